@@ -61,6 +61,17 @@ int32_t ferrule_held_activate(struct ferrule_held *held, uint32_t device);
  * @retval FERRULE_ERR_MEMORY  no entry is left; the device was not called */
 int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device);
 
+/**
+ * @brief Open all of several devices; each is held if it succeeds, and none if it fails. The run
+ * must not hold a device open before. Devices are opened in the order of the addresses of their
+ * handles, so that runs of different models never wait for each other, and they share one limit of
+ * the wait.
+ * @param devices  their numbers, without repetition
+ * @return the first error of a ferrule_device_open_for()
+ * @retval FERRULE_ERR_MEMORY  no entry is left
+ */
+int32_t ferrule_held_open_set(struct ferrule_held *held, const uint32_t *devices, uint32_t count);
+
 /** @brief Call ferrule_device_close(); the device is no longer held open, even if it fails. */
 int32_t ferrule_held_close(struct ferrule_held *held, uint32_t device);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/held.h"
 
+#include "ferrule/platform.h"
+
 static int32_t tell(const struct ferrule_held *held, uint32_t device, uint32_t call, int32_t status)
 {
     const struct ferrule_run_info *info = held->info;
@@ -91,6 +93,108 @@ int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device)
     return tell(held, device, FERRULE_CALL_OPEN, status);
 }
 
+/* The limit of the wait for all devices of a set. */
+struct limit {
+    uint32_t begin;
+    uint32_t whole;
+};
+
+static struct limit limit_of_a_set(void)
+{
+    const struct limit limit = {ferrule_platform_now_us(), ferrule_platform_open_timeout_us()};
+
+    return limit;
+}
+
+static uint32_t rest_of(const struct limit *limit)
+{
+    const uint32_t passed = ferrule_platform_now_us() - limit->begin;
+
+    return passed < limit->whole ? limit->whole - passed : 0u;
+}
+
+/* Opens a device without a report. */
+static int32_t open_quietly(struct ferrule_held *held, uint32_t device, uint32_t timeout_us)
+{
+    int32_t status = FERRULE_ERR_MEMORY;
+
+    if (held->count < held->capacity) {
+        status = ferrule_device_open_for(held->handles[device], timeout_us, held->stop);
+        if (status == FERRULE_OK) {
+            push(held, device, FERRULE_CALL_CLOSE);
+        }
+    }
+    return status;
+}
+
+static uintptr_t address_of(const struct ferrule_held *held, uint32_t device)
+{
+    return (uintptr_t)held->handles[device];
+}
+
+/* The device with the lowest address above `last`; the addresses differ. */
+static uint32_t next_of(const struct ferrule_held *held, const uint32_t *devices, uint32_t count,
+                        uintptr_t last)
+{
+    uintptr_t lowest = UINTPTR_MAX;
+    uint32_t found = devices[0];
+
+    for (uint32_t i = 0; i < count; i++) {
+        const uintptr_t address = address_of(held, devices[i]);
+
+        if (address > last && address <= lowest) {
+            lowest = address;
+            found = devices[i];
+        }
+    }
+    return found;
+}
+
+/* Opens devices in order of address, without a report; `*device` is the last one that was tried. */
+static int32_t open_in_order(struct ferrule_held *held, const uint32_t *devices, uint32_t count,
+                             const struct limit *limit, uint32_t *device)
+{
+    int32_t status = FERRULE_OK;
+    uintptr_t last = 0;
+
+    for (uint32_t i = 0; i < count && status == FERRULE_OK; i++) {
+        const uint32_t rest = rest_of(limit);
+
+        *device = next_of(held, devices, count, last);
+        last = address_of(held, *device);
+        status = open_quietly(held, *device, rest);
+        if (status == FERRULE_ERR_BUSY && rest == 0u && limit->whole > 0u) {
+            status = FERRULE_ERR_TIMEOUT; /* the devices before have used up the time */
+        }
+    }
+    return status;
+}
+
+/* Reports the devices that were opened since there were `kept` entries. */
+static void tell_opened(const struct ferrule_held *held, uint32_t kept)
+{
+    for (uint32_t i = kept; i < held->count; i++) {
+        (void)tell(held, held->entries[i].device, FERRULE_CALL_OPEN, FERRULE_OK);
+    }
+}
+
+int32_t ferrule_held_open_set(struct ferrule_held *held, const uint32_t *devices, uint32_t count)
+{
+    const struct limit limit = limit_of_a_set();
+    const uint32_t kept = held->count;
+    uint32_t device = devices[0];
+    const int32_t status = open_in_order(held, devices, count, &limit, &device);
+
+    tell_opened(held, kept);
+    if (status != FERRULE_OK) {
+        (void)tell(held, device, FERRULE_CALL_OPEN, status);
+        while (held->count > kept) { /* the first error is returned */
+            (void)ferrule_held_close(held, held->entries[held->count - 1u].device);
+        }
+    }
+    return status;
+}
+
 int32_t ferrule_held_close(struct ferrule_held *held, uint32_t device)
 {
     drop(held, device, FERRULE_CALL_CLOSE);
@@ -121,9 +225,8 @@ int32_t ferrule_held_copy_from(struct ferrule_held *held, uint32_t device, void 
 int32_t ferrule_held_submit_copy_to(struct ferrule_held *held, uint32_t device,
                                     uint32_t device_offset, const void *source, size_t bytes)
 {
-    return tell(
-        held, device, FERRULE_CALL_COPY_TO,
-        ferrule_device_submit_copy_to(held->handles[device], device_offset, source, bytes));
+    return tell(held, device, FERRULE_CALL_COPY_TO,
+                ferrule_device_submit_copy_to(held->handles[device], device_offset, source, bytes));
 }
 
 int32_t ferrule_held_submit_copy_from(struct ferrule_held *held, uint32_t device, void *destination,

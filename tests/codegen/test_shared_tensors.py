@@ -16,7 +16,7 @@ from wide_networks import between, job
 import ferrule
 from ferrule.backends.target import Face
 from ferrule.boards import load_board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Call
 from ferrule.codegen.crossings import Crossing
 from ferrule.errors import FerruleError
 from ferrule.firmware import emit
@@ -78,14 +78,18 @@ def test_behind_a_cache_tensors_have_their_lines_for_themselves(cached: Artifact
 
 def test_the_executor_maintains_the_cache(cached: Artifact) -> None:
     body = cached.files["ferrule_between.c"].split("static int32_t run_operators")[1]
-    calls = re.findall(r"ferrule_cache_(\w+)\((\w+), 175U\)|=\s+(\w+)\(held->handles|(ferrule_lookup_s8)\(", body)
+    calls = re.findall(
+        r"ferrule_cache_(\w+)\((\w+), 175U\)|=\s+(\w+)\(held->handles|(ferrule_lookup_s8)\(|held_(finish)\(.*, (\d), ",
+        body,
+    )
     assert [" ".join(filter(None, call)) for call in calls] == [
         *("clean x", "clean y", "invalidate high_out", "wide_npu_maximum", "invalidate high_out"),
-        *("invalidate sum_out", "woofles_execute", "invalidate sum_out"),  # high and x are clean
-        *("ferrule_lookup_s8", "ferrule_lookup_s8"),
+        *("invalidate sum_out", "woofles_start"),  # high and x are clean
+        *("ferrule_lookup_s8", "finish 1", "invalidate sum_out", "ferrule_lookup_s8"),
         *("invalidate again_out", "wide_npu_maximum"),  # the core does not read it
-        *("invalidate product", "woofles_execute", "invalidate product"),
+        *("invalidate product", "woofles_start"),
         *("clean rectified_out", "invalidate late", "wide_npu_maximum", "invalidate late"),
+        *("finish 7", "invalidate product"),
         *("clean soft", "invalidate last", "woofles_execute", "invalidate last"),
     ]
 
@@ -118,7 +122,8 @@ def test_without_a_memory_in_common_the_core_copies() -> None:
         "[ sum (0) -> again (0) ]",
         "[ late (0) -> last (1) ]",
     ]
-    assert {(record.kernel, record.device_calls) for record in copies} == {("copy", ())}
+    assert {record.kernel for record in copies} == {"copy"}
+    assert {call.call for record in copies for call in record.device_calls} <= {Call.FINISH, Call.CLOSE}
     assert model.storage.views == {"flat_sum": "sum"}  # `flat` is a copy, too: its source is in psram
     rows = {(each.tensor, each.reader): each for each in model.crossings if each.copied}
     assert rows["high", "npu0"].why == "npu0 uses the workspace's memory, wide0 does not reach it"

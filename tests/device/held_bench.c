@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Devices that record the calls from held.c; a handle points only to the device's letter. */
 #include "ferrule/held.h"
+#include "ferrule/platform.h"
 
 enum { CALLS = 32 };
 
@@ -10,6 +11,11 @@ struct held_bench {
     char failing[2];       /* the pair whose call fails */
     int32_t failure;
     char lost; /* the device that is lost, or 0 */
+    uint32_t now_us;
+    uint32_t wait_us;         /* passes in each call that opens a device */
+    uint32_t limit_us;        /* of the platform */
+    uint32_t given_us[CALLS]; /* the limit of each call that opens a device */
+    uint32_t opened;
 };
 
 extern struct held_bench held_bench;
@@ -36,8 +42,10 @@ int32_t ferrule_device_activate(ferrule_device_t *dev)
 int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
                                 struct ferrule_stop *stop)
 {
-    (void)timeout_us;
     (void)stop;
+    held_bench.given_us[held_bench.opened % CALLS] = timeout_us;
+    held_bench.opened++;
+    held_bench.now_us += held_bench.wait_us;
     return note('o', dev);
 }
 
@@ -94,4 +102,14 @@ void ferrule_stop_request(struct ferrule_stop *stop)
 int32_t ferrule_stop_status(const struct ferrule_stop *stop)
 {
     return stop != NULL && stop->requested ? FERRULE_ERR_CANCELLED : FERRULE_OK;
+}
+
+uint32_t ferrule_platform_now_us(void)
+{
+    return held_bench.now_us;
+}
+
+uint32_t ferrule_platform_open_timeout_us(void)
+{
+    return held_bench.limit_us;
 }

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import subprocess
 from typing import Any
 
@@ -11,12 +12,16 @@ from fake_device import FOLDER, INCLUDE, WARNINGS, declarations
 from needs import require_module
 
 from ferrule import resources
+from ferrule.codegen.schedule import Call
 from ferrule.link.protocol import Status
 
 pytestmark = pytest.mark.cc
 HELD_C = resources.root() / "src_c" / "device" / "held.c"
 BENCH = """
-struct held_bench { uint32_t count; char calls[64]; char failing[2]; int32_t failure; char lost; };
+struct held_bench {
+    uint32_t count; char calls[64]; char failing[2]; int32_t failure; char lost;
+    uint32_t now_us; uint32_t wait_us; uint32_t limit_us; uint32_t given_us[32]; uint32_t opened;
+};
 extern struct held_bench held_bench;
 typedef struct ferrule_device ferrule_device_t;
 struct ferrule_stop {
@@ -55,15 +60,20 @@ def library(host_cc: tuple[str, ...], tmp_path_factory: pytest.TempPathFactory) 
 
 
 class Run:
-    """A run with three devices, x, y and z, and a list of `capacity` entries."""
+    """A run with three devices, x, y and z in the order of their addresses, and a list of `capacity` entries.
 
-    def __init__(self, library: tuple[Any, Any], capacity: int = 6, *, with_info: bool = True) -> None:
+    `order` states which devices have the numbers 0, 1 and 2.
+    """
+
+    def __init__(
+        self, library: tuple[Any, Any], capacity: int = 6, *, with_info: bool = True, order: str = "xyz"
+    ) -> None:
         self.ffi, self.lib = library
-        self.lib.held_bench.count = 0
-        self.lib.held_bench.failing = b"\0\0"
-        self._letters = [self.ffi.new("char *", letter) for letter in (b"x", b"y", b"z")]
+        self.lib.held_bench = self.ffi.new("struct held_bench *", {"limit_us": 1000})[0]
+        self._letters = self.ffi.new("char[]", b"xyz")
+        places = [self.ffi.addressof(self._letters, "xyz".index(letter)) for letter in order]
         self._handles = self.ffi.new(
-            "ferrule_device_t *[]", [self.ffi.cast("ferrule_device_t *", each) for each in self._letters]
+            "ferrule_device_t *[]", [self.ffi.cast("ferrule_device_t *", place) for place in places]
         )
         self._entries = self.ffi.new("struct ferrule_held_entry[]", capacity + 1)
         self._entries[capacity].device = 0xBAD
@@ -86,6 +96,26 @@ class Run:
 
     def call(self, name: str, device: int) -> Status:
         return Status(getattr(self.lib, f"ferrule_held_{name}")(self.held, device))
+
+    def open_set(self, *devices: int) -> Status:
+        numbers = self.ffi.new("uint32_t[]", devices)
+        return Status(self.lib.ferrule_held_open_set(self.held, numbers, len(devices)))
+
+    def trace(self) -> list[tuple[int, int, int]]:
+        """Return the device, the call and the status of all calls that are reported from now on; it grows."""
+        told: list[tuple[int, int, int]] = []
+
+        def on_device(_: object, _index: int, device: int, call: int, status: int) -> None:
+            told.append((device, call, status))
+
+        self._on_device = self.ffi.callback("void(void *, uint32_t, uint32_t, uint32_t, int32_t)", on_device)
+        self.info.on_device = self._on_device
+        return told
+
+    def given_us(self) -> list[int]:
+        """Return the limits of the calls that opened devices."""
+        bench = self.lib.held_bench
+        return list(bench.given_us[0 : bench.opened])
 
     def end(self, status: Status = Status.OK) -> Status:
         """End the run and return its status; check that the memory behind the entries is unchanged."""
@@ -156,3 +186,92 @@ def test_what_fails_is_not_held(library: tuple[Any, Any], name: str, pair: str) 
     run.fail(pair, Status.BUSY)
     assert run.call(name, 0) == Status.BUSY
     assert (run.held.count, run.end(Status.BUSY), run.calls()) == (0, Status.BUSY, pair)
+
+
+@pytest.mark.parametrize("order", ["".join(each) for each in itertools.permutations("xyz")])
+@pytest.mark.parametrize("numbers", [(0, 1, 2), (2, 0, 1), (1, 2, 0)])
+def test_a_set_is_opened_in_the_order_of_addresses(
+    library: tuple[Any, Any], order: str, numbers: tuple[int, ...]
+) -> None:
+    run = Run(library, order=order)
+    assert run.open_set(*numbers) == Status.OK
+    assert run.calls() == "ox oy oz"
+    assert run.end() == Status.OK
+    assert run.calls() == "ox oy oz cz cy cx"
+
+
+def test_a_set_may_have_some_of_the_devices(library: tuple[Any, Any]) -> None:
+    run = Run(library, order="zxy")
+    assert run.call("activate", 1) == Status.OK
+    assert run.open_set(0, 2) == Status.OK
+    assert run.call("close", 2) == Status.OK
+    assert run.end() == Status.OK
+    assert run.calls() == "ax oy oz cy cz dx"
+
+
+@pytest.mark.parametrize(
+    ("failing", "calls", "told"),
+    [
+        ("ox", "ox", [(1, Call.OPEN, Status.DEVICE)]),
+        ("oy", "ox oy cx", [(1, Call.OPEN, 0), (2, Call.OPEN, Status.DEVICE), (1, Call.CLOSE, 0)]),
+        (
+            "oz",
+            "ox oy oz cy cx",
+            [
+                *((1, Call.OPEN, 0), (2, Call.OPEN, 0), (0, Call.OPEN, Status.DEVICE)),
+                *((2, Call.CLOSE, 0), (1, Call.CLOSE, 0)),
+            ],
+        ),
+    ],
+)
+def test_a_set_is_opened_whole_or_not_at_all(
+    library: tuple[Any, Any], failing: str, calls: str, told: list[tuple[int, int, int]]
+) -> None:
+    run = Run(library, order="zxy")
+    assert run.call("activate", 0) == Status.OK
+    run.fail(failing, Status.DEVICE)
+    trace = run.trace()
+    assert run.open_set(0, 1, 2) == Status.DEVICE
+    assert (run.calls(), trace) == (f"az {calls}", told)
+    assert run.held.count == 1
+    assert run.end(Status.DEVICE) == Status.DEVICE
+    assert run.calls() == f"az {calls} dz"
+
+
+def test_a_set_without_entries_for_all_is_not_opened(library: tuple[Any, Any]) -> None:
+    run = Run(library, 2)
+    assert run.open_set(0, 1, 2) == Status.MEMORY
+    assert (run.calls(), run.held.count) == ("ox oy cy cx", 0)
+    assert run.open_set(1, 2) == Status.OK
+
+
+@pytest.mark.parametrize(
+    ("limit_us", "wait_us", "given"), [(1000, 300, [1000, 700, 400]), (1000, 600, [1000, 400, 0]), (0, 5, [0, 0, 0])]
+)
+def test_the_devices_of_a_set_share_one_limit(
+    library: tuple[Any, Any], limit_us: int, wait_us: int, given: list[int]
+) -> None:
+    run = Run(library)
+    run.lib.held_bench.now_us = 2**32 - 400  # the clock wraps
+    run.lib.held_bench.limit_us, run.lib.held_bench.wait_us = limit_us, wait_us
+    assert run.open_set(2, 1, 0) == Status.OK
+    assert run.given_us() == given
+
+
+@pytest.mark.parametrize(
+    ("limit_us", "wait_us", "pair", "expected"),
+    [
+        (1000, 1000, "oy", Status.TIMEOUT),  # the first device has used up the time
+        (1000, 10, "oy", Status.BUSY),  # the platform cannot wait
+        (0, 10, "oy", Status.BUSY),  # the platform does not wait
+        (1000, 1000, "ox", Status.BUSY),
+    ],
+)
+def test_a_set_times_out_as_a_whole(
+    library: tuple[Any, Any], limit_us: int, wait_us: int, pair: str, expected: Status
+) -> None:
+    run = Run(library)
+    run.lib.held_bench.limit_us, run.lib.held_bench.wait_us = limit_us, wait_us
+    run.fail(pair, Status.BUSY)
+    assert run.open_set(0, 1) == expected
+    assert run.held.count == 0

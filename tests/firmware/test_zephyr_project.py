@@ -17,8 +17,10 @@ from needs import lacking, require_module, require_program
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
+from ferrule.backends.firmware import FieldValue, address_fields
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact, Program
+from ferrule.dom import Identifier, Integer
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, Project, emit, write_project
 from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest
@@ -208,7 +210,9 @@ def test_an_accelerator_has_a_node() -> None:
     assert "reg = <0x40080000 0x1000>;" in node
     assert "interrupts = <0x1c 0x03>;" in node
     devices = found.generated["zephyr/devices.c"].decode()
-    assert "BUILD_ASSERT(DT_REG_ADDR(DT_NODELABEL(ferrule_device0)) == 0x40080000U," in devices
+    assert ".base = DT_REG_ADDR(DT_NODELABEL(ferrule_device0))," in devices
+    assert "0x40080000" not in devices
+    assert "BUILD_ASSERT" not in devices
     assert "ferrule_device_bind(&npu_one_device, DEVICE_DT_GET(DT_NODELABEL(ferrule_device0))," in devices
     assert "irq_enable(DT_IRQN(DT_NODELABEL(ferrule_device0)));" in devices
     handler = devices[devices.index("static void on_npu_one_interrupt(const void *unused)") :]
@@ -218,6 +222,21 @@ def test_an_accelerator_has_a_node() -> None:
     polled = files(woofles(interrupt=False))
     assert b"IRQ_CONNECT" not in polled.generated["zephyr/devices.c"]
     assert b"interrupts" not in polled.starters["boards/mps2_an386.overlay"]
+
+
+def test_a_driver_without_its_address_as_a_number() -> None:
+    """What the devicetree cannot replace is compared with it when the project is built."""
+    artifact = woofles()
+    (use,) = artifact.devices
+    fields = (("use_interrupt", True), ("size", 0x1000), ("base", Identifier("NPU_BASE")))
+    driver = replace(use.driver, context_fields=fields)
+    other = replace(artifact, devices=(replace(use, driver=driver),))
+    devices = files(other).generated["zephyr/devices.c"].decode()
+    assert "BUILD_ASSERT(DT_REG_ADDR(DT_NODELABEL(ferrule_device0)) == 0x40080000U," in devices
+    assert ".base = NPU_BASE," in devices
+    numbers: tuple[tuple[str, FieldValue], ...] = (("a", 1), ("b", True), ("c", Integer(1)), ("d", 2), ("e", 1.0))
+    assert address_fields(replace(driver, base=1, context_fields=numbers)) == ("a", "c")
+    assert address_fields(replace(driver, base=0, context_fields=(("a", 0),))) == ()
 
 
 def test_a_device_behind_a_uart() -> None:
@@ -357,6 +376,7 @@ def test_an_odd_name_stays_text() -> None:
     assert yaml["sample.yaml"]["sample"]["name"] == ODD_NAME
     assert yaml["zephyr/module.yml"]["name"] == f"ferrule_{artifact.symbol}"
     assert yaml["west.yml"]["manifest"]["self"]["path"] == artifact.symbol
+    assert yaml["west.yml"]["manifest"]["projects"][0]["revision"] == "v4.1.0"  # the first with this board
     main = found["src/main.c"].decode()
     comment = main[main.index("/* Made by") :]
     assert comment.index("*/") > comment.index("command `ferrule`")

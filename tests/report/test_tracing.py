@@ -11,6 +11,7 @@ from device_networks import artifact
 from ferrule.codegen.schedule import Call
 from ferrule.link import LinkCall, LinkError, RunFailedError
 from ferrule.report import LayerPart
+from ferrule.report.document import DeviceWorkPart
 from ferrule.report.tracing import device_parts, explained, trace_part
 
 MODEL = artifact()
@@ -32,6 +33,7 @@ def test_the_plan() -> None:
         PLANNED[:-1],
         (*PLANNED, PLANNED[-1]),
         (PLANNED[1], PLANNED[0], *PLANNED[2:]),
+        (*PLANNED[:1], PLANNED[2], PLANNED[1], *PLANNED[3:]),
         (replace(PLANNED[0], status=-9), *PLANNED[1:]),
         (replace(PLANNED[0], operator=1), *PLANNED[1:]),
         (replace(PLANNED[0], device=1), *PLANNED[1:]),
@@ -43,11 +45,16 @@ def test_another_sequence_is_not_as_planned(calls: tuple[LinkCall, ...]) -> None
 
 @pytest.mark.parametrize(
     "call",
-    [replace(PLANNED[0], operator=1000), replace(PLANNED[0], device=2), replace(PLANNED[0], call=7)],
+    [replace(PLANNED[0], operator=1000), replace(PLANNED[0], device=2), replace(PLANNED[0], call=99)],
 )
 def test_calls_that_there_are_not_are_an_error(call: LinkCall) -> None:
     with pytest.raises(LinkError, match="traced a call that the model does not make"):
         trace_part(MODEL, [call])
+
+
+def test_the_devices_of_a_set_are_opened_in_any_order() -> None:
+    assert [call.call for call in PLANNED[2:4]] == [Call.OPEN, Call.OPEN]
+    assert trace_part(MODEL, (*PLANNED[:2], PLANNED[3], PLANNED[2], *PLANNED[4:])).as_planned
 
 
 def test_devices() -> None:
@@ -67,7 +74,9 @@ def test_devices() -> None:
         )
         for index, record in enumerate(MODEL.operators)
     ]
-    parts = device_parts(MODEL, layers)
+    work = {"npu1": DeviceWorkPart(read_bytes=3, written_bytes=2, busy=1)}
+    parts = device_parts(MODEL, layers, work, {"npu1": {"commands": 2}, "other": {"commands": 3}})
+    assert [(part.work, part.statistics) for part in parts] == [(None, {}), (work["npu1"], {"commands": 2})]
     assert [(part.name, part.backend, part.activation_lead, part.memory_bytes) for part in parts] == [
         ("npu0", "SoftNpu", 0, 4096),
         ("npu1", "SoftNpu", 2, 2048),
@@ -83,11 +92,12 @@ def test_devices() -> None:
 def test_an_error_says_where() -> None:
     error = RunFailedError("the run failed in operator 1 with status -12 (DEVICE)", status=-12, failed_operator=1)
     assert str(explained(error, MODEL)).endswith("(DEVICE): layer 'a' on SoftNpu/npu0")
-    calls = (PLANNED[0], replace(PLANNED[1], status=-9))
+    calls = (*PLANNED[:2], replace(PLANNED[2], status=-9))
     traced = RunFailedError("it failed", status=-9, failed_operator=None, calls=calls)
     assert str(explained(traced, MODEL)).splitlines()[1:] == [
         "calls of devices until then:",
         "  0 npu0 activate: 0 (OK)",
+        "  0 npu1 activate: 0 (OK)",
         "  0 npu0 open: -9 (TIMEOUT)",
     ]
-    assert PLANNED[1].call == Call.OPEN
+    assert PLANNED[2].call == Call.OPEN

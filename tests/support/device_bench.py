@@ -162,13 +162,14 @@ def _devices_c(artifact: Artifact) -> str:
     parts.append("int32_t bench_driver_fault(void *context, enum soft_npu_call call, uint32_t number);")
     parts.append("int32_t bench_start(void);")
     parts.append(f"extern struct {prefix}_devices bench_devices;")
-    for use in artifact.devices:
-        parts += [artifact.device_c(use.name), f"static ferrule_device_t {use.name}_device;"]
-    members = ", ".join(f".{use.name} = &{use.name}_device" for use in artifact.devices)
+    parts += [artifact.device_c(use.name) for use in artifact.devices]
+    # in an array, so that a run opens the devices in the order of their numbers
+    parts.append(f"static ferrule_device_t bench_handles[{len(artifact.devices)}];")
+    members = ", ".join(f".{use.name} = &bench_handles[{use.index}]" for use in artifact.devices)
     parts.append(f"struct {prefix}_devices bench_devices = {{{members}}};")
     parts.append("int32_t bench_start(void)\n{\n    int32_t status = FERRULE_OK;")
     for use in artifact.devices:
-        device, context = f"&{use.name}_device", f"&{use.name}_context"
+        device, context = f"&bench_handles[{use.index}]", f"&{use.name}_context"
         parts.append(f"    {use.name}_context.fault = bench_driver_fault;")
         parts.append(f"    status = status ? status : ferrule_device_init({device});")
         bind = f"ferrule_device_bind({device}, NULL, NULL, &{use.driver.driver}, {context})"

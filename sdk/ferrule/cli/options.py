@@ -26,6 +26,8 @@ BOARD = "mps2-an386"
 TOOLCHAIN = "zig"
 ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
+OVERLAPS = ("on", "off")
+"""The values of ferrule.firmware.job.OVERLAPS, copied so that --help does not import it; a test compares them."""
 TRANSFERS = ("import", "copy")
 """The values of ferrule.optimizer.options.TRANSFERS, copied so that --help does not import it; a test compares them."""
 TARGETS = ("arm-gpu-c++", "arm-cpu-c++")
@@ -83,6 +85,11 @@ def load_models(models: Sequence[Path], names: Sequence[str], *, dequantize_weig
         formats.load(model, name, dequantize_weights=dequantize_weights)
         for model, name in zip(models, given, strict=True)
     ]
+
+
+def platform_option(text: str) -> Callable[[_F], _F]:
+    """Add --platform with a text for --help."""
+    return click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help=text)
 
 
 def dequantize_option(function: _F) -> _F:
@@ -160,6 +167,7 @@ class JobOptions:
     fallbacks: tuple[str, ...] = ()
     toolchain: str | None = None
     optimization: str | None = None
+    overlap: str | None = None
 
     def job(
         self,
@@ -183,6 +191,7 @@ class JobOptions:
             board=self.board or project.board or BOARD,
             toolchain=self.toolchain or project.toolchain or TOOLCHAIN,
             optimization=self.optimization or project.optimization or OPTIMIZATIONS[0],
+            overlap=self.overlap or project.overlap or OVERLAPS[0],
             backends=[name.strip() for name in self.backends.split(",")],
             fallback=not self.no_fallback,
             hints=_hints(self.hints),
@@ -265,6 +274,13 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             is_flag=True,
             help="Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
             "layers with the reasons.",
+        ),
+        click.option(
+            "--overlap",
+            type=click.Choice(OVERLAPS),
+            show_default=OVERLAPS[0],
+            help="Let devices work beside the core and one another where they can, or end each layer before the next "
+            "one begins, which takes the least memory.",
         ),
         click.option(
             "--backend-option",

@@ -13,6 +13,7 @@ from ferrule.cli import completion
 from ferrule.cli.console import console, echo
 from ferrule.cli.options import (
     ENGINE,
+    PLATFORMS,
     JobOptions,
     arena_option,
     dequantize_option,
@@ -20,6 +21,7 @@ from ferrule.cli.options import (
     load_models,
     models_argument,
     names_option,
+    platform_option,
 )
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -38,6 +40,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 @arena_option
 @dequantize_option
 @job_options
+@platform_option("The platform of the firmware: bare metal, or an RTOS, which its own tools build (`ferrule doctor`).")
 @click.option(
     "--engine",
     show_default=ENGINE,
@@ -105,6 +108,7 @@ def command(
     arena: str,
     dequantize_weights: bool,
     options: JobOptions,
+    platform: str,
     engine: str | None,
     port: str | None,
     baud: int,
@@ -133,10 +137,15 @@ def command(
     from ferrule.network.samples import split
     from ferrule.progress import Step
 
+    if options.toolchain is not None and platform != PLATFORMS[0]:
+        raise FerruleError(
+            f"--toolchain {options.toolchain}: the tools of platform {platform} choose the compiler",
+            hint="docs/running.md has the variables that they read",
+        )
     injected = _faults(faults)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
-    job = options.job(configuration, arena=arena, out=keep)
+    job = options.job(configuration, platform=platform, arena=arena, out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {' '.join(map(str, models))}"))
         networks = load_models(models, names, dequantize_weights=dequantize_weights)
@@ -153,7 +162,7 @@ def command(
             require_writable("--json", json_path)
         engine_options = EngineOptions(port=port, baud=baud, gdb=gdb)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
-        firmwares = facade.compile(networks, job, progress=say)
+        firmwares = facade.compile(networks, job, engine=engine, progress=say)
         if gdb is not None:
             sources = f"-ex 'directory {firmwares[0].project.folder}'"
             click.echo(

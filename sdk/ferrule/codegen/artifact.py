@@ -13,9 +13,10 @@ from ferrule.backends.firmware import device_declarations
 from ferrule.codegen.crossings import Crossing
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.identity import Identity
-from ferrule.codegen.schedule import DeviceCall
+from ferrule.codegen.schedule import Call, DeviceCall
 from ferrule.codegen.storage import StoragePlan
 from ferrule.codegen.writer import Writer
+from ferrule.dom import Expression
 from ferrule.errors import unknown_name
 from ferrule.graph import Graph, brief
 from ferrule.memory import Ordering
@@ -86,6 +87,20 @@ class Artifact:
         """All device calls of one inference in which none fails, in order."""
         return tuple(call for record in self.operators for call in record.device_calls)
 
+    @property
+    def beside(self) -> tuple[tuple[str, ...], ...]:
+        """By operator: the layers, begun before it, that devices go on with while it runs."""
+        ends = {
+            call.operator: index
+            for index, record in enumerate(self.operators)
+            for call in record.device_calls
+            if call.call is Call.FINISH
+        }
+        return tuple(
+            tuple(self.operators[begun].layer for begun, end in sorted(ends.items()) if begun < index <= end)
+            for index in range(len(self.operators))
+        )
+
     def device(self, name: str) -> DeviceUse:
         """Return a device by name; FerruleError if the model uses no device of that name."""
         for use in self.devices:
@@ -98,6 +113,9 @@ class Artifact:
         """The names of the files that are compiled, sorted; the others are headers."""
         return tuple(sorted(name for name in self.files if name.endswith(self.writer.source_suffix)))
 
-    def device_c(self, name: str) -> Verbatim:
-        """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last."""
-        return Verbatim(self.writer.declarations(device_declarations(name, self.device(name).driver)))
+    def device_c(self, name: str, address: Expression | None = None) -> Verbatim:
+        """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last.
+
+        `address` is written in place of the number of the registers' address.
+        """
+        return Verbatim(self.writer.declarations(device_declarations(name, self.device(name).driver, address)))

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from ferrule.backends.firmware import LoweringContext
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.schedule import Call, DeviceCall
+from ferrule.codegen.schedule import Call, DeviceCall, ScheduledStep
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -37,6 +38,7 @@ from ferrule.dom import (
     Struct,
     StructMember,
     StructType,
+    Variable,
 )
 from ferrule.dom import Call as CallExpression
 
@@ -117,10 +119,33 @@ def numbers(uses: Sequence[DeviceUse]) -> Enumeration:
 
 
 def called(calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterator[Statement]:
-    """Yield checked calls that acquire or release devices."""
-    for call in calls:
-        number = number_of(uses[call.device])
-        yield from checked(CallExpression(Identifier(f"ferrule_held_{call.call}"), (HELD, number)))
+    """Yield checked calls that acquire or release devices; devices that are opened together are one set."""
+    for kind, group in itertools.groupby(calls, key=lambda call: call.call):
+        together = tuple(group)
+        if kind is Call.OPEN and len(together) > 1:
+            arguments = (HELD, set_at(together[0].operator), Integer(len(together)))
+            yield from checked(CallExpression(Identifier("ferrule_held_open_set"), arguments))
+            continue
+        for call in together:
+            number = number_of(uses[call.device])
+            yield from checked(CallExpression(Identifier(f"ferrule_held_{kind}"), (HELD, number)))
+
+
+def set_at(operator: int) -> Identifier:
+    """Return the array of the devices that are opened together before an operator."""
+    return Identifier(f"opened_before_{operator}")
+
+
+def sets(steps: Iterable[ScheduledStep], uses: Mapping[str, DeviceUse]) -> Iterator[Variable]:
+    """Yield the arrays of the devices that are opened together."""
+    for index, step in enumerate(steps):
+        opened = [number_of(uses[call.device]) for call in step.before if call.call is Call.OPEN]
+        if len(opened) > 1:
+            yield Variable(
+                name=set_at(index).name,
+                type=ArrayType(Const(Scalar.UINT32), len(opened)),
+                value=Aggregate(tuple(map(Field, opened))),
+            )
 
 
 def finished(use: DeviceUse, index: int, timeout_us: int | None) -> Iterator[Statement]:

@@ -368,7 +368,8 @@ class ExecutorBuilder:
             doc="Run one inference in the caller's thread; several may run at once, each in its own memory.\n"
             "`info` may be NULL.\n@retval FERRULE_OK\n"
             "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null, a tensor is not aligned for its type"
-            f"{self._device_rule()}, or the workspace is misaligned or too small; nothing was run" + self._errors(),
+            f"{self._device_rule()},{self._handle_rule()} or the workspace is misaligned or too small; "
+            "nothing was run" + self._errors(),
         )
 
     def _run_shared(self, *, declaration: bool) -> Iterator[Function]:
@@ -395,6 +396,9 @@ class ExecutorBuilder:
             "@retval FERRULE_ERR_BUSY the arena is in use, and waiting would not help\n"
             "@return or what the run, or the lock, returns; `info` is written by a run only",
         )
+
+    def _handle_rule(self) -> str:
+        return " two members of `devices` are the same," if len(self._lowered.devices) > 1 else ""
 
     def _device_rule(self) -> str:
         members = ((self._graph.inputs, False), (self._graph.outputs, True))

@@ -16,7 +16,7 @@ from ferrule.codegen.artifact import Artifact
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.shared_arena import arena_module, arena_sizes
 from ferrule.codegen.writer import Writer
-from ferrule.dom import AddressOf, Aggregate, Const, Field, Identifier, Linkage, StructType, Variable
+from ferrule.dom import AddressOf, Aggregate, Const, Expression, Field, Identifier, Linkage, StructType, Variable
 from ferrule.errors import FerruleError
 from ferrule.rendering import Verbatim, one_line
 
@@ -99,10 +99,13 @@ class Program:
         )
         return Verbatim(self.writer.declarations((variable,)))
 
-    def device_c(self, name: str) -> Verbatim:
-        """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last."""
+    def device_c(self, name: str, address: Expression | None = None) -> Verbatim:
+        """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last.
+
+        `address` is written in place of the number of the registers' address.
+        """
         use = next(each for each in self.devices if each.name == name)
-        return Verbatim(self.writer.declarations(device_declarations(name, use.driver)))
+        return Verbatim(self.writer.declarations(device_declarations(name, use.driver, address)))
 
     @property
     def arena(self) -> str:

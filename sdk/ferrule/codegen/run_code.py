@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property
@@ -21,6 +22,7 @@ from ferrule.codegen.device_code import (
     held_run,
     numbers,
     ran,
+    sets,
 )
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
@@ -58,6 +60,7 @@ from ferrule.dom import (
     Type,
     Unary,
     UnaryOperator,
+    Variable,
 )
 from ferrule.graph import TensorInfo
 from ferrule.memory import scratch_name
@@ -145,10 +148,11 @@ class RunCode:
                     doc=f"Offsets of tensors and scratch in the memory of device {use.device.name}, in bytes.",
                 )
 
-    def device_numbers(self) -> Iterator[Enumeration]:
-        """Yield the enumeration of the device numbers, if there are devices."""
+    def device_numbers(self) -> Iterator[Enumeration | Variable]:
+        """Yield the enumeration of the device numbers, if there are devices, and the sets that are opened together."""
         if self._uses:
             yield numbers(self._lowered.devices)
+            yield from sets(self._schedule.steps, self._uses)
 
     def operators(self) -> Iterator[Function]:
         """Yield the functions that run the operators if the model has devices; otherwise `ferrule_<model>_run` does."""
@@ -203,6 +207,8 @@ class RunCode:
                 yield _refuse(Binary(BinaryOperator.LESS, given, Identifier(f"{constant}_BYTES")))
         for name in self._uses:
             yield _refuse_null([_member("devices", name)])
+        for one, other in itertools.combinations(self._uses, 2):
+            yield _refuse(Binary(BinaryOperator.EQUAL, _member("devices", one), _member("devices", other)))
 
     def _body(self) -> Iterator[Statement]:
         if self._uses or any(item.op.status is not None for item in self._lowered.layers):

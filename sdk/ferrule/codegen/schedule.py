@@ -3,8 +3,12 @@
 
 A device is activated before its first operator, or some operators earlier if it starts slowly, and deactivated after
 its last one. It is open around each of its operators, and until the result of one that it only began is collected. It
-stays open between two of them if no other operator runs in
-between, or while its own memory holds a tensor that is still needed: another user of the device could overwrite it.
+stays open between two of them if no other operator runs in between, or while its own memory holds a tensor that is
+still needed: another user of the device could overwrite it.
+
+Two models that share two devices must not wait for each other. So the devices that are open at the same time are opened
+together, as a set, before the first operator of any of them, and each is closed after its last operator in the set. No
+device is activated or deactivated while another one is open, since both may wait.
 """
 
 from __future__ import annotations
@@ -131,11 +135,13 @@ def schedule(
     for use in uses:
         if use is not None:
             known.setdefault(use.device, _NOTHING)
-    bounds = {
-        device: _bounds(device, activity, uses, nothing)
+    opened = {
+        device: _together(device, activity, uses, nothing)
         for device, activity in known.items()
         if any(use is not None and use.device == device for use in uses)
     }
+    sets = _sets(itertools.chain.from_iterable(opened.values()))
+    bounds = {device: _bounds(known[device].lead, spans, sets) for device, spans in opened.items()}
     finishes: dict[int, list[DeviceCall]] = {}
     for index, use in enumerate(uses):
         if use is not None and use.end is not None:
@@ -165,22 +171,45 @@ def _step(index: int, use: Use | None, bounds: dict[str, _Bounds], finishes: Ite
     )
 
 
-def _bounds(device: str, activity: Activity, uses: Sequence[Use | None], idle: frozenset[int]) -> _Bounds:
+def _together(device: str, activity: Activity, uses: Sequence[Use | None], idle: frozenset[int]) -> list[Lifetime]:
+    """Return the spans of operators during which a device has to stay open."""
     own = [
-        (index, index if use.end is None else use.end)
+        Lifetime(first=index, last=index if use.end is None else use.end)
         for index, use in enumerate(uses)
         if use is not None and use.device == device
     ]
-    last = max(end for _, end in own)
-    opens, closes = {own[0][0]}, {last}
-    for (_, left), (right, _) in itertools.pairwise(own):
+    spans = own[:1]
+    for span in own[1:]:
+        left, right = spans[-1].last, span.first
         apart = any(index not in idle for index in range(left + 1, right))
         if apart and not any(life.first <= left and right <= life.last for life in activity.held):
-            closes.add(left)
-            opens.add(right)
-    return _Bounds(
-        activate=max(own[0][0] - activity.lead, 0),
-        deactivate=last,
-        opens=frozenset(opens),
-        closes=frozenset(closes),
-    )
+            spans.append(span)
+        else:
+            spans[-1] = spans[-1].hull(span)
+    return spans
+
+
+def _sets(spans: Iterable[Lifetime]) -> list[Lifetime]:
+    """Return the spans of operators during which any device is open, in order; spans that overlap are one."""
+    merged: list[Lifetime] = []
+    for span in sorted(spans, key=lambda span: span.first):
+        if merged and span.first <= merged[-1].last:
+            merged[-1] = Lifetime(first=merged[-1].first, last=max(merged[-1].last, span.last))
+        else:
+            merged.append(span)
+    return merged
+
+
+def _bounds(lead: int, spans: Sequence[Lifetime], sets: Iterable[Lifetime]) -> _Bounds:
+    """Return where a device that has to be open in `spans` is called."""
+    opens, closes = set(), set()
+    activate = deactivate = max(spans[0].first - lead, 0)
+    for one in sets:
+        own = [span.last for span in spans if one.meets(span)]
+        if own:
+            opens.add(one.first)
+            closes.add(own[-1])
+            deactivate = one.last
+        if one.first <= activate <= one.last:
+            activate = one.first
+    return _Bounds(activate=activate, deactivate=deactivate, opens=frozenset(opens), closes=frozenset(closes))

@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ferrule.codegen import Artifact, DeviceUse, Program
+from ferrule.codegen.executor import default_arena
 from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
-from ferrule.devices.hosting import created
+from ferrule.devices.hosting import counts, created, window_bytes
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
-from ferrule.errors import unknown_name
+from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware import Group, Image
 
 _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
@@ -18,22 +20,27 @@ _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
 
 
 def attached_devices(
-    program: Program | Artifact, image: Image, faults: Mapping[str, Fault] | None = None
+    artifact: Artifact, image: Image, faults: Mapping[str, Fault] | None = None, *, program: Program | None = None
 ) -> tuple[AttachedDevice, ...]:
     """Return a new model for each device with registers on the bus, and the memory that it may access.
 
     That memory is the network's workspace and constants, and the context of the device's driver. A device in `faults`
-    is wrapped in an injector, which does nothing until `inject` is called.
+    is wrapped in an injector, which does nothing until `inject` is called. In a firmware with several models, `program`
+    has all of them, and `artifact` is the one that will run.
     """
+    models = Program(artifacts=(artifact,)) if program is None else program
     return tuple(
         AttachedDevice(
             name=use.device.name,
             model=_model(use, faults or {}),
             address=use.driver.base,
             interrupt=use.driver.interrupt,
-            ranges=(*_shared(image), *_context(image, f"{use.name}_context")),
+            ranges=(*_shared(image), *_arenas(models, image), *_context(image, f"{use.name}_context")),
+            operators=frozenset(
+                index for index, record in enumerate(artifact.operators) if record.device == use.device.name
+            ),
         )
-        for use in program.devices
+        for use in models.devices
         if use.driver.model is not None and use.driver.base is not None
     )
 
@@ -65,7 +72,19 @@ def check_faults(program: Program | Artifact, faults: Mapping[str, Fault]) -> No
 def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
     assert use.driver.model is not None
     model = created(use.driver.model, DeviceModel, name=use.device.name)  # type: ignore[type-abstract]
+    size_bytes = window_bytes(model, name=use.device.name)
+    if size_bytes > use.driver.window_bytes:
+        raise FerruleError(
+            f"device {use.device.name}: its model has {size_bytes:,} B of registers, "
+            f"but its driver states {use.driver.window_bytes:,} B",
+            hint=f"set window_bytes of the DeviceDriver that backend {use.device.backend} returns",
+        )
     return FaultInjector(model) if use.device.name in faults else model
+
+
+def statistics(devices: Sequence[AttachedDevice]) -> dict[str, dict[str, int | float]]:
+    """Return the counts of each device's model; DeviceFaultError if a model breaks its contract."""
+    return {device.name: counts(device.model, name=device.name) for device in devices}
 
 
 def inject(devices: Sequence[AttachedDevice], faults: Mapping[str, Fault]) -> None:
@@ -84,6 +103,23 @@ def _shared(image: Image) -> Iterator[Range]:
                 size_bytes=section.size_bytes,
                 writable=_SHARED[section.group],
             )
+
+
+def _arenas(program: Program, image: Image) -> Iterator[Range]:
+    """Yield the workspace of a firmware whose linker script has no section for it, such as Zephyr's."""
+    if image.groups[Group.WORKSPACE]:
+        return
+    names = {
+        default_arena(artifact.symbol, artifact.arena, arena)
+        for artifact in program.artifacts
+        for arena in artifact.storage.arenas
+    }
+    for artifact in program.artifacts:
+        places = tuple(f"ferrule_{artifact.symbol}_default_{kind}_" for kind in ("input", "output"))
+        names |= {symbol.name for symbol in image.symbols if artifact.arena and symbol.name.startswith(places)}
+    for name in sorted(names):
+        for found in _context(image, name):
+            yield replace(found, name=str(Group.WORKSPACE))
 
 
 def _context(image: Image, name: str) -> Iterator[Range]:

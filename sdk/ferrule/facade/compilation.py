@@ -17,12 +17,10 @@ from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
 from ferrule.emulation.renode.project_files import check_renode, emit_renode
-from ferrule.errors import FerruleError
 from ferrule.facade.classes import inspect_class
 from ferrule.facade.networks import Models, network_of, networks_of
-from ferrule.facade.running import run
+from ferrule.facade.running import engine_for, run
 from ferrule.firmware import (
-    DEFAULT_PLATFORM,
     SEPARATE,
     Image,
     Job,
@@ -33,9 +31,12 @@ from ferrule.firmware import (
     emit_together,
     job_from,
     make_firmware,
+    platform,
+    require_tools,
     toolchain,
     write_project,
 )
+from ferrule.firmware.identification import read_identities
 from ferrule.formats import ModelFile
 from ferrule.graph import Array, brief
 from ferrule.network import Network
@@ -66,6 +67,8 @@ class Firmware:
     image: Image
     job: Job
     """The job that `compile` was called with."""
+    toolchain: str
+    """The name of the toolchain that compiled it."""
     toolchain_version: str
     build_s: float
     lease: object = field(default=None, repr=False, compare=False)
@@ -74,7 +77,7 @@ class Firmware:
     @override
     def __repr__(self) -> str:
         return (
-            f"<Firmware {brief(self.network.name)} for {self.board.name} by {self.project.manifest.toolchain} "
+            f"<Firmware {brief(self.network.name)} for {self.board.name} by {self.toolchain} "
             f"-{self.project.manifest.optimization}: flash {self.image.flash_bytes:,} B, "
             f"RAM {self.image.ram_bytes:,} B, {self.elf}>"
         )
@@ -149,6 +152,7 @@ def compile(  # noqa: A001
     network: Network | ModelFile,
     job: Job | None = None,
     *,
+    engine: str | None = None,
     progress: Progress = say_nothing,
     **keywords: Unpack[JobKeywords],
 ) -> Firmware: ...
@@ -156,7 +160,12 @@ def compile(  # noqa: A001
 
 @overload
 def compile(  # noqa: A001
-    network: Models, job: Job | None = None, *, progress: Progress = say_nothing, **keywords: Unpack[JobKeywords]
+    network: Models,
+    job: Job | None = None,
+    *,
+    engine: str | None = None,
+    progress: Progress = say_nothing,
+    **keywords: Unpack[JobKeywords],
 ) -> tuple[Firmware, ...]: ...
 
 
@@ -164,6 +173,7 @@ def compile(  # noqa: A001
     network: Network | ModelFile | Models,
     job: Job | None = None,
     *,
+    engine: str | None = None,
     progress: Progress = say_nothing,
     **keywords: Unpack[JobKeywords],
 ) -> Firmware | tuple[Firmware, ...]:
@@ -171,7 +181,8 @@ def compile(  # noqa: A001
 
     `network` may also be a model's path or bytes. The fields of a Job may be given as keywords: see `ferrule.Job`.
     A list of networks becomes one firmware with all of them; it returns a Firmware for each, in the same order, with
-    the same image.
+    the same image. `engine` names the engine that will run the firmware: if it cannot attach the models of its devices,
+    nothing is built.
 
     Raises:
         ModelError: the model's file cannot be read or is malformed.
@@ -179,9 +190,10 @@ def compile(  # noqa: A001
         MissingToolError: the toolchain is not installed; the hint gives the command that installs it.
         ArenaOverflowError, TooLargeError: the model is too large for the board; the message states by how much.
         BuildError: the compiler failed.
-        FerruleError: there is no such board, backend, device or layer, or both a job and keywords are given.
+        FerruleError: there is no such board, backend, device or layer, both a job and keywords are given, or the
+            engine cannot run the firmware.
     """
-    firmwares = _compile(networks_of(network), job_from(job, keywords), progress)
+    firmwares = _compile(networks_of(network), job_from(job, keywords), progress, engine)
     return firmwares if isinstance(network, (list, tuple)) else firmwares[0]
 
 
@@ -252,17 +264,14 @@ class _Lease:
     """Shared by the firmwares of one temporary folder, which is removed together with the last of them."""
 
 
-def _compile(networks: Sequence[Network], job: Job, progress: Progress) -> tuple[Firmware, ...]:
-    if job.platform != DEFAULT_PLATFORM:
-        raise FerruleError(
-            f"a firmware for {job.platform} is built by that platform's own tools",
-            hint="ferrule.generate writes the project, and its README.md has the commands",
-        )
+def _compile(
+    networks: Sequence[Network], job: Job, progress: Progress, engine: str | None = None
+) -> tuple[Firmware, ...]:
     if job.out is not None:
-        return _build(networks, job, Path(job.out), progress, None)
+        return _build(networks, job, Path(job.out), progress, engine, None)
     scratch, lease = ScratchFolder(), _Lease()
     try:
-        firmwares = _build(networks, job, scratch.path / "project", progress, lease)
+        firmwares = _build(networks, job, scratch.path / "project", progress, engine, lease)
     except BaseException:
         scratch.close()
         raise
@@ -271,15 +280,26 @@ def _compile(networks: Sequence[Network], job: Job, progress: Progress) -> tuple
 
 
 def _build(
-    networks: Sequence[Network], job: Job, folder: Path, progress: Progress, lease: _Lease | None
+    networks: Sequence[Network],
+    job: Job,
+    folder: Path,
+    progress: Progress,
+    engine: str | None,
+    lease: _Lease | None,
 ) -> tuple[Firmware, ...]:
+    tools = platform(job.platform).tools
     compiler = toolchain(job.toolchain)
-    compiler.require()
     board = job.load_board()
+    if tools is None:
+        compiler.require()
+    else:
+        require_tools(tools, board.name)
     placed = replace(job, board=board, out=folder)
     progress(Step(phase=f"generating C for {board.name}"))
     divided = divide_all(networks, placed)
     program = emit_together(divided, placed, networks)
+    if engine is not None:
+        engine_for(engine, board, program)
     started = time.perf_counter()
     project, image = make_firmware(program, placed, progress)
     build_s = time.perf_counter() - started
@@ -293,9 +313,15 @@ def _build(
             project=project,
             image=image,
             job=job,
-            toolchain_version=compiler.version(),
+            toolchain=compiler.name if tools is None else tools.compiler(),
+            toolchain_version=compiler.version() if tools is None else _stated_compiler(image),
             build_s=build_s,
             lease=lease,
         )
         for network, optimized, artifact in zip(networks, divided, program.artifacts, strict=True)
     )
+
+
+def _stated_compiler(image: Image) -> str:
+    """Return the compiler as the firmware states it."""
+    return next((each.compiler for each in read_identities(image)), "")

@@ -57,6 +57,8 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The compiler, such as zig or arm-none-eabi-gcc; `--toolchain` precedes it."""
     optimization: str | None = None
     """The optimization level, such as Os; `--optimization` precedes it."""
+    overlap: Literal["on", "off"] | None = None
+    """Whether devices work beside the core and one another; `--overlap` precedes it."""
     engine: str | None = None
     """What runs the firmware, such as unicorn or qemu; `--engine` precedes it."""
     import_enabled: bool = False
@@ -75,6 +77,7 @@ class Configuration:
     """A name, or a path."""
     toolchain: str | None = None
     optimization: str | None = None
+    overlap: str | None = None
     engine: str | None = None
     import_enabled: bool = False
     fallback_transfers: Mapping[str, str] = field(default_factory=dict)
@@ -181,6 +184,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
         board=str(path.parent.absolute() / board) if board is not None and "/" in board else board,
         toolchain=contents.toolchain,
         optimization=contents.optimization,
+        overlap=contents.overlap,
         engine=contents.engine,
         import_enabled=contents.import_enabled,
         fallback_transfers=dict(contents.fallback),

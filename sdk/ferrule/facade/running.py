@@ -10,8 +10,11 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.boards import Board
+from ferrule.codegen import Program
 from ferrule.devices import Fault
 from ferrule.emulation import (
+    AttachedDevice,
+    DeviceWork,
     Engine,
     EngineError,
     EngineOptions,
@@ -25,15 +28,15 @@ from ferrule.emulation import (
     require_gdb,
     require_ownership,
 )
-from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject
+from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject, statistics
 from ferrule.errors import FerruleError
-from ferrule.firmware import Job
+from ferrule.firmware import Job, platform
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network.samples import Sample, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
-from ferrule.report.assembly import BuiltFirmware, EngineRun, assemble, layer_parts
+from ferrule.report.assembly import BuiltFirmware, EngineRun, Statistics, Work, assemble, layer_parts
 from ferrule.report.locating import first_difference
 from ferrule.report.tracing import explained
 
@@ -80,9 +83,7 @@ def run(
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
     check_faults(firmware.program, faults)
-    models = [use.name for use in firmware.program.devices if use.driver.model is not None]
-    chosen = _usable(engine, firmware.board, models)
-    _check_wires(chosen, firmware)
+    chosen = engine_for(engine, firmware.board, firmware.program)
     if options.gdb is not None:
         require_gdb(engine)
     traced = trace_devices and bool(firmware.artifact.devices)
@@ -173,11 +174,14 @@ def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
     return chosen
 
 
-def _check_wires(chosen: Engine, firmware: BuiltFirmware) -> None:
-    names = [use.name for use in firmware.program.devices if use.driver.wire is not None]
+def engine_for(name: str, board: Board, program: Program) -> Engine:
+    """Return an engine; raises as `check_engine` does, also if it cannot attach the models of the devices."""
+    chosen = _usable(name, board, [use.name for use in program.devices if use.driver.model is not None])
+    names = [use.name for use in program.devices if use.driver.wire is not None]
     reason = chosen.refuses_wires(names) if names else None
     if reason is not None:
         raise FerruleError(f"engine {chosen.name} cannot run this firmware: {reason}")
+    return chosen
 
 
 def _execute(
@@ -199,9 +203,9 @@ def _execute(
     def said(done: int) -> None:
         progress(Step(phase=phase, done=done, total=len(samples)))
 
-    devices = attached_devices(firmware.program, firmware.image, faults)
+    devices = attached_devices(firmware.artifact, firmware.image, faults, program=firmware.program)
     machine = Machine(
-        board=firmware.board,
+        board=_linked(firmware),
         elf=firmware.image.path,
         devices=devices,
         wires=attached_wires(firmware.program),
@@ -214,12 +218,19 @@ def _execute(
             link = _connect(firmware, session, timeout_s)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
-            return _serve(link, session, samples, said, started, trace=trace, announced=announced)
+            done = _serve(link, session, devices, samples, said, started, trace=trace, announced=announced)
         except RunFailedError as error:
             raise explained(error, firmware.artifact) from error
         except LinkTimeoutError as error:
             report = session.crash_report(str(error))
             raise EngineError(str(error), hint=error.hint, report=report) from error
+    return done
+
+
+def _linked(firmware: BuiltFirmware) -> Board:
+    """Return the board with its link on the UART that the firmware uses for it."""
+    board, chosen = firmware.board, platform(firmware.project.manifest.platform)
+    return replace(board, link_uart=chosen.link_uart(firmware.program, board))
 
 
 def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
@@ -247,6 +258,7 @@ def _is_of(firmware: BuiltFirmware, info: ModelInfo) -> bool:
 def _serve(
     link: LinkSession,
     session: Session,
+    devices: Sequence[AttachedDevice],
     samples: Sequence[Sample],
     report: Callable[[int], None],
     started: float,
@@ -255,7 +267,9 @@ def _serve(
     announced: bool,
 ) -> EngineRun:
     traced = link.run(samples[0], trace=True) if trace else None
+    before, counted = session.device_work(), statistics(devices)
     profiled = link.run(samples[0], profile=True)
+    work, counts = _worked(before, session.device_work()), _grown(counted, statistics(devices))
     runs = []
     for number, sample in enumerate(samples, start=1):
         runs.append(link.run(sample, profile=announced and number > 1))
@@ -268,8 +282,24 @@ def _serve(
         traced=traced,
         counters=session.counters(),
         ownership=session.ownership(),
+        work=work,
+        statistics=counts,
         run_s=time.perf_counter() - started,
     )
+
+
+def _worked(before: Work | None, after: Work | None) -> Work | None:
+    """Return what devices did in between; None if the engine cannot tell."""
+    if before is None or after is None:
+        return None
+    return {key: work.plus(before.get(key, DeviceWork()), -1) for key, work in after.items()}
+
+
+def _grown(before: Statistics, after: Statistics) -> Statistics:
+    return {
+        device: {name: number - before[device].get(name, 0) for name, number in found.items()}
+        for device, found in after.items()
+    }
 
 
 def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | None) -> None:

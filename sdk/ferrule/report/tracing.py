@@ -3,15 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
 from ferrule.codegen import Artifact, Call
 from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
-from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, LayerPart
+from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, DeviceWorkPart, LayerPart
+
+_Traced = tuple[int, str, str, int]
+"""Operator, member of the devices struct, call and status."""
 
 
-def device_parts(artifact: Artifact, layers: Sequence[LayerPart]) -> tuple[DevicePart, ...]:
-    """Return the devices that run layers, with the cost of these layers and the planned use of device memory."""
+def device_parts(
+    artifact: Artifact,
+    layers: Sequence[LayerPart],
+    work: Mapping[str, DeviceWorkPart],
+    statistics: Mapping[str, Mapping[str, int | float]],
+) -> tuple[DevicePart, ...]:
+    """Return the devices that run layers, with the cost of these layers and the planned use of device memory; `work`
+    and `statistics` have what their models did, by device.
+    """
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
     ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
     return tuple(
@@ -24,6 +35,8 @@ def device_parts(artifact: Artifact, layers: Sequence[LayerPart]) -> tuple[Devic
             layers=len(ran[use.device.name]),
             count=sum(part.count for part in ran[use.device.name]),
             share=sum(part.share for part in ran[use.device.name]),
+            work=work.get(use.device.name),
+            statistics=dict(statistics.get(use.device.name, {})),
         )
         for use in artifact.devices
     )
@@ -39,7 +52,13 @@ def trace_part(artifact: Artifact, calls: Iterable[LinkCall]) -> DeviceTracePart
     planned = [(call.operator, call.device, str(call.call), 0) for call in artifact.device_calls]
     names = {use.device.name: use.name for use in artifact.devices}
     made = [(part.operator, names[part.device], part.call, part.status) for part in parts]
-    return DeviceTracePart(calls=parts, as_planned=made == planned)
+    return DeviceTracePart(calls=parts, as_planned=_ordered(made) == _ordered(planned))
+
+
+def _ordered(calls: Iterable[_Traced]) -> list[_Traced]:
+    """Return the calls with those that open a set in the order of their names: a run opens it in any order."""
+    groups = itertools.groupby(calls, key=lambda call: (call[0], call[2] == str(Call.OPEN)))
+    return [call for (_, opens), group in groups for call in (sorted(group) if opens else group)]
 
 
 def explained(error: RunFailedError, artifact: Artifact) -> RunFailedError:

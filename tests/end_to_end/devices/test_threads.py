@@ -15,6 +15,8 @@ from ferrule.testing import Adapter, ZephyrFakes, build_adapter
 pytestmark = pytest.mark.cc
 FOLDER = Path(__file__).parent
 TIMEOUT = -9
+ADAPTED = ("device.c", "command.c")
+"""The sources that `build_adapter` compiles."""
 
 
 def build(folder: Path, edit: Callable[[str], str] = str) -> Adapter[ZephyrFakes]:
@@ -30,12 +32,7 @@ def build(folder: Path, edit: Callable[[str], str] = str) -> Adapter[ZephyrFakes
         "zephyr",
         sources=[
             *(folder / name for name in ("ferrule_crossing.c", "ferrule_crossing_weights.c")),
-            *(
-                path
-                for part in model.contributions
-                for path in part.source_paths
-                if path.name not in {"command.c", "device.c"}
-            ),
+            *(path for part in model.contributions for path in part.source_paths if path.name not in ADAPTED),
             FOLDER / "two_threads.c",
         ],
         headers=["two_threads.h"],
@@ -88,10 +85,13 @@ def test_a_thread_that_comes_between_waits_or_harms_nobody(tmp_path: Path) -> No
 
 
 def test_a_device_that_is_closed_while_it_holds_a_tensor_loses_it(tmp_path: Path) -> None:
-    """The mutant closes npu0 around the core's operator, although `a` lives in npu0."""
+    """The mutant closes both devices before the core's operator, although `a` lives in npu0, and opens them again."""
     again = "".join(
-        f"    if (status == FERRULE_OK) {{\n        status = ferrule_held_{call}(held, DEVICE_NPU0);\n    }}\n"
-        for call in ("close", "open")
+        f"    if (status == FERRULE_OK) {{\n        status = ferrule_held_{call};\n    }}\n"
+        for call in (
+            *("close(held, DEVICE_NPU1)", "close(held, DEVICE_NPU0)"),
+            "open_set(held, opened_before_0, 2)",
+        )
     )
 
     def mutate(text: str) -> str:

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import BARE_METAL, RUNTIME, UART_DRIVERS, Contribution, startup
-from ferrule.boards import Board
-from ferrule.codegen import DeviceUse
+from ferrule.boards import Board, Peripheral
+from ferrule.codegen import DeviceUse, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -48,6 +48,15 @@ class BareMetalPlatform(Platform):
     @override
     def title(self) -> str:
         return "no operating system: a Makefile, a CMakeLists.txt, start-up code and a linker script"
+
+    @property
+    @override
+    def tools(self) -> None:
+        return None
+
+    @override
+    def link_uart(self, program: Program, board: Board) -> Peripheral:
+        return board.link_uart
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
@@ -103,12 +112,13 @@ class BareMetalPlatform(Platform):
 
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
-    """Return the adapter of the device API, with interrupts and serial lines if drivers need them."""
+    """Return the adapter of the device API and its clock, with interrupts and serial lines if drivers need them."""
     if not request.program.devices:
         return ()
     lines = [driver.contribution for _, driver in _wires(request)]
+    adapter = BARE_METAL.part("bare_metal", "systick", *(("interrupt",) if _interrupts(request) else ()))
     return (
-        BARE_METAL.part("bare_metal", *(("interrupt",) if _interrupts(request) else ())),
+        replace(adapter, defines={"FERRULE_CLOCK_HZ": f"{request.board.clock_hz}u"}),
         *((UART_DRIVERS.part("uart_transport"), *lines) if lines else ()),
     )
 

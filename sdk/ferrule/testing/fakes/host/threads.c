@@ -31,6 +31,7 @@ static struct {
     pthread_key_t key;
     uint32_t epoch; /* threads from before the last reset are ignored */
     uint32_t running, expected, last_thread;
+    uint32_t interrupts; /* begun so far */
     uint64_t now_us, generation, order;
     struct waiter *waiters;
     struct event events[MAX_EVENTS];
@@ -338,6 +339,12 @@ void ferrule_fake_enter_interrupt(void)
     fake_unlock();
     (void)pthread_mutex_lock(&all.processor);
     self.interrupts++;
+    (void)__atomic_add_fetch(&all.interrupts, 1u, __ATOMIC_RELAXED);
+}
+
+uint32_t fake_interrupts(void)
+{
+    return __atomic_load_n(&all.interrupts, __ATOMIC_RELAXED);
 }
 
 void ferrule_fake_leave_interrupt(void)
@@ -350,11 +357,19 @@ void fake_mask_interrupts(void)
 {
     (void)pthread_mutex_lock(&all.processor);
     self.masks++;
+    fake_lock();
+    fake_hold(&all.processor, "interrupts are masked, by thread %u", (unsigned)fake_thread());
+    fake_unlock();
 }
 
 void fake_unmask_interrupts(void)
 {
     self.masks--;
+    if (self.masks == 0u) {
+        fake_lock();
+        fake_give_back(&all.processor);
+        fake_unlock();
+    }
     (void)pthread_mutex_unlock(&all.processor);
     if (self.masks == 0u && self.interrupts == 0u) {
         fake_interrupts_unmasked();

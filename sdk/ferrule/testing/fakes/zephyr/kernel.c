@@ -11,6 +11,17 @@ struct k_thread {
 
 static struct k_thread threads[MAX_THREADS];
 
+/* Locked; the count of a mutex has changed. */
+static void note_lock(const struct k_mutex *mutex)
+{
+    if (mutex->lock_count == 0u) {
+        fake_give_back(mutex);
+    } else {
+        fake_hold(mutex, "the k_mutex %p is locked %u times, by thread %u", (const void *)mutex,
+                  (unsigned)mutex->lock_count, (unsigned)mutex->owner->number);
+    }
+}
+
 /* Locked. */
 static struct k_thread *current(void)
 {
@@ -67,6 +78,7 @@ static int lock_mutex(struct k_mutex *mutex, k_timeout_t timeout)
     }
     mutex->owner = current();
     mutex->lock_count++;
+    note_lock(mutex);
     return 0;
 }
 
@@ -87,6 +99,7 @@ static int unlock_mutex(struct k_mutex *mutex)
         return -EPERM;
     }
     mutex->lock_count--;
+    note_lock(mutex);
     if (mutex->lock_count == 0u) {
         mutex->owner = NULL;
         fake_wake();
