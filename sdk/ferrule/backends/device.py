@@ -26,6 +26,8 @@ class Device:
     """Memory regions that the device can access; empty for all."""
     activation_lead: int | None = None
     """Number of operators by which the activation precedes the device's first one; None for the driver's value."""
+    pool: bool = False
+    """Whether it is one of the backend's interchangeable devices, of which any free one runs the layers of all."""
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a device")

@@ -37,6 +37,8 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The board's memories that the device can access; empty for all."""
     activation_lead: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """How many operators before its first one the device is activated; None for its driver's default."""
+    pool: bool = False
+    """Whether it is one of the backend's interchangeable devices, of which any free one runs the layers of all."""
 
 
 class BackendsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -190,6 +192,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
                 binding=entry.binding,
                 regions=entry.regions,
                 activation_lead=entry.activation_lead,
+                pool=entry.pool,
             )
             for name, entry in contents.devices.items()
         ),

@@ -57,6 +57,7 @@ def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> cod
         line_bytes=workspace.line_bytes,
         masters=masters,
         others=_others(board, optimized.devices) if apart else (),
+        pool=[device for device in devices.values() if device.pool],
         model=network,
     )
 
