@@ -74,6 +74,12 @@ def add(zephyr: Adapter[ZephyrFakes], npu: CData, a: int, b: int) -> tuple[int, 
     return zephyr.lib.npu_add(npu, a, b, result), result[0]
 
 
+def give_back(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
+    """Close and deactivate: the fixture fails a test that keeps a device, its power or a lock."""
+    assert zephyr.lib.ferrule_device_close(npu) == OK
+    assert zephyr.lib.ferrule_device_deactivate(npu) == OK
+
+
 def test_the_driver(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
     """The driver adds, but only while the device is open."""
     registers = zephyr.attach(BASE, NpuModel())
@@ -83,6 +89,7 @@ def test_the_driver(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
     assert add(zephyr, npu, 2, 3) == (OK, 5)
     assert registers.trace[:4] == ["ID -> 0xadd", "A <- 0x2", "B <- 0x3", "STATUS -> 0x0"]
     assert registers.trace[-1] == "SUM -> 0x5"
+    give_back(zephyr, npu)
 
 
 def test_a_fault(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
@@ -94,6 +101,7 @@ def test_a_fault(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
     assert zephyr.lib.ferrule_device_activate(npu) == OK  # the power is back
     assert zephyr.lib.ferrule_device_open(npu) == OK
     assert add(zephyr, npu, 2, 3) == (TIMEOUT, 0)
+    give_back(zephyr, npu)
 
 
 def test_a_race(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
@@ -114,3 +122,4 @@ def test_a_race(zephyr: Adapter[ZephyrFakes], npu: CData) -> None:
         [(OK, a + 1) for a in range(20)],
         [(OK, a + 1) for a in range(100, 120)],
     ]
+    assert zephyr.lib.ferrule_device_deactivate(npu) == OK

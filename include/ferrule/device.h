@@ -49,6 +49,22 @@ typedef struct ferrule_device ferrule_device_t;
  */
 int32_t ferrule_device_init(ferrule_device_t *dev);
 
+/** A driver without functions, for a device that is bound before its driver is known. The context
+ * is then the address of the device's registers, or NULL if the platform does not know it. */
+extern const struct ferrule_driver ferrule_no_driver;
+
+/**
+ * @brief Give a device that is bound to ferrule_no_driver its driver and context; a device that is
+ * bound to `driver` already keeps its context.
+ * @param base  the member of the context for the address of the registers: it gets the address that
+ *              the platform's bind has stored, if any; NULL for a device without registers
+ * @retval FERRULE_ERR_STATE     not bound, or active
+ * @retval FERRULE_ERR_ARGUMENT  `driver` is null, another driver is bound, or there is no address:
+ *                               neither in the binding nor in `*base`
+ */
+int32_t ferrule_device_set_driver(ferrule_device_t *dev, const struct ferrule_driver *driver,
+                                  void *context, uintptr_t *base);
+
 /**
  * @brief Increment the activation count; the first activation switches on power and clocks.
  * @retval FERRULE_ERR_STATE    not bound, counted 2^32 - 1 times, or called by its own driver's

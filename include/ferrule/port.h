@@ -4,9 +4,15 @@
  *
  * Compile with -DFERRULE_PORT_H='"my_port.h"' to replace this file; the replacement defines the
  * same names. It may leave out the functions of the data cache, which are then those below; one
- * that has its own also defines FERRULE_PORT_HAS_CACHE. A port with a clock defines
- * FERRULE_PORT_HAS_CLOCK and `uint32_t ferrule_port_now_us(void)`: microseconds, which wrap at
- * 2^32.
+ * that has its own also defines FERRULE_PORT_HAS_CACHE. It may leave out the clock; one that has a
+ * clock defines FERRULE_PORT_HAS_CLOCK and the three functions below, ferrule_port_now_us,
+ * ferrule_port_alarm and ferrule_port_sleep. If its clock is SysTick, it also defines
+ * FERRULE_PORT_HAS_CYCLES and ferrule_port_cycles, because src_c/runtime/counter.c would otherwise
+ * set up SysTick for itself.
+ *
+ * The clock of this file is SysTick, if FERRULE_CLOCK_HZ is the frequency of the core's clock; the
+ * program is then linked with platforms/bare_metal/src/systick.c. Without FERRULE_CLOCK_HZ, there
+ * is no clock.
  */
 #ifndef FERRULE_PORT_H_INCLUDED
 #define FERRULE_PORT_H_INCLUDED
@@ -125,6 +131,34 @@ static inline const void *ferrule_port_thread(void)
 
     return &self;
 }
+
+#ifdef FERRULE_CLOCK_HZ
+#define FERRULE_PORT_HAS_CLOCK
+#define FERRULE_PORT_HAS_CYCLES
+
+/** @brief Return the time in microseconds; it wraps at 2^32. Starts the clock at the first call.
+ * Any context. */
+uint32_t ferrule_port_now_us(void);
+
+/** @brief Let an interrupt come after this time; it may come earlier. Called with interrupts
+ * masked. */
+void ferrule_port_alarm(uint32_t after_us);
+
+/** @brief Return the core's cycles, including those of sleep; they wrap at 2^32. Any context. */
+uint32_t ferrule_port_cycles(void);
+
+/** @brief Sleep until an interrupt is pending, then restore the interrupt state from before
+ * ferrule_port_critical_enter() and let the interrupt run. Called with interrupts masked, so that
+ * none can come between the caller's last look and the sleep. */
+static inline void ferrule_port_sleep(uint32_t masked)
+{
+#if defined(__ARM_ARCH_PROFILE) && __ARM_ARCH_PROFILE == 'M'
+    __asm__ volatile("dsb\n\twfi\n\tmsr primask, %0\n\tisb" : : "r"(masked) : "memory");
+#else
+    ferrule_port_critical_exit(masked);
+#endif
+}
+#endif /* FERRULE_CLOCK_HZ */
 
 #ifdef __cplusplus
 }

@@ -309,6 +309,47 @@ int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_d
     return FERRULE_OK;
 }
 
+const struct ferrule_driver ferrule_no_driver = {.name = "none"};
+
+/* Called with the guard. */
+static int32_t set_driver(struct ferrule_device_core *core, const struct ferrule_driver *driver,
+                          void *context, uintptr_t *base)
+{
+    if (core->state != (uint32_t)FERRULE_DEVICE_BOUND) {
+        return FERRULE_ERR_STATE;
+    }
+    if (core->driver == driver) {
+        return FERRULE_OK;
+    }
+    if (driver == NULL || core->driver != &ferrule_no_driver) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    if (base != NULL && core->context == NULL && *base == 0) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    if (core->activations > 0 || core->users > 0) {
+        return FERRULE_ERR_STATE;
+    }
+    if (base != NULL && core->context != NULL) {
+        *base = (uintptr_t)core->context;
+    }
+    core->driver = driver;
+    core->context = context;
+    return FERRULE_OK;
+}
+
+int32_t ferrule_device_set_driver(ferrule_device_t *dev, const struct ferrule_driver *driver,
+                                  void *context, uintptr_t *base)
+{
+    int32_t status = enter(dev);
+
+    if (status == FERRULE_OK) {
+        status = set_driver(core_of(dev), driver, context, base);
+        ferrule_platform_unguard(dev);
+    }
+    return status;
+}
+
 /* Called with the guard. */
 static int32_t count_up(struct ferrule_device_core *core)
 {

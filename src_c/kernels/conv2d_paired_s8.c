@@ -5,7 +5,7 @@
 /* Fill the pixels outside the image. */
 static int8_t *fill(int8_t *target, int32_t bytes, int32_t value)
 {
-    memset(target, value, (size_t)bytes);
+    (void)memset(target, value, (size_t)bytes);
     return target + bytes;
 }
 

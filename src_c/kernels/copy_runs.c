@@ -16,7 +16,7 @@ void ferrule_copy_runs(const struct ferrule_copy_params *params, const void *inp
         uint8_t *to = (uint8_t *)output + row.output;
 
         for (int32_t i = 0; i < extent; ++i) {
-            memcpy(&to[i * output_stride], &from[i * input_stride], bytes);
+            (void)memcpy(&to[i * output_stride], &from[i * input_stride], bytes);
         }
     } while (ferrule_copy_next_row(params, &row));
 }

@@ -201,7 +201,7 @@ static inline void convolve(const struct ferrule_depthwise_conv2d_3x3_s8_params 
         const int32_t *channel = params->scales;
 
         for (int32_t i = 0; params->fixed != NULL && i < output_pixels; ++i) {
-            memcpy(output + i * params->channels, params->fixed, (size_t)params->channels);
+            (void)memcpy(output + i * params->channels, params->fixed, (size_t)params->channels);
         }
         for (int32_t c = 0; c < params->live_c; ++c) {
             struct ferrule_scale scale = ferrule_scale_of(channel, odd);

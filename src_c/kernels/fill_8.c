@@ -5,5 +5,5 @@
 
 void ferrule_fill_8(const struct ferrule_fill_params *params, void *output)
 {
-    memset(output, (int)(params->value & UINT8_MAX), (size_t)params->count);
+    (void)memset(output, (int)(params->value & UINT8_MAX), (size_t)params->count);
 }

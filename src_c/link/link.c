@@ -94,7 +94,8 @@ static uint8_t *put_sizes(uint8_t *at)
 #if defined(__ELF__)
     if (ferrule_sizes != NULL) {
         *at++ = (uint8_t)FERRULE_SIZES;
-        memcpy(at, ferrule_sizes, 4u * FERRULE_SIZES); /* like tensors: the core is little-endian */
+        (void)memcpy(at, ferrule_sizes,
+                     4u * FERRULE_SIZES); /* like tensors: the core is little-endian */
         return at + 4u * FERRULE_SIZES;
     }
 #endif
@@ -110,7 +111,7 @@ static void build_info(struct exchange *exchange)
         return;
     }
     uint8_t *at = exchange->payload;
-    memcpy(at, (const uint8_t *)identity + DIGESTS_AT, DIGESTS_BYTES);
+    (void)memcpy(at, (const uint8_t *)identity + DIGESTS_AT, DIGESTS_BYTES);
     at = put_sizes(at + DIGESTS_BYTES);
     const char *text = identity->text;
     for (uint32_t i = 0; i < FERRULE_IDENTITY_TEXTS; i++) {
@@ -169,7 +170,7 @@ static void write_input(struct exchange *exchange)
         refuse(exchange, FERRULE_LINK_ERROR_RANGE, "past the end of the input");
         return;
     }
-    memcpy((uint8_t *)tensor->data + offset, exchange->payload + WRITE_HEADER, bytes);
+    (void)memcpy((uint8_t *)tensor->data + offset, exchange->payload + WRITE_HEADER, bytes);
     exchange->bytes = 0;
 }
 
@@ -236,7 +237,7 @@ static void read_output(struct exchange *exchange)
         refuse(exchange, FERRULE_LINK_ERROR_RANGE, "past the end of the output or the frame");
         return;
     }
-    memcpy(exchange->payload, (const uint8_t *)tensor->data + offset, bytes);
+    (void)memcpy(exchange->payload, (const uint8_t *)tensor->data + offset, bytes);
     exchange->bytes = bytes;
 }
 
@@ -314,7 +315,7 @@ static void answer(struct exchange *exchange, uint8_t version)
 void ferrule_link_init(struct ferrule_link *link, const struct ferrule_link_model *model,
                        const struct ferrule_link_port *port)
 {
-    memset(link, 0, sizeof *link);
+    (void)memset(link, 0, sizeof *link);
     link->model = model;
     link->line.port = port;
     link->line.frame = (uint8_t *)link->frame;

@@ -134,7 +134,7 @@ void ferrule_link_run(struct ferrule_link *link, uint32_t flags)
         info.device_context = link;
     }
     if (model->counters != NULL) {
-        memset(model->counters, 0, model->operator_count * sizeof(uint32_t));
+        (void)memset(model->counters, 0, model->operator_count * sizeof(uint32_t));
     }
 
     const uintptr_t from = ferrule_port_stack_pointer();

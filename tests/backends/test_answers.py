@@ -17,7 +17,7 @@ from mock_backends import CountingAllocator, chain
 
 import ferrule.backends
 from ferrule.backends import backend, context, default_device, firmware, guarded, host_answers, tensor_handle, workload
-from ferrule.backends.backend import Support
+from ferrule.backends.backend import Policy, Support
 from ferrule.backends.conforming import fits, misfit
 from ferrule.backends.context import BackendEvent, CreationOptions, NetworkId, RuntimePart
 from ferrule.backends.contract import BrokenBackendError
@@ -174,6 +174,20 @@ INTERFACES: Mapping[type, Interface] = {
                     replace(VIEWS, substitutions=(Substitution(replaced=VIEW, layers=(None,)),)),
                 ),
                 good=VIEWS,
+            ),
+            "policy": Row(
+                call=lambda guard: guard.policy(TARGET),
+                wrong=(
+                    None,
+                    Policy(least_layers=None),  # type: ignore[arg-type]
+                    Policy(least_layers=0),
+                    Policy(least_macs=-1),
+                    Policy(least_macs=1.5),  # type: ignore[arg-type]
+                    Policy(macs_per_byte=-0.5),
+                    Policy(macs_per_byte=float("nan")),
+                    Policy(macs_per_byte=float("inf")),
+                ),
+                good=Policy(least_layers=2, least_macs=1, macs_per_byte=0.5),
             ),
             "use_custom_memory_allocator": Row(
                 call=lambda guard: guard.use_custom_memory_allocator(CountingAllocator()), wrong=(None, True), good=""
@@ -535,7 +549,10 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"alignment": 0}, "alignment is 0"),
     ({"tensor_alignment": 0}, "tensor_alignment is 0, expected a power of two"),
     ({"tensor_alignment": 24}, "tensor_alignment is 24, expected a power of two"),
+    ({"window_bytes": 0}, "window_bytes is 0, expected 1 or more"),
+    ({"window_bytes": 0x1001, "base": 0xFFFF_F000}, "window_bytes is 4097, expected 1 or more, up to the end"),
     ({"base": -4}, "base is -0x4, expected an address"),
+    ({"base_member": "my base"}, "base_member is 'my base', expected the C identifier of a member"),
     ({"interrupt": -1, "handler": "h"}, "interrupt is -1"),
     ({"interrupt": 3}, "handler is '', expected the C identifier"),
     ({"wire": Wire(baud=0)}, "wire.baud is 0"),

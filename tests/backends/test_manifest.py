@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +16,7 @@ from ferrule.backends.discovery import FOLDERS_VARIABLE, environment, in_folders
 from ferrule.backends.manifest import MANIFEST_NAME, SHIPPED_FOLDER, backend_folders, read_manifest
 from ferrule.backends.origin import OriginKind
 from ferrule.backends.registry import BackendRegistry, DuplicateBackendError, default_registry, registry_with
+from ferrule.backends.version import INTERFACE_VERSION
 from ferrule.errors import FerruleError
 
 BACKEND = """
@@ -97,6 +99,11 @@ def test_a_folder_that_is_no_package(folder: Path) -> None:
         ("id = ", "Invalid value"),
         (MANIFEST.replace('"Nothing"', '"Something"'), "makes backend 'Nothing', expected 'Something'"),
         (MANIFEST.replace("backend:", "frontend:"), r"cannot be imported: No module named"),
+        (MANIFEST + 'api = "2.0"\ncolour = 1', r"api is 2\.0, this Ferrule has version 1\.\d+ of the interface"),
+        (MANIFEST + 'api = "0.9"', r"api is 0\.9, this Ferrule has version"),
+        (MANIFEST + 'api = "1.999"', r"api is 1\.999, this Ferrule has version"),
+        (MANIFEST + "api = 1.0", r"api is 1\.0, expected major\.minor in quotes, such as \"1\.\d+\""),
+        (MANIFEST + 'api = "1.0.0"', r"api is '1\.0\.0', expected major\.minor"),
         (MANIFEST.replace(":Nothing", ":Anything"), "cannot be imported: .*has no attribute 'Anything'"),
     ],
 )
@@ -105,6 +112,22 @@ def test_a_wrong_manifest_says_where(folder: Path, manifest: str, reason: str) -
     with pytest.raises(FerruleError, match=reason) as caught:
         read_manifest(folder).create()
     assert str(folder / MANIFEST_NAME) in str(caught.value)
+
+
+@pytest.mark.parametrize("version", ["1.0", str(INTERFACE_VERSION)])
+def test_older_minor_versions_of_the_interface_are_accepted(folder: Path, version: str) -> None:
+    (folder / MANIFEST_NAME).write_text(MANIFEST + f'api = "{version}"\n')
+    assert read_manifest(folder).create().id == "Nothing"
+
+
+@pytest.mark.parametrize(
+    ("version", "hint"), [("9.0", "install a newer Ferrule"), ("0.1", "adapt the backend; .*CHANGELOG")]
+)
+def test_another_version_of_the_interface_has_a_hint(folder: Path, version: str, hint: str) -> None:
+    (folder / MANIFEST_NAME).write_text(MANIFEST + f'api = "{version}"\n')
+    with pytest.raises(FerruleError) as caught:
+        read_manifest(folder)
+    assert re.match(hint, caught.value.hint or "")
 
 
 def test_contributions(folder: Path) -> None:

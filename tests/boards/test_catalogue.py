@@ -70,7 +70,7 @@ def test_loads_the_shipped_mps2_boards(
     assert (board.qemu.name, board.qemu.instructions_per_tick) == (name, instructions_per_tick)
     assert board.qemu.serial[board.link_uart.name] == 0
     first = 0xB000_0000 if name == "mps2-an500" else 0xA000_0000  # an500 has its Ethernet at 0xA000_0000
-    assert [each.address for each in board.expansions] == [first + 0x1000 * index for index in range(4)]
+    assert [each.address for each in board.expansions] == [first + 0x10000 * index for index in range(4)]
     assert board.peripherals_of("IRQControllers.NVIC")[0].address == 0xE000_E000
 
 
@@ -207,10 +207,20 @@ def test_a_search_folder_that_is_none_is_named(tmp_path: Path, monkeypatch: pyte
         ('link = "uart0"', 'link = "uart9"', "uarts.link: there is no UART 'uart9'"),
         ('console = "uart0"', 'console = "dwt"', "uarts.console: there is no UART 'dwt'"),
         ("{ uart0 = 0", "{ usart = 0", "qemu.serial: there is no UART 'usart'"),
-        ("0xA0001000", "0xA0000800", r"expansions\[1\]: address is 0xa0000800, expected a multiple of 0x1000"),
-        ("0xA0001000", "0x100000000", r"expansions\[1\]: address is 0x100000000"),
-        ("0xA0001000", "0x40004000", r"expansions\[1\]: at 0x40004000 is 'uart0'"),
-        ("0xA0001000", "0xA0000000", r"expansions\[1\]: at 0xa0000000 is 'expansions\[0\]'"),
+        ("0xA0010000", "0xA0000800", r"expansions\[1\]: address is 0xa0000800, expected a multiple of 0x1000"),
+        ("0xA0010000", "0x100000000", r"expansions\[1\]: address is 0x100000000"),
+        ("0xA0010000", "0x3FFF5000", r"expansions\[1\]: at 0x3fff5000 is 'uart0'"),
+        ("0xA0010000", "0xA0000000", r"expansions\[1\]: at 0xa0000000 is 'expansions\[0\]'"),
+        ("0xA0010000", "0xA000F000", r"expansions\[1\]: at 0xa000f000 is 'expansions\[0\]'"),
+        ("size_bytes = 0x10000", "size_bytes = 0x1800", r"expansions\[0\]: size_bytes is 0x1800, expected a multiple"),
+        ("size_bytes = 0x10000", "size_bytes = 0", r"expansions"),
+        (
+            "interrupt = 29",
+            "interrupt = 240",
+            r"expansions\[1\]: interrupt 240 does not exist: a cortex-m4 has 0 to 239",
+        ),
+        ("interrupts = 32", "interrupts = 241", "cpu.interrupts is 241, a cortex-m4 has at most 240"),
+        ("interrupts = 32", "interrupts = 20", r"cpu.interrupts is 20, but 'uart4' has interrupt 21"),
         ("interrupt = 29", "interrupt = 0", r"expansions\[1\]: interrupt 0 is used by 'uart0'"),
         ("interrupt = 29", "interrupt = 28", r"expansions\[1\]: interrupt 28 is used by 'expansions\[0\]'"),
         ("interrupt = 29", "interrupt = -1", r"expansions\[1\]"),

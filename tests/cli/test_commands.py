@@ -182,7 +182,10 @@ def test_doctor_misses_a_renode_that_is_not_there(
 
 def test_doctor_as_json(ferrule: Ferrule) -> None:
     tools = msgspec.json.decode(ferrule("doctor", "--json").out, type=list[ToolStatus])
-    assert {"unicorn", "ziglang", "qemu-system-arm", "arm-none-eabi-gcc"} <= {tool.name for tool in tools}
+    names = [tool.name for tool in tools]
+    assert {"unicorn", "ziglang", "qemu-system-arm", "arm-none-eabi-gcc"} <= {*names}
+    assert {"cmake", "ninja", "dtc", "ZEPHYR_BASE", "CMSIS_PATH", "CMSIS_RTX_PATH"} <= {*names}
+    assert len({*names}) == len(names)
     assert all(tool.remedy for tool in tools)
 
 

@@ -216,3 +216,18 @@ def test_missing_tools(
         "the toolchain zig is not installed",
         "pip install 'ferrule[run]'",
     )
+
+
+def test_a_platform_without_its_tree(ferrule: Ferrule, dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CMSIS_PATH", raising=False)
+    outcome = ferrule("run", dense, "--platform", "cmsis")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "error: firmware for cmsis cannot be built here: missing: CMSIS_PATH" in outcome.err
+    assert "set CMSIS_PATH to a checkout of ARM-software/CMSIS_6" in outcome.err
+    assert "generating C" not in outcome.err
+
+
+def test_a_platforms_tools_choose_the_compiler(ferrule: Ferrule, dense: Path) -> None:
+    outcome = ferrule("run", dense, "--platform", "zephyr", "--toolchain", "zig")
+    assert outcome.code == 2
+    assert "error: --toolchain zig: the tools of platform zephyr choose the compiler" in outcome.err

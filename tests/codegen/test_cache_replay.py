@@ -17,6 +17,7 @@ from ferrule.backends.firmware import DeviceDriver, FirmwareTarget, LoweredOp, L
 from ferrule.backends.target import Face, Target
 from ferrule.codegen.cache_code import Upkeep, upkeep
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
+from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.dom import Call as CallExpression
@@ -36,17 +37,22 @@ class DmaTarget:
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         del context
-        return LoweredOp(kernel="dma", status=CallExpression(Identifier("dma"), ()), scratch_bytes=40)
+        run, begin = (CallExpression(Identifier(name), ()) for name in ("dma", "begin_dma"))
+        return LoweredOp(kernel="dma", status=run, start=begin, cycles=3000, scratch_bytes=40)
 
     def driver(self, device: Device) -> DeviceDriver:
         return DeviceDriver(
-            driver="d", header="d.h", context="d", tensor_alignment={"a": 8, "b": 64}.get(device.name, 1)
+            driver="d",
+            header="d.h",
+            context="d",
+            tensor_alignment={"a": 8, "b": 64}.get(device.name, 1),
+            depth={"a": 2, "b": 1}.get(device.name, 0),
         )
 
 
 @cache
 def planned(seed: int) -> tuple[LoweredGraph, StoragePlan]:
-    """Return a random network that is divided at random between the core and two devices."""
+    """Return a random network that is divided at random between the core and two devices, which work beside it."""
     dice = random.Random(seed)
     network = random_network(seed, layers=dice.randint(3, 10), dtype=DataType.INT8)
     runners = {layer.name: dice.choice(("core", "a", "b")) for layer in network.layers}
@@ -59,7 +65,7 @@ def planned(seed: int) -> tuple[LoweredGraph, StoragePlan]:
     }
     order = [layer.name for layer in scheduled_layers(network)]
     lowered = lower(network, order, firmware, targets, (REGION,))
-    return lowered, plan_storage(lowered, REGION)
+    return overlapped(lowered, plan_storage(lowered, REGION), REGION)
 
 
 class Core:
@@ -131,17 +137,8 @@ def faults(lowered: LoweredGraph, storage: StoragePlan, steps: tuple[Upkeep, ...
         tags[storage.root(name)] = len(tags) + 1
         return len(tags)
 
-    for info in graph.inputs:
-        core.write(place(info.name), new(info.name))
-    for item, lines in zip(lowered.layers, steps, strict=True):
-        if item.layer.outputs[0] in storage.views:
-            continue
-        core.anything()
-        for name in lines.clean:
-            core.maintain(place(name), drop=False)
-        for name in lines.claim:
-            core.maintain(place(name), drop=True)
-        core.anything()
+    def work(item: LoweredLayer) -> Iterator[str]:
+        """Do the work of a layer: at any time between its start and its end, if a device goes on with it."""
         read, write = (core.fetch, core.transfer) if _on_device(item) else (core.read, core.write)
         for name in item.layer.present_inputs:
             if not graph.tensor(name).is_constant and read(place(name)) != {tags[storage.root(name)]}:
@@ -150,9 +147,51 @@ def faults(lowered: LoweredGraph, storage: StoragePlan, steps: tuple[Upkeep, ...
             write(place(scratch_name(item.layer.name)), -2)
         for name in item.layer.outputs:
             write(place(name), new(name))
-        core.anything()
-        for name in lines.invalidate:
-            core.maintain(place(name), drop=True)
+
+    dice = random.Random(seed)
+    going: list[tuple[int, LoweredLayer, Upkeep]] = []
+    """Layers that were begun, with their ends."""
+    idle: set[str] = set()
+    """Those of them whose work is done."""
+
+    def proceed(device: str, until: str = "") -> Iterator[str]:
+        """Let a device do its work in order, up to a layer or to any."""
+        for _, item, _ in going:
+            if item.device == device and item.layer.name not in idle:
+                if not until and dice.random() < 0.5:
+                    return
+                idle.add(item.layer.name)
+                yield from work(item)
+            if item.layer.name == until:
+                return
+
+    for info in graph.inputs:
+        core.write(place(info.name), new(info.name))
+    for index, (item, lines) in enumerate(zip(lowered.layers, steps, strict=True)):
+        if item.layer.outputs[0] not in storage.views:
+            core.anything()
+            for name in lines.clean:
+                core.maintain(place(name), drop=False)
+            for name in lines.claim:
+                core.maintain(place(name), drop=True)
+            core.anything()
+            if item.layer.name in lowered.ends:
+                going.append((lowered.ends[item.layer.name], item, lines))
+            else:
+                yield from work(item)
+            for device in "ab":
+                yield from proceed(device)
+            core.anything()
+            if item.layer.name not in lowered.ends:
+                for name in lines.invalidate:
+                    core.maintain(place(name), drop=True)
+        for end, ended, its in tuple(going):
+            if end == index:
+                yield from proceed(ended.device, ended.layer.name)
+                core.anything()
+                for name in its.invalidate:
+                    core.maintain(place(name), drop=True)
+        going = [each for each in going if each[0] > index]
     for info in graph.outputs:
         core.anything()
         if not graph.tensor(info.name).is_constant and core.read(place(info.name)) != {tags[storage.root(info.name)]}:
@@ -161,6 +200,10 @@ def faults(lowered: LoweredGraph, storage: StoragePlan, steps: tuple[Upkeep, ...
 
 def _on_device(item: LoweredLayer) -> bool:
     return item.use is not None and item.call is Call.RUN
+
+
+def test_devices_work_beside_the_core_in_some_networks() -> None:
+    assert sum(bool(planned(seed)[0].ends) for seed in range(NETWORKS)) >= 5
 
 
 @pytest.mark.parametrize("seed", range(NETWORKS))

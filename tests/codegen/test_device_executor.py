@@ -78,6 +78,11 @@ class ConstantTarget(UnitTarget):
 HEADER = """
 #include <stdint.h>
 #include <string.h>
+#include "ferrule/driver.h"
+struct unit {
+    int32_t none;
+};
+__attribute__((weak)) const struct ferrule_driver unit_driver = {.name = "unit"};
 static inline int32_t core_run(const int8_t *input, int8_t *output)
 {
     output[0] = input[0];
@@ -179,7 +184,7 @@ def test_the_writer_decides_the_language() -> None:
     other = emit(chain(), targets, {"l0": UNIT0}, OtherSuffixes())
     assert {name.replace(".cc", ".c").replace(".hh", ".h") for name in other.files} == set(model.files)
     assert other.sources == tuple(name.replace(".c", ".cc") for name in model.sources)
-    assert len(other.sources) == 4
+    assert len(other.sources) == 5
     included = {name for text in other.files.values() for name in re.findall(r'#include "(\w+\.\w+)"', text)}
     assert included <= {*other.files, "unit.h"}
     assert other.device_c("unit0") == model.device_c("unit0")
@@ -280,6 +285,10 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
         '#include "ferrule/device.h"\nint32_t ferrule_device_close(ferrule_device_t *dev) { (void)dev; return 0; }\n'
         "int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t t, struct ferrule_stop *s)"
         " { (void)dev; (void)t; (void)s; return 0; }\n"
+        "int32_t ferrule_device_submit_copy_to(ferrule_device_t *dev, uint32_t to, const void *from, size_t n)"
+        " { (void)dev; (void)to; (void)from; (void)n; return 0; }\n"
+        "int32_t ferrule_device_submit_copy_from(ferrule_device_t *dev, void *to, uint32_t from, size_t n)"
+        " { (void)dev; (void)to; (void)from; (void)n; return 0; }\n"
         "int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t t)"
         " { (void)dev; (void)t; return 0; }\n"
         "int32_t ferrule_device_recover(ferrule_device_t *dev) { (void)dev; return 0; }\n"
@@ -290,6 +299,8 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
         "uint32_t ferrule_platform_open_timeout_us(void) { return 0; }\n"
         "int32_t ferrule_device_activate(ferrule_device_t *dev) { (void)dev; return 0; }\n"
         "int32_t ferrule_device_deactivate(ferrule_device_t *dev) { (void)dev; return 0; }\n"
+        "int32_t ferrule_device_set_driver(ferrule_device_t *d, const struct ferrule_driver *r, void *c, uintptr_t *b)"
+        " { (void)d; (void)r; (void)c; (void)b; return 0; }\n"
         "int32_t ferrule_device_copy_to(ferrule_device_t *d, uint32_t o, const void *s, size_t n)"
         " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
         "int32_t ferrule_device_copy_from(ferrule_device_t *d, void *s, uint32_t o, size_t n)"

@@ -78,15 +78,19 @@ def test_behind_a_cache_tensors_have_their_lines_for_themselves(cached: Artifact
 
 def test_the_executor_maintains_the_cache(cached: Artifact) -> None:
     body = cached.files["ferrule_between.c"].split("static int32_t run_operators")[1]
-    calls = re.findall(r"ferrule_cache_(\w+)\((\w+), 175U\)|=\s+(\w+)\(held->handles|(ferrule_lookup_s8)\(", body)
+    calls = re.findall(
+        r"ferrule_cache_(\w+)\((\w+), 175U\)|=\s+(\w+)\(held->handles|(ferrule_lookup_s8)\(|held_(finish)\(.*, (\d), ",
+        body,
+    )
     assert [" ".join(filter(None, call)) for call in calls] == [
         *("clean x", "clean y", "invalidate high_out", "wide_npu_maximum", "invalidate high_out"),
-        *("invalidate sum_out", "woofles_execute", "invalidate sum_out"),  # high and x are clean
-        *("ferrule_lookup_s8", "ferrule_lookup_s8"),
+        *("invalidate sum_out", "woofles_start"),  # high and x are clean
+        *("ferrule_lookup_s8", "finish 1", "invalidate sum_out", "ferrule_lookup_s8"),
         *("invalidate again_out", "wide_npu_maximum"),  # the core does not read it
-        *("invalidate product", "woofles_execute", "invalidate product"),
+        *("invalidate product", "woofles_start"),
         *("clean rectified_out", "invalidate late", "wide_npu_maximum", "invalidate late"),
-        *("clean soft", "invalidate last", "woofles_execute", "invalidate last"),
+        *("clean soft", "invalidate last", "woofles_start"),
+        *("finish 7", "invalidate product", "finish 9", "invalidate last"),
     ]
 
 

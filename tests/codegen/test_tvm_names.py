@@ -12,6 +12,7 @@ from device_bench import WARNINGS
 from device_networks import NPU0, artifact, crossing, sample
 from needs import require_cxx
 
+from ferrule.backends import BackendId, Device
 from ferrule.codegen import Artifact
 from ferrule.codegen.tvm_names import camel_case
 from ferrule.resources import root
@@ -90,7 +91,10 @@ def test_the_program_runs(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     contexts = "\n".join(model.device_c(use.name) for use in model.devices)
     (tmp_path / "main.c").write_text(PROGRAM.replace("@CONTEXTS@", contexts))
     sources = (
-        *(tmp_path / name for name in ("main.c", "ferrule_crossing.c", "ferrule_crossing_weights.c")),
+        *(
+            tmp_path / name
+            for name in ("main.c", "ferrule_crossing.c", "ferrule_crossing_weights.c", "tvmgen_crossing.c")
+        ),
         *(path for part in model.contributions for path in part.source_paths),
         root() / "platforms/bare_metal/src/bare_metal.c",
     )
@@ -127,6 +131,23 @@ def test_a_device_may_be_called_host_and_names_stay_apart() -> None:
 
 
 def test_camel_case() -> None:
-    assert [camel_case(name) for name in ("npu0", "soft_npu", "woofles", "a__b")] == [
-        "Npu0", "SoftNpu", "Woofles", "AB",
-    ]  # fmt: skip
+    names = ("npu0", "soft_npu", "woofles", "a__b", "SoftNpu", "my-npu", "µ")
+    assert [camel_case(name) for name in names] == ["Npu0", "SoftNpu", "Woofles", "AB", "SoftNpu", "MyNpu", ""]
+
+
+def test_names_of_a_device_are_those_of_its_backend() -> None:
+    """A device without a name of its own has its backend's, and a member in lower case."""
+    text = artifact(hints={"a": "SoftNpu", "d": "SoftNpu"}, devices=()).files["tvmgen_crossing.h"]
+    assert "TVM_DEVICE_NAMES(SoftNpu, softnpu)" in text
+    assert "struct soft_npu *\ntvmgen_crossing_softnpu_context(void);" in text
+
+
+def test_a_device_behind_a_serial_line_has_no_context_here() -> None:
+    """The context needs a transport, which only the platform's code has."""
+    far = Device(name="far", backend=BackendId("UartWoofles"), binding={"uart": "uart2"})
+    files = artifact(hints={"d": "UartWoofles/far"}, devices=(far,)).files
+    assert "far_context" not in files["tvmgen_crossing.c"]
+    assert (
+        " * far is behind a serial line: the program binds it with driver and context.\n"
+        in (files["tvmgen_crossing.h"])
+    )

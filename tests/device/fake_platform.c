@@ -256,6 +256,11 @@ const struct ferrule_driver *fake_driver(void)
     return &driver;
 }
 
+const struct ferrule_driver *fake_no_driver(void)
+{
+    return &ferrule_no_driver;
+}
+
 static int32_t submit(void *context, const void *command)
 {
     expect(command != NULL);

@@ -195,3 +195,73 @@ def test_the_context_is_for_its_own_driver(bench: Bench) -> None:
     assert lib.ferrule_device_context(dev, bench.fake.bare_driver, found) == Status.ARGUMENT
     assert lib.ferrule_device_context(dev, bench.fake.null, found) == Status.ARGUMENT
     assert lib.ferrule_device_context(dev, bench.fake.driver, bench.fake.null) == Status.ARGUMENT
+
+
+class WithoutDriver:
+    """A device bound before its driver is known, at an address that the platform knows or not."""
+
+    def __init__(self, bench: Bench, address: int) -> None:
+        self.bench = bench
+        self.base = bench.fake.ffi.new("uintptr_t *")
+        self._driver = bench.lib.fake_no_driver()
+        bench.bring("initialised")
+        where = bench.fake.ffi.cast("void *", address)
+        assert bench.lib.ferrule_device_bind_driver(bench.dev, self._driver, where) == Status.OK
+
+    def complete(self, *, driver: object = None, base: bool = True) -> int:
+        """Call set_driver with the bench's driver or another one."""
+        fake = self.bench.fake
+        given = fake.driver if driver is None else driver
+        base_of = self.base if base else fake.null
+        return int(self.bench.lib.ferrule_device_set_driver(self.bench.dev, given, self.bench.context, base_of))
+
+
+@pytest.mark.parametrize(
+    ("bound", "stated", "found"), [(0x4000, 0x5000, 0x4000), (0x4000, 0, 0x4000), (0, 0x5000, 0x5000)]
+)
+def test_the_driver_gets_the_address_of_the_bind(bench: Bench, bound: int, stated: int, found: int) -> None:
+    device = WithoutDriver(bench, bound)
+    device.base[0] = stated
+    assert device.complete() == Status.OK
+    assert device.base[0] == found
+    assert bench.call("activate") == Status.OK
+    assert bench.fake.events() == UP
+    device.base[0] = 1
+    assert device.complete() == Status.OK, "the same driver, again"
+    assert device.base[0] == 1
+
+
+def test_a_driver_without_an_address_is_refused(bench: Bench) -> None:
+    device = WithoutDriver(bench, 0)
+    assert device.complete() == Status.ARGUMENT
+    assert bench.call("activate") == Status.OK
+    assert bench.fake.events() == [Event.LOCK, Event.POWER_ON, Event.UNLOCK], "it still has no driver"
+    assert bench.call("deactivate") == Status.OK
+    assert device.complete(base=False) == Status.OK
+
+
+def test_no_other_driver_is_replaced(bench: Bench) -> None:
+    device = WithoutDriver(bench, 4)
+    assert device.complete(driver=bench.fake.null) == Status.ARGUMENT
+    assert device.complete(driver=bench.fake.bare_driver, base=False) == Status.OK
+    assert device.complete() == Status.ARGUMENT
+
+
+def test_a_driver_is_set_while_nothing_uses_the_device(bench: Bench) -> None:
+    device = WithoutDriver(bench, 4)
+    found: list[int] = []
+    bench.fake.during(Event.POWER_ON, lambda: found.append(device.complete()))
+    assert bench.call("activate") == Status.OK
+    assert [*found, device.complete()] == [Status.STATE, Status.STATE]
+    assert bench.call("deactivate") == Status.OK
+    assert device.complete() == Status.OK
+
+
+def test_only_a_bound_device_gets_a_driver(bench: Bench) -> None:
+    dev, driver, context, null = bench.dev, bench.fake.driver, bench.context, bench.fake.null
+    assert bench.lib.ferrule_device_set_driver(null, driver, context, null) == Status.ARGUMENT
+    assert bench.lib.ferrule_device_set_driver(dev, driver, context, null) == Status.HANDLE
+    bench.bring("initialised")
+    assert bench.lib.ferrule_device_set_driver(dev, driver, context, null) == Status.STATE
+    with bench.fake.interrupt():
+        assert bench.lib.ferrule_device_set_driver(dev, driver, context, null) == Status.INTERRUPT

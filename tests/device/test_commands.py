@@ -565,4 +565,3 @@ def test_a_platform_that_cannot_wait_says_so_once(bench: Beside) -> None:
     bench.fake.events()
     assert contend(bench, DEFAULT)[0] == Status.BUSY
     assert bench.fake.events() == [Event.LOCK]
-

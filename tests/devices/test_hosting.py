@@ -114,6 +114,31 @@ def test_attaching_may_fail_and_names_are_not_needed() -> None:
     assert (caught.value.register, caught.value.offset) == (None, VALUE)
 
 
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda: {"a": "b"}, r"returned \{'a': 'b'\}, expected finite numbers by name, in statistics"),
+        (lambda: {1: 2}, r"returned \{1: 2\}, expected finite numbers"),
+        (lambda: {"a": True}, r"returned \{'a': True\}, expected finite numbers"),
+        (lambda: {"a": float("nan")}, r"returned \{'a': nan\}, expected finite numbers"),
+        (lambda: None, "raised TypeError: .* in statistics"),
+        (raises(ZeroDivisionError("z")), "raised ZeroDivisionError: z in statistics"),
+    ],
+)
+def test_statistics_that_are_none(answer: Callable[[], object], message: str) -> None:
+    device = ContractDevice()
+    device.statistics = answer  # type: ignore[assignment, method-assign]
+    with pytest.raises(DeviceFaultError, match=f"device npu0: its model {message}"):
+        HostedModel(device, name="npu0").statistics()
+
+
+def test_statistics_pass_through_an_injector_of_faults() -> None:
+    device = ContractDevice()
+    assert HostedModel(device, name="npu0").statistics() == {}
+    device.statistics = lambda: {"commands": 3, "rate": 0.5}  # type: ignore[method-assign]
+    assert HostedModel(FaultInjector(device), name="npu0").statistics() == {"commands": 3, "rate": 0.5}
+
+
 def test_after_a_fault_the_model_is_called_no_more() -> None:
     device = ContractDevice()
     model = HostedModel(device, name="npu0")

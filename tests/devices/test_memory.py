@@ -40,6 +40,9 @@ def test_the_guard_keeps_a_device_inside_and_says_what_it_asked_for() -> None:
     assert bus.read(0x1000, 16) == bytes(16)
     assert bus.view(0x1010, 2).tobytes() == b"ok"
     assert bus.escapes == []
+    assert (bus.read_bytes, bus.written_bytes) == (18, 2)
+    bus.view(0x1010, 5, writable=True)[:] = 1
+    assert (bus.read_bytes, bus.written_bytes) == (18, 7)
     bus.cause = "DOORBELL"
     for call in (
         lambda: bus.read(0x100F, 2),  # begins in one range and ends in another
@@ -51,3 +54,12 @@ def test_the_guard_keeps_a_device_inside_and_says_what_it_asked_for() -> None:
             call()
     assert [str(escape) for escape in bus.escapes][1] == "write of 1 B at 0x00001000, asked for by DOORBELL"
     assert len(bus.escapes) == 4
+    assert (bus.read_bytes, bus.written_bytes) == (18, 7)
+
+
+def test_a_transfer_that_memory_refuses_is_not_counted() -> None:
+    bus = GuardedBus(MemoryBus(), [Range(name="nothing", address=0, size_bytes=64)])
+    for call in (lambda: bus.read(0, 4), lambda: bus.write(0, b"abcd"), lambda: bus.view(0, 4)):
+        with pytest.raises(BusError, match="where there is no memory"):
+            call()
+    assert (bus.read_bytes, bus.written_bytes) == (0, 0)

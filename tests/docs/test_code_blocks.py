@@ -31,6 +31,7 @@ FOLLOWED = {
     "acl": "tests/docs/test_acl_document.py",
     "backends": "tests/docs/test_backends_document.py",
     "boards": "tests/boards/test_documentation.py",
+    "compile_only_npu": "tests/docs/test_compile_only_npu_document.py",
     "cmsis": "tests/docs/test_cmsis_document.py",
     "dynamic_backends": "tests/docs/test_dynamic_backends_document.py",
     "platforms": "tests/docs/test_platforms_document.py",

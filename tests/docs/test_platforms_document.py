@@ -11,15 +11,28 @@ from pathlib import Path
 
 import device_networks
 import pytest
+import small_networks
 from needs import require_cc, require_program
 
-from ferrule.firmware import Job, write_project
+from ferrule import Network
+from ferrule.firmware import Job, emit, write_project
 from ferrule.resources import root
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "platforms.md"
 EXAMPLE = Path(__file__).parents[2] / "examples" / "platform_template"
 FILE = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n(.*?)```", re.DOTALL)
 STRICT = ("-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
+
+
+TASK = """
+#include "task.h"
+
+__attribute__((constructor)) static void begin(void)
+{
+    fake_be(1);
+}
+"""
+"""Makes the thread of the page's program a task."""
 
 
 @pytest.fixture
@@ -46,11 +59,30 @@ def test_the_program_runs(documented: Path) -> None:
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("file", ["clock.c", "deadline.c"])
 @pytest.mark.parametrize("core", ["cortex-m0", "cortex-m33"])
-def test_the_clock_gate_compiles(documented: Path, core: str) -> None:
+def test_the_samples_compile(documented: Path, core: str, file: str) -> None:
     compiler = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     includes = (f"-I{root() / 'include'}", f"-I{root() / 'platforms' / 'bare_metal' / 'include'}")
-    argv = [compiler, f"-mcpu={core}", "-mthumb", *STRICT, *includes, "-c", "clock.c"]
+    argv = [compiler, f"-mcpu={core}", "-mthumb", *STRICT, *includes, "-c", file]
+    subprocess.run(argv, cwd=documented, check=True, timeout=60)
+
+
+@pytest.mark.cc
+def test_the_first_form_compiles(documented: Path) -> None:
+    network = Network("mynetwork")
+    for name in ("x", "y"):
+        network.add_input(small_networks.int8_input(name, 1, 4))
+    network.add_add_layer("x", "y", quantization=small_networks.SCALE, name="sum")
+    network.set_outputs(["sum"])
+    artifact = emit(network, Job(backends=("Woofles",)))
+    for name, text in artifact.files.items():
+        (documented / name).write_text(text, encoding="utf-8")
+    folders = (
+        root() / "platforms/bare_metal/include",
+        *(f for each in artifact.contributions for f in each.include_paths),
+    )
+    argv = [*require_cc(), *STRICT, *(f"-I{each}" for each in folders), "-c", "infer.c"]
     subprocess.run(argv, cwd=documented, check=True, timeout=60)
 
 
@@ -79,49 +111,21 @@ def test_the_ported_platform_passes_its_tests(documented: Path) -> None:
     assert "skipped" not in done.stdout
 
 
-MAIN = """
-#include <stdio.h>
-#include <string.h>
-#include "devices.h"
-#include "task.h"
-
-int main(void)
-{
-    fake_be(1);
-    int32_t status = devices_start();
-    fread((void *)(uintptr_t)ferrule_crossing_default_inputs.x, 1, 144, stdin);
-    if (status == 0) {
-        status = ferrule_crossing_run(&ferrule_crossing_default_inputs, &ferrule_crossing_default_outputs,
-                                      &ferrule_crossing_default_memory, &devices, NULL);
-    }
-    fwrite(ferrule_crossing_default_outputs.h, 1, 144, stdout);
-    fwrite(ferrule_crossing_default_outputs.late, 1, 5, stdout);
-    return status == 0 ? 0 : 1;
-}
-"""
-
-
 @pytest.mark.cc
 def test_a_model_runs_on_the_ported_platform(documented: Path) -> None:
-    """The port is combined with the parts of a project that the page's table names."""
-    project = write_project(device_networks.artifact(), Job(out=documented / "project")).folder
-    pattern = (project / "devices.c").read_text(encoding="utf-8")
-    assert pattern.count("_device, NULL, NULL, ") == 2
-    mine = pattern.replace("bare_metal.h", "freertos.h").replace("_device, NULL, NULL, ", "_device, ")
-    (documented / "devices.c").write_text(mine, encoding="utf-8")
-    (documented / "main.c").write_text(MAIN, encoding="utf-8")
+    """The port is combined with a library; the fake's calls come from the test, which is a task before the main."""
+    library = write_project(device_networks.artifact(), Job(platform="library", out=documented / "model")).folder
     fake = EXAMPLE / "tests" / "fake"
-    library = project / "lib"
-    backends = sorted((library / "backends").iterdir())
-    folders = (library / "src_c" / "device", library / "src_c" / "kernels", *backends)
-    sources = [path for folder in folders for path in sorted(folder.rglob("*.c"))]
-    sources += [path for path in sorted((project / "model").glob("*.c")) if not path.name.endswith("_link.c")]
-    own_includes = (project, project / "model", library / "include", library / "src_c" / "kernels" / "include")
-    includes = (documented / "include", fake, *own_includes, *(folder / "include" for folder in backends))
+    (documented / "task.c").write_text(TASK, encoding="utf-8")
+    listed = {
+        name: (library / f"{name}.txt").read_text(encoding="utf-8").split() for name in ("sources", "include_dirs")
+    }
+    includes = (documented / "include", fake, *(library / folder for folder in listed["include_dirs"]))
     argv = [
-        *(*require_cc(), "-std=c11", "-pthread", "-ffp-contract=off"),
+        *(*require_cc(), *STRICT, "-pthread", "-ffp-contract=off"),
         *(f"-I{folder}" for folder in includes),
-        *("-o", "crossing", "main.c", "devices.c", "src/freertos.c", str(fake / "freertos.c"), *map(str, sources)),
+        *("-o", "crossing", "main.c", "task.c", "src/freertos.c", str(fake / "freertos.c")),
+        *(str(library / source) for source in listed["sources"]),
     ]
     subprocess.run(argv, cwd=documented, check=True, timeout=60)
     x = device_networks.sample()

@@ -13,7 +13,7 @@ from needs import require_module
 
 from ferrule.boards import load_board
 from ferrule.firmware.platforms import platform
-from ferrule.firmware.platforms.zephyr import ZEPHYR_BOARDS
+from ferrule.firmware.platforms.zephyr_tools import NEWEST_TRIED, ZEPHYR_BOARDS
 from ferrule.resources import root
 from ferrule.testing import build_adapter
 
@@ -74,3 +74,12 @@ def test_the_boards_are_there() -> None:
     for name, board in ZEPHYR_BOARDS.items():
         assert load_board(name).name == name
         assert f"`{board.name}`" in TEXT
+
+
+def test_the_newest_release_that_was_tried() -> None:
+    """The page, and the manifest of a generated workspace, name the same release."""
+    words = " ".join(TEXT[TEXT.index("## Tested versions") :].split())
+    releases = re.search(r"used Zephyr ([\d., and]+),", words)
+    assert releases is not None
+    found = [tuple(map(int, each.split("."))) for each in re.findall(r"\d+\.\d+\.\d+", releases[1])]
+    assert max(found) == tuple(map(int, NEWEST_TRIED.split(".")))

@@ -25,6 +25,8 @@ enum {
     RAN = 0x300,
     ON_OPERATOR = 0x400,
     RETURNS = 0x500,
+    FINISH = 0x700,
+    FINISHED = 0x800,
 };
 
 static const uint32_t addresses[REGIONS] = {0x20000000u, 0x20000400u};
@@ -126,25 +128,32 @@ static void prepare(bool has_devices)
     };
     static const uint32_t first[STEPS + 1] = {0, 2, 5, 7, 9};
     static const int32_t devices[STEPS] = {FERRULE_OWNED_CORE, 0, 2, FERRULE_OWNED_CORE};
+    static const uint8_t begins[STEPS] = {0, 1, 1, 0};
     struct ferrule_owned_buffer *buffers = must_allocate(sizeof places);
     struct ferrule_owned_use *uses = must_allocate(sizeof each);
     uint32_t *first_use = must_allocate(sizeof first);
     int32_t *device = must_allocate(sizeof devices);
+    uint8_t *begun = must_allocate(sizeof begins);
 
     memcpy(buffers, places, sizeof places);
     memcpy(uses, each, sizeof each);
     memcpy(first_use, first, sizeof first);
     memcpy(device, devices, sizeof devices);
+    memcpy(begun, begins, has_devices ? sizeof begins : 0);
     ownership.buffers = buffers;
     ownership.uses = uses;
     ownership.first_use = first_use;
     ownership.device = device;
+    ownership.begun = begun;
+    ownership.flying = must_allocate(STEPS * sizeof(uint32_t));
+    ownership.flying_roles = must_allocate(FERRULE_HOLDER_BUFFERS + BUFFERS);
     ownership.roles = must_allocate(FERRULE_HOLDER_BUFFERS + BUFFERS);
     ownership.buffer_count = FERRULE_HOLDER_BUFFERS + BUFFERS;
     ownership.step_count = STEPS;
     ownership.run = RUN;
     ownership.next = has_devices ? NEXT : 0;
     ownership.ran = has_devices ? RAN : 0;
+    ownership.finish = has_devices ? FINISH : 0;
     ownership.region_count = REGIONS;
     for (uint32_t i = 0; i < REGIONS; ++i) {
         watch(i);
@@ -174,12 +183,17 @@ static void note_violation(void)
 
 static void block(void)
 {
-    static const uint32_t starts[] = {RUN, NEXT, NEXT, NEXT, RAN, ON_OPERATOR, RETURNS, 0x600, 0};
+    static const uint32_t starts[] = {RUN,     NEXT,   NEXT,     NEXT,  RAN, ON_OPERATOR,
+                                      RETURNS, FINISH, FINISHED, 0x600, 0};
 
     registers[FERRULE_R1] = dice(STEPS + 2);
     registers[FERRULE_R3] = dice(2) * 0x1000u;
-    registers[FERRULE_LR] = RETURNS | 1u;
-    ferrule_ownership_on_block(&ownership, starts[dice(sizeof starts / sizeof starts[0])]);
+    const uint32_t start = starts[dice(sizeof starts / sizeof starts[0])];
+
+    registers[FERRULE_R2] = dice(STEPS + 1);
+    registers[FERRULE_LR] = (start == FINISH ? FINISHED : RETURNS) | 1u;
+    ferrule_ownership_on_block(&ownership, start);
+    expect(ownership.flying_count <= STEPS, "a step flies once");
 }
 
 /* unicorn makes accesses of 1, 2, 4 and 8 bytes, all of them aligned. */

@@ -100,6 +100,23 @@ FOUND_IN_THE_CACHE = {
     "LINE_SHARED": (Violation.SHARES_LINE, "fourth", None, "c"),
     "WHOLE_CACHE_INVALIDATED": (Violation.DROPS, "second", None, "y"),
 }
+FOUND_BESIDE = {
+    "READS_ITS_OUTPUT_EARLY": (Violation.READS_NOTHING, "beside", None, "b"),
+    "READS_ITS_OUTPUT_BEFORE_THE_END": (Violation.ACCESSES_BUSY, "beside", None, "b"),
+    "WRITES_ITS_INPUT": (Violation.ACCESSES_BUSY, "beside", None, "a"),
+    "WRITES_ITS_OUTPUT": (Violation.WRITES_OUTSIDE, "beside", None, "b"),
+    "NEVER_COLLECTED": (Violation.ACCESSES_BUSY, "fourth", None, "b"),
+    "COLLECTED_UNFINISHED": (Violation.OUTSIDE_LAYER, "second", "npu0", "a"),
+    "STARTED_AFTER_ITS_END": (Violation.OUTSIDE_LAYER, "second", "npu0", "a"),
+    "WRITES_BESIDE_ITS_OUTPUT": (Violation.WRITES_OUTSIDE, "second", "npu0", ""),
+    "READS_WHAT_THE_CORE_WRITES": (Violation.READS_NOTHING, "second", "npu0", "e"),
+    "ANOTHER_DEVICE_WRITES": (Violation.OUTSIDE_LAYER, "beside", "npu1", "a"),
+}
+"""Mistakes while a device goes on beside the core."""
+FOUND_BESIDE_IN_THE_CACHE = {
+    "RESULT_NOT_INVALIDATED": (Violation.READS_STALE, "fourth", None, "b"),
+    "INPUT_NOT_CLEANED_BEFORE": (Violation.READS_UNCLEAN, "second", "npu0", "a"),
+}
 BEHIND_OTHERS = "OVERREAD_BY_CONSECUTIVE_WORDS"
 CONSTANTS = ("CONSTANT_WRITTEN", "DEVICE_WRITES_A_CONSTANT")
 
@@ -161,6 +178,26 @@ def plan_of(image: Image) -> OwnershipPlan:
     )
 
 
+def plan_beside(image: Image) -> OwnershipPlan:
+    """Return the plan of its second executor, in which npu0 goes on beside the third layer."""
+    plan = plan_of(image)
+    free = OwnedBuffer(name="e", address=image.address_of("workspace") + 448, size_bytes=64, last=3)
+    last = {"a": 2, "b": 3, "y": 2, "c": 0, "s": 0}
+    return replace(
+        plan,
+        buffers=(*(replace(each, last=last.get(each.name, each.last)) for each in plan.buffers), free),
+        steps=(
+            plan.steps[0],
+            OwnedStep(layer="second", device="npu0", begun=True, reads=(A,), writes=(B,)),
+            OwnedStep(layer="beside", reads=(Y,), writes=(Y + 1,)),
+            OwnedStep(layer="fourth", reads=(B, Y + 1), writes=(D,)),
+            OwnedStep(layer="the copies of outputs", reads=(D,)),
+        ),
+        run=image.address_of("executor_beside"),
+        finish=image.address_of("ferrule_held_finish"),
+    )
+
+
 def with_devices(machine: Machine, plan: OwnershipPlan | None) -> Machine:
     """Return the machine with its devices and a plan."""
     image = read_image(machine.elf)
@@ -181,7 +218,14 @@ def with_devices(machine: Machine, plan: OwnershipPlan | None) -> Machine:
 
 
 def run(
-    unicorn: Engine, machine: Machine, mistake: str, *, cached: bool = False, rounds: int = 3, announced: bool = True
+    unicorn: Engine,
+    machine: Machine,
+    mistake: str,
+    *,
+    cached: bool = False,
+    rounds: int = 3,
+    announced: bool = True,
+    transfers: int = 6,
 ) -> list[bytes]:
     """Run some inferences with a mistake, and return the results; `announced`: whether the plan knows the layers."""
     with unicorn.start(machine) as session:
@@ -197,7 +241,7 @@ def run(
             assert (counts.inferences, counts.cache) == (rounds if announced else 0, cached)
             assert counts.cacheable == (machine.board.name == CACHED)
             assert bool(counts.accesses) == announced
-            assert counts.transfers == (6 * rounds if announced else 0)
+            assert counts.transfers == (transfers * rounds if announced else 0)
         else:
             assert counts is None
         return results
@@ -251,6 +295,49 @@ def test_mistakes(unicorn: Engine, build: Build, mistake: str) -> None:
         check_text(error, read_image(machine.elf), exact=exact)
 
 
+@pytest.mark.parametrize(("board", "cached"), [(PLAIN, False), (CACHED, True)])
+@pytest.mark.parametrize("exact", [False, True])
+def test_without_a_mistake_beside_a_device(
+    unicorn: Engine, build: Build, board: str, cached: bool, exact: bool
+) -> None:
+    """The check finds nothing while a device goes on beside the core, and changes no result."""
+    machine = build("ownership", board)
+    plan = replace(plan_beside(read_image(machine.elf)), exact=exact)
+    found = run(unicorn, with_devices(machine, plan), "NONE_BESIDE", cached=cached, transfers=3)
+    assert found == run(unicorn, with_devices(machine, None), "NONE_BESIDE", cached=cached)
+
+
+@pytest.mark.parametrize("mistake", FOUND_BESIDE)
+def test_mistakes_beside_a_device(unicorn: Engine, build: Build, mistake: str) -> None:
+    machine = build("ownership", PLAIN)
+    plan = plan_beside(read_image(machine.elf))
+    with pytest.raises(OwnershipError) as caught:
+        run(unicorn, with_devices(machine, plan), mistake)
+    error = caught.value
+    assert (error.violation, error.layer, error.device, error.tensor) == FOUND_BESIDE[mistake]
+    check_text(error, read_image(machine.elf), exact=error.exact)
+
+
+@pytest.mark.parametrize("mistake", FOUND_BESIDE_IN_THE_CACHE)
+def test_mistakes_with_the_cache_beside_a_device(unicorn: Engine, build: Build, mistake: str) -> None:
+    machine = build("ownership", CACHED)
+    plan = replace(plan_beside(read_image(machine.elf)), exact=True)
+    with pytest.raises(OwnershipError) as caught:
+        run(unicorn, with_devices(machine, plan), mistake, cached=True)
+    error = caught.value
+    assert (error.violation, error.layer, error.device, error.tensor) == FOUND_BESIDE_IN_THE_CACHE[mistake]
+
+
+def test_a_plan_that_reuses_memory_too_early_is_found(unicorn: Engine, build: Build) -> None:
+    """A plan gives the core memory that a device still uses: the check knows from the steps that it does."""
+    machine = build("ownership", PLAIN)
+    plan = plan_beside(read_image(machine.elf))
+    steps = (*plan.steps[:2], replace(plan.steps[2], writes=(A,)), *plan.steps[3:])
+    with pytest.raises(OwnershipError) as caught:
+        run(unicorn, with_devices(machine, replace(plan, steps=steps)), "WRITES_ITS_INPUT")
+    assert (caught.value.violation, caught.value.tensor) == (Violation.ACCESSES_BUSY, "a")
+
+
 @pytest.mark.parametrize("mistake", FOUND_IN_THE_CACHE)
 def test_mistakes_with_the_cache(unicorn: Engine, build: Build, mistake: str) -> None:
     """Mistakes with the data cache are found while it is on, and do not matter while it is off."""
@@ -298,7 +385,16 @@ def test_constants(unicorn: Engine, build: Build, mistake: str) -> None:
 
 def test_every_mistake_is_expected() -> None:
     """The tables above have every mistake of the firmware."""
-    assert NUMBERS.keys() == {"NONE", *FOUND, *FOUND_IN_THE_CACHE, *CONSTANTS, BEHIND_OTHERS}
+    assert NUMBERS.keys() == {
+        "NONE",
+        "NONE_BESIDE",
+        *FOUND,
+        *FOUND_IN_THE_CACHE,
+        *FOUND_BESIDE,
+        *FOUND_BESIDE_IN_THE_CACHE,
+        *CONSTANTS,
+        BEHIND_OTHERS,
+    }
 
 
 def test_bytes_behind_consecutive_words_are_found_at_the_instruction(unicorn: Engine, build: Build) -> None:

@@ -24,7 +24,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gcc = require_program("gcc", "apt-get install gcc")
     require_sanitizers("address", "undefined")
     program = tmp_path_factory.mktemp("ownership") / "harness"
-    sources = (str(SOURCE_FOLDER / "ownership.c"), str(HARNESS))
+    sources = (str(SOURCE_FOLDER / "ownership.c"), str(SOURCE_FOLDER / "owned_layers.c"), str(HARNESS))
     flags = ("-std=c11", "-O1", "-g", *WARNINGS, *SANITIZERS, f"-I{SOURCE_FOLDER}")
     subprocess.run((gcc, *flags, *sources, "-o", str(program)), check=True)
     return program

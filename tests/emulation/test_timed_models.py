@@ -84,3 +84,24 @@ def test_what_is_due_is_set_once_until_it_fires() -> None:
     processor.now = 1201
     processor.expire()
     assert processor.due == [1100, 1200, 1201, 1202]
+
+
+def busy(event: int | None, *steps: tuple[int, int | None]) -> int:
+    """Return how long a model was at work that has these events, each from a time on."""
+    processor, model = Processor(1000), Model(event)
+    attachment = Attachment(processor, model, address=0x4F00_0000, size_bytes=16)  # type: ignore[arg-type]
+    for now, following in steps:
+        processor.exact_now, model.event = now, following
+        processor.read(0, 4)
+    return attachment.busy
+
+
+def test_a_model_is_at_work_while_it_announces_an_event() -> None:
+    assert busy(None, (1010, None), (1020, 5)) == 0
+    assert busy(100, (1040, 60), (1090, 10)) == 90
+    assert busy(100, (1100, None), (1200, None)) == 100
+
+
+def test_time_after_the_end_of_the_work_does_not_count() -> None:
+    assert busy(100, (1107, None)) == 100
+    assert busy(100, (1107, 50)) == 107  # it has begun the next piece of work by itself

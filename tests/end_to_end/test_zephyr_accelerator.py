@@ -21,6 +21,7 @@ from ferrule.emulation.engine import AttachedDevice
 from ferrule.link import LinkSession
 
 BASE, INTERRUPT = 0x4008_0000, 28
+MOVED, OTHER_INTERRUPT = 0x4009_0000, 27
 NPU = Device(
     name="npu", backend=BackendId("Woofles"), binding={"base": BASE, "interrupt": INTERRUPT, "use_interrupt": 1}
 )
@@ -30,10 +31,11 @@ NPU = Device(
 @pytest.mark.emu
 @pytest.mark.slow
 @pytest.mark.timeout(TEST_TIMEOUT_S)
-def test_accelerator_with_an_interrupt(tmp_path: Path) -> None:
+def test_accelerator_that_an_overlay_moves(tmp_path: Path) -> None:
+    """Driver and interrupt follow the devicetree, not the numbers that the project was generated with."""
     tree = zephyr_tree()
     require_module("unicorn", "pip install 'ferrule[run]'")
-    board = load_board(tree.mps2_board().replace("/", "-").replace("_", "-"))
+    board = load_board(tree.board_name())
     network = small_networks.dense()
     project = ferrule.generate(
         network,
@@ -44,8 +46,18 @@ def test_accelerator_with_an_interrupt(tmp_path: Path) -> None:
         platform="zephyr",
         out=tmp_path / "project",
     )
+    overlay = project.folder / "boards" / f"{tree.mps2_board().replace('/', '_')}.overlay"
+    text = overlay.read_text()
+    for old, new in (
+        (f"reg = <{BASE:#x} ", f"reg = <{MOVED:#x} "),
+        (f"accelerator@{BASE:x}", f"accelerator@{MOVED:x}"),
+        (f"interrupts = <{INTERRUPT} ", f"interrupts = <{OTHER_INTERRUPT} "),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    overlay.write_text(text)
     elf = tree.build(project.folder, tmp_path / "build", tree.mps2_board())
-    npu = AttachedDevice(name="npu", model=WooflesModel(), address=BASE, interrupt=INTERRUPT)
+    npu = AttachedDevice(name="npu", model=WooflesModel(), address=MOVED, interrupt=OTHER_INTERRUPT)
     wired = replace(board, link_uart=board.peripheral("uart1"))
     with (
         engine("unicorn").start(Machine(board=wired, elf=elf, devices=(npu,))) as emulated,

@@ -29,6 +29,7 @@ regions = ["ssram1"]
 [devices.npu1]
 backend = "CpuAcc"
 activation_lead = 3
+timeout_us = 5000
 """
 
 
@@ -48,6 +49,7 @@ def test_it_is_read(file: Path) -> None:
     first, second = configuration.devices
     assert (first.name, first.backend, first.regions) == ("npu0", "CpuAcc", ("ssram1",))
     assert (first.activation_lead, second.activation_lead) == (None, 3)
+    assert (first.timeout_us, second.timeout_us) == (None, 5000)
     assert first.binding == {"base": 0x40020000, "label": "npu"}
     assert (second.name, second.backend, second.regions, second.binding) == ("npu1", "CpuAcc", (), {})
     with pytest.raises(FerruleError, match="own/npu is no backend's folder"):
@@ -84,6 +86,8 @@ def test_the_current_folder_has_it_or_not(tmp_path: Path, file: Path, monkeypatc
             "[devices.npu0]\nbackend = 'X'\nactivation_lead = -1",
             r"\[devices\.npu0\]: Expected `int` >= 0 - at `\$\.activation_lead`",
         ),
+        ("[devices.npu0]\nbackend = 'X'\ntimeout_us = 0", r"Expected `int` >= 1 - at `\$\.timeout_us`"),
+        ("[devices.npu0]\nbackend = 'X'\ntimeout_us = 2147483648", r"Expected `int` <= 2147483647 - at"),
         ("[devices.'1st']\nbackend = 'X'", r"\[devices\.1st\]: '1st' is not a device name, expected a C identifier"),
         ("devices = 3", r"Expected `object`, got `int` - at `\$\.devices`"),
         ("[devices]\nnpu0 = 3", r"\[devices\.npu0\]: Expected `object`, got `int`"),

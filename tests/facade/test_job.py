@@ -99,13 +99,6 @@ def test_a_firmware_knows_its_job(zig: str, file: Path, tmp_path: Path) -> None:
     assert firmware.run([x]).outputs[0].tolist() == ferrule.load(file).run([x])[0].tolist()
 
 
-def test_compile_builds_bare_metal_only(tmp_path: Path) -> None:
-    with pytest.raises(FerruleError, match="a firmware for zephyr is built by that platform's own tools") as caught:
-        ferrule.compile(small_networks.dense(), platform="zephyr", out=tmp_path / "project")
-    assert str(caught.value.hint).startswith("ferrule.generate")
-    assert not (tmp_path / "project").exists()
-
-
 def test_a_project_needs_a_folder() -> None:
     with pytest.raises(FerruleError, match="the job names no folder for the project"):
         ferrule.generate(small_networks.dense(), JOB)

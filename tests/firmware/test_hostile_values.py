@@ -25,6 +25,7 @@ from ferrule import Network, Quantization
 from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
 from ferrule.firmware import PLATFORMS, Job, ProjectRequest, emit
+from ferrule.firmware import platform as platform_of
 from ferrule.firmware.platforms import ProjectFiles
 from ferrule.firmware.toolchain import GccToolchain
 from ferrule.resources import root
@@ -81,7 +82,7 @@ def project(folder: Path, platform: str, text: str, *, device: bool) -> tuple[Pr
     request = ProjectRequest(
         artifact=emit(network(text), job), board=described, toolchain="arm-none-eabi-gcc", optimization="O2"
     )
-    files = PLATFORMS[platform].files(request)
+    files = platform_of(platform).files(request)
     for name, data in {**files.generated, **files.starters}.items():
         path = folder / "project" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -166,7 +167,7 @@ def shown(text: str) -> str:
     return text.strip()
 
 
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("platform", [*PLATFORMS, "library-bare-metal"])
 @pytest.mark.parametrize("kind", SMALL)
 def test_no_text_becomes_syntax(tmp_path: Path, platform: str, kind: str) -> None:
     check(tmp_path, platform, SMALL[kind], device=kind in {"all", "words"})
@@ -192,7 +193,7 @@ def test_the_c_compiles_and_nothing_is_executed(tmp_path: Path, kind: str) -> No
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("platform", PLATFORMS)
+@pytest.mark.parametrize("platform", [*PLATFORMS, "library-bare-metal"])
 @pytest.mark.parametrize("device", [False, True])
 @pytest.mark.parametrize("text", EVERY)
 def test_no_text_alone_becomes_syntax(tmp_path: Path, platform: str, device: bool, text: str) -> None:

@@ -12,8 +12,8 @@ import small_networks
 from needs import require_program
 
 from ferrule.errors import FerruleError
-from ferrule.firmware import Image, Job, Segment, build_project, emit, write_project
-from ferrule.firmware.identification import identified, project_files, read_identities, verify
+from ferrule.firmware import Group, Image, Job, Section, Segment, Symbol, build_project, emit, write_project
+from ferrule.firmware.identification import identified, linked_sizes, project_files, read_identities, verify
 from ferrule.firmware.sbom import SBOM_NAME
 
 JOB = Job(toolchain="arm-none-eabi-gcc", optimization="Os")
@@ -99,3 +99,17 @@ def test_identities_are_found_anywhere() -> None:
 def test_a_firmware_without_a_whole_identity_is_refused(data: bytes) -> None:
     with pytest.raises(FerruleError, match="carries no digests"):
         verify(image(data), small_networks.dense(), JOB)
+
+
+def test_sizes_of_a_firmware_that_states_none() -> None:
+    """Weights and workspace are within sections of the kernel's linker script."""
+    bare = image()
+    groups = {Group.CODE: 50, Group.CONSTANTS: 30, Group.DATA: 7, Group.BSS: 100}
+    sections = tuple(
+        Section(name=str(group), address=0, load_address=0, size_bytes=size, group=group)
+        for group, size in groups.items()
+    )
+    ends = {"ferrule_weights_start": 0x1000, "ferrule_weights_end": 0x1014}
+    symbols = tuple(Symbol(name=name, address=at, size_bytes=0, is_function=False) for name, at in ends.items())
+    assert linked_sizes(replace(bare, sections=sections, symbols=symbols), 64) == (50, 10, 20, 7, 36, 64, 0)
+    assert linked_sizes(replace(bare, sections=sections, symbols=symbols[:1]), 64) is None

@@ -18,6 +18,7 @@ from ferrule.report import (
     DeviceCallPart,
     DevicePart,
     DeviceTracePart,
+    DeviceWorkPart,
     FlashPart,
     LayerPart,
     MemoryPart,
@@ -91,6 +92,25 @@ DOCUMENT = ReportDocument(
     run_s=0.5,
     samples=(SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),),
 )
+WORK = DeviceWorkPart(read_bytes=12_345, written_bytes=678, busy=90_123)
+DEVICES = replace(
+    DOCUMENT,
+    layers=(replace(LAYERS[0], backend="Npu", device="npu[0]", work=WORK), LAYERS[1]),
+    devices=(
+        DevicePart(
+            name="npu[0]",
+            backend="Npu",
+            activation_lead=0,
+            memory_bytes=0,
+            memory_used=0,
+            layers=1,
+            count=3_000_000,
+            share=0.75,
+            work=WORK,
+            statistics={"commands": 1_000, "hit [rate]": 0.5},
+        ),
+    ),
+)
 DIFFERENT = replace(
     DOCUMENT,
     verdict=Verdict.DIFFERENT,
@@ -123,6 +143,7 @@ def text(document: ReportDocument, *, width: int = 120, terminal: bool = False) 
     [
         ("exact.txt", DOCUMENT),
         ("different.txt", DIFFERENT),
+        ("devices.txt", DEVICES),
         (
             "within_tolerance.txt",
             replace(
@@ -144,7 +165,7 @@ def test_numbers_in_sentences_have_no_colour_of_their_own() -> None:
 
 
 def test_json_has_everything() -> None:
-    for document in (DOCUMENT, DIFFERENT):
+    for document in (DOCUMENT, DIFFERENT, DEVICES):
         report = RunReport(document=document, outputs=[np.zeros(1)])
         data = report.to_json()
         assert msgspec.json.decode(data, type=ReportDocument) == document

@@ -11,6 +11,7 @@ from device_networks import POOL, artifact
 from ferrule.codegen.schedule import Call
 from ferrule.link import LinkCall, LinkError, RunFailedError
 from ferrule.report import LayerPart
+from ferrule.report.document import DeviceWorkPart
 from ferrule.report.tracing import device_parts, explained, trace_part
 
 MODEL = artifact()
@@ -87,7 +88,9 @@ def test_devices() -> None:
         )
         for index, record in enumerate(MODEL.operators)
     ]
-    parts = device_parts(MODEL, layers)
+    work = {"npu1": DeviceWorkPart(read_bytes=3, written_bytes=2, busy=1)}
+    parts = device_parts(MODEL, layers, work, {"npu1": {"commands": 2}, "other": {"commands": 3}})
+    assert [(part.work, part.statistics) for part in parts] == [(None, {}), (work["npu1"], {"commands": 2})]
     assert [(part.name, part.backend, part.activation_lead, part.memory_bytes) for part in parts] == [
         ("npu0", "SoftNpu", 0, 4096),
         ("npu1", "SoftNpu", 2, 2048),

@@ -6,17 +6,18 @@ from __future__ import annotations
 import re
 import struct
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from needs import require_module, require_program, require_variable
+from needs import lacking, require_module, require_program, require_variable
 
 from ferrule import Network, generate
 from ferrule.boards import load_board
 from ferrule.emulation import Machine, engine
 from ferrule.firmware import Job, Project
+from ferrule.firmware.platforms.cmsis import CmsisTools
 
 IN_TURNS = {
     "status": 0,
@@ -86,19 +87,17 @@ def packs() -> dict[str, str]:
 
 
 def build(folder: Path, *options: str) -> Path:
-    """Build a project through its CMake list, and return the firmware's path."""
-    cmake = require_program("cmake", "apt-get install cmake")
-    require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
-    require_program("make", "apt-get install make")
-    values = [f"-D{name}={path}" for name, path in packs().items()]
-    _run([cmake, "-S", ".", "-B", "build", "--toolchain", "toolchain.cmake", *values, *options], folder)
-    _run([cmake, "--build", "build", "--parallel", "2"], folder)
-    return folder / "build" / "firmware.elf"
-
-
-def _run(argv: Sequence[str], folder: Path) -> None:
-    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
-    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    """Build a project with the commands of `ferrule run`, and return the firmware's path."""
+    packs()
+    tools = CmsisTools()
+    for need in tools.needs():
+        if not need.found:
+            lacking(need.name, need.remedy)
+    steps = tools.steps(folder, folder / "build", "")
+    for argv in ((*steps[0][1], *options), *(argv for _, argv in steps[1:])):
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=600)
+        assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
+    return tools.program(folder / "build")
 
 
 def contention(elf: Path, name: str = "qemu") -> dict[str, int]:

@@ -35,7 +35,7 @@ def run(name: str, machine: Machine, channel: str) -> list[str]:
     with engine(name).start(machine) as session:
         source = session.channel(channel)
         while re.search(r"^failures \d+\r?\n", text, re.MULTILINE) is None:
-            received = source.read(4096, 60)
+            received = source.read(4096, 170)
             assert received, f"the trace ends with {text[-200:]!r}"
             text += received.decode()
     return [line for line in text.splitlines() if not line.startswith("***")]  # Zephyr's banner

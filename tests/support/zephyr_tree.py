@@ -3,20 +3,20 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from needs import require_program, require_variable
+from needs import lacking, require_variable
+
+from ferrule.firmware.platforms.zephyr_tools import ZEPHYR_BOARDS, ZephyrTools, ZephyrTree
 
 BUILD_TIMEOUT_S = 1500
 """A build takes about a minute on an idle machine with two cores, and about ten on a busy one."""
 TEST_TIMEOUT_S = 1700
 """Time limit of a test with such a build; it must be less than `faulthandler_timeout` in pyproject.toml."""
-PROGRAMS = {"cmake": "cmake", "ninja": "ninja-build", "dtc": "device-tree-compiler"}
-"""Programs that a build runs, with the packages that provide them."""
 _WARNING = re.compile(r"warning: .*|.*is not a known vendor prefix.*|.*orphan section.*")
 
 
@@ -26,17 +26,20 @@ class Tree:
 
     base: Path
     version: tuple[int, int]
+    source: ZephyrTree
 
     @property
     def native_board(self) -> str:
         """The name of native_sim for a 64-bit host."""
         return "native_sim/native/64" if self.version >= (3, 7) else "native_sim_64"
 
+    def board_name(self) -> str:
+        """Return Ferrule's name of the first of the supported MPS2 boards in this tree: AN386, otherwise AN385."""
+        return "mps2-an386" if self.source.has(ZEPHYR_BOARDS["mps2-an386"].name) else "mps2-an385"
+
     def mps2_board(self) -> str:
-        """Return the first of the supported MPS2 boards in this tree: AN386, otherwise AN385."""
-        if (self.base / "boards" / "arm" / "mps2" / "mps2_an386.dts").is_file():
-            return "mps2/an386"
-        return "mps2/an385" if self.version >= (3, 7) else "mps2_an385"
+        """Return that board's name as the tree spells it."""
+        return self.source.spelt(ZEPHYR_BOARDS[self.board_name()].name)
 
     def build(self, source: Path, folder: Path, board: str, *options: str) -> Path:
         """Build an application, check that there was no warning, and return the program's path."""
@@ -47,38 +50,28 @@ class Tree:
         return folder / "zephyr" / ("zephyr.exe" if native else "zephyr.elf")
 
     def try_build(self, source: Path, folder: Path, board: str, *options: str) -> subprocess.CompletedProcess[str]:
-        """Build an application, and return the finished process with its output."""
-        environment = {**os.environ, "ZEPHYR_BASE": str(self.base)}
-        if board.startswith("native"):
-            environment["ZEPHYR_TOOLCHAIN_VARIANT"] = "host"
-        elif "ZEPHYR_TOOLCHAIN_VARIANT" not in environment:
-            gcc = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
-            environment["ZEPHYR_TOOLCHAIN_VARIANT"] = "gnuarmemb"
-            environment["GNUARMEMB_TOOLCHAIN_PATH"] = str(Path(gcc).parents[1])
-        configure = ["cmake", "-G", "Ninja", "-S", str(source), "-B", str(folder), f"-DBOARD={board}", *options]
-        done = _run(configure, environment)
+        """Build an application with the commands of `ferrule run`, and return the finished process with its output."""
+        configure, build = (argv for _, argv in self.source.steps(source, folder, board, *options))
+        done = _run(configure)
         if done.returncode != 0:
             return done
-        built = _run(["ninja", "-C", str(folder)], environment)
+        built = _run(build)
         return subprocess.CompletedProcess(built.args, built.returncode, done.stdout + built.stdout)
 
 
 def zephyr_tree() -> Tree:
     """Return the tree, or skip the test."""
     base = require_variable("ZEPHYR_BASE")
-    text = (base / "VERSION").read_text(encoding="utf-8")
-    major, minor = (re.search(rf"{name} *= *(\d+)", text) for name in ("VERSION_MAJOR", "VERSION_MINOR"))
-    assert major is not None, text
-    assert minor is not None, text
-    for program, package in PROGRAMS.items():
-        require_program(program, f"apt-get install {package}", rare=True)
-    return Tree(base=base, version=(int(major[1]), int(minor[1])))
+    for need in ZephyrTools().needs():
+        if not need.found:
+            lacking(need.name, need.remedy, rare=True)
+    source = ZephyrTree.read(base)
+    return Tree(base=base, version=source.version[:2], source=source)
 
 
-def _run(argv: list[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def _run(argv: Sequence[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         argv,
-        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

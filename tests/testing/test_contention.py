@@ -113,7 +113,9 @@ def test_an_adapter_that_does_not_lock_is_found(platform: str, tmp_path: Path) -
     folder = tmp_path / platform
     shutil.copytree(resources.root() / "platforms" / platform, folder)
     path = folder / "src" / f"{platform}.c"
-    head = re.compile(r"^int32_t ferrule_platform_(?:un)?lock\(ferrule_device_t \*dev\)\n\{", re.MULTILINE)
+    head = re.compile(
+        r"^int32_t ferrule_platform_(?:un)?lock\(ferrule_device_t \*dev(?:, \w+ \w+)?\)\n\{", re.MULTILINE
+    )
     text, count = head.subn(
         lambda found: f"{found[0]}\n    if (dev != NULL) {{ return FERRULE_OK; }}", path.read_text()
     )

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from needs import require_cc, require_module
 
+from ferrule.errors import FerruleError
 from ferrule.nativelib import CompilationError, host_compiler
-from ferrule.testing.declarations import _integer, _split, _statements, declarations
+from ferrule.testing.declarations import _integer, _split, _statements, declarations, declare
 
 HEADER = """
 #ifndef IT_H
@@ -77,16 +78,65 @@ def test_cffi_takes_them(cdef: str) -> None:
 @pytest.mark.cc
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     require_cc()
-    with pytest.raises(CompilationError, match=r"missing\.h"):
+    with pytest.raises(CompilationError, match=r"can't preprocess it: missing\.h: No such file") as caught:
         declarations([*host_compiler("a test")], ["missing.h"], title="it")
+    assert "stand-in" in (caught.value.hint or "")
     with pytest.raises(CompilationError, match="can't preprocess it"):
         declarations([str(tmp_path / "no_compiler")], ["missing.h"], title="it")
 
 
+KERNEL = """
+typedef int base_t;
+struct __attribute__((packed,
+                      aligned(4))) task { base_t priority; };
+static inline void
+yield(void)
+{
+    __asm__ volatile("svc 0");
+}
+
+#define LONG_AGO 3
+base_t task_delay(struct task *task) __attribute__((
+    nonnull));
+%s
+base_t task_start(struct task *task);
+"""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ('register struct task *current_task __asm__("r9");', r"struct task \*current_task __asm__"),
+        ("_Atomic(int) now;", r"_Atomic\(int\) now"),
+        ("__int128 wide;", "__int128 wide"),
+        ("typeof(int *) pointer;", r"typeof\(int \*\) pointer"),
+        ("int (^block)(void);", r"int \(\^block\)\(void\)"),
+        ("base_t __attribute__((aligned(4)) broken);", "base_t"),
+    ],
+)
+def test_a_header_that_cannot_be_read_is_named_with_its_line(tmp_path: Path, line: str, reason: str) -> None:
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_cc()
+    from cffi import FFI
+
+    (tmp_path / "kernel.h").write_text(KERNEL % line)
+    (tmp_path / "rtos.h").write_text('#include "kernel.h"\nint rtos(void);\n')
+    where = rf"{tmp_path / 'kernel.h'}:14: "
+    with pytest.raises(
+        FerruleError, match=rf"^it can't be declared to Python: {where}cffi can't read '.*{reason}"
+    ) as e:
+        declare(FFI(), [*host_compiler("a test"), f"-I{tmp_path}"], ["rtos.h"], title="it")
+    assert "include_dirs" in (e.value.hint or "")
+    (tmp_path / "kernel.h").write_text(KERNEL % "#error needs arm-none-eabi-gcc")
+    with pytest.raises(FerruleError, match=rf"^can't preprocess it: {where}#error needs arm-none-eabi-gcc$"):
+        declare(FFI(), [*host_compiler("a test"), f"-I{tmp_path}"], ["rtos.h"], title="it")
+
+
 @given(st.text(alphabet='(){};=,* \n#"x1_<>3', max_size=60))
 def test_any_text_is_split(text: str) -> None:
-    own, macros = _split(text)
-    assert all(isinstance(statement, str) for statement in _statements(own))
+    own, origins, macros = _split(text)
+    assert all(0 <= line < len(origins) for _, line in _statements(own))
     assert all(macro.isidentifier() for macro in macros)
 
 
@@ -96,6 +146,8 @@ def test_integers(first: int, second: int, operation: str) -> None:
     assert _integer(f"({first}UL {operation} ({second}u << 2))") == expected
 
 
-@pytest.mark.parametrize("text", ["", "x", "1.5", '"a"', "f(1)", "1 / 2", "(", "sizeof(int)", "[1]", "1 if 1 else 2"])
+@pytest.mark.parametrize(
+    "text", ["", "x", "1.5", '"a"', "f(1)", "1 / 2", "(", "sizeof(int)", "[1]", "1 if 1 else 2", "1 << 65"]
+)
 def test_what_is_no_integer(text: str) -> None:
     assert _integer(text) is None

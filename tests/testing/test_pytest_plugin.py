@@ -90,6 +90,48 @@ def test_misuse_that_nobody_saw_fails_the_test(pytester: pytest.Pytester) -> Non
     result.stdout.fnmatch_lines(["*register 0x00001000 is read, where no device is attached*"])
 
 
+@pytest.mark.cc
+def test_fixtures_check_it(pytester: pytest.Pytester) -> None:
+    """A test that passes fails at its end; a test that failed, or that is marked, is not checked."""
+    result = loaded(
+        pytester,
+        f"""
+        import pytest
+
+        def test_driver(ferrule_driver):
+            driver = ferrule_driver(
+                sources=[{str(FOLDER / "scaler.c")!r}], headers=["scaler.h"], include_dirs=[{str(FOLDER)!r}]
+            )
+            driver.lib.ferrule_port_critical_enter()
+
+        def test_adapter(cmsis_adapter):
+            cmsis_adapter.lib.osKernelLock()
+
+        @pytest.fixture
+        def locked(cmsis_adapter):
+            cmsis_adapter.lib.osKernelLock()
+            yield
+            cmsis_adapter.lib.osKernelUnlock()
+
+        def test_fixtures_that_give_back(locked):
+            pass
+
+        @pytest.mark.ferrule_unbalanced
+        def test_marked(cmsis_adapter):
+            cmsis_adapter.lib.osKernelLock()
+
+        def test_failed(cmsis_adapter):
+            cmsis_adapter.lib.osKernelLock()
+            assert False, "its own reason"
+        """,
+    )
+    result.assert_outcomes(passed=4, errors=2, failed=1)
+    errors = [line for line in result.stdout.lines if line.startswith("E  ") and "BalanceError" in line]
+    assert len(errors) == 2
+    assert "interrupts are masked, by thread 1" in errors[0]
+    assert "the kernel is locked, by thread 1" in errors[1]
+
+
 def test_it_costs_pytest_nothing() -> None:
     """Loading the plugin imports no other module of Ferrule, and neither numpy nor cffi."""
     text = f"""

@@ -102,7 +102,8 @@ def test_against_cmsis(tmp_path: Path) -> None:
             if source.name == "cmsis_counter.c" and not with_kernel:
                 continue
             port = f'-DFERRULE_PORT_H="{FAKES / "host" / "ferrule_fake_port.h"}"'
-            argv = [*SHOW, *options, port, f"-DFERRULE_CMSIS_RTOS2={with_kernel}", str(source)]
+            definitions = [port, f"-DFERRULE_CMSIS_RTOS2={with_kernel}"]
+            argv = [*require_cc(), *SHOW, *options, *definitions, "-fsyntax-only", str(source)]
             done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
             assert done.returncode == 0, done.stderr
 

@@ -10,11 +10,13 @@
 extern "C" {
 #endif
 
-/** @brief Bind to `base`, which operators get from their resource handle with tvm_device_base(). To
- * bind with a driver, call ferrule_device_bind(). */
+/** @brief Bind to `base`, the address of the device's registers, without a driver: the first run of
+ * a model gives the device its driver, and the driver the address. Operators of your own get it
+ * from their resource handle with tvm_device_base(). To bind with a driver, call
+ * ferrule_device_bind(). */
 static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev, void *base)
 {
-    return ferrule_device_bind(tvm_dev, base, NULL, tvm_device_no_driver(), NULL);
+    return ferrule_device_bind(tvm_dev, base, NULL, &ferrule_no_driver, base);
 }
 
 /** @brief Return the base that the handle is bound to. */

@@ -12,12 +12,13 @@
 extern "C" {
 #endif
 
-/** @brief Bind to an accelerator's access struct, which operators get from their resource handle
+/** @brief Bind to an accelerator's access struct, without a driver: the first run of a model gives
+ * the device its driver. Operators of your own get the access struct from their resource handle
  * with tvm_device_accelerator(). To bind with a driver, call ferrule_device_bind_accelerator(). */
 static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev,
                                             const struct ferrule_cmsis_accelerator *access)
 {
-    return ferrule_device_bind_accelerator(tvm_dev, access, tvm_device_no_driver(), NULL);
+    return ferrule_device_bind_accelerator(tvm_dev, access, &ferrule_no_driver, NULL);
 }
 
 /** @brief Bind to a device on a USART, defined by FERRULE_CMSIS_USART: the RFC's ARM_DRIVER_USART
@@ -26,7 +27,7 @@ static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev,
 static inline int32_t TVMDevicePlatformBindUart(tvm_device_t *tvm_dev,
                                                 struct ferrule_cmsis_usart *usart)
 {
-    return ferrule_device_bind_usart(tvm_dev, usart, tvm_device_no_driver(), NULL);
+    return ferrule_device_bind_usart(tvm_dev, usart, &ferrule_no_driver, NULL);
 }
 
 /** @brief Return the argument of TVMDevicePlatformBind(); NULL for a device on a USART. */

@@ -4,18 +4,28 @@
 #define TVM_PLATFORM_ZEPHYR_H
 
 #include "ferrule/platform/zephyr.h"
+#include "ferrule/platform/zephyr_accelerator.h"
 #include "tvm/runtime/device.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/** @brief Bind to a Zephyr device, which operators get from their resource handle with
- * tvm_device_zephyr(). To bind with a driver, call ferrule_device_bind(). */
+/** @brief Bind to a Zephyr device, without a driver: the first run of a model gives the device its
+ * driver, and the driver the address in the devicetree if the node is a `ferrule,mmio-accelerator`.
+ * Operators of your own get the Zephyr device from their resource handle with tvm_device_zephyr().
+ * To bind with a driver, call ferrule_device_bind(). */
 static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev,
                                             const struct device *zephyr_device)
 {
-    return ferrule_device_bind(tvm_dev, zephyr_device, tvm_device_no_driver(), NULL);
+    void *base = NULL;
+
+#if defined(CONFIG_FERRULE_ACCELERATOR)
+    if (ferrule_zephyr_is_accelerator(zephyr_device)) {
+        base = (void *)ferrule_zephyr_accelerator_base(zephyr_device);
+    }
+#endif
+    return ferrule_device_bind(tvm_dev, zephyr_device, &ferrule_no_driver, base);
 }
 
 /** @brief Return the Zephyr device that the handle is bound to. */

@@ -76,16 +76,6 @@ static inline int32_t TVMDeviceCopyTo(const void *source, tvm_device_t *destinat
     return ferrule_device_copy_to(destination, device_offset, source, bytes);
 }
 
-/** @brief Return the driver used for the RFC's way of binding: a driver without functions, because
- * the operators call the platform's driver themselves. */
-static inline const struct ferrule_driver *tvm_device_no_driver(void)
-{
-    static const struct ferrule_driver none = {"tvm", NULL, NULL, NULL, NULL, NULL, 0, NULL,
-                                               NULL,  NULL, NULL, NULL, NULL, NULL, 0, 0};
-
-    return &none;
-}
-
 /** Destroy the handle if binding it failed; returns `bound`, the status of the bind. */
 static inline int32_t tvm_device_bound(tvm_device_t *tvm_dev, int32_t bound)
 {

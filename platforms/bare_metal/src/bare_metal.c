@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "ferrule/port.h"
+#include "ferrule/sleep.h"
 
 _Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its part at the start");
 
@@ -108,25 +109,12 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
 
 uint32_t ferrule_platform_now_us(void)
 {
-#ifdef FERRULE_PORT_HAS_CLOCK
-    return ferrule_port_now_us();
-#else
-    static uint32_t looks; /* without a clock, each look counts as a microsecond */
-    return looks++;
-#endif
+    return ferrule_sleep_now_us();
 }
 
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    const uint32_t begin = ferrule_platform_now_us();
-
-    while (!dev->notified) {
-        if (ferrule_platform_now_us() - begin >= timeout_us) {
-            return FERRULE_ERR_TIMEOUT;
-        }
-    }
-    dev->notified = false;
-    return FERRULE_OK;
+    return ferrule_sleep_until(&dev->notified, timeout_us);
 }
 
 void ferrule_platform_notify(ferrule_device_t *dev)

@@ -10,6 +10,8 @@
 
 #include "ferrule/platform/zephyr_accelerator.h"
 
+const char ferrule_zephyr_accelerator_api;
+
 #if defined(CONFIG_PM_DEVICE)
 /* Only the power domain is switched, and Zephyr does that around these calls. */
 static int on_power(const struct device *device, enum pm_device_action action)
@@ -37,19 +39,19 @@ static int start(const struct device *device)
 #endif
 }
 
-#define ACCELERATOR(node, configuration)                                                           \
+#define ACCELERATOR(node, configuration, api)                                                      \
     PM_DEVICE_DT_DEFINE(node, on_power);                                                           \
     DEVICE_DT_DEFINE(node, start, PM_DEVICE_DT_GET(node), NULL, configuration, POST_KERNEL,        \
-                     CONFIG_FERRULE_ACCELERATOR_INIT_PRIORITY, NULL);
+                     CONFIG_FERRULE_ACCELERATOR_INIT_PRIORITY, api);
 
 #define MMIO_ACCELERATOR(node)                                                                     \
     static const struct ferrule_zephyr_accelerator_config UTIL_CAT(config_, DT_DEP_ORD(node)) = {  \
         .base = DT_REG_ADDR(node),                                                                 \
         .bytes = DT_REG_SIZE(node),                                                                \
     };                                                                                             \
-    ACCELERATOR(node, &UTIL_CAT(config_, DT_DEP_ORD(node)))
+    ACCELERATOR(node, &UTIL_CAT(config_, DT_DEP_ORD(node)), &ferrule_zephyr_accelerator_api)
 
-#define SOFT_DEVICE(node) ACCELERATOR(node, NULL)
+#define SOFT_DEVICE(node) ACCELERATOR(node, NULL, NULL)
 
 DT_FOREACH_STATUS_OKAY(ferrule_mmio_accelerator, MMIO_ACCELERATOR)
 DT_FOREACH_STATUS_OKAY(ferrule_soft_device, SOFT_DEVICE)

@@ -82,7 +82,7 @@ static void drop_stale(struct ferrule_zephyr_uart *uart)
 
 int32_t ferrule_uart_start(struct ferrule_zephyr_uart *uart)
 {
-    memset(&uart->lock, 0, sizeof uart->lock); /* has no members on a single core */
+    (void)memset(&uart->lock, 0, sizeof uart->lock); /* has no members on a single core */
     uart->overrun = false;
     ring_buf_init(&uart->input, sizeof uart->input_bytes, uart->input_bytes);
     ring_buf_init(&uart->output, sizeof uart->output_bytes, uart->output_bytes);

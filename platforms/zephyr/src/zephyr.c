@@ -26,7 +26,7 @@ const void *ferrule_platform_thread(void)
 int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
     dev->zephyr_device = NULL;
-    memset(&dev->guard, 0, sizeof dev->guard); /* has no members on a single core */
+    (void)memset(&dev->guard, 0, sizeof dev->guard); /* has no members on a single core */
     (void)k_sem_init(&dev->notified, 0, 1);
     return ferrule_zephyr_status(k_mutex_init(&dev->lock));
 }

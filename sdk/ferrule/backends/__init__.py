@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backends: the interface through which layers are supported, optimised and run."""
 
-from ferrule.backends.backend import Backend, LayerSupport, Support
+from ferrule.backends.backend import Backend, LayerSupport, Policy, Support
 from ferrule.backends.contract import BrokenBackendError, asking
 from ferrule.backends.device import BackendId, Device, default_device
 from ferrule.backends.optimization_views import PreCompiledDescriptor
@@ -16,6 +16,7 @@ __all__ = [
     "Device",
     "Face",
     "LayerSupport",
+    "Policy",
     "PreCompiledDescriptor",
     "Support",
     "Target",

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -19,7 +19,7 @@ from ferrule.backends.context import (
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
-from ferrule.backends.option import BackendOption
+from ferrule.backends.option import BackendOption, OptionValue
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager, TensorHandleFactory
 from ferrule.backends.workload import WorkloadFactory
@@ -35,6 +35,41 @@ class Support:
 
     def __bool__(self) -> bool:
         return not self.reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The smallest subgraphs that are worth running on a device; by default, all of them are."""
+
+    least_layers: int = 1
+    """Layers of a connected subgraph."""
+    least_macs: int = 0
+    """Its multiply-accumulates."""
+    macs_per_byte: float = 0.0
+    """The cost of moving one byte of its inputs and outputs to or from the device, in multiply-accumulates of the
+    subgraph: with 20.0, a subgraph that moves 100 B is worth it from 2,000 MACs on."""
+
+    @classmethod
+    def of(cls, options: ModelOptions) -> Policy:
+        """Return the policy that users set by the options of the fields' names; see `model_options`."""
+        fields = ("least_layers", "least_macs", "macs_per_byte")
+        return cls(**{name: options[name] for name in fields if name in options})  # type: ignore[arg-type]
+
+    def model_options(self) -> tuple[BackendOption, ...]:
+        """Return options with which users of a backend set its policy, with these defaults."""
+        meanings: Mapping[str, tuple[OptionValue, int, str]] = {
+            "least_layers": (self.least_layers, 1, "layers of the smallest subgraph that is worth it"),
+            "least_macs": (self.least_macs, 0, "multiply-accumulates of the smallest subgraph that is worth it"),
+            "macs_per_byte": (
+                float(self.macs_per_byte),
+                0,
+                "multiply-accumulates for each byte moved, from which on a subgraph is worth it",
+            ),
+        }
+        return tuple(
+            BackendOption(name=name, default=default, lowest=lowest, meaning=meaning, host=True, firmware=True)
+            for name, (default, lowest, meaning) in meanings.items()
+        )
 
 
 class LayerSupport(Protocol):
@@ -71,6 +106,11 @@ class Backend(ABC):
         """Return the rewriting of a subgraph; the backend supports each of its layers on the target's device."""
         del target
         return untouched(view)
+
+    def policy(self, target: Target) -> Policy:
+        """Return which subgraphs are worth running on the target's device; the others go to the next backends."""
+        del target
+        return Policy()
 
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
         """Return "" if the backend will take its memory from `allocator`, otherwise the reason why it will not."""

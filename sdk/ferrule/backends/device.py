@@ -26,11 +26,17 @@ class Device:
     """Memory regions that the device can access; empty for all."""
     activation_lead: int | None = None
     """Number of operators by which the activation precedes the device's first one; None for the driver's value."""
+    timeout_us: int | None = None
+    """Limit of the wait for one of its commands, from 1 to 2^31 - 1 microseconds; None for the driver's value."""
     pool: bool = False
     """Whether it is one of the backend's interchangeable devices, of which any free one runs the layers of all."""
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a device")
+        if self.timeout_us is not None and not 0 < self.timeout_us < 1 << 31:
+            raise FerruleError(
+                f"device '{self.name}': timeout_us is {self.timeout_us}, expected a whole number from 1 to 2147483647"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

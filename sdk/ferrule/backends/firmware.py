@@ -296,7 +296,13 @@ class DeviceDriver:
     activation_lead: int = 0
     """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None
-    """Address of the device's registers; None if it has none."""
+    """Address of the device's registers; None if it has none. A number in the context that equals it is the address: on
+    a platform with a devicetree, the context takes it from there."""
+    window_bytes: int = 0x1000
+    """Size of the window of the registers, from `base` on; no other device may lie in it."""
+    base_member: str = ""
+    """The context's member of type uintptr_t for that address, in which a program may store another one; empty if the
+    driver has none."""
     interrupt: int | None = None
     """Number of the device's interrupt; None if the driver does not use it."""
     handler: str = ""
@@ -308,9 +314,23 @@ class DeviceDriver:
     """The serial line to the device; None if the device is not behind a serial line."""
 
 
-def device_declarations(name: str, driver: DeviceDriver) -> tuple[Declaration, ...]:
-    """Return the storage that a program needs for a device: the declarations of its context, and `<name>_context`."""
-    fields = tuple(Field(_expression(value), member) for member, value in driver.context_fields)
+def address_fields(driver: DeviceDriver) -> tuple[str, ...]:
+    """Return the members of a driver's context whose initial value is the address of the device's registers."""
+    numbers = {
+        member: value.value if isinstance(value, Integer) else value
+        for member, value in driver.context_fields
+        if isinstance(value, Integer | int) and not isinstance(value, bool)
+    }
+    return tuple(member for member, number in numbers.items() if number and number == driver.base)
+
+
+def device_declarations(name: str, driver: DeviceDriver, address: Expression | None = None) -> tuple[Declaration, ...]:
+    """Return the storage that a program needs for a device: the declarations of its context, and `<name>_context`.
+
+    `address` is written in place of the number of the registers' address.
+    """
+    replaced = {} if address is None else dict.fromkeys(address_fields(driver), address)
+    fields = tuple(Field(replaced.get(member, _expression(value)), member) for member, value in driver.context_fields)
     context = Variable(
         name=f"{name}_context", type=StructType(driver.context), value=Aggregate(fields) if fields else None
     )
@@ -324,6 +344,8 @@ class Socket:
     address: int
     interrupt: int
     """Line of the interrupt controller, numbered from 0."""
+    size_bytes: int = 0x1000
+    """The largest window of registers that fits."""
 
 
 @runtime_checkable

@@ -239,6 +239,10 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
         )
     if driver.base is not None and not 0 <= driver.base <= _LAST_ADDRESS:
         yield f"base is {driver.base:#x}, expected an address of 32 bits"
+    if not 1 <= driver.window_bytes <= _LAST_ADDRESS + 1 - (driver.base or 0):
+        yield f"window_bytes is {driver.window_bytes}, expected 1 or more, up to the end of the addresses of 32 bits"
+    if driver.base_member and not _NAME.fullmatch(driver.base_member):
+        yield f"base_member is '{driver.base_member}', expected the C identifier of a member of the context"
     if driver.interrupt is not None and driver.interrupt < 0:
         yield f"interrupt is {driver.interrupt}, expected 0 or more"
     if (driver.interrupt is not None or driver.handler) and not _NAME.fullmatch(driver.handler):

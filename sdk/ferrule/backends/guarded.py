@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ferrule._typing import override
-from ferrule.backends.backend import Backend
+from ferrule.backends.backend import Backend, Policy
 from ferrule.backends.capability import Capabilities, CapabilityValue
 from ferrule.backends.context import (
     BackendContext,
@@ -15,6 +16,7 @@ from ferrule.backends.context import (
     CustomAllocator,
     RuntimePart,
 )
+from ferrule.backends.contract import broken
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.firmware_answers import guarded_target
 from ferrule.backends.host_answers import (
@@ -66,6 +68,16 @@ class _Guarded(Backend):
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         views: OptimizationViews = self._asker.ask("optimize_subgraph", OptimizationViews, view, target)
         return views
+
+    @override
+    def policy(self, target: Target) -> Policy:
+        policy: Policy = self._asker.ask("policy", Policy, target)
+        for name, least in (("least_layers", 1), ("least_macs", 0), ("macs_per_byte", 0)):
+            value = getattr(policy, name)
+            if not least <= value < math.inf:
+                wrong = f"{name} is {value}, expected {least} or more"
+                raise broken(self.id, self._asker.question("policy"), policy, wrong)
+        return policy
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:

@@ -16,11 +16,12 @@ import threading
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ferrule.backends.contribution import Contribution, Warnings
+from ferrule.backends.version import INTERFACE_VERSION, ApiVersion
 from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError, place, unknown_name
 
@@ -55,6 +56,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     If the first part of the module's name is the name of the folder, the package is imported from the folder itself,
     wherever the folder lies.
     """
+    api: str = "1.0"
+    """The version of the interface of backends that the folder was written for, as "major.minor"."""
     title: str = ""
     """One line of description for lists."""
     rank: int = 100
@@ -151,14 +154,31 @@ def read_manifest(folder: Path) -> BackendFolder:
     """Return the backend in a folder.
 
     Raises:
-        FerruleError: backend.toml cannot be read or is malformed; the message names the field.
+        FerruleError: backend.toml cannot be read or is malformed, or the folder was written for an interface that this
+            Ferrule does not have; the message names the field.
     """
     path = folder / MANIFEST_NAME
-    manifest = convert(str(path), read_toml(path), Manifest)
+    contents = read_toml(path)
+    _check_api(path, contents)
+    manifest = convert(str(path), contents, Manifest)
     module, separator, name = manifest.factory.partition(":")
     if not (separator and module and name):
         raise FerruleError(f"{path}: factory is '{manifest.factory}', expected module:name")
     return BackendFolder(folder=folder, manifest=manifest)
+
+
+def _check_api(path: Path, contents: dict[str, Any]) -> None:
+    """Raise FerruleError for an interface of another version; before the other keys, some of which may be newer."""
+    text = contents.get("api", "1.0")
+    version = ApiVersion.parsed(text)
+    if version is None:
+        raise FerruleError(f'{path}: api is {text!r}, expected major.minor in quotes, such as "{INTERFACE_VERSION}"')
+    if not INTERFACE_VERSION.takes(version):
+        newer = version > INTERFACE_VERSION
+        raise FerruleError(
+            f"{path}: api is {version}, this Ferrule has version {INTERFACE_VERSION} of the interface of backends",
+            hint="install a newer Ferrule" if newer else "adapt the backend; Ferrule's CHANGELOG.md has the changes",
+        )
 
 
 def declared_id(folder: Path) -> str:

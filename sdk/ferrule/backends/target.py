@@ -57,6 +57,10 @@ class AddressRange:
     def __contains__(self, address: int) -> bool:
         return self.address <= address < self.end
 
+    def overlaps(self, other: AddressRange) -> bool:
+        """Return whether an address is in both ranges."""
+        return self.address < other.end and other.address < self.end
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory(AddressRange):

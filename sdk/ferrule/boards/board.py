@@ -29,6 +29,8 @@ class Cpu:
     """Whether the core has the DSP extension (SMLAD and related instructions)."""
     mve: bool = False
     """Whether code may use the integer vector extension (MVE, Helium)."""
+    interrupts: int = 240
+    """Number of lines of the chip's interrupt controller, which are counted from 0."""
 
     @property
     def hard_float(self) -> bool:
@@ -72,12 +74,13 @@ class Placement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """A free bus address and interrupt for an accelerator that only the emulated board has."""
+    """A free range of bus addresses and an interrupt for an accelerator that only the emulated board has."""
 
     address: int
-    """Start of a free window of 4 KiB."""
+    size_bytes: int = 0x1000
+    """The largest window of registers that fits."""
     interrupt: int
-    """Input of the interrupt controller, counted from 0."""
+    """Input of the interrupt controller, counted from 0; the emulated controller has it even if the chip's does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

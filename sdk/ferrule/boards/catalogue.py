@@ -21,7 +21,7 @@ from ferrule.boards.board import (
     check_name,
 )
 from ferrule.boards.cores import CORES, cpu
-from ferrule.boards.description import BoardDescription, read_description
+from ferrule.boards.description import EXPANSION_BYTES, BoardDescription, read_description
 from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
 from ferrule.boards.tags import Tag, tags
@@ -35,8 +35,6 @@ SEARCH_VARIABLE = "FERRULE_BOARDS"
 _MEMORIES = ("Memory.MappedMemory", "Memory.ArrayMemory")
 _CORE = "CPU.CortexM"
 _ADDRESS_END = 1 << 32
-EXPANSION_BYTES = 0x1000
-"""Size of an accelerator's register window."""
 _WHY_COLUMNS = 90
 LONGEST_NAME = 100
 """Characters in the name of a board."""
@@ -98,6 +96,7 @@ def _load(folder: Path) -> Board:
     places: tuple[Memory | Peripheral, ...] = (*memories, *peripherals)
     tagged = tags(platform)
     _check_overlaps(places, platform)
+    _check_lines(peripherals, core, file)
     by_name = {peripheral.name: peripheral for peripheral in peripherals}
     return Board(
         name=folder.name,
@@ -110,7 +109,7 @@ def _load(folder: Path) -> Board:
         console_uart=_uart(by_name, description.uarts.console, "uarts.console", file),
         placement=_placement(memories, description, file),
         qemu=_qemu(places, by_name, description, file),
-        expansions=_expansions((*places, *tagged), description, file),
+        expansions=_expansions((*places, *tagged), description, core, file),
         setup=_setup((*peripherals, *tagged), by_name, description, file),
         tags=tagged,
         flags={"zig": description.flags.zig, "arm-none-eabi-gcc": description.flags.arm_none_eabi_gcc},
@@ -221,6 +220,15 @@ def _check_overlaps(places: tuple[Memory | Peripheral, ...], platform: Platform)
             raise FerruleError(f"{platform.file}: '{name}' and '{other}' overlap at {begin:#010x}")
 
 
+def _check_lines(peripherals: tuple[Peripheral, ...], core: Cpu, file: Path) -> None:
+    for peripheral in peripherals:
+        for line in peripheral.interrupts:
+            if line.target == "nvic" and line.index >= core.interrupts:
+                raise FerruleError(
+                    f"{file}: cpu.interrupts is {core.interrupts}, but '{peripheral.name}' has interrupt {line.index}"
+                )
+
+
 def _uart(peripherals: dict[str, Peripheral], name: str, key: str, file: Path) -> Peripheral:
     uarts = {each: peripheral for each, peripheral in peripherals.items() if peripheral.type.startswith("UART.")}
     if name not in uarts:
@@ -266,7 +274,7 @@ def _placement(memories: tuple[Memory, ...], description: BoardDescription, file
 
 
 def _expansions(
-    places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, file: Path
+    places: tuple[Memory | Peripheral | Tag, ...], description: BoardDescription, core: Cpu, file: Path
 ) -> tuple[Expansion, ...]:
     """Return the places for accelerators; FerruleError if one is occupied or malformed."""
     spans = [
@@ -283,17 +291,23 @@ def _expansions(
     }
     found = []
     for index, each in enumerate(description.expansions):
-        where, end = f"{file}: expansions[{index}]", each.address + EXPANSION_BYTES
-        if each.address % EXPANSION_BYTES or end > _ADDRESS_END:
-            raise FerruleError(f"{where}: address is {each.address:#x}, expected a multiple of {EXPANSION_BYTES:#x}")
+        where, end = f"{file}: expansions[{index}]", each.address + each.size_bytes
+        for key, value in (("address", each.address), ("size_bytes", each.size_bytes)):
+            if value % EXPANSION_BYTES or end > _ADDRESS_END:
+                raise FerruleError(
+                    f"{where}: {key} is {value:#x}, expected a multiple of {EXPANSION_BYTES:#x} in 32 bits"
+                )
         for begin, behind, name in spans:
             if begin < end and each.address < behind:
                 raise FerruleError(f"{where}: at {each.address:#010x} is '{name}'")
         if each.interrupt in lines:
             raise FerruleError(f"{where}: interrupt {each.interrupt} is used by '{lines[each.interrupt]}'")
+        if each.interrupt >= CORES[core.type].interrupts:
+            lines_of = f"a {core.type} has 0 to {CORES[core.type].interrupts - 1}"
+            raise FerruleError(f"{where}: interrupt {each.interrupt} does not exist: {lines_of}")
         spans.append((each.address, end, f"expansions[{index}]"))
         lines[each.interrupt] = f"expansions[{index}]"
-        found.append(Expansion(address=each.address, interrupt=each.interrupt))
+        found.append(Expansion(address=each.address, size_bytes=each.size_bytes, interrupt=each.interrupt))
     return tuple(found)
 
 

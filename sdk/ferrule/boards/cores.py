@@ -22,6 +22,8 @@ class Core:
     fpus: tuple[str, ...]
     dsp: tuple[bool, ...]
     mve: tuple[bool, ...] = (False,)
+    interrupts: int = 240
+    """The largest number of lines that the interrupt controller can have (Armv7-M ARM, B1.5.3; Armv8-M ARM, B3.1)."""
     has_stack_limit: bool = False
     """Whether the core has MSPLIM and PSPLIM."""
     has_data_cache: bool = False
@@ -32,9 +34,14 @@ CORES: Mapping[str, Core] = {
     "cortex-m3": Core(fpus=("none",), dsp=(False,)),
     "cortex-m4": Core(fpus=("none", "fpv4-sp-d16"), dsp=(True,)),
     "cortex-m7": Core(fpus=("none", "fpv5-sp-d16", "fpv5-d16"), dsp=(True,), has_data_cache=True),
-    "cortex-m33": Core(fpus=("none", "fpv5-sp-d16"), dsp=(False, True), has_stack_limit=True),
+    "cortex-m33": Core(fpus=("none", "fpv5-sp-d16"), dsp=(False, True), interrupts=480, has_stack_limit=True),
     "cortex-m55": Core(
-        fpus=("none", "fpv5-d16"), dsp=(True,), mve=(False, True), has_stack_limit=True, has_data_cache=True
+        fpus=("none", "fpv5-d16"),
+        dsp=(True,),
+        mve=(False, True),
+        interrupts=480,
+        has_stack_limit=True,
+        has_data_cache=True,
     ),
 }
 """Supported cores by Arm's name in lower case."""
@@ -61,4 +68,7 @@ def cpu(entry: Entry, description: CpuDescription, file: Path) -> Cpu:
     for key, value, allowed in (("dsp", description.dsp, core.dsp), ("mve", description.mve, core.mve)):
         if value not in allowed:
             raise FerruleError(f"{file}: cpu.{key} is {str(value).lower()}, which a {plain} cannot be")
-    return Cpu(type=plain, fpu=fpu, dsp=description.dsp, mve=description.mve)
+    interrupts = core.interrupts if description.interrupts is None else description.interrupts
+    if interrupts > core.interrupts:
+        raise FerruleError(f"{file}: cpu.interrupts is {interrupts}, a {plain} has at most {core.interrupts}")
+    return Cpu(type=plain, fpu=fpu, dsp=description.dsp, mve=description.mve, interrupts=interrupts)

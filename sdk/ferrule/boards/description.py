@@ -14,6 +14,9 @@ from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
 from ferrule.rendering import check_text
 
+EXPANSION_BYTES = 0x1000
+"""The default size of a place for an accelerator, and the unit of its address and size."""
+
 _Positive = Annotated[int, msgspec.Meta(gt=0)]
 _NotNegative = Annotated[int, msgspec.Meta(ge=0)]
 _Word = Annotated[int, msgspec.Meta(ge=0, le=0xFFFF_FFFF)]
@@ -25,6 +28,7 @@ class CpuDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     fpu: str
     dsp: bool
     mve: bool = False
+    interrupts: _Positive | None = None
 
 
 class MemoryDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -58,6 +62,7 @@ class ExpansionDescription(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     """Element of the array `expansions`."""
 
     address: _NotNegative
+    size_bytes: _Positive = EXPANSION_BYTES
     interrupt: _NotNegative
 
 

@@ -48,9 +48,11 @@ def command(as_json: bool) -> None:
     A missing tool is not an error here: a command that needs it reports that it is missing.
     """
     from ferrule.acl.toolchain import probe_acl
-    from ferrule.firmware import probe_tools
+    from ferrule.firmware import probe_platforms, probe_tools
 
-    tools = [*(_with_flavour(tool) for tool in probe_tools()), *probe_acl()]
+    tools = [_with_flavour(tool) for tool in probe_tools()]
+    known = {tool.name for tool in tools}
+    tools += [*(tool for tool in probe_platforms() if tool.name not in known), *probe_acl()]
     if as_json:
         print_json(tools)
         return

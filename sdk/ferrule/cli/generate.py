@@ -10,13 +10,13 @@ import click
 
 from ferrule.cli.console import echo
 from ferrule.cli.options import (
-    PLATFORMS,
     ClassOptions,
     JobOptions,
     class_options,
     dequantize_option,
     job_options,
     model_argument,
+    platform_option,
 )
 from ferrule.errors import FerruleError
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 @class_options
 @click.option("--name", help="With --target: the name of the class and its files.  [default: AclArtifact]")
 @dequantize_option
+@platform_option("The platform of the project: bare metal or an RTOS.")
 @click.option(
-    "--platform",
-    type=click.Choice(PLATFORMS),
-    default=PLATFORMS[0],
-    show_default=True,
-    help="The platform of the project: bare metal or an RTOS.",
+    "--library",
+    is_flag=True,
+    help="A library for your own build instead of a firmware: sources, headers, a CMake package, lists for make and "
+    "others. With --platform bare-metal or cmsis, it has that platform's device adapter.",
 )
 @click.option(
     "--force",
@@ -60,11 +60,13 @@ def command(
     name: str | None,
     dequantize_weights: bool,
     platform: str,
+    library: bool,
     force: bool,
     renode: Path | None,
     out: Path,
 ) -> None:
-    """Write a self-contained firmware project for MODEL (.tflite), or with --target a C++ class.
+    """Write a self-contained firmware project for MODEL (.tflite), with --library a library, or with --target a C++
+    class.
 
     A folder that already contains such a project is updated, except for files meant for editing, such as main.c, that
     you have changed. Any other folder that is not empty is refused.
@@ -76,6 +78,8 @@ def command(
         _refuse_firmware_options(context)
         _write_class(model, classes, name, out, dequantize_weights=dequantize_weights, force=force)
         return
+    if library:
+        platform = _library_platform(context, platform)
     network = formats.load(model, dequantize_weights=dequantize_weights)
     project = facade.generate(network, options.job(platform=platform, out=out), force=force, renode=renode)
     echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
@@ -109,6 +113,27 @@ def _write_class(
         echo(_kept(kept))
 
 
+def _library_platform(context: click.Context, platform: str) -> str:
+    """Return the name of the library's platform; FerruleError if an option of firmware was given."""
+    from ferrule.firmware import LIBRARIES, LIBRARY
+
+    for name in ("toolchain", "renode"):
+        if _is_given(context, name):
+            option = next(each.opts[-1] for each in context.command.params if each.name == name)
+            raise FerruleError(f"{option} is not valid with --library, which your own build compiles")
+    name = f"{LIBRARY}-{platform}" if _is_given(context, "platform") else LIBRARY
+    if name not in LIBRARIES:
+        raise FerruleError(
+            f"there is no library with an adapter for {platform}",
+            hint=f"a project for {platform} is a module for your own application: leave out --library",
+        )
+    return name
+
+
+def _is_given(context: click.Context, parameter: str) -> bool:
+    return context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
+
+
 _CLASS_OPTIONS = frozenset({"model", "target", "acl_version", "float16", "name", "dequantize_weights", "force", "out"})
 
 
@@ -117,8 +142,7 @@ def _refuse_firmware_options(context: click.Context) -> None:
     given = [
         parameter.opts[-1]
         for parameter in context.command.params
-        if parameter.name not in _CLASS_OPTIONS
-        and context.get_parameter_source(parameter.name or "") is click.core.ParameterSource.COMMANDLINE
+        if parameter.name not in _CLASS_OPTIONS and _is_given(context, parameter.name or "")
     ]
     if given:
         raise FerruleError(f"{given[0]} is not valid with --target, which makes no firmware")

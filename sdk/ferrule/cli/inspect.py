@@ -74,8 +74,8 @@ def command(
             )
     elif any((*_of_division(options), dynamic_path, isolate, show_schedule)):
         raise FerruleError(
-            "--board, --hint, --device, --backend-option, --no-fallback, --import, --fallback, --dynamic-path, "
-            "--isolate-dynamic-backends and --schedule are only valid with --backends"
+            "--board, --hint, --device, --backend-option, --overlap, --no-fallback, --import, --fallback, "
+            "--dynamic-path, --isolate-dynamic-backends and --schedule are only valid with --backends"
         )
     else:
         inspection = facade.inspect(network, target=classes.target, acl=wanted)
@@ -95,6 +95,7 @@ def _of_division(options: JobOptions) -> tuple[object, ...]:
         options.hints,
         options.devices,
         options.backend_options,
+        options.overlap,
         options.no_fallback,
         options.import_enabled,
         options.fallbacks,

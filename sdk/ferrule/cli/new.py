@@ -44,9 +44,11 @@ def backend(name: str, out: Path) -> None:
     The backend runs MAXIMUM and MINIMUM on int8 tensors, on this machine and in firmware. docs/backends.md explains its
     files.
     """
+    from ferrule.backends.version import INTERFACE_VERSION
+
     package = package_name(name)
     folder = out / package
-    _write(folder, "new_backend", package, {"id": name, "package": package})
+    _write(folder, "new_backend", package, {"id": name, "package": package, "api": str(INTERFACE_VERSION)})
     echo(f"{folder}: backend {name}; test it with: pytest {folder}")
     echo(f'to use it, add to ferrule.toml: [backends] folders = ["{folder.as_posix()}"]')
 

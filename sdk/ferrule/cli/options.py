@@ -25,6 +25,8 @@ BOARD = "mps2-an386"
 TOOLCHAIN = "zig"
 ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
+OVERLAPS = ("on", "off")
+"""The values of ferrule.firmware.job.OVERLAPS, copied so that --help does not import it; a test compares them."""
 TRANSFERS = ("import", "copy")
 """The values of ferrule.optimizer.options.TRANSFERS, copied so that --help does not import it; a test compares them."""
 TARGETS = ("arm-gpu-c++", "arm-cpu-c++")
@@ -38,6 +40,11 @@ PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 def model_argument(function: _F) -> _F:
     """Add the argument MODEL, a .tflite file."""
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
+
+
+def platform_option(text: str) -> Callable[[_F], _F]:
+    """Add --platform with a text for --help."""
+    return click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help=text)
 
 
 def dequantize_option(function: _F) -> _F:
@@ -115,6 +122,7 @@ class JobOptions:
     fallbacks: tuple[str, ...] = ()
     toolchain: str | None = None
     optimization: str | None = None
+    overlap: str | None = None
 
     def job(
         self, configuration: Configuration | None = None, *, platform: str = PLATFORMS[0], out: Path | None = None
@@ -133,6 +141,7 @@ class JobOptions:
             board=self.board or project.board or BOARD,
             toolchain=self.toolchain or project.toolchain or TOOLCHAIN,
             optimization=self.optimization or project.optimization or OPTIMIZATIONS[0],
+            overlap=self.overlap or project.overlap or OVERLAPS[0],
             backends=[name.strip() for name in self.backends.split(",")],
             fallback=not self.no_fallback,
             hints=_hints(self.hints),
@@ -214,6 +223,13 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             is_flag=True,
             help="Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
             "layers with the reasons.",
+        ),
+        click.option(
+            "--overlap",
+            type=click.Choice(OVERLAPS),
+            show_default=OVERLAPS[0],
+            help="Let devices work beside the core and one another where they can, or end each layer before the next "
+            "one begins, which takes the least memory.",
         ),
         click.option(
             "--backend-option",

@@ -10,7 +10,15 @@ import click
 
 from ferrule.cli import completion
 from ferrule.cli.console import console, echo
-from ferrule.cli.options import ENGINE, JobOptions, dequantize_option, job_options, model_argument
+from ferrule.cli.options import (
+    ENGINE,
+    PLATFORMS,
+    JobOptions,
+    dequantize_option,
+    job_options,
+    model_argument,
+    platform_option,
+)
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
@@ -26,6 +34,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 @model_argument
 @dequantize_option
 @job_options
+@platform_option("The platform of the firmware: bare metal, or an RTOS, which its own tools build (`ferrule doctor`).")
 @click.option(
     "--engine",
     show_default=ENGINE,
@@ -91,6 +100,7 @@ def command(
     model: Path,
     dequantize_weights: bool,
     options: JobOptions,
+    platform: str,
     engine: str | None,
     port: str | None,
     baud: int,
@@ -118,10 +128,15 @@ def command(
     from ferrule.network.samples import split
     from ferrule.progress import Step
 
+    if options.toolchain is not None and platform != PLATFORMS[0]:
+        raise FerruleError(
+            f"--toolchain {options.toolchain}: the tools of platform {platform} choose the compiler",
+            hint="docs/running.md has the variables that they read",
+        )
     injected = _faults(faults)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
-    job = options.job(configuration, out=keep)
+    job = options.job(configuration, platform=platform, out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {model}"))
         network = formats.load(model, dequantize_weights=dequantize_weights)

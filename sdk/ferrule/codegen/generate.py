@@ -22,7 +22,7 @@ from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
-from ferrule.codegen.tvm_names import tvm_header
+from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
 from ferrule.graph import Graph
 from ferrule.memory import Lifetime, Region, order_layers, views
@@ -74,7 +74,7 @@ def generate(
     files: dict[str, str] = {}
     for module in (builder.module(), builder.weights_module(), link_module(builder, lowered, planned, sha)):
         files |= writer.files(module, banner)
-    files |= tvm_header(builder, lowered, banner, writer)
+    files |= tvm_files(builder, lowered, banner, writer)
     operators = tuple(
         _record(lowered, storage, item, step) for item, step in zip(lowered.layers, planned.steps, strict=True)
     )

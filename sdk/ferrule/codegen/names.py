@@ -18,14 +18,15 @@ _WORDS = """
 """
 _RESERVED = frozenset(_WORDS.split())
 """Keywords of C and C++, and the names of variables in generated functions."""
-_LONGEST = 32
+LONGEST = 32
+"""The most characters of an identifier from a name."""
 
 
 def identifier(name: str) -> str:
     """Return `name` as a lower-case C identifier, from at most its last 32 characters; different names may collide."""
     text = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_").lower()
-    if len(text) > _LONGEST:
-        text = text[-_LONGEST:].lstrip("_")
+    if len(text) > LONGEST:
+        text = text[-LONGEST:].lstrip("_")
     if not text or text[0].isdigit():
         text = f"t_{text}".rstrip("_")
     if text.startswith("ferrule"):  # the prefix of all names with external linkage

@@ -2,14 +2,14 @@
 """Orders the layers so that devices work beside the core, and says where the result of each is collected.
 
 The core begins a device's layer and goes on. It waits for the result at the latest moment: before the first layer that
-reads it, before the device's next command if its queue is full, and at the end of the run. The order is found by
+reads it, unless this is a later command of the same device, which works in order; before the device's next command if
+its queue is full; and at the end of the run. The order is found by
 simulating runs with estimated times; the estimates influence the speed of the result only.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, macs
@@ -20,6 +20,8 @@ from ferrule.memory import ArenaOverflowError, Region
 OFF_HINT = 'Without devices that work beside the core, less is alive at once: overlap = "off".'
 _WIDTH = 16
 """Partial orders that are followed at once."""
+_MOST_WORK = 6400
+"""Tasks times partial orders, so that fewer orders are followed in longer networks."""
 _LEAST_GAIN = 100
 """A new order must save one part in so many, since the given one needs the least memory."""
 _CYCLES_PER_MAC = 2
@@ -60,17 +62,16 @@ def overlapped(lowered: LoweredGraph, storage: StoragePlan, core: Region) -> tup
     Raises:
         ArenaOverflowError: the tensors that are alive at once need too much memory; the hint names the option.
     """
-    tasks = _tasks(lowered, storage)
-    if not any(task.begins for task in tasks):
+    if not any(map(_begins, lowered.layers)):
         return lowered, storage
-    found = arrange(tasks, {use.name: max(use.driver.depth, 1) for use in lowered.devices})
+    found = arrange(_tasks(lowered, storage.views), {use.name: max(use.driver.depth, 1) for use in lowered.devices})
     if not found.ends:
         return lowered, storage
     layers = tuple(lowered.layers[number] for number in found.order)
     ends = {lowered.layers[number].layer.name: end for number, end in found.ends.items()}
     changed = replace(lowered, layers=layers, ends=ends)
     try:
-        return changed, plan_storage(changed, core)
+        return changed, plan_storage(changed, core, storage.views)
     except ArenaOverflowError as error:
         error.hint = f"{error.hint} {OFF_HINT}"
         raise
@@ -81,14 +82,17 @@ def arrange(tasks: Sequence[Task], depths: Mapping[str, int]) -> Arrangement:
 
     `depths` are the commands that each device may have begun at once. The given order must be valid.
     """
-    given = _Partial.start(tasks)
-    for number in range(len(tasks)):
-        given = given.with_task(number, tasks, depths)
-    best = given
-    found = _search(tasks, depths)
-    if found.total < given.total - given.total // _LEAST_GAIN:
-        best = found
-    return Arrangement(order=best.order, ends=dict(_kept(best, tasks)), cycles=best.total)
+    problem = _Problem(tasks, depths)
+    given = problem.run(range(len(tasks)))
+    found = problem.search()
+    best = found if found.total < given.total - given.total // _LEAST_GAIN else given
+    waiting = problem.waiting(best.order)
+    best = problem.run(best.order, waiting)
+    last = len(tasks) - 1
+    begun = (number for number in best.order if tasks[number].begins and number not in waiting)
+    return Arrangement(
+        order=best.order, ends={number: best.ends.get(number, last) for number in begun}, cycles=best.total
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,156 +102,188 @@ class _Partial:
     now: int = 0
     """The time at which the core is free."""
     order: tuple[int, ...] = ()
-    done: frozenset[int] = frozenset()
+    done: int = 0
+    """The tasks of the order, as bits."""
+    ready: frozenset[int]
+    """The tasks that may be next."""
     flying: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """By device: the tasks that were begun and not collected, the oldest first."""
     over: Mapping[int, int] = field(default_factory=dict)
     """By task that was begun: the time at which the device is done with it."""
     ends: Mapping[int, int] = field(default_factory=dict)
     """By task that was collected: the position after which it was."""
-    left: Mapping[str | None, int] = field(default_factory=dict)
+    left: Mapping[str | None, int]
     """By device, and by None for the core: the time of its tasks that are still to run."""
-
-    @classmethod
-    def start(cls, tasks: Sequence[Task]) -> _Partial:
-        left: dict[str | None, int] = {None: 0}
-        for task in tasks:
-            left[task.device] = left.get(task.device, 0) + task.cycles
-            if task.device is not None and not task.begins:
-                left[None] += task.cycles
-        return cls(left=left)
 
     @property
     def total(self) -> int:
         """The time at which everything that was begun is done."""
-        return max(self.now, *(self.over[fly[-1]] for fly in self.flying.values() if fly), 0)
+        return max(self.now, *(self.over[queue[-1]] for queue in self.flying.values() if queue), 0)
 
-    def with_task(self, number: int, tasks: Sequence[Task], depths: Mapping[str, int]) -> _Partial:
-        """Return the simulation after one more task."""
-        task = tasks[number]
-        flying, ends = dict(self.flying), dict(self.ends)
-        now, position = self.now, len(self.order)
+    @property
+    def situation(self) -> tuple[object, ...]:
+        """What the time of the following tasks depends on."""
+        queues = {device: [(each, self.over[each]) for each in queue] for device, queue in self.flying.items() if queue}
+        return self.now, queues
 
-        def collect(device: str, count: int) -> None:
-            nonlocal now
-            for each in flying[device][:count]:
-                ends[each] = position - 1
-                now = max(now, self.over[each])
-            flying[device] = flying[device][count:]
 
-        for need in task.needs:
-            device = tasks[need].device
-            if device is not None and need in flying.get(device, ()):
-                collect(device, flying[device].index(need) + 1)
-        over, left = self.over, dict(self.left)
+class _Problem:
+    """Tasks to arrange, and the simulation of their runs."""
+
+    def __init__(self, tasks: Sequence[Task], depths: Mapping[str, int]) -> None:
+        self._tasks = tasks
+        self._depths = depths
+        self._readers: list[list[int]] = [[] for _ in tasks]
+        self._needs = [sum(1 << need for need in task.needs) for task in tasks]
+        for number, task in enumerate(tasks):
+            for need in task.needs:
+                self._readers[need].append(number)
+        self._paths = [0] * len(tasks)
+        """By task: the time of the longest chain of tasks that begins with it."""
+        for number in reversed(range(len(tasks))):
+            after = max((self._paths[reader] for reader in self._readers[number]), default=0)
+            self._paths[number] = tasks[number].cycles + after
+
+    def start(self) -> _Partial:
+        """Return the simulation before the first task."""
+        left: dict[str | None, int] = {None: 0}
+        for task in self._tasks:
+            left[task.device] = left.get(task.device, 0) + task.cycles
+            if task.device is not None and not task.begins:
+                left[None] += task.cycles
+        return _Partial(left=left, ready=frozenset(n for n, needs in enumerate(self._needs) if not needs))
+
+    def run(self, order: Iterable[int], waiting: Container[int] = ()) -> _Partial:
+        """Return the simulation of a whole run; the core waits for the tasks in `waiting`."""
+        partial = self.start()
+        for number in order:
+            partial = self.after(partial, number, waits=number in waiting)
+        return partial
+
+    def waiting(self, order: Sequence[int]) -> set[int]:
+        """Return the tasks that could be begun, but for which the core may as well wait: the run takes no longer.
+
+        Less memory is in use then, and the devices are free for others earlier.
+        """
+        found: set[int] = set()
+        states = [self.start()]
+        """Before each task, and after the last one."""
+        for number in order:
+            states.append(self.after(states[-1], number))
+        for position, number in enumerate(order):
+            if self._tasks[number].begins:
+                changed = [self.after(states[position], number, waits=True)]
+                for later in range(position + 1, len(order)):
+                    if changed[-1].situation == states[later].situation:
+                        break
+                    changed.append(self.after(changed[-1], order[later]))
+                end = position + len(changed)
+                if changed[-1].situation == states[end].situation or changed[-1].total <= states[-1].total:
+                    states[position + 1 : end + 1] = changed
+                    found.add(number)
+        return found
+
+    def after(self, partial: _Partial, number: int, *, waits: bool = False) -> _Partial:
+        """Return the simulation after one more task; with `waits`, the core waits for it in any case."""
+        task, done = self._tasks[number], partial.done | 1 << number
+        if waits:
+            task = replace(task, begins=False)
+        counts = self._collected(partial, task)
+        over, ends, left = partial.over, partial.ends, {**partial.left}
+        flying = {device: queue[counts.get(device, 0) :] for device, queue in partial.flying.items()}
+        collected = [each for device, count in counts.items() for each in partial.flying[device][:count]]
+        now = max(partial.now, *(over[each] for each in collected), 0)
+        if collected:
+            ends = {**ends, **dict.fromkeys(collected, len(partial.order) - 1)}
         left[task.device] -= task.cycles
-        if task.device is None:
-            now += task.cycles
+        if task.device is not None and task.begins:
+            queue = flying.get(task.device, ())
+            over = {**over, number: max(now, over[queue[-1]] if queue else 0) + task.cycles}
+            flying[task.device] = (*queue, number)
         else:
-            queue = flying.setdefault(task.device, ())
-            room = depths[task.device] - 1 if task.begins else 0
-            collect(task.device, max(len(queue) - room, 0))
-            if task.begins:
-                queue = flying[task.device]
-                begin = max(now, over[queue[-1]]) if queue else now
-                over = {**over, number: begin + task.cycles}
-                flying[task.device] = (*queue, number)
-            else:
-                now += task.cycles
-                left[None] -= task.cycles
+            now += task.cycles
+            left[None] -= task.cycles if task.device is not None and not waits else 0
+        freed = (each for each in self._readers[number] if self._needs[each] & ~done == 0)
         return _Partial(
             now=now,
-            order=(*self.order, number),
-            done=self.done | {number},
+            order=(*partial.order, number),
+            done=done,
+            ready=(partial.ready - {number}).union(freed),
             flying=flying,
             over=over,
             ends=ends,
             left=left,
         )
 
-    def bound(self, tasks: Sequence[Task], paths: Sequence[int], ready: Sequence[int]) -> int:
-        """Return a time that no continuation falls below; `ready` are the tasks whose needs have been issued."""
-        least = self.total
-        for device, left in self.left.items():
-            queue = () if device is None else self.flying.get(device, ())
-            free = self.over[queue[-1]] if queue else 0
-            least = max(least, max(self.now, free) + left)
-        for number in ready:
-            begin = max((self.over.get(need, 0) for need in tasks[number].needs), default=0)
-            least = max(least, max(self.now, begin) + paths[number])
+    def _collected(self, partial: _Partial, task: Task) -> dict[str, int]:
+        """Return how many of its oldest results are collected of each device before a task.
+
+        A device works in order, so a command may read the results of those before it in the queue.
+        """
+        counts: dict[str, int] = {}
+        for need in task.needs if task.cycles else ():
+            device = self._tasks[need].device
+            queue = () if device is None else partial.flying.get(device, ())
+            if device is not None and need in queue and not (device == task.device and task.begins):
+                counts[device] = max(counts.get(device, 0), queue.index(need) + 1)
+        if task.device is not None:
+            room = self._depths[task.device] - 1 if task.begins else 0
+            excess = len(partial.flying.get(task.device, ())) - room
+            if excess > counts.get(task.device, 0):
+                counts[task.device] = excess
+        return counts
+
+    def search(self) -> _Partial:
+        """Return the best simulation found by following the most promising partial orders.
+
+        The earlier task wins a tie.
+        """
+        level = [self.start()]
+        width = max(min(_WIDTH, _MOST_WORK // max(len(self._tasks), 1)), 1)
+        for _ in self._tasks:
+            best: dict[int, tuple[tuple[int, int, tuple[int, ...]], _Partial]] = {}
+            for partial in level:
+                for number in partial.ready:
+                    longer = self.after(partial, number)
+                    key = (self._bound(longer), longer.now, longer.order)
+                    if longer.done not in best or key < best[longer.done][0]:
+                        best[longer.done] = key, longer
+            level = [partial for _, partial in sorted(best.values(), key=lambda each: each[0])[:width]]
+        return level[0]
+
+    def _bound(self, partial: _Partial) -> int:
+        """Return a time that no continuation falls below."""
+        least = partial.total
+        for device, left in partial.left.items():
+            queue = () if device is None else partial.flying.get(device, ())
+            least = max(least, max(partial.now, partial.over[queue[-1]] if queue else 0) + left)
+        for number in partial.ready:
+            begin = max((partial.over.get(need, 0) for need in self._tasks[number].needs), default=0)
+            least = max(least, max(partial.now, begin) + self._paths[number])
         return least
-
-
-def _search(tasks: Sequence[Task], depths: Mapping[str, int]) -> _Partial:
-    """Return the best simulation found by following the most promising partial orders; the earlier task wins a tie."""
-    paths = _paths(tasks)
-    level = [_Partial.start(tasks)]
-    for _ in tasks:
-        best: dict[frozenset[int], tuple[tuple[int, int, tuple[int, ...]], _Partial]] = {}
-        for partial in level:
-            for number in _ready(tasks, partial.done):
-                longer = partial.with_task(number, tasks, depths)
-                bound = longer.bound(tasks, paths, list(_ready(tasks, longer.done)))
-                key = (bound, longer.now, longer.order)
-                if longer.done not in best or key < best[longer.done][0]:
-                    best[longer.done] = key, longer
-        level = [partial for _, partial in sorted(best.values(), key=lambda each: each[0])[:_WIDTH]]
-    return level[0]
-
-
-def _ready(tasks: Sequence[Task], done: frozenset[int]) -> Iterator[int]:
-    return (
-        number for number, task in enumerate(tasks) if number not in done and all(need in done for need in task.needs)
-    )
-
-
-def _paths(tasks: Sequence[Task]) -> list[int]:
-    """Return, by task, the time of the longest chain of tasks that begins with it."""
-    after = [0] * len(tasks)
-    for number in reversed(range(len(tasks))):
-        for need in tasks[number].needs:
-            after[need] = max(after[need], after[number] + tasks[number].cycles)
-    return [task.cycles + rest for task, rest in zip(tasks, after, strict=True)]
-
-
-def _kept(found: _Partial, tasks: Sequence[Task]) -> Iterator[tuple[int, int]]:
-    """Yield the tasks that are begun and collected apart: something runs between, or another command is in the queue.
-
-    Otherwise the core may as well wait at once.
-    """
-    position = {number: place for place, number in enumerate(found.order)}
-    last = len(found.order) - 1
-    begun = {n: found.ends.get(n, last) for n in found.order if tasks[n].begins}
-    queues: dict[str | None, list[int]] = {}
-    for number in begun:
-        queues.setdefault(tasks[number].device, []).append(number)
-    together = {
-        each
-        for queue in queues.values()
-        for left, right in itertools.pairwise(queue)
-        if begun[left] >= position[right]
-        for each in (left, right)
-    }
-    for number, end in begun.items():
-        between = found.order[position[number] + 1 : end + 1]
-        if number in together or any(tasks[other].cycles for other in between):
-            yield number, end
 
 
 # ---- the tasks of a graph
 
 
-def _tasks(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Task, ...]:
-    writers = {name: number for number, item in enumerate(lowered.layers) for name in item.layer.outputs}
-    return tuple(
-        Task(
-            cycles=0 if item.layer.outputs[0] in storage.views else _cycles(lowered, item),
-            needs=tuple(dict.fromkeys(writers[name] for name in item.layer.present_inputs if name in writers)),
-            device=None if item.use is None or item.call is None else item.use.name,
-            begins=_begins(item),
+def _tasks(lowered: LoweredGraph, idle: Collection[str]) -> tuple[Task, ...]:
+    """Return the tasks of the layers; `idle` are the outputs of views, which do nothing."""
+    writers: dict[str, tuple[int, ...]] = {}
+    """By tensor: the layer that writes it; for a view, the layers of its chain, too."""
+    tasks = []
+    for number, item in enumerate(lowered.layers):
+        is_view = item.layer.outputs[0] in idle
+        needs = tuple(dict.fromkeys(each for name in item.layer.present_inputs for each in writers.get(name, ())))
+        writers |= dict.fromkeys(item.layer.outputs, (*needs, number) if is_view else (number,))
+        tasks.append(
+            Task(
+                cycles=0 if is_view else _cycles(lowered, item),
+                needs=needs,
+                device=None if item.use is None or item.call is None else item.use.name,
+                begins=_begins(item),
+            )
         )
-        for item in lowered.layers
-    )
+    return tuple(tasks)
 
 
 def _begins(item: LoweredLayer) -> bool:

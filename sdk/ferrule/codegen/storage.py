@@ -92,15 +92,17 @@ class StoragePlan:
         return self.plan.placements[buffer].offset
 
 
-def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
+def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] | None = None) -> StoragePlan:
     """Lay out tensors and scratch in the core's region and in the memories of the devices that have their own.
+
+    `views` are those that an earlier plan has used, by default as many as possible.
 
     Raises:
         ArenaOverflowError: the buffers do not fit.
     """
     devices = {use.name: _region(use) for use in lowered.devices if use.has_memory}
     regions = (core, *lowered.others, *devices.values())
-    views = _views(lowered, core)
+    views = _views(lowered, core) if views is None else views
     allowed, accesses = _placed(lowered, core, devices, _roots(views))
     scratch = {item.layer.name: item.op for item in lowered.layers if item.op.scratch_bytes}
     planned = plan_graph(
@@ -115,6 +117,11 @@ def plan_storage(lowered: LoweredGraph, core: Region) -> StoragePlan:
         overlaps=[overlap for item in lowered.layers for overlap in item.op.overlaps],
         order=[item.layer.name for item in lowered.layers],
         ends=lowered.ends,
+        queues={
+            item.layer.name: item.use.name
+            for item in lowered.layers
+            if item.use is not None and item.layer.name in lowered.ends
+        },
         constant_outputs=True,
     )
     return StoragePlan(

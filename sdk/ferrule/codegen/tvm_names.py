@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Generates tvmgen_<model>.h: a model with devices under the names of TVM's C device API, as merged (tvm-rfcs 0031)."""
+"""Generates tvmgen_<model>.h and .c: a model with devices under the names of TVM's C device API.
+
+The names per device are those of the merged RFC (tvm-rfcs 0031). The source has the context of each device, which a
+handle bound in the RFC's first form gets with its driver.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from ferrule.backends.firmware import SCALARS
+from ferrule.backends.firmware import SCALARS, device_declarations
 from ferrule.codegen.executor import ExecutorBuilder, describe
 from ferrule.codegen.lowered import LoweredGraph
+from ferrule.codegen.names import LONGEST
 from ferrule.codegen.run_code import Members
 from ferrule.codegen.writer import Writer
 from ferrule.graph.names import UniqueNames
-from ferrule.rendering import Templates
+from ferrule.rendering import Templates, Verbatim
 
 _API = "tvm/runtime/device.h"
 _TEMPLATES = Templates(Path(__file__).parent / "templates")
@@ -20,38 +26,49 @@ HOST = "host"
 """The member of the devices struct that stands for the core, unless a device has that name."""
 
 
-def tvm_header(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str, writer: Writer) -> dict[str, str]:
-    """Return the header's text by its file name; an empty mapping for a model without devices."""
+def tvm_files(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str, writer: Writer) -> dict[str, str]:
+    """Return the header and the source by file name; an empty mapping for a model without devices."""
     if not lowered.devices:
         return {}
     name, own = f"tvmgen_{lowered.symbol}", f"{builder.prefix}{writer.header_suffix}"
-    text = _TEMPLATES.render(
-        "tvmgen.h.j2",
-        banner=banner.splitlines(),
-        model=lowered.graph.name,
-        guard=f"{name}_h".upper(),
-        prefix=builder.prefix,
-        symbol=lowered.symbol,
-        headers=sorted({own, _API, *(use.driver.header for use in lowered.devices)}),
-        devices=list(_devices(lowered)),
-        host=all(use.name != HOST for use in lowered.devices),
-        inputs=_members(builder.input_members, writer),
-        outputs=_members(builder.output_members, writer),
-    )
-    return {f"{name}{writer.header_suffix}": text}
+    values = {
+        "banner": banner.splitlines(),
+        "model": lowered.graph.name,
+        "guard": f"{name}_h".upper(),
+        "header": f"{name}{writer.header_suffix}",
+        "prefix": builder.prefix,
+        "symbol": lowered.symbol,
+        "headers": sorted({own, _API, *(use.driver.header for use in lowered.devices)}),
+        "devices": list(_devices(lowered, writer)),
+        "host": all(use.name != HOST for use in lowered.devices),
+        "inputs": _members(builder.input_members, writer),
+        "outputs": _members(builder.output_members, writer),
+    }
+    return {
+        f"{name}{writer.header_suffix}": _TEMPLATES.render("tvmgen.h.j2", **values),
+        f"{name}{writer.source_suffix}": _TEMPLATES.render("tvmgen.c.j2", **values),
+    }
 
 
 def camel_case(name: str) -> str:
-    """Return an identifier in the form used within TVM's names: soft_npu becomes SoftNpu."""
-    return "".join(word[:1].upper() + word[1:] for word in name.split("_"))
+    """Return a name in the form used within TVM's names: soft_npu and SoftNpu become SoftNpu, my-npu becomes MyNpu."""
+    return "".join(word[:1].upper() + word[1:] for word in re.split(r"[^0-9A-Za-z]+", name))
 
 
-def _devices(lowered: LoweredGraph) -> Iterator[dict[str, str]]:
+def _devices(lowered: LoweredGraph, writer: Writer) -> Iterator[dict[str, object]]:
     names = UniqueNames()
     for use in lowered.devices:
-        camel = names.take(camel_case(use.name))
-        doc = f"{use.device.name}, of {use.backend}"
-        yield {"name": use.name, "camel": camel, "driver": use.driver.driver, "doc": doc}
+        driver, camel = use.driver, camel_case(use.device.name)
+        yield {
+            "name": use.name,
+            "camel": names.take(camel if 0 < len(camel) <= LONGEST else camel_case(use.name)),
+            "driver": driver.driver,
+            "doc": f"{use.device.name}, of {use.backend}",
+            "context": driver.context,
+            "base": driver.base_member,
+            "wired": driver.wire is not None,
+            "c": None if driver.wire else Verbatim(writer.declarations(device_declarations(use.name, driver))),
+        }
 
 
 def _members(members: Members, writer: Writer) -> list[dict[str, str]]:

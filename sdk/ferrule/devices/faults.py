@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule._typing import override
@@ -329,6 +330,10 @@ class FaultInjector(DeviceModel):
     @override
     def next_event(self) -> int | None:
         return None if self.fault.stops_time(len(self.accesses)) else self._model.next_event()
+
+    @override
+    def statistics(self) -> Mapping[str, int | float]:
+        return self._model.statistics()
 
     def _access(self, offset: int, width: int, value: int, *, write: bool) -> RegisterAccess:
         return RegisterAccess(number=len(self.accesses), offset=offset, width=width, value=value, write=write)

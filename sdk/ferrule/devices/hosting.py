@@ -7,6 +7,7 @@ becomes a DeviceFaultError that names the device. The watchdog ends calls that d
 
 from __future__ import annotations
 
+import math
 import operator
 import traceback
 from collections.abc import Callable, Sequence
@@ -145,6 +146,22 @@ class HostedModel(_Hosted):
         if type(size) is not int or size < 1:
             self.wrong_answer(size, "a positive number of bytes", "size_bytes")
         return size
+
+    @property
+    def transferred(self) -> tuple[int, int]:
+        """The bytes that the model has read and written by DMA; zero if it is not restricted to ranges."""
+        return (0, 0) if self._guard is None else (self._guard.read_bytes, self._guard.written_bytes)
+
+    def statistics(self) -> dict[str, int | float]:
+        """Return the model's counts by name."""
+        try:
+            found = dict(self._model.statistics())
+        except BaseException as error:  # noqa: BLE001
+            self.failed(error, "statistics")
+        for name, number in found.items():
+            if type(name) is not str or type(number) not in {int, float} or not math.isfinite(number):
+                self.wrong_answer({name: number}, "finite numbers by name", "statistics")
+        return found
 
     @property
     def cause(self) -> str:
@@ -323,6 +340,16 @@ def created(make: Callable[[], object], kind: type[_M], *, name: str) -> _M:
     return model
 
 
+def window_bytes(model: DeviceModel, *, name: str) -> int:
+    """Return the size of a model's register window; DeviceFaultError if the model breaks its contract."""
+    return HostedModel(model, name=name).size_bytes
+
+
+def counts(model: DeviceModel, *, name: str) -> dict[str, int | float]:
+    """Return a model's counts by name; DeviceFaultError if the model breaks its contract."""
+    return HostedModel(model, name=name).statistics()
+
+
 class _HostedBus:
     """The bus as a model sees it: its arguments are checked, and errors of the host are noted."""
 
@@ -390,6 +417,7 @@ for _method in (
     HostedModel.advance,
     HostedModel.next_event,
     HostedModel.settle,
+    HostedModel.statistics,
     HostedSerialModel.receive,
 ):
     WATCHDOG.entries.add(_method.__code__)

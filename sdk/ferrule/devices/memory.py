@@ -83,21 +83,32 @@ class GuardedBus:
         self.cause = "no register"
         """The current register access in words, for messages; the caller of the device sets it."""
         self.escapes: list[Escape] = []
+        self.read_bytes = 0
+        """Bytes that the device has read; a view counts as a whole, as a write if it is writable."""
+        self.written_bytes = 0
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Return a copy of the bytes at an address; BusError outside the ranges."""
         self._check(address, size_bytes, write=False)
-        return self._bus.read(address, size_bytes)
+        data = self._bus.read(address, size_bytes)
+        self.read_bytes += size_bytes
+        return data
 
     def write(self, address: int, data: bytes) -> None:
         """Write bytes at an address; BusError outside the writable ranges."""
         self._check(address, len(data), write=True)
         self._bus.write(address, data)
+        self.written_bytes += len(data)
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
         """Return the memory at an address, without a copy; BusError outside the ranges."""
         self._check(address, size_bytes, write=writable)
-        return self._bus.view(address, size_bytes, writable=writable)
+        view = self._bus.view(address, size_bytes, writable=writable)
+        if writable:
+            self.written_bytes += size_bytes
+        else:
+            self.read_bytes += size_bytes
+        return view
 
     def _check(self, address: int, size_bytes: int, *, write: bool) -> None:
         if any(each.holds(address, size_bytes) and (each.writable or not write) for each in self._ranges):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import Protocol
 
 import numpy as np
@@ -157,6 +158,10 @@ class DeviceModel(ABC):
     def next_event(self) -> int | None:
         """Return the number of cycles, 1 or more, until the device's next internal event; None if none is pending."""
         return None
+
+    def statistics(self) -> Mapping[str, int | float]:
+        """Return counts by name, such as of commands, since the model was created; a reset does not clear them."""
+        return {}
 
     def set_power(self, *, on: bool) -> None:
         """Switch the power; by default switching on resets the device, and switching off lowers its interrupt line."""

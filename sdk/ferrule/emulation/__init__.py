@@ -2,7 +2,16 @@
 """Engines, which run a firmware on an emulated or a real board."""
 
 from ferrule.emulation.crash import CrashReport, EngineError
-from ferrule.emulation.engine import AttachedDevice, AttachedWire, Counters, Engine, EngineOptions, Machine, Session
+from ferrule.emulation.engine import (
+    AttachedDevice,
+    AttachedWire,
+    Counters,
+    DeviceWork,
+    Engine,
+    EngineOptions,
+    Machine,
+    Session,
+)
 from ferrule.emulation.ownership import (
     OwnedBuffer,
     OwnedStep,
@@ -19,6 +28,7 @@ __all__ = [
     "AttachedWire",
     "Counters",
     "CrashReport",
+    "DeviceWork",
     "Engine",
     "EngineError",
     "EngineOptions",

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from ferrule.codegen import Artifact, DeviceUse
 from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
-from ferrule.devices.hosting import created
+from ferrule.devices.hosting import counts, created, window_bytes
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
-from ferrule.errors import unknown_name
+from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware import Group, Image
 
 _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
@@ -31,7 +32,10 @@ def attached_devices(
             model=_model(use, faults or {}),
             address=use.driver.base,
             interrupt=use.driver.interrupt,
-            ranges=(*_shared(image), *_context(image, f"{use.name}_context")),
+            ranges=(*_shared(image), *_arenas(artifact, image), *_context(image, f"{use.name}_context")),
+            operators=frozenset(
+                index for index, record in enumerate(artifact.operators) if record.device == use.device.name
+            ),
         )
         for use in artifact.devices
         if use.driver.model is not None and use.driver.base is not None
@@ -65,7 +69,19 @@ def check_faults(artifact: Artifact, faults: Mapping[str, Fault]) -> None:
 def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
     assert use.driver.model is not None
     model = created(use.driver.model, DeviceModel, name=use.device.name)  # type: ignore[type-abstract]
+    size_bytes = window_bytes(model, name=use.device.name)
+    if size_bytes > use.driver.window_bytes:
+        raise FerruleError(
+            f"device {use.device.name}: its model has {size_bytes:,} B of registers, "
+            f"but its driver states {use.driver.window_bytes:,} B",
+            hint=f"set window_bytes of the DeviceDriver that backend {use.device.backend} returns",
+        )
     return FaultInjector(model) if use.device.name in faults else model
+
+
+def statistics(devices: Sequence[AttachedDevice]) -> dict[str, dict[str, int | float]]:
+    """Return the counts of each device's model; DeviceFaultError if a model breaks its contract."""
+    return {device.name: counts(device.model, name=device.name) for device in devices}
 
 
 def inject(devices: Sequence[AttachedDevice], faults: Mapping[str, Fault]) -> None:
@@ -84,6 +100,15 @@ def _shared(image: Image) -> Iterator[Range]:
                 size_bytes=section.size_bytes,
                 writable=_SHARED[section.group],
             )
+
+
+def _arenas(artifact: Artifact, image: Image) -> Iterator[Range]:
+    """Yield the workspace of a firmware whose linker script has no section for it, such as Zephyr's."""
+    if image.groups[Group.WORKSPACE]:
+        return
+    for arena in artifact.storage.arenas:
+        for found in _context(image, f"ferrule_{artifact.symbol}_default_{arena.name}"):
+            yield replace(found, name=str(Group.WORKSPACE))
 
 
 def _context(image: Image, name: str) -> Iterator[Range]:

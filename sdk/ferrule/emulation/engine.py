@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -30,6 +30,27 @@ class AttachedDevice:
     """Input of the interrupt controller, counted from 0; None if the device has no interrupt."""
     ranges: tuple[Range, ...] = ()
     """The memory that the device may access; empty for all."""
+    operators: frozenset[int] = frozenset()
+    """The indices of the network's operators that the device runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWork:
+    """What a device model did, each number exact."""
+
+    read_bytes: int = 0
+    """Bytes that it read by DMA; see `ferrule.devices.GuardedBus`."""
+    written_bytes: int = 0
+    busy: int = 0
+    """Instructions during which it was at work, for which the core waits unless other layers run meanwhile."""
+
+    def plus(self, other: DeviceWork, sign: int = 1) -> DeviceWork:
+        """Return the sum with another, or with sign -1 the difference."""
+        return DeviceWork(
+            read_bytes=self.read_bytes + sign * other.read_bytes,
+            written_bytes=self.written_bytes + sign * other.written_bytes,
+            busy=self.busy + sign * other.busy,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -85,6 +106,8 @@ class Counters:
     """Possible error, in instructions, of a count that the firmware takes itself; 1 is exact."""
     unit: str = "instructions"
     """The unit of the firmware's own counter: instructions on emulators, cycles on silicon."""
+    per_tick: float = 1
+    """How many of these a tick of SysTick is."""
 
 
 class Session(Protocol):
@@ -98,6 +121,12 @@ class Session(Protocol):
 
     def ownership(self) -> OwnershipCounts | None:
         """Return what the check of ownership has covered so far; None if the machine has no plan for it."""
+        return None
+
+    def device_work(self) -> Mapping[tuple[str, int | None], DeviceWork] | None:
+        """Return the work of devices so far, by device and by the operator that it was for; None for work outside of
+        operators. The result is None if the engine cannot tell.
+        """
         return None
 
     def crash_report(self, reason: str) -> CrashReport | None:

@@ -24,7 +24,7 @@ _OF_DEVICES = frozenset({Call.RUN, Call.COPY_TO, Call.COPY_FROM})
 """The device calls of a layer itself; a layer of a device without one is the core's, such as a copy."""
 UNANNOUNCED = -2
 """In place of a step: FERRULE_STEP_UNKNOWN of the unicorn engine."""
-NEXT, RAN = "ferrule_held_next", "ferrule_held_ran"
+NEXT, RAN, FINISH = "ferrule_held_next", "ferrule_held_ran", "ferrule_held_finish"
 
 
 class Violation(IntEnum):
@@ -76,6 +76,8 @@ class OwnedStep:
     layer: str
     device: str | None = None
     """The device that runs it; None on the core."""
+    begun: bool = False
+    """Whether the device only begins it there, and goes on beside the next layers until its result is collected."""
     reads: tuple[int, ...] = ()
     writes: tuple[int, ...] = ()
     replaces: tuple[int, ...] = ()
@@ -97,6 +99,8 @@ class OwnershipPlan:
     """The address of the function that announces layers of a firmware with devices; 0 without devices."""
     ran: int = 0
     """The address of the function that announces the end of a device's layer; 0 without devices."""
+    finish: int = 0
+    """The address of the function that collects the result of a layer that was begun; 0 if there is none."""
     exact: bool = False
     """Whether an error of the core names its instruction instead of its basic block; such a check is much slower."""
 
@@ -220,6 +224,7 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
         run=_address(image, f"{prefix}_run"),
         next=_address(image, NEXT) if devices else 0,
         ran=_address(image, RAN) if devices and image.has(RAN) else 0,
+        finish=_address(image, FINISH) if any(step.begun for step in steps) else 0,
     )
 
 
@@ -245,6 +250,13 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
     inputs = {info.name for info in artifact.graph.inputs}
     kept = {info.name for info in artifact.graph.outputs}
     last = len(artifact.operators)
+    ends = {artifact.operators[operator].layer: end for operator, end in _ends(artifact).items()}
+    users: dict[str, int] = {}
+    """By tensor or scratch: the end of the last layer that uses it beside others."""
+    for layer, end in ends.items():
+        used = artifact.graph.layer(layer)
+        for name in (*used.present_inputs, *used.outputs, scratch_name(layer)):
+            users[name] = max(users.get(name, 0), end)
     members: dict[str, list[str]] = {root: [] for root in numbers}
     for name, root in roots.items():
         members[root].append(name)
@@ -253,7 +265,9 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
             name=root,
             address=arenas[placed[root].region].address + placed[root].offset,
             size_bytes=max(_size(artifact, here[name]) for name in names),
-            last=last if kept.intersection(names) else max(here[name].lifetime.last for name in names),
+            last=last
+            if kept.intersection(names)
+            else max(max(here[name].lifetime.last, users.get(name, 0)) for name in names),
             is_input=bool(inputs.intersection(names)),
         )
         for root, names in members.items()
@@ -268,9 +282,20 @@ def _size(artifact: Artifact, request: Request) -> int:
     return min(request.size_bytes, artifact.graph.info(request.name).size_bytes)
 
 
+def _ends(artifact: Artifact) -> dict[int, int]:
+    """Return, by index of an operator that its device only begins there, that of the one after which it ends."""
+    return {
+        call.operator: index
+        for index, record in enumerate(artifact.operators)
+        for call in record.device_calls
+        if call.call is Call.FINISH
+    }
+
+
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
+    ends = _ends(artifact)
     overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
-    for record in artifact.operators:
+    for index, record in enumerate(artifact.operators):
         layer = artifact.graph.layer(record.layer)
         reads = [name for name in layer.present_inputs if name in groups]
         writes = [name for name in (*layer.outputs, scratch_name(layer.name)) if name in groups]
@@ -278,6 +303,7 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
         yield OwnedStep(
             layer=record.layer,
             device=record.device if any(call.call in _OF_DEVICES for call in record.device_calls) else None,
+            begun=index in ends,
             reads=_numbers(reads, groups),
             writes=_numbers(writes, groups),
             replaces=_numbers(replaced, groups),

@@ -17,12 +17,10 @@ from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
 from ferrule.emulation.renode.project_files import check_renode, emit_renode
-from ferrule.errors import FerruleError
 from ferrule.facade.classes import inspect_class
 from ferrule.facade.networks import network_of
 from ferrule.facade.running import run
 from ferrule.firmware import (
-    DEFAULT_PLATFORM,
     Image,
     Job,
     JobKeywords,
@@ -32,9 +30,12 @@ from ferrule.firmware import (
     emit_divided,
     job_from,
     make_firmware,
+    platform,
+    require_tools,
     toolchain,
     write_project,
 )
+from ferrule.firmware.identification import read_identities
 from ferrule.formats import ModelFile
 from ferrule.graph import Array, brief
 from ferrule.network import Network
@@ -63,13 +64,15 @@ class Firmware:
     image: Image
     job: Job
     """The job that `compile` was called with."""
+    toolchain: str
+    """The name of the toolchain that compiled it."""
     toolchain_version: str
     build_s: float
 
     @override
     def __repr__(self) -> str:
         return (
-            f"<Firmware {brief(self.network.name)} for {self.board.name} by {self.project.manifest.toolchain} "
+            f"<Firmware {brief(self.network.name)} for {self.board.name} by {self.toolchain} "
             f"-{self.project.manifest.optimization}: flash {self.image.flash_bytes:,} B, "
             f"RAM {self.image.ram_bytes:,} B, {self.elf}>"
         )
@@ -223,11 +226,6 @@ def inspect(
 
 
 def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
-    if job.platform != DEFAULT_PLATFORM:
-        raise FerruleError(
-            f"a firmware for {job.platform} is built by that platform's own tools",
-            hint="ferrule.generate writes the project, and its README.md has the commands",
-        )
     if job.out is not None:
         return _build(network, job, Path(job.out), progress)
     scratch = ScratchFolder()
@@ -241,9 +239,13 @@ def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
 
 
 def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firmware:
+    tools = platform(job.platform).tools
     compiler = toolchain(job.toolchain)
-    compiler.require()
     board = job.load_board()
+    if tools is None:
+        compiler.require()
+    else:
+        require_tools(tools, board.name)
     placed = replace(job, board=board, out=folder)
     progress(Step(phase=f"generating C for {board.name}"))
     optimized = divide(network, placed)
@@ -258,6 +260,12 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firm
         project=project,
         image=image,
         job=job,
-        toolchain_version=compiler.version(),
+        toolchain=compiler.name if tools is None else tools.compiler(),
+        toolchain_version=compiler.version() if tools is None else _stated_compiler(image),
         build_s=time.perf_counter() - started,
     )
+
+
+def _stated_compiler(image: Image) -> str:
+    """Return the compiler as the firmware states it."""
+    return next((each.compiler for each in read_identities(image)), "")

@@ -37,6 +37,8 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """The board's memories that the device can access; empty for all."""
     activation_lead: Annotated[int, msgspec.Meta(ge=0)] | None = None
     """How many operators before its first one the device is activated; None for its driver's default."""
+    timeout_us: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)] | None = None
+    """How many microseconds the firmware waits for one of the device's commands; None for its driver's default."""
     pool: bool = False
     """Whether it is one of the backend's interchangeable devices, of which any free one runs the layers of all."""
 
@@ -57,6 +59,8 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The compiler, such as zig or arm-none-eabi-gcc; `--toolchain` precedes it."""
     optimization: str | None = None
     """The optimization level, such as Os; `--optimization` precedes it."""
+    overlap: Literal["on", "off"] | None = None
+    """Whether devices work beside the core and one another; `--overlap` precedes it."""
     engine: str | None = None
     """What runs the firmware, such as unicorn or qemu; `--engine` precedes it."""
     import_enabled: bool = False
@@ -75,6 +79,7 @@ class Configuration:
     """A name, or a path."""
     toolchain: str | None = None
     optimization: str | None = None
+    overlap: str | None = None
     engine: str | None = None
     import_enabled: bool = False
     fallback_transfers: Mapping[str, str] = field(default_factory=dict)
@@ -181,6 +186,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
         board=str(path.parent.absolute() / board) if board is not None and "/" in board else board,
         toolchain=contents.toolchain,
         optimization=contents.optimization,
+        overlap=contents.overlap,
         engine=contents.engine,
         import_enabled=contents.import_enabled,
         fallback_transfers=dict(contents.fallback),
@@ -192,6 +198,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
                 binding=entry.binding,
                 regions=entry.regions,
                 activation_lead=entry.activation_lead,
+                timeout_us=entry.timeout_us,
                 pool=entry.pool,
             )
             for name, entry in contents.devices.items()

@@ -12,6 +12,8 @@ import numpy as np
 from ferrule.boards import Board
 from ferrule.devices import Fault
 from ferrule.emulation import (
+    AttachedDevice,
+    DeviceWork,
     Engine,
     EngineError,
     EngineOptions,
@@ -25,27 +27,32 @@ from ferrule.emulation import (
     require_gdb,
     require_ownership,
 )
-from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject
+from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject, statistics
 from ferrule.errors import FerruleError
-from ferrule.firmware import Job
+from ferrule.firmware import Job, platform, require_tools
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network.samples import Sample, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
-from ferrule.report.assembly import BuiltFirmware, EngineRun, assemble, layer_parts
+from ferrule.report.assembly import BuiltFirmware, EngineRun, Statistics, Work, assemble, layer_parts
 from ferrule.report.locating import first_difference
 from ferrule.report.tracing import explained
 
 
 def check_engine(name: str, job: Job, options: EngineOptions | None = None, *, check_ownership: bool = False) -> None:
-    """Check, before anything is built, that an engine can run a job's board here and has the options it needs.
+    """Check, before anything is built, that an engine can run a job's board here and has the options it needs, and
+    that the tools of the job's platform are there.
 
     Raises:
-        MissingToolError: the engine is not installed; the hint gives the command that installs it.
+        MissingToolError: the engine or a tool is not installed; the hint gives the command that installs it.
         FerruleError: the engine cannot run the board, or an option is missing or not supported.
     """
-    chosen = _usable(name, job.load_board())
+    board = job.load_board()
+    chosen = _usable(name, board)
+    tools = platform(job.platform).tools
+    if tools is not None:
+        require_tools(tools, board.name)
     if check_ownership:
         require_ownership(name)
     if options is not None:
@@ -201,7 +208,7 @@ def _execute(
 
     devices = attached_devices(firmware.artifact, firmware.image, faults)
     machine = Machine(
-        board=firmware.board,
+        board=_linked(firmware),
         elf=firmware.image.path,
         devices=devices,
         wires=attached_wires(firmware.artifact),
@@ -214,12 +221,19 @@ def _execute(
             link = _connect(firmware, session, timeout_s)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
-            return _serve(link, session, samples, said, started, trace=trace, announced=announced)
+            done = _serve(link, session, devices, samples, said, started, trace=trace, announced=announced)
         except RunFailedError as error:
             raise explained(error, firmware.artifact) from error
         except LinkTimeoutError as error:
             report = session.crash_report(str(error))
             raise EngineError(str(error), hint=error.hint, report=report) from error
+    return done
+
+
+def _linked(firmware: BuiltFirmware) -> Board:
+    """Return the board with its link on the UART that the firmware uses for it."""
+    board, chosen = firmware.board, platform(firmware.project.manifest.platform)
+    return replace(board, link_uart=chosen.link_uart(firmware.artifact, board))
 
 
 def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
@@ -231,6 +245,7 @@ def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> Lin
 def _serve(
     link: LinkSession,
     session: Session,
+    devices: Sequence[AttachedDevice],
     samples: Sequence[Sample],
     report: Callable[[int], None],
     started: float,
@@ -239,7 +254,9 @@ def _serve(
     announced: bool,
 ) -> EngineRun:
     traced = link.run(samples[0], trace=True) if trace else None
+    before, counted = session.device_work(), statistics(devices)
     profiled = link.run(samples[0], profile=True)
+    work, counts = _worked(before, session.device_work()), _grown(counted, statistics(devices))
     runs = []
     for number, sample in enumerate(samples, start=1):
         runs.append(link.run(sample, profile=announced and number > 1))
@@ -252,8 +269,24 @@ def _serve(
         traced=traced,
         counters=session.counters(),
         ownership=session.ownership(),
+        work=work,
+        statistics=counts,
         run_s=time.perf_counter() - started,
     )
+
+
+def _worked(before: Work | None, after: Work | None) -> Work | None:
+    """Return what devices did in between; None if the engine cannot tell."""
+    if before is None or after is None:
+        return None
+    return {key: work.plus(before.get(key, DeviceWork()), -1) for key, work in after.items()}
+
+
+def _grown(before: Statistics, after: Statistics) -> Statistics:
+    return {
+        device: {name: number - before[device].get(name, 0) for name, number in found.items()}
+        for device, found in after.items()
+    }
 
 
 def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | None) -> None:

@@ -14,7 +14,18 @@ from ferrule.firmware.plan import (
     LinkStep,
     plan_build,
 )
-from ferrule.firmware.platforms import DEFAULT_PLATFORM, PLATFORMS, Platform, ProjectFiles, ProjectRequest, platform
+from ferrule.firmware.platforms import (
+    DEFAULT_PLATFORM,
+    LIBRARIES,
+    LIBRARY,
+    PLATFORMS,
+    Platform,
+    ProjectFiles,
+    ProjectRequest,
+    platform,
+    probe_platforms,
+)
+from ferrule.firmware.platforms.tools import require_tools
 from ferrule.firmware.probe import ToolStatus, probe_tools
 from ferrule.firmware.project import (
     Project,
@@ -41,6 +52,8 @@ __all__ = [
     "DEFAULT_BOARD",
     "DEFAULT_PLATFORM",
     "DEFAULT_TOOLCHAIN",
+    "LIBRARIES",
+    "LIBRARY",
     "PLATFORMS",
     "TOOLCHAINS",
     "WARNINGS",
@@ -81,8 +94,10 @@ __all__ = [
     "make_firmware",
     "plan_build",
     "platform",
+    "probe_platforms",
     "probe_tools",
     "read_image",
+    "require_tools",
     "spare_uarts",
     "toolchain",
     "wires",

@@ -12,7 +12,7 @@ from ferrule.boards import DEFAULT_STACK_BYTES
 from ferrule.codegen import Artifact, digest
 from ferrule.codegen.identity import DIGEST_BYTES, Identity, identity_files, shortened, sources_digest
 from ferrule.errors import FerruleError
-from ferrule.firmware.image import Image
+from ferrule.firmware.image import Group, Image
 from ferrule.firmware.job import Job
 from ferrule.firmware.linker import linker_script, reserving
 from ferrule.firmware.placement import emit
@@ -27,6 +27,8 @@ _SOURCES = frozenset({".c", ".h", ".ld"})
 _HEAD = struct.Struct(f"<4sI{DIGEST_BYTES}s{DIGEST_BYTES}s{DIGEST_BYTES}s")
 _START = b"FRID" + struct.pack("<I", 1)
 """FERRULE_IDENTITY_MAGIC and FERRULE_IDENTITY_VERSION."""
+_WEIGHTS = ("ferrule_weights_start", "ferrule_weights_end")
+"""The symbols around the weights in platforms/zephyr/linker/weights.ld."""
 _TEXTS = 4
 _TEXT_BYTES = 4096
 """More than the texts of an identity have."""
@@ -90,6 +92,19 @@ def _sizes(image: Image) -> tuple[int, ...] | None:
     if section is None:
         return None
     return struct.unpack("<7I", image.read(section.load_address, 28))
+
+
+def linked_sizes(image: Image, workspace_bytes: int) -> tuple[int, ...] | None:
+    """Return the sizes of a firmware that states none, in the order of `BuildInfo.sizes`, from its ELF file.
+
+    Stacks are among the variables; None without the symbols that Zephyr's linker script gets for the weights.
+    """
+    if not (image.has(_WEIGHTS[0]) and image.has(_WEIGHTS[1])):
+        return None
+    start, end = map(image.address_of, _WEIGHTS)
+    sizes = image.groups
+    constants, variables = sizes[Group.CONSTANTS] - (end - start), sizes[Group.BSS] - workspace_bytes
+    return sizes[Group.CODE], constants, end - start, sizes[Group.DATA], variables, workspace_bytes, 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from ferrule.errors import FerruleError, unknown_name
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
+    from elftools.elf.sections import Section as ELFSection
 
 
 class Group(StrEnum):
@@ -259,9 +260,20 @@ def _sections(elf: ELFFile) -> Iterator[Section]:
             size_bytes=section["sh_size"],
             group=_GROUPS.get(
                 _WORKSPACE if section.name.startswith(f"{_WORKSPACE}.") else section.name,
-                Group.BSS if section["sh_type"] == "SHT_NOBITS" else Group.CONSTANTS,
+                _unnamed_group(section, moved=load_address != address),
             ),
         )
+
+
+def _unnamed_group(section: ELFSection, *, moved: bool) -> Group:
+    """Return the group of a section that Ferrule's linker scripts do not have."""
+    from elftools.elf.constants import SH_FLAGS
+
+    if section["sh_type"] == "SHT_NOBITS":
+        return Group.BSS
+    if section["sh_flags"] & SH_FLAGS.SHF_EXECINSTR:
+        return Group.CODE
+    return Group.DATA if moved else Group.CONSTANTS
 
 
 def _symbols(elf: ELFFile) -> Iterator[Symbol]:

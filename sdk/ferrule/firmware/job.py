@@ -21,6 +21,7 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 
 DEFAULT_BOARD = "mps2-an386"
+OVERLAPS = ("on", "off")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,9 @@ class Job:
     """Whether memory may pass from one backend to another on the host, instead of being copied."""
     fallback_transfers: Mapping[str, str] = field(default_factory=dict)
     """By backend: "copy" to copy all tensors that pass to and from it on the host, or "import", the default."""
+    overlap: str = "on"
+    """"on": devices that can do so work beside the core and one another, and the layers are ordered for it; "off": each
+    layer ends before the next one begins, which takes the least memory."""
     optimization: str = "O3"
     """The compiler's optimization level: O2, O3 or Os."""
     platform: str = DEFAULT_PLATFORM
@@ -62,6 +66,8 @@ class Job:
             if isinstance(value, (str, Device)):
                 raise FerruleError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{value!r}]")
             object.__setattr__(self, name, tuple(value))
+        if self.overlap not in OVERLAPS:
+            raise unknown_name("overlap", self.overlap, list(OVERLAPS), where="in a Job")
         for name in ("hints", "model_options", "fallback_transfers"):
             object.__setattr__(self, name, dict(getattr(self, name) or {}))
 
@@ -76,6 +82,8 @@ class Job:
             said.append(f"options of {', '.join(self.model_options)}")
         if self.import_enabled:
             said.append("import_enabled=True")
+        if self.overlap != "on":
+            said.append(f"overlap={self.overlap!r}")
         said += [f"optimization={self.optimization!r}", f"platform={self.platform!r}"]
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
@@ -117,6 +125,7 @@ class JobKeywords(TypedDict, total=False):
     model_options: Mapping[str, ModelOptions] | None
     import_enabled: bool
     fallback_transfers: Mapping[str, str] | None
+    overlap: str
     optimization: str
     platform: str
     out: str | Path | None

@@ -26,6 +26,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     digest: str
     board: str
     """The board's folder, relative to the project; empty if the platform's own tools know the board."""
+    board_name: str = ""
+    """The board's name, which the build of a platform with tools of its own needs; otherwise empty."""
     toolchain: str
     optimization: str
     sources: tuple[str, ...]

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ferrule import codegen
 from ferrule.backends import Backend, BackendId, Device
-from ferrule.backends.firmware import FirmwareTarget, PluggableTarget, Socket, WiredTarget
+from ferrule.backends.firmware import DeviceTarget, FirmwareTarget, PluggableTarget, Socket, WiredTarget
 from ferrule.backends.guarded import guarded
-from ferrule.backends.target import Memory, MemoryKind
+from ferrule.backends.target import AddressRange, Memory, MemoryKind
 from ferrule.boards import Board
 from ferrule.codegen import CORE
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
@@ -57,6 +57,7 @@ def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> cod
         line_bytes=workspace.line_bytes,
         masters=masters,
         others=_others(board, optimized.devices) if apart else (),
+        overlap=job.overlap == "on",
         pool=[device for device in devices.values() if device.pool],
         model=network,
     )
@@ -81,43 +82,98 @@ def _placed(optimized: OptimizedNetwork, firmware: Faces, board: Board) -> dict[
     """Return the devices by name, with their places on the board added to their bindings."""
     for device in optimized.devices:
         _check_regions(device, board)
-    return _wired(_plugged(optimized.devices, firmware, board), firmware, board)
+    placed = _plugged(_wired(optimized.devices, firmware, board), firmware, board)
+    for device in placed.values():
+        _check_interrupt(device, firmware[device.backend], board)
+    return placed
 
 
-def _plugged(devices: Sequence[Device], firmware: Faces, board: Board) -> dict[str, Device]:
-    """Return the devices by name; devices with registers on the bus receive the board's expansions in order."""
-    sockets = iter(board.expansions)
+def _plugged(devices: Iterable[Device], firmware: Faces, board: Board) -> dict[str, Device]:
+    """Return the devices by name; each device with registers on the bus, but without an address, receives the first of
+    the board's expansions that is free and large enough.
+    """
     found = {}
+    windows: list[AddressRange] = []
+    waiting: list[tuple[Device, PluggableTarget]] = []
     for device in devices:
-        target = firmware[device.backend]
-        found[device.name] = device
+        target, found[device.name] = firmware[device.backend], device
         if isinstance(target, PluggableTarget) and "base" not in device.binding:
-            expansion = next(sockets, None)
-            if expansion is None:
-                raise FerruleError(
-                    f"board {board.name} has {len(board.expansions)} places for accelerators, none for '{device.name}'",
-                    hint=f"set the address of its registers: [devices.{device.name}.binding] base = 0x50000000",
-                )
-            socket = Socket(address=expansion.address, interrupt=expansion.interrupt)
-            found[device.name] = target.plugged(device, socket)
+            waiting.append((device, target))
+        elif isinstance(target, DeviceTarget):
+            _take(windows, device, target)
+    for device, target in waiting:
+        found[device.name] = _plugged_in(device, target, windows, board)
+        _take(windows, found[device.name], target)
     return found
 
 
-def _wired(devices: Mapping[str, Device], firmware: Faces, board: Board) -> dict[str, Device]:
-    """Return the devices by name; devices behind a serial line that name no UART receive spare UARTs in order."""
-    named = {device.binding["uart"] for device in devices.values() if "uart" in device.binding}
+def _plugged_in(device: Device, target: PluggableTarget, windows: Sequence[AddressRange], board: Board) -> Device:
+    """Return a device in the first place of the board where its window fits; `windows` are taken."""
+    needed = 0
+    for place in board.expansions:
+        socket = Socket(address=place.address, interrupt=place.interrupt, size_bytes=place.size_bytes)
+        plugged = target.plugged(device, socket)
+        needed = target.driver(plugged).window_bytes
+        window = AddressRange(name=device.name, address=place.address, size_bytes=needed)
+        if needed <= place.size_bytes and not any(window.overlaps(other) for other in windows):
+            return plugged
+    places = ", ".join(f"{place.address:#x} with {place.size_bytes:,} B" for place in board.expansions) or "none"
+    taken = f"; taken: {', '.join(f'{each.size_bytes:,} B by {each.name!r}' for each in windows)}" if windows else ""
+    raise FerruleError(
+        f"board {board.name} has {len(board.expansions)} places for accelerators, none for '{device.name}', "
+        f"whose registers need {needed:,} B",
+        hint=f"the places are: {places}{taken}. Set the address of the registers: "
+        f"[devices.{device.name}.binding] base = 0x50000000",
+    )
+
+
+def _take(windows: list[AddressRange], device: Device, target: DeviceTarget) -> None:
+    """Add the window of a device's registers; FerruleError if it overlaps with the window of another device."""
+    driver = target.driver(device)
+    if driver.base is None:
+        return
+    window = AddressRange(name=device.name, address=driver.base, size_bytes=driver.window_bytes)
+    for other in windows:
+        if window.overlaps(other):
+            low, high = sorted((window, other), key=lambda each: each.address)
+            raise FerruleError(
+                f"devices '{low.name}' and '{high.name}' overlap: the registers of '{low.name}' have "
+                f"{low.size_bytes:,} B at {low.address:#x}, those of '{high.name}' begin at {high.address:#x}",
+                hint="give one of them another address, or leave out `base` for a free place of the board",
+            )
+    windows.append(window)
+
+
+def _check_interrupt(device: Device, target: FirmwareTarget, board: Board) -> None:
+    """Raise FerruleError if a device's driver waits for an interrupt that the board does not have."""
+    line = target.driver(device).interrupt if isinstance(target, DeviceTarget) else None
+    if line is not None and line >= board.cpu.interrupts and line not in [each.interrupt for each in board.expansions]:
+        places = ", ".join(str(each.interrupt) for each in board.expansions if each.interrupt >= board.cpu.interrupts)
+        more = f", and {places} for the accelerators of the emulated board" if places else ""
+        raise FerruleError(
+            f"device '{device.name}' has interrupt {line}, which does not exist: "
+            f"{board.name} has 0 to {board.cpu.interrupts - 1}{more}",
+            hint=f"change `interrupt` in the binding of '{device.name}'; the board's board.toml states cpu.interrupts",
+        )
+
+
+def _wired(devices: Sequence[Device], firmware: Faces, board: Board) -> list[Device]:
+    """Return the devices; devices behind a serial line that name no UART receive spare UARTs in order."""
+    named = {device.binding["uart"] for device in devices if "uart" in device.binding}
     spare = iter([uart.name for uart in spare_uarts(board) if uart.name not in named])
-    found = dict(devices)
-    for name, device in devices.items():
+    found = []
+    for device in devices:
         target = firmware[device.backend]
         if isinstance(target, WiredTarget) and "uart" not in device.binding:
             uart = next(spare, None)
             if uart is None:
                 raise FerruleError(
-                    f"board {board.name} has no UART left for device '{name}': "
+                    f"board {board.name} has no UART left for device '{device.name}': "
                     f"{len(spare_uarts(board))} are neither link nor console"
                 )
-            found[name] = target.wired(device, uart)
+            found.append(target.wired(device, uart))
+        else:
+            found.append(device)
     return found
 
 

@@ -79,6 +79,24 @@ _PROGRAMS = (
         spellings=("make", "gmake"),
     ),
     _Program(
+        name="cmake",
+        purpose="builds projects for zephyr and cmsis",
+        remedy="apt-get install cmake",
+        spellings=("cmake",),
+    ),
+    _Program(
+        name="ninja",
+        purpose="builds projects for zephyr and cmsis",
+        remedy="apt-get install ninja-build",
+        spellings=("ninja",),
+    ),
+    _Program(
+        name="dtc",
+        purpose="builds projects for zephyr: compiles the devicetree",
+        remedy="apt-get install device-tree-compiler",
+        spellings=("dtc",),
+    ),
+    _Program(
         name="renode",
         purpose="the engine renode: runs firmware on the boards' platform descriptions",
         remedy="unpack a portable release from https://github.com/renode/renode/releases, "
@@ -101,6 +119,11 @@ def probe_tools(*, opencl: bool = True) -> list[ToolStatus]:
         _probe_host_compiler(),
         *(_probe_program(program) for program in _PROGRAMS),
     ]
+
+
+def probe_program(name: str) -> ToolStatus:
+    """Return the status of one of the programs by its name in `probe_tools`."""
+    return _probe_program(next(program for program in _PROGRAMS if program.name == name))
 
 
 def _probe_package(name: str, purpose: str, remedy: str) -> ToolStatus:

@@ -20,6 +20,7 @@ from ferrule.firmware.linker import reserving
 from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
 from ferrule.firmware.platforms import platform
+from ferrule.firmware.platforms.tools import PlatformTools, build_with
 from ferrule.firmware.sbom import SBOM_NAME, sbom
 from ferrule.firmware.stack_bound import stack_bound
 from ferrule.firmware.toolchain import check_optimization, toolchain
@@ -89,6 +90,7 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
         model=artifact.graph.name,
         digest=artifact.digest,
         board=files.board_folder,
+        board_name="" if platform(job.platform).tools is None else job.load_board().name,
         toolchain=job.toolchain,
         optimization=job.optimization,
         sources=files.sources,
@@ -127,24 +129,28 @@ def build_project(
     optimization: str | None = None,
     progress: Progress = say_nothing,
 ) -> Image:
-    """Build a bare-metal project in its folder `build` and return the firmware's image.
+    """Build a project in its folder `build` and return the firmware's image.
 
-    Toolchain and optimization default to those that the project was generated for. The same project yields the same
-    file in every folder, by this function and by the project's Makefile: it contains only paths relative to the folder.
+    Toolchain and optimization default to those that the project was generated for. The same bare-metal project yields
+    the same file in every folder, by this function and by its Makefile: it contains only paths relative to the folder.
 
     Raises:
-        FerruleError: the project is for a platform with its own build system.
-        MissingToolError: the toolchain is not installed.
+        FerruleError: another toolchain or optimization is given for a platform that has a build system of its own, or
+            that build system does not build for the board.
+        MissingToolError: the toolchain, or something that the platform's build system needs, is not there.
         BuildError: a command failed.
         TooLargeError: the firmware does not fit the board.
         StackTooSmallError: the firmware may use more stack than the board reserves; no firmware is left in the folder.
     """
     manifest, folder = project.manifest, project.folder
-    if not manifest.board:
-        raise FerruleError(
-            f"{folder} is a project for {manifest.platform}, which its own tools build",
-            hint=f"{folder / 'README.md'} has the commands",
-        )
+    tools = platform(manifest.platform).tools
+    if tools is not None:
+        if toolchain_name is not None or optimization is not None:
+            raise FerruleError(
+                f"{folder} is a project for {manifest.platform}, whose own files state toolchain and optimization",
+                hint="give them to `ferrule generate`",
+            )
+        return _built_by(tools, project, progress)
     name = toolchain_name or manifest.toolchain
     board = load_board(folder / manifest.board)
     if manifest.stack_bytes and not board.placement.stack_is_stated:
@@ -178,9 +184,22 @@ def build_project(
     return replace(read_image(elf), stack=bound)
 
 
+def _built_by(tools: PlatformTools, project: Project, progress: Progress) -> Image:
+    manifest, folder = project.manifest, project.folder
+    if not manifest.board_name:
+        raise FerruleError(
+            f"{folder} does not name its board: an older version of ferrule has written it",
+            hint="generate the project again, into the same folder",
+        )
+    image = read_image(build_with(tools, folder, folder / BUILD_FOLDER, manifest.board_name, progress))
+    reason = f"the threads and interrupts of {manifest.platform} have stacks of their own"
+    return replace(image, stack=StackBound(reason=reason))
+
+
 def make_firmware(artifact: Artifact, job: Job, progress: Progress = say_nothing) -> tuple[Project, Image]:
     """Write a model's project and build it; for a board that states no size of the stack, the bound decides it.
 
+    On a platform with a kernel, no bound is known, and the thread of the model has the usual size.
     The stack gets 2 KiB, and more if the bound with a margin of a quarter needs it. It gets the size that
     `write_project` alone gives it if no bound is known.
 
@@ -188,7 +207,7 @@ def make_firmware(artifact: Artifact, job: Job, progress: Progress = say_nothing
         FerruleError: as `write_project` and `build_project`.
     """
     board = job.load_board()
-    if board.placement.stack_is_stated:
+    if board.placement.stack_is_stated or platform(job.platform).tools is not None:
         return _made(artifact, job, progress)
     try:
         made = _made(artifact, replace(job, board=reserving(board, _SMALLEST_STACK)), progress)

@@ -53,6 +53,7 @@ def plan_graph(
     overlaps: Sequence[Overlap] = (),
     order: Sequence[str] | None = None,
     ends: Mapping[str, int] | None = None,
+    queues: Mapping[str, str] | None = None,
     constant_outputs: bool = False,
     effort: Effort | None = None,
 ) -> GraphPlan:
@@ -62,8 +63,9 @@ def plan_graph(
     name `scratch_name(layer)`. `allowed` maps a buffer's name to its allowed regions, the preferred one first; other
     buffers may use any region. `accesses` maps a buffer's name to the needs of the masters that use it; a buffer that
     may not share a cache line is padded to whole lines. `ends` maps a layer that goes on beside later ones to the last
-    step at which it uses its tensors and its scratch; any other layer ends at its own step. `shared` lists the views,
-    by default all views of the graph; `in_place` lists the outputs that kernels write in place. With
+    step at which it uses its tensors and its scratch; any other layer ends at its own step. Layers with the same queue
+    in `queues` are carried out one after the other, so one may read what an earlier one writes. `shared` lists the
+    views, by default all views of the graph; `in_place` lists the outputs that kernels write in place. With
     `constant_outputs`, graph outputs that are constants get a buffer that is live at the last step.
 
     Raises:
@@ -86,9 +88,9 @@ def plan_graph(
         *_scratch(ordering.layers, regions, needed, alignments, allowed or {}, ends or {}),
     )
     requests = tuple(_with_access(request, (accesses or {}).get(request.name)) for request in plain)
-    overlaps = _outlived(graph, aliases, overlaps)
+    overlaps = _outlived(graph, aliases, overlaps, ordering.layers, ends or {})
     found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
-    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends)
+    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends, queues)
     verify(found, requests, regions, _with_copies(run, tuple(copied)), aliases=aliases, overlaps=overlaps)
     return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
 
@@ -106,12 +108,33 @@ def _with_access(request: Request, access: Access | None) -> Request:
     )
 
 
-def _outlived(graph: Graph, aliases: Sequence[Alias], overlaps: Sequence[Overlap]) -> tuple[Overlap, ...]:
-    """Return the overlaps whose input is not a graph output; graph outputs are read after the last layer, too."""
+def _outlived(
+    graph: Graph,
+    aliases: Sequence[Alias],
+    overlaps: Sequence[Overlap],
+    order: Sequence[str],
+    ends: Mapping[str, int],
+) -> tuple[Overlap, ...]:
+    """Return the overlaps whose input nothing else needs when the output is written.
+
+    Graph outputs are read after the last layer, too, and the tensors of a layer that goes on are in use until its end.
+    """
     views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
     group = group_names((tensor.info.name for tensor in graph.tensors), views)
     kept = {group[info.name] for info in graph.outputs}
-    return tuple(overlap for overlap in overlaps if group[overlap.input] not in kept)
+    steps = {layer: step for step, layer in enumerate(order)}
+    beside: dict[int, set[str]] = {}
+    """By step: the groups of the tensors of layers that were begun before and go on."""
+    for name, end in ends.items():
+        layer = graph.layer(name)
+        for step in range(steps[name] + 1, end + 1):
+            beside.setdefault(step, set()).update(group[each] for each in (*layer.present_inputs, *layer.outputs))
+
+    def in_use(overlap: Overlap) -> bool:
+        writer = graph.producer(overlap.output)
+        return writer is not None and group[overlap.input] in beside.get(steps[writer.name], ())
+
+    return tuple(each for each in overlaps if group[each.input] not in kept and not in_use(each))
 
 
 def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:

@@ -36,6 +36,8 @@ class Step:
     """Outputs and scratch, written in full."""
     end: int | None = None
     """The index of the step until whose end it goes on; None if it ends before the next one begins."""
+    queue: str = ""
+    """The queue whose steps are carried out one after the other; empty for a step that ends before the next begins."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +56,10 @@ def schedule_of_graph(
     order: Sequence[str] | None = None,
     scratch: Mapping[str, str] | None = None,
     ends: Mapping[str, int] | None = None,
+    queues: Mapping[str, str] | None = None,
 ) -> Schedule:
-    """Return the run of a graph; `scratch` maps a layer's name to the name of its scratch buffer, and `ends` a layer
-    that goes on beside later ones to the step at which it ends.
+    """Return the run of a graph; `scratch` maps a layer's name to the name of its scratch buffer, `ends` a layer that
+    goes on beside later ones to the step at which it ends, and `queues` such a layer to its queue.
     """
     steps = []
     for layer in scheduled_layers(graph, order):
@@ -68,6 +71,7 @@ def schedule_of_graph(
                 reads=tuple(dict.fromkeys(reads)),
                 writes=(*layer.outputs, *own),
                 end=None if ends is None else ends.get(layer.name),
+                queue="" if queues is None else queues.get(layer.name, ""),
             )
         )
     return Schedule(
@@ -180,6 +184,8 @@ class _Going:
     step: Step
     permitted: Mapping[str, Collection[int]]
     """By input: the tags that may have replaced its own."""
+    written: frozenset[int]
+    """The tags of its outputs."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -203,17 +209,25 @@ class _Replay:
         going: list[_Going] = []
         for index, step in enumerate(schedule.steps):
             for other in going:
-                for name in other.step.writes:
-                    if name in step.reads:
-                        raise PlanError(f"at '{step.name}': '{name}' is read before '{other.step.name}' ends")
+                self._check_ended(step, other, aliases)
             permitted = self._step(step, aliases, overlaps)
             for other in going:
                 self._go_on(f"at '{step.name}', beside which '{other.step.name}' goes on", other)
             if step.end is not None and step.end > index:
-                going.append(_Going(step, permitted))
+                going.append(_Going(step, permitted, frozenset(self.tags[name] for name in step.writes)))
             going = [other for other in going if other.step.end is not None and other.step.end > index]
         for name in schedule.outputs:
             self._read("after the last step", name)
+
+    def _check_ended(self, step: Step, going: _Going, aliases: Mapping[str, Alias]) -> None:
+        """Check that a step reads no output of one that goes on, unless both are in one queue or it is only a view."""
+        if step.queue and step.queue == going.step.queue:
+            return
+        if all(name in aliases and aliases[name].kind is AliasKind.VIEW for name in step.writes):
+            return
+        for name in step.reads:
+            if self.tags.get(name) in going.written:
+                raise PlanError(f"at '{step.name}': '{name}' is read before '{going.step.name}' ends")
 
     def _go_on(self, where: str, going: _Going) -> None:
         """Check that a step that goes on still has its inputs, and that its outputs may be written until it ends."""

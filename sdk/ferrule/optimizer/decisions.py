@@ -19,7 +19,7 @@ class Decisions:
     settled: set[str] = field(default_factory=set)
     """Layers that were already offered to their backend for optimisation."""
     failed: dict[str, set[BackendId]] = field(default_factory=dict)
-    """By layer: backends that reported support for it but later failed to optimise it."""
+    """By layer: backends that reported support for it but later failed to optimise it, or refuse it by their policy."""
     refusals: dict[tuple[str, BackendId], str] = field(default_factory=dict)
     messages: dict[str, None] = field(default_factory=dict)
     """The messages as keys, in order and without repeats."""

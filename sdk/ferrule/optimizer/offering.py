@@ -13,6 +13,7 @@ from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.optimized import Assignment
 from ferrule.optimizer.partition import extract_subgraphs
+from ferrule.optimizer.policy import apply_policy
 from ferrule.optimizer.substitution import Answer, apply_answers
 from ferrule.optimizer.views import TakenNames, check_views
 
@@ -22,7 +23,7 @@ def offer_subgraphs(decisions: Decisions, bench: Bench) -> None:
 
     Only the layers that a backend fails on go to the next backend that supports them, which may optimise them in turn.
     The loop ends because a layer never returns to a backend that failed on it, and replacement layers are not offered
-    again.
+    again. Before its offer, a subgraph that the backend's policy refuses goes to the next backends.
 
     Raises:
         InvalidViewsError: a backend's answer does not cover its subgraph or does not fit into the graph.
@@ -32,6 +33,7 @@ def offer_subgraphs(decisions: Decisions, bench: Bench) -> None:
     while set(decisions.assignment) - decisions.settled:
         for candidate in bench.candidates:
             for device in candidate.devices:
+                apply_policy(decisions, bench, candidate, device)
                 _offer_device(decisions, bench, candidate, device)
 
 

@@ -4,17 +4,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from ferrule._version import VERSION
 from ferrule.boards import Board
 from ferrule.codegen import Artifact
 from ferrule.devices import Fault
-from ferrule.emulation import Counters, OwnershipCounts
+from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Project, StackBound
-from ferrule.firmware.identification import read_identities
+from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
 from ferrule.network import Network
@@ -23,6 +23,7 @@ from ferrule.report.compare import compare, worst
 from ferrule.report.document import (
     BuildPart,
     CountPart,
+    DeviceWorkPart,
     FlashPart,
     LayerPart,
     MemoryPart,
@@ -33,6 +34,11 @@ from ferrule.report.document import (
     SamplePart,
 )
 from ferrule.report.tracing import device_parts, trace_part
+
+Work = Mapping[tuple[str, int | None], DeviceWork]
+"""What devices did, by device and operator; see `Session.device_work`."""
+Statistics = Mapping[str, Mapping[str, int | float]]
+"""The counts of device models, by device and name."""
 
 
 class BuiltFirmware(Protocol):
@@ -63,6 +69,10 @@ class BuiltFirmware(Protocol):
         """The ELF file's contents."""
 
     @property
+    def toolchain(self) -> str:
+        """The name of the toolchain that compiled it."""
+
+    @property
     def toolchain_version(self) -> str:
         """The compiler's version, as one line."""
 
@@ -87,6 +97,10 @@ class EngineRun:
     run_s: float
     ownership: OwnershipCounts | None = None
     """What the check of ownership has covered; None without it."""
+    work: Work | None = None
+    """What devices did in the profiled run; None if the engine cannot tell."""
+    statistics: Statistics = field(default_factory=dict)
+    """The counts of device models for that run."""
 
     def by_sample(self) -> Iterator[list[LinkRun]]:
         """Yield all runs of each sample, in the order of execution."""
@@ -119,12 +133,12 @@ def assemble(
         input=source,
         model=ModelPart(name=network.name, digest=artifact.digest, macs=network.macs()),
         build=_build(firmware, done.build),
-        count=_count(firmware.board, done),
+        count=_count(done),
         layers=layers,
         memory=_memory(firmware, done),
         run_s=done.run_s,
         samples=samples,
-        devices=device_parts(artifact, layers),
+        devices=device_parts(artifact, layers, _total_work(artifact, done), done.statistics),
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
         ownership=None if done.ownership is None else _ownership(done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),
@@ -143,7 +157,7 @@ def _ownership(counts: OwnershipCounts) -> OwnershipPart:
 
 def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ...]:
     """Return the description and the cost of each layer, in the order of execution."""
-    scale = _scale(firmware.board, done.info)
+    scale = _scale(done)
     counts = [round(count * scale) for count in done.profiled.counters]
     whole = sum(counts) or 1
     return tuple(
@@ -159,9 +173,29 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             constant_bytes=record.constant_bytes,
             scratch_bytes=record.scratch_bytes,
             device=record.device,
+            work=_layer_work(done, record.device, index),
         )
         for index, (record, count) in enumerate(zip(firmware.artifact.operators, counts, strict=True))
     )
+
+
+def _layer_work(done: EngineRun, device: str, operator: int) -> DeviceWorkPart | None:
+    found = None if done.work is None else done.work.get((device, operator))
+    return None if found is None else _work_part(found)
+
+
+def _total_work(artifact: Artifact, done: EngineRun) -> Mapping[str, DeviceWorkPart]:
+    """Return the work of each device, including what was not for a layer."""
+    totals = {device: DeviceWork() for device, _ in done.work or {}}
+    for (device, _), work in (done.work or {}).items():
+        totals[device] = totals[device].plus(work)
+    return {
+        use.device.name: _work_part(totals[use.device.name]) for use in artifact.devices if use.device.name in totals
+    }
+
+
+def _work_part(work: DeviceWork) -> DeviceWorkPart:
+    return DeviceWorkPart(read_bytes=work.read_bytes, written_bytes=work.written_bytes, busy=work.busy)
 
 
 def _samples(done: EngineRun, expected: Iterable[Sequence[Array]]) -> Iterator[SamplePart]:
@@ -197,31 +231,36 @@ def _build(firmware: BuiltFirmware, build: BuildInfo | None) -> BuildPart:
     )
     if build not in read_identities(firmware.image):
         return stated
-    name, version = firmware.project.manifest.toolchain, firmware.toolchain_version
-    return replace(stated, toolchain=name, toolchain_version=version, build_s=firmware.build_s)
+    return replace(
+        stated,
+        toolchain=firmware.toolchain,
+        toolchain_version=firmware.toolchain_version,
+        build_s=firmware.build_s,
+    )
 
 
-def _count(board: Board, done: EngineRun) -> CountPart:
+def _count(done: EngineRun) -> CountPart:
+    instructions = done.counters.unit == "instructions"
     return CountPart(
         unit=done.counters.unit,
         resolution=round(done.counters.resolution),
         source=str(done.info.counter),
-        per_inference=round(done.runs[0].total * _scale(board, done.info)),
-        exact=done.counters.unit == "instructions" and done.counters.resolution <= 1,
+        per_inference=round(done.runs[0].total * _scale(done)),
+        exact=done.info.counter is CounterSource.DWT and instructions and done.counters.resolution <= 1,
     )
 
 
-def _scale(board: Board, info: ModelInfo) -> float:
-    """Return the number of instructions per count of the firmware's counter."""
-    if info.counter is CounterSource.SYSTICK and board.qemu is not None:
-        return board.qemu.instructions_per_tick
-    return 1.0
+def _scale(done: EngineRun) -> float:
+    """Return the number of instructions or cycles per count of the firmware's counter."""
+    return done.counters.per_tick if done.info.counter is CounterSource.SYSTICK else 1.0
 
 
 def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
     region = firmware.artifact.storage.plan.regions[0]
     reserved = done.info.stack_bytes
     sizes = None if done.build is None else done.build.sizes
+    if sizes is None and done.build in read_identities(firmware.image):
+        sizes = linked_sizes(firmware.image, done.info.workspace_bytes)
     used = max(result.stack.peak_bytes for result in (done.profiled, *done.runs))
     bound = _stack_bound(firmware, done.build, used)
     flash, workspace, other, total = None, done.info.workspace_bytes, None, None

@@ -30,6 +30,7 @@ _SAMPLES_LISTED = 10
 def print_report(document: ReportDocument, console: Console) -> None:
     """Print the table of layers, the totals and the verdict."""
     _print_layers(document, console)
+    _print_work(document, console)
     if document.device_trace is not None:
         _print_trace(document.device_trace, console)
     console.print(_totals(document))
@@ -93,12 +94,41 @@ def _print_layers(document: ReportDocument, console: Console) -> None:
     )
 
 
+def _print_work(document: ReportDocument, console: Console) -> None:
+    """Print the transfers and the time of device models by layer, if any are known."""
+    from rich.markup import escape
+
+    worked = [(layer, layer.work) for layer in document.layers if layer.work is not None]
+    if not worked:
+        return
+    counted = ("bytes read", "bytes written", f"{document.count.unit} at work")
+    rows = [
+        (
+            str(layer.index),
+            escape(layer.name),
+            _runner(layer),
+            *(f"{number:,}" for number in (work.read_bytes, work.written_bytes, work.busy)),
+        )
+        for layer, work in worked
+    ]
+    exactness = "exact" if all(work.exact for _, work in worked) else "measured"
+    print_table(
+        console,
+        ("#", "layer", "device", *counted),
+        rows,
+        right=("#", *counted),
+        whole=("layer", "device"),
+        title=f"what the devices' models did ({exactness})",
+    )
+
+
 def _runner(layer: LayerPart) -> str:
     """Return the backend, followed by its device if that has another name."""
     return layer.backend if layer.device in {"", layer.backend} else f"{layer.backend}/{layer.device}"
 
 
 def _totals(document: ReportDocument) -> Table:
+    from rich.markup import escape
     from rich.table import Table
 
     flash, ram, build = document.memory.flash, document.memory.ram, document.build
@@ -119,6 +149,9 @@ def _totals(document: ReportDocument) -> Table:
         memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
         took = _took(device.layers, device.count, device.share, document.count.unit)
         table.add_row(f"device {device.name}", f"{device.backend}, {took}{memory}")
+        if device.statistics:
+            counts = ", ".join(f"{name} {number:,}" for name, number in device.statistics.items())
+            table.add_row("", f"{escape(counts)} (exact)")
     if document.devices:
         table.add_row("core", _core(document))
     table.add_row("built", _built(build))

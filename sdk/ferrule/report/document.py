@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ferrule._typing import override
@@ -74,6 +74,19 @@ class CountPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceWorkPart:
+    """What the model of a device did in one inference."""
+
+    read_bytes: int
+    """Bytes that it read by DMA."""
+    written_bytes: int
+    busy: int
+    """Instructions during which it was at work; the core waits for it, unless other layers run meanwhile."""
+    exact: bool = True
+    """Whether every transfer and every instruction is counted, and nothing else."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerPart:
     """One layer."""
 
@@ -91,6 +104,8 @@ class LayerPart:
     scratch_bytes: int
     device: str = ""
     """Name of the device instance that ran the layer; the backend's name if no devices are declared."""
+    work: DeviceWorkPart | None = None
+    """What the device's model did for the layer; None without a model, or if the engine cannot tell."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +145,7 @@ class MemoryPart:
     """The memory that the firmware uses."""
 
     flash: FlashPart | None
-    """None if the firmware does not state its size: it is of an older version, or not linked by Ferrule's script."""
+    """None if the size is unknown: another build than the job's ran, and states no size, as Zephyr's does not."""
     ram: RamPart
 
 
@@ -152,6 +167,10 @@ class DevicePart:
     """Count of these layers, in the unit of `CountPart`, on the core, which drives the device and waits for it."""
     share: float = 0.0
     """Share of the counts of all layers, 0 to 1."""
+    work: DeviceWorkPart | None = None
+    """What its model did, for layers and besides; None without a model, or if the engine cannot tell."""
+    statistics: dict[str, int | float] = field(default_factory=dict)
+    """The growth of its model's own counts in one inference, exact; see `DeviceModel.statistics`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

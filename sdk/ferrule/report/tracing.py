@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ferrule.codegen import Artifact, Call, DeviceUse
 from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
-from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, LayerPart
+from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, DeviceWorkPart, LayerPart
 
 _Traced = tuple[int, str, str, int]
 """Operator, member of the devices struct, call and status."""
 
 
-def device_parts(artifact: Artifact, layers: Sequence[LayerPart]) -> tuple[DevicePart, ...]:
-    """Return the devices that run layers, with the cost of these layers and the planned use of device memory."""
+def device_parts(
+    artifact: Artifact,
+    layers: Sequence[LayerPart],
+    work: Mapping[str, DeviceWorkPart],
+    statistics: Mapping[str, Mapping[str, int | float]],
+) -> tuple[DevicePart, ...]:
+    """Return the devices that run layers, with the cost of these layers and the planned use of device memory; `work`
+    and `statistics` have what their models did, by device.
+    """
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
     ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
     return tuple(
@@ -28,6 +35,8 @@ def device_parts(artifact: Artifact, layers: Sequence[LayerPart]) -> tuple[Devic
             layers=len(ran[use.device.name]),
             count=sum(part.count for part in ran[use.device.name]),
             share=sum(part.share for part in ran[use.device.name]),
+            work=work.get(use.device.name),
+            statistics=dict(statistics.get(use.device.name, {})),
         )
         for use in artifact.devices
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ferrule.testing.adapter import build_adapter, build_driver
     from ferrule.testing.calls import Call
     from ferrule.testing.cdata import CData
-    from ferrule.testing.fakes import Fakes, MisuseError, Wire
+    from ferrule.testing.fakes import BalanceError, Fakes, MisuseError, Wire
     from ferrule.testing.loaded import Adapter
     from ferrule.testing.ownership import OwnershipError, OwnershipReport, check_ownership
     from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Adapter",
+    "BalanceError",
     "CData",
     "Call",
     "CmsisFakes",
@@ -39,6 +40,7 @@ __all__ = [
 
 _HOMES = {
     "Adapter": "ferrule.testing.loaded",
+    "BalanceError": "ferrule.testing.fakes",
     "CData": "ferrule.testing.cdata",
     "Call": "ferrule.testing.calls",
     "CmsisFakes": "ferrule.testing.platforms",

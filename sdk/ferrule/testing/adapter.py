@@ -68,8 +68,10 @@ _GROUNDS = {
         defines=(("FERRULE_CMSIS_RTOS2", "1"),),
         choices=(("cmsis_counter.c", "FERRULE_CMSIS_RTOS2"),),
     ),
-    "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"),)),
+    "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"), ("systick.c", "__arm__"))),
 }
+_WATCHED = ("init", "activate", "deactivate", "open", "open_for", "close")
+"""Functions of device.c that the fakes replace by functions that call them and note the handle's new state."""
 _HOST_HEADERS = ("ferrule_fake.h", "ferrule_fake_port.h")
 _PORT = ("FERRULE_PORT_H", '"ferrule_fake_port.h"')
 
@@ -157,7 +159,8 @@ def build_adapter(
     build = _build(
         title=f"the adapter {folder.name}",
         ground=ground,
-        sources=[*own, *(root / "src_c" / "device" / name for name in ("command.c", "device.c")), *sources],
+        sources=[*own, root / "src_c" / "device" / "command.c", *sources],
+        watched=root / "src_c" / "device" / "device.c",
         headers=[*(path.relative_to(folder / "include").as_posix() for path in public), *headers],
         include_dirs=[folder / "include", *include_dirs],
         defines=everything,
@@ -205,6 +208,7 @@ def _build(
     defines: Mapping[str, str],
     sanitize: Sequence[str] | None,
     coverage: bool,
+    watched: Path | None = None,
 ) -> HostBuild:
     asked = os.environ.get(SANITIZE, "").split(",") if sanitize is None else sanitize
     sanitizers = tuple(name for name in asked if name)
@@ -221,6 +225,11 @@ def _build(
     host = sorted((FAKES / "host").glob("*.c"))
     if ground.folder != "host":
         host = [path for path in host if path.name != "plain.c"] + sorted((FAKES / ground.folder).glob("*.c"))
+    flags: list[tuple[Path, str]] = []
+    if watched is not None:
+        sources = [*sources, watched]
+        host += sorted((FAKES / "device").glob("*.c"))
+        flags = [(watched.resolve(), f"-Dferrule_device_{name}=ferrule_watched_device_{name}") for name in _WATCHED]
     return HostBuild(
         title=title,
         sources=tuple(Path(source).resolve() for source in sources),
@@ -231,6 +240,7 @@ def _build(
             for folder in (*include_dirs, resources.root() / "include", FAKES / ground.folder, FAKES / "host")
         ),
         defines=tuple(defines.items()),
+        flags=tuple(flags),
         sanitizers=sanitizers,
         coverage=coverage,
     )

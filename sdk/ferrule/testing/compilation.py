@@ -19,16 +19,18 @@ from ferrule.cache import Store
 from ferrule.errors import FerruleError
 from ferrule.nativelib import host_compiler, run_compiler
 from ferrule.scratch import ScratchFolder
-from ferrule.testing.declarations import declarations, include_flags, preprocess
+from ferrule.testing.cdata import CData
+from ferrule.testing.declarations import declare, include_flags, preprocess
 
 SANITIZERS = ("address", "undefined", "thread")
 PRELOADED = {"address": "libasan", "thread": "libtsan"}
 """Libraries that a process must load before Python."""
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 FAKES = Path(__file__).parent / "fakes"
-_RECORDED = re.compile(r'^\w[\w *]*?(\w+)\([^;{]*\)\n\{\n    FAKE_CALL\(|FAKE_CALL_OF\(\w+, "(\w+)"', re.MULTILINE)
 _TESTED = ("-std=c11", "-g", *WARNINGS)
 _FAKED = ("-std=gnu11", "-g", "-O1")
+_FAKE = re.compile(r"\bstruct fake_call fake_begin\(")
+"""A declaration of `fake.h`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,20 +40,27 @@ class HostBuild:
     title: str
     """Name in messages."""
     sources: tuple[Path, ...]
-    """The sources under test: warnings are errors in them, and only they are sanitized and measured for coverage."""
+    """The sources under test and the user's own fakes, which include `fake.h`.
+
+    Warnings are errors in the sources under test, and only they are sanitized and measured for coverage.
+    """
     fakes: tuple[Path, ...]
     headers: tuple[str, ...]
     """Headers declared to Python, named as in an `#include`."""
     include_dirs: tuple[Path, ...]
     defines: tuple[tuple[str, str], ...] = ()
-    flags: tuple[str, ...] = ()
-    """More options for the sources under test."""
+    flags: tuple[tuple[Path, str], ...] = ()
+    """More options for single sources under test, each after its source."""
     sanitizers: tuple[str, ...] = ()
     coverage: bool = False
 
-    def declarations(self) -> str:
-        """Return the declarations of the headers, for FFI.cdef."""
-        return declarations([*self._command, *self._tested], self.headers, title=f"the headers of {self.title}")
+    def declare(self, ffi: CData) -> None:
+        """Declare the headers to a cffi interface.
+
+        Raises:
+            FerruleError: a header cannot be read; the message names its file and line.
+        """
+        declare(ffi, [*self._command, *self._tested], self.headers, title=f"the headers of {self.title}")
 
     @cached_property
     def _counted(self) -> ScratchFolder:
@@ -75,10 +84,11 @@ class HostBuild:
         command = [*self._command, "-shared", *self._watching, *map(str, objects)]
         return self._made(Path(f"lib{objects[0].stem}.so"), "\0".join(command), [*command, "-pthread"])
 
-    def fake_functions(self) -> frozenset[str]:
-        """Return the names of the functions that are recorded and can be scripted."""
-        texts = [path.read_text(encoding="utf-8") for path in (*self.fakes, *self.sources)]
-        return frozenset(first or second for text in texts for first, second in _RECORDED.findall(text))
+    @property
+    def tested(self) -> tuple[Path, ...]:
+        """The sources under test: those that are no fakes."""
+        command = [*self._command, *self._tested]
+        return tuple(path for path in self.sources if _FAKE.search(_preprocessed(command, path)) is None)
 
     def object_of(self, source: Path) -> Path:
         """Return the object file of a source under test."""
@@ -90,8 +100,11 @@ class HostBuild:
 
     @property
     def _tested(self) -> list[str]:
-        defines = [f"-D{name}={value}" if value else f"-D{name}" for name, value in self.defines]
-        return [*_TESTED, *self.flags, *defines, *include_flags(self.include_dirs)]
+        return [*_TESTED, *self._defines, *include_flags(self.include_dirs)]
+
+    @property
+    def _defines(self) -> list[str]:
+        return [f"-D{name}={value}" if value else f"-D{name}" for name, value in self.defines]
 
     @property
     def _watching(self) -> list[str]:
@@ -101,17 +114,25 @@ class HostBuild:
         return [*flags, *(["--coverage"] if self.coverage else [])]
 
     def _object(self, source: Path) -> Path:
-        if source in self.sources:
-            options = [*self._tested, *self._watching, "-O0" if self.coverage else "-O1"]
-        else:
-            options = [*_FAKED, *include_flags(self.include_dirs), "-fPIC", "-pthread"]
-            options += ["-DFERRULE_FAKE_COVERAGE"] if self.coverage else []
-        command = [*self._command, *options]
         if not source.is_file():
             raise FerruleError(f"{self.title}: there is no source {source}")
-        seen = preprocess(command, f'#include "{source.resolve()}"\n', title=str(source))
+        command = [*self._command, *self._options(source)]
+        seen = _preprocessed(command, source)
+        if source in self.sources and _FAKE.search(seen) is not None:
+            command = [*self._command, *self._options_of_fakes, *self._defines]
+            seen = _preprocessed(command, source)
         target = Path(f"{source.stem}.o")
         return self._made(target, "\0".join([*command, seen]), [*command, "-c", str(source.resolve())])
+
+    def _options(self, source: Path) -> list[str]:
+        if source in self.sources:
+            own = [flag for path, flag in self.flags if path == source]
+            return [*self._tested, *own, *self._watching, "-O0" if self.coverage else "-O1"]
+        return [*self._options_of_fakes, *(["-DFERRULE_FAKE_COVERAGE"] if self.coverage else [])]
+
+    @property
+    def _options_of_fakes(self) -> list[str]:
+        return [*_FAKED, *include_flags(self.include_dirs), "-fPIC", "-pthread"]
 
     def _made(self, name: Path, read: str, argv: Sequence[str]) -> Path:
         """Run a compiler command that makes a file, unless the cache has the result for the same input."""
@@ -128,6 +149,10 @@ class HostBuild:
         if not target.is_file():
             make(target)
         return target
+
+
+def _preprocessed(command: Sequence[str], source: Path) -> str:
+    return preprocess(command, f'#include "{source.resolve()}"\n', title=str(source))
 
 
 @cache

@@ -93,7 +93,7 @@ def coverage(*adapters: Adapter[Fakes]) -> CoverageReport:
         if not adapter.build.coverage:
             raise FerruleError(f"{adapter.build.title} was built without coverage", hint="build it with coverage=True")
         adapter.lib.ferrule_fake_dump_coverage()
-        for source in adapter.build.sources:
+        for source in adapter.build.tested:
             report |= _of_source(gcov, adapter.build.object_of(source), source)
     return report
 

@@ -9,9 +9,16 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from ferrule.nativelib import run_compiler
+from ferrule.errors import FerruleError
+from ferrule.nativelib import CompilationError, run_compiler
+from ferrule.testing.cdata import CData
 
-_MARKER = re.compile(r'# \d+ "(.*?)"((?: \d)*)$')
+_MARKER = re.compile(r'# (\d+) "(.*?)"((?: \d)*)$')
+_COMPLAINT = re.compile(r"^(.*?):(\d+):(?:\d+:)? (?:fatal )?error: (.*)$", re.MULTILINE)
+_REMEDY = (
+    "a header of an RTOS often needs its own compiler and configuration: name `headers` with plain declarations that "
+    "do not include it, or put a stand-in of the same name into a folder of `include_dirs`"
+)
 _MACRO = re.compile(r"#define ([A-Za-z]\w*) +\S")
 _SPECIFIER = re.compile(r"\b(?:__extension__|_Noreturn|__restrict|__inline)\b")
 _CONSTANT = re.compile(r"^(extern|typedef) const ")
@@ -20,6 +27,8 @@ _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 _ATTRIBUTE = "__attribute__"
 _VALUE = "ferrule_value"
 _SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
+_MOST_BITS = 64
+_SHOWN = 100
 _BINARY: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -46,32 +55,84 @@ def declarations(command: Sequence[str], headers: Sequence[str], *, title: str) 
 
     Headers of the compiler and the C library are omitted, because cffi knows their types. Functions with a body and
     macros that are not integers are omitted as well.
+
+    Raises:
+        CompilationError: the headers cannot be preprocessed; the message names the file and the line.
     """
+    return "\n".join(line for line, _ in _declared(command, headers, title=title))
+
+
+def declare(ffi: CData, command: Sequence[str], headers: Sequence[str], *, title: str) -> None:
+    """Declare what `declarations` returns to a cffi interface.
+
+    Raises:
+        FerruleError: cffi cannot read a declaration; the message names its file and line.
+    """
+    declared = _declared(command, headers, title=title)
+    try:
+        ffi.cdef("\n".join(line for line, _ in declared))
+    except Exception as error:
+        line, origin = declared[_first_unreadable(type(ffi), [line for line, _ in declared])]
+        reason = str(error).splitlines()[-1].rpartition("<cdef source string>:")[2]
+        shown = line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."
+        raise FerruleError(
+            f"{title} can't be declared to Python: {origin}: cffi can't read '{shown}' ({reason})", hint=_REMEDY
+        ) from error
+
+
+def _first_unreadable(ffi: Callable[[], CData], lines: Sequence[str]) -> int:
+    """Return the number of the first line that cffi cannot read."""
+    readable, unreadable = 0, len(lines)
+    while unreadable - readable > 1:
+        middle = (readable + unreadable) // 2
+        try:
+            ffi().cdef("\n".join(lines[:middle]))
+            readable = middle
+        except Exception:  # noqa: BLE001 of any type, cffi's or pycparser's
+            unreadable = middle
+    return unreadable - 1
+
+
+def _declared(command: Sequence[str], headers: Sequence[str], *, title: str) -> list[tuple[str, str]]:
+    """Return one line for each declaration, and where it is: its file and line."""
     include = "".join(f'#include "{header}"\n' for header in headers)
-    own, macros = _split(preprocess([*command, "-dD"], include, title=title))
+    try:
+        own, origins, macros = _split(preprocess([*command, "-dD"], include, title=title))
+    except CompilationError as error:
+        found = _COMPLAINT.search(str(error))
+        if found is None:
+            raise
+        place = "" if found[1].startswith("<") else f" {found[1]}:{found[2]}:"
+        raise CompilationError(f"can't preprocess {title}:{place} {found[3]}", hint=_REMEDY) from error
     values = _values(preprocess([*command, "-P"], include + _questions(macros), title=title))
-    kept = [f"#define {name} {value}" for name, value in values.items()]
-    return "\n".join([*kept, *(f"{text};" for text in _statements(own))])
+    kept = [(f"#define {name} {value}", f"the macro {name}") for name, value in values.items()]
+    return [*kept, *((f"{text};", origins[line]) for text, line in _statements(own))]
 
 
-def _split(text: str) -> tuple[str, list[str]]:
-    """Return the text, and the names of the macros, that do not come from system headers."""
+def _split(text: str) -> tuple[str, list[str], list[str]]:
+    """Return the text that does not come from system headers, the origin of each line, and the names of the macros."""
     lines = []
+    origins = []
     macros = []
     system = True
+    file, number = "", 0
     systems: dict[str, bool] = {}  # by file; a system macro is marked as such wherever it is used
     for line in text.splitlines():
         marker = _MARKER.match(line)
         if marker is not None:
-            system = systems.setdefault(marker[1], "3" in marker[2].split() or marker[1].startswith("<"))
-        elif system:
+            file, number = marker[2], int(marker[1]) - 1
+            system = systems.setdefault(file, "3" in marker[3].split() or file.startswith("<"))
             continue
-        elif line.startswith("#"):
+        number += 1
+        if system:
+            continue
+        if line.startswith("#"):
             found = _MACRO.match(line)
             macros += [found[1]] if found else []
         else:
             lines.append(line)
-    return "\n".join(lines), list(dict.fromkeys(macros))
+            origins.append(f"{file}:{number}")
+    return "\n".join(lines), origins, list(dict.fromkeys(macros))
 
 
 def _questions(macros: Sequence[str]) -> str:
@@ -90,7 +151,7 @@ def _values(text: str) -> dict[str, int]:
 def _integer(expression: str) -> int | None:
     try:
         return _evaluated(ast.parse(_SUFFIX.sub(r"\1", expression).strip(), mode="eval").body)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None
 
 
@@ -101,46 +162,57 @@ def _evaluated(node: ast.expr) -> int:
         case ast.UnaryOp(op=ast.USub(), operand=operand):
             return -_evaluated(operand)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            return _BINARY[type(op)](_evaluated(left), _evaluated(right))
+            first, second = _evaluated(left), _evaluated(right)
+            if isinstance(op, ast.LShift) and second > _MOST_BITS:
+                raise ValueError
+            return _BINARY[type(op)](first, second)
     raise ValueError
 
 
-def _statements(text: str) -> Iterator[str]:
-    """Yield the top-level declarations of a translation unit."""
-    for statement in _chunks(_without_attributes(_SPECIFIER.sub("", _STRING.sub('""', text)))):
+def _statements(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the top-level declarations of a translation unit, each with the number of its first line from 0."""
+    for statement, line in _chunks(_without_attributes(_SPECIFIER.sub("", _STRING.sub('""', text)))):
         if not statement.startswith(("static ", "inline ", "_Static_assert")):
-            yield _CONSTANT.sub(r"\1 ", statement)
+            yield _CONSTANT.sub(r"\1 ", statement), line
 
 
 def _is_function(statement: str) -> bool:
     return ")" in statement.partition("{")[0]
 
 
-def _chunks(text: str) -> Iterator[str]:
-    """Yield the text between semicolons outside braces, without function definitions."""
+def _chunks(text: str) -> Iterator[tuple[str, int]]:
+    """Yield the text between semicolons outside braces, without function definitions, and its first line's number."""
     depth = 0
     start = 0
+    line = 0
     for index, character in enumerate(text):
         depth += (character in "({") - (character in ")}")
         body = character == "}" and _is_function(text[start : index + 1])
         if depth == 0 and (character == ";" or body):
-            chunk = " ".join(text[start:index].split())
-            start = index + 1
+            whole = text[start:index]
+            chunk = " ".join(whole.split())
             if chunk and not body:
-                yield chunk
+                yield chunk, line + whole.count("\n", 0, len(whole) - len(whole.lstrip()))
+            line += whole.count("\n")
+            start = index + 1
 
 
 def _without_attributes(text: str) -> str:
-    while (at := text.find(_ATTRIBUTE)) >= 0:
+    """Return the text without attributes; the number of lines stays the same."""
+    kept = []
+    start = 0
+    while (at := text.find(_ATTRIBUTE, start)) >= 0:
+        kept.append(text[start:at])
         depth = 0
         for end, character in enumerate(text[at:], at):
             depth += (character == "(") - (character == ")")
             if character == ")" and depth == 0:
-                text = text[:at] + text[end + 1 :]
+                kept.append("\n" * text.count("\n", at, end))
+                start = end + 1
                 break
         else:
-            return text[:at]  # cffi reports the error
-    return text
+            return "".join(kept)  # cffi reports the error
+    return "".join([*kept, text[start:]])
 
 
 def include_flags(folders: Sequence[Path]) -> list[str]:

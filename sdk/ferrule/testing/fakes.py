@@ -19,6 +19,10 @@ class MisuseError(FerruleError):
     """The C under test called a function in a way that the real one forbids, or all threads are blocked for ever."""
 
 
+class BalanceError(FerruleError):
+    """The C under test still holds something, such as an open device, power or a lock."""
+
+
 class Fakes:
     """The fakes on which an adapter or a driver runs in a test.
 
@@ -26,10 +30,11 @@ class Fakes:
     threads with `run`, so that the clock takes them into account.
     """
 
-    def __init__(self, ffi: CData, library: CData, functions: frozenset[str]) -> None:
+    def __init__(self, ffi: CData, library: CData) -> None:
         self._ffi = ffi
         self._library = library
-        self._known = functions
+        numbers = range(library.ferrule_fake_function_count())
+        self._known = {self._string(library.ferrule_fake_function(number)) for number in numbers}
         self._hooks: list[Callable[[], object]] = []
         self._errors: list[BaseException] = []
         self._kept: dict[str, CData] = {}
@@ -80,6 +85,24 @@ class Fakes:
             texts = [self._string(self._library.ferrule_fake_misuse(index)) for index in range(count)]
             self._library.ferrule_fake_forget_misuses()
             raise MisuseError("; ".join(texts))
+
+    @property
+    def left(self) -> list[str]:
+        """What the C under test holds now: devices open or activated, power, locks, masked interrupts; [] if nothing.
+
+        Each is a sentence, such as "npu0 is powered ...".
+        """
+        count = self._library.ferrule_fake_left_count()
+        return [self._string(self._library.ferrule_fake_left(index)) for index in range(count)]
+
+    def check_balance(self) -> None:
+        """Raise BalanceError if the C under test holds anything; the fixtures of pytest do so at a test's end."""
+        left = self.left
+        if left:
+            raise BalanceError(
+                f"the C under test has not given back everything: {'; '.join(left)}",
+                hint="close, deactivate, unlock or power off at the test's end, or mark the test ferrule_unbalanced",
+            )
 
     # ---- scripted failures
 

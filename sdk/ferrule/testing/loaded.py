@@ -61,14 +61,7 @@ class Adapter(Generic[F]):
 
         self.build = build
         self.ffi: CData = FFI()
-        declared = build.declarations()
-        try:
-            self.ffi.cdef(declared)
-        except Exception as error:
-            raise FerruleError(
-                f"{build.title}: cffi can't read its headers: {error}",
-                hint="give only headers with plain declarations as `headers`",
-            ) from error
+        build.declare(self.ffi)
         try:
             library = self.ffi.dlopen(str(_own_copy(build.library())))
         except OSError as error:
@@ -77,7 +70,7 @@ class Adapter(Generic[F]):
                 hint="a function that is called has no fake: define it in one of `sources`",
             ) from error
         self._library = library
-        self.fakes = fakes(self.ffi, library, build.fake_functions())
+        self.fakes = fakes(self.ffi, library)
         self.lib: CData = Library(library, self.fakes, self.ffi)
         self._space = RegisterSpace(self.ffi, library, self.fakes)
         self._kept: list[object] = []
@@ -176,17 +169,44 @@ class Adapter(Generic[F]):
         check: Callable[[CData], int] | None = None,
         copy_to: Callable[[CData, int, CData, int], int] | None = None,
         copy_from: Callable[[CData, CData, int, int], int] | None = None,
+        submit: Callable[[CData, CData], int] | None = None,
+        submit_copy_to: Callable[[CData, int, CData, int], int] | None = None,
+        submit_copy_from: Callable[[CData, CData, int, int], int] | None = None,
+        is_over: Callable[[CData], bool] | None = None,
+        poll_us: Callable[[CData], int] | None = None,
+        finish: Callable[[CData], int] | None = None,
+        abort: Callable[[CData], int] | None = None,
+        depth: int = 0,
+        timeout_us: int = 0,
     ) -> CData:
-        """Return a `struct ferrule_driver *` whose functions are in Python; their calls are recorded."""
+        """Return a `struct ferrule_driver *` whose functions are in Python; their calls are recorded.
+
+        Those of `is_over` and `poll_us` are not: their number is irrelevant.
+        """
         made = self.ffi.new("struct ferrule_driver *")
         text = self.ffi.new("char[]", name.encode())
         made.name = text
         made.memory_bytes = memory_bytes
-        given = {"activate": activate, "deactivate": deactivate, "check": check}
-        given |= {"copy_to": copy_to, "copy_from": copy_from}  # type: ignore[dict-item]
+        made.depth, made.timeout_us = depth, timeout_us
+        given: dict[str, Callable[..., int] | None] = {
+            "activate": activate,
+            "deactivate": deactivate,
+            "check": check,
+            "copy_to": copy_to,
+            "copy_from": copy_from,
+            "submit": submit,
+            "submit_copy_to": submit_copy_to,
+            "submit_copy_from": submit_copy_from,
+            "finish": finish,
+            "abort": abort,
+        }
         for member, function in given.items():
             if function is not None:
                 setattr(made, member, self._noted(self.ffi.typeof(getattr(made, member)), member, function))
+        if is_over is not None:
+            made.is_over = self.callback("bool (void *)", is_over)
+        if poll_us is not None:
+            made.poll_us = self.callback("uint32_t (void *)", poll_us)
         self._kept += [made, text]
         return made
 

@@ -12,6 +12,25 @@ if TYPE_CHECKING:
     from ferrule.testing import Adapter, CmsisFakes, Fakes, ZephyrFakes
 
 
+UNBALANCED = "ferrule_unbalanced"
+_failed = pytest.StashKey[bool]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the mark of tests without a balance check."""
+    config.addinivalue_line(
+        "markers", f"{UNBALANCED}: the C under test may keep devices open, power and locks at the test's end"
+    )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Note that a test has failed, so that no balance check hides the reason."""
+    outcome: Any = yield
+    if outcome.get_result().failed:
+        item.stash[_failed] = True
+
+
 class DriverBuilder(Protocol):
     """The fixture `ferrule_driver`: `build_driver`, with one build per session for equal arguments."""
 
@@ -42,14 +61,22 @@ class _Library:
         return self._built[key]
 
 
+def _check(used: list[Adapter[Any]], test: pytest.Item) -> None:
+    for adapter in used:
+        adapter.fakes.check()
+    if test.get_closest_marker(UNBALANCED) is None and _failed not in test.stash:
+        for adapter in used:
+            adapter.fakes.check_balance()
+
+
 @pytest.fixture(scope="session")
 def _ferrule_library() -> _Library:
     return _Library()
 
 
 @pytest.fixture
-def ferrule_adapter(_ferrule_library: _Library) -> Iterator[AdapterBuilder]:
-    """Return `build_adapter`; a misuse of a fake not yet raised by a call fails the test at its end."""
+def ferrule_adapter(_ferrule_library: _Library, request: pytest.FixtureRequest) -> Iterator[AdapterBuilder]:
+    """Return `build_adapter`; at the test's end, a misuse that no call raised and everything still held fail it."""
     from ferrule.testing import build_adapter
 
     used: list[Adapter[Any]] = []
@@ -59,13 +86,12 @@ def ferrule_adapter(_ferrule_library: _Library) -> Iterator[AdapterBuilder]:
         return used[-1]
 
     yield build
-    for adapter in used:
-        adapter.fakes.check()
+    _check(used, request.node)
 
 
 @pytest.fixture
-def ferrule_driver(_ferrule_library: _Library) -> Iterator[DriverBuilder]:
-    """Return `build_driver`; a misuse of a fake not yet raised by a call fails the test at its end."""
+def ferrule_driver(_ferrule_library: _Library, request: pytest.FixtureRequest) -> Iterator[DriverBuilder]:
+    """Return `build_driver`; at the test's end, a misuse that no call raised and everything still held fail it."""
     from ferrule.testing import build_driver
 
     used: list[Adapter[Fakes]] = []
@@ -75,8 +101,7 @@ def ferrule_driver(_ferrule_library: _Library) -> Iterator[DriverBuilder]:
         return used[-1]
 
     yield build
-    for adapter in used:
-        adapter.fakes.check()
+    _check(used, request.node)
 
 
 @pytest.fixture

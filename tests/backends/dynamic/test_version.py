@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from ferrule.backends.dynamic.version import API_VERSION, ApiVersion
+from ferrule.backends.dynamic.version import API_VERSION
+from ferrule.backends.version import ApiVersion
 
 GUIDE = [
     ((2, 4), (2, 4), True),

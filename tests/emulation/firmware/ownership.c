@@ -90,6 +90,19 @@ enum mistake {
     INVALIDATED_BEFORE_CLEANING,
     LINE_SHARED,
     WHOLE_CACHE_INVALIDATED,
+    NONE_BESIDE,
+    READS_ITS_OUTPUT_EARLY,
+    READS_ITS_OUTPUT_BEFORE_THE_END,
+    WRITES_ITS_INPUT,
+    WRITES_ITS_OUTPUT,
+    NEVER_COLLECTED,
+    COLLECTED_UNFINISHED,
+    STARTED_AFTER_ITS_END,
+    WRITES_BESIDE_ITS_OUTPUT,
+    READS_WHAT_THE_CORE_WRITES,
+    ANOTHER_DEVICE_WRITES,
+    RESULT_NOT_INVALIDATED,
+    INPUT_NOT_CLEANED_BEFORE,
 };
 
 static int has(enum mistake which)
@@ -286,6 +299,80 @@ __attribute__((noinline)) uint32_t executor_run(void)
     return found + sum(D, 1);
 }
 
+__attribute__((noinline)) int32_t ferrule_held_finish(void *held, uint32_t device, uint32_t index,
+                                                      uint32_t timeout_us)
+{
+    __asm volatile("" : : "r"(held), "r"(device), "r"(index), "r"(timeout_us) : "memory");
+    if (!has(COLLECTED_UNFINISHED)) {
+        wait(NPU0);
+    }
+    return 0;
+}
+
+static void begin_second(void) /* npu0: A -> B */
+{
+    const uint32_t source = has(READS_WHAT_THE_CORE_WRITES) ? FREE : A;
+    const uint32_t target = has(WRITES_BESIDE_ITS_OUTPUT) ? C : B;
+    if (!has(INPUT_NOT_CLEANED_BEFORE)) {
+        maintain(SCB_DCCMVAC, place(source), SIZE);
+    }
+    maintain(SCB_DCCIMVAC, place(B), SIZE);
+    if (has(ANOTHER_DEVICE_WRITES)) {
+        start(NPU1, &npu1_context, A, B, SIZE);
+    } else if (!has(STARTED_AFTER_ITS_END) && !has(COLLECTED_UNFINISHED)) {
+        start(NPU0, &npu0_context, source, target, SIZE);
+    }
+    (void)ferrule_held_ran(0, 0, 0);
+}
+
+static void beside(void) /* the core, while npu0 works: Y -> FREE */
+{
+    if (has(READS_ITS_OUTPUT_EARLY)) {
+        (void)sum(B, 1);
+    }
+    if (has(WRITES_ITS_INPUT)) {
+        fill(A, 1, 0);
+    }
+    if (has(WRITES_ITS_OUTPUT)) {
+        fill(B, 1, 0);
+    }
+    fill(FREE, SIZE, sum(Y, SIZE));
+    if (has(COLLECTED_UNFINISHED)) { /* the late start is no mistake, the missing wait is */
+        start(NPU0, &npu0_context, A, B, SIZE);
+    }
+    if (has(READS_ITS_OUTPUT_BEFORE_THE_END)) {
+        wait(NPU0);
+        (void)sum(B, 1);
+    }
+}
+
+__attribute__((noinline)) uint32_t executor_beside(void)
+{
+    ferrule_held_next(0, 0);
+    first();
+    ferrule_held_next(0, 1);
+    begin_second();
+    ferrule_held_next(0, 2);
+    beside();
+    if (!has(NEVER_COLLECTED)) {
+        (void)ferrule_held_finish(0, 0, 1, 0);
+    }
+    if (!has(RESULT_NOT_INVALIDATED)) {
+        maintain(SCB_DCCIMVAC, place(B), SIZE);
+    }
+    if (has(STARTED_AFTER_ITS_END)) {
+        start(NPU0, &npu0_context, A, B, SIZE);
+        wait(NPU0);
+    }
+    if (has(COLLECTED_UNFINISHED)) {
+        wait(NPU0);
+    }
+    ferrule_held_next(0, 3);
+    fill(D, SIZE, sum(B, SIZE) + sum(FREE, SIZE));
+    ferrule_held_next(0, 4);
+    return sum(D, SIZE);
+}
+
 int main(void)
 {
     start_uart();
@@ -302,6 +389,7 @@ int main(void)
             start(NPU0, &npu0_context, A, B, SIZE);
             wait(NPU0);
         }
-        put_word(executor_run());
+        put_word(/* the mistakes from NONE_BESIDE on are those beside a device */
+                 mistake < NONE_BESIDE ? executor_run() : executor_beside());
     }
 }

@@ -150,7 +150,75 @@ def test_an_interrupt_between_two_calls_changes_nothing(machine: Machine, call: 
     assert results == [Status.INTERRUPT]
 
 
+def test_power_is_cut_by_the_hook(machine: Machine) -> None:
+    """Without a hook, the device cannot be stopped."""
+    seen: list[int] = []
+    cut = machine.lib.ferrule_platform_cut
+    assert cut(handle(machine)) == Status.UNSUPPORTED
+    assert cut(handle(machine, power=hooks(machine, lambda _: Status.OK, None))) == Status.UNSUPPORTED
+    power = hooks(machine, None, lambda _: seen.append(0) or Status.UNAVAILABLE)
+    assert cut(handle(machine, power=power)) == Status.UNAVAILABLE
+    assert len(seen) == 1
+
+
+def test_a_wait_sleeps_until_its_interrupt(machine: Machine) -> None:
+    """The first interrupt is not the device's."""
+    dev, fakes = handle(machine), machine.fakes
+    began = fakes.now_us
+    fakes.at_ms(3, lambda: None)
+    fakes.at_ms(7, lambda: machine.lib.ferrule_platform_notify(dev))
+    assert machine.lib.ferrule_platform_wait(dev, 20_000) == Status.OK
+    assert 7_000 <= fakes.now_us - began < 7_100
+    assert len(fakes.calls_of("ferrule_port_sleep")) == 2
+
+
+def test_a_wait_ends_at_its_deadline(machine: Machine) -> None:
+    dev, now = handle(machine), machine.lib.ferrule_platform_now_us
+    began = now()
+    assert machine.lib.ferrule_platform_wait(dev, 20_000) == Status.TIMEOUT
+    assert 20_000 <= now() - began < 20_100
+
+
+def test_a_notification_before_the_wait_counts_once(machine: Machine) -> None:
+    dev = handle(machine)
+    machine.lib.ferrule_platform_notify(dev)
+    assert machine.lib.ferrule_platform_wait(dev, 20_000) == Status.OK
+    assert machine.lib.ferrule_platform_wait(dev, 20_000) == Status.TIMEOUT
+
+
+def test_an_interrupt_between_look_and_sleep_is_not_lost(machine: Machine) -> None:
+    """It becomes due while interrupts are masked, and comes as soon as the core sleeps."""
+    dev, fakes = handle(machine), machine.fakes
+    fakes.before("ferrule_port_alarm", lambda: fakes.at_ms(0, lambda: machine.lib.ferrule_platform_notify(dev)))
+    began = fakes.now_us
+    assert machine.lib.ferrule_platform_wait(dev, 20_000) == Status.OK
+    assert fakes.now_us - began < 100
+
+
+def test_without_a_clock_a_wait_returns_at_once(tmp_path: Path) -> None:
+    """The driver then polls, and a time-out is a number of looks."""
+    compiled()  # skips without a compiler
+    header = '#include "ferrule_fake_port.h"\n#undef FERRULE_PORT_HAS_CLOCK\n'
+    (tmp_path / "no_clock.h").write_text(header, encoding="utf-8")
+    machine = build_adapter("bare_metal", include_dirs=[tmp_path], defines={"FERRULE_PORT_H": '"no_clock.h"'})
+    dev, lib = handle(machine), machine.lib
+    first = lib.ferrule_platform_now_us()
+    assert lib.ferrule_platform_wait(dev, 20_000) == Status.OK
+    assert lib.ferrule_platform_now_us() == first + 1
+    assert machine.fakes.calls_of("ferrule_port_sleep") == []
+
+
 MUTANTS = {
+    "no notification": (
+        "dev->notified = true;",
+        "(void)dev;",
+        test_a_wait_sleeps_until_its_interrupt,
+    ),
+    "no cut": (
+        "? FERRULE_ERR_UNSUPPORTED\n                                               : power->off(power->context);",
+        "? FERRULE_ERR_UNSUPPORTED : FERRULE_OK;",
+        test_power_is_cut_by_the_hook,
+    ),
     "no lock": (
         "bool taken = dev->locked;",
         "bool taken = false;",

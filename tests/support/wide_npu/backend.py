@@ -125,6 +125,7 @@ class WideTarget:
             alignment=ALIGNMENT,
             tensor_alignment=ALIGNMENT,
             base=base,
+            base_member="base",
             model=WideModel,
         )
 

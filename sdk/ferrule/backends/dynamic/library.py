@@ -13,7 +13,8 @@ from typing import Any, TypeVar, cast
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.crash_note import name_crashes, noted
 from ferrule.backends.dynamic import abi
-from ferrule.backends.dynamic.version import API_VERSION, ApiVersion
+from ferrule.backends.dynamic.version import API_VERSION
+from ferrule.backends.version import ApiVersion
 from ferrule.errors import FerruleError
 
 _T = TypeVar("_T", bound=abi.Table)

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule._typing import override
-from ferrule.backends.backend import LayerSupport, Support
+from ferrule.backends.backend import LayerSupport, Policy, Support
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory import HostMemoryBackend, HostMemoryManager
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager, TensorHandleFactory
@@ -45,6 +46,14 @@ class Woofles(HostMemoryBackend):
     @override
     def layer_support(self) -> LayerSupport:
         return WooflesSupport()
+
+    @override
+    def model_options(self) -> Sequence[BackendOption]:
+        return Policy().model_options()
+
+    @override
+    def policy(self, target: Target) -> Policy:
+        return Policy.of(target.options)
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:

@@ -29,6 +29,8 @@ from ferrule.graph import Array
 
 FOLDER = Path(__file__).parent
 HEADER = "woofles/woofles.h"
+RING = 4
+"""Places in the driver's ring of commands, one of which stays empty: WOOFLES_RING."""
 TIMEOUT_FLOOR_US = 10_000
 """Limit of the wait for the shortest command, in microseconds."""
 _BINDING = {
@@ -60,6 +62,9 @@ class WooflesTarget:
             declarations=(table,),
             blobs=tuple(blob for blob in constants.values() if blob is not None),
             status=Call(Identifier("woofles_execute"), arguments),
+            start=Call(Identifier("woofles_start"), arguments),
+            cycles=DEFAULT_TIMING.cycles(work.command),
+            timeout_us=_timeout_us(work.command),
             headers=(HEADER,),
         )
 
@@ -88,8 +93,10 @@ class WooflesTarget:
             context="woofles",
             context_fields=tuple(fields_),
             contributions=read_manifest(FOLDER).contributions(),
+            depth=RING - 1,
             activation_lead=numbers["activation_lead"],
             base=base,
+            base_member="base",
             interrupt=interrupt if use_interrupt else None,
             handler="woofles_interrupt",
             model=WooflesModel,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule._typing import override
@@ -53,7 +54,12 @@ class WooflesModel(RegisterModel):
         self.timing = timing
         self._running: Command | None = None
         self._left = 0
+        self._commands = self._busy_cycles = self._macs = 0
         self.reset()
+
+    @override
+    def statistics(self) -> Mapping[str, int | float]:
+        return {"commands": self._commands, "busy_cycles": self._busy_cycles, "macs": self._macs}
 
     @override
     def reset(self) -> None:
@@ -143,6 +149,9 @@ class WooflesModel(RegisterModel):
         except (BusError, CommandError) as error:
             self._refuse(error)
             return
+        self._commands += 1
+        self._busy_cycles += self.timing.cycles(command)
+        self._macs += arithmetic.macs(command)
         self.set_value("SEQUENCE", command.sequence)
         self.set_value("COMPLETED", self.value("COMPLETED") + 1)
         self.set_value("QUEUE_TAIL", (self.value("QUEUE_TAIL") + 1) % self.value("QUEUE_LENGTH"))

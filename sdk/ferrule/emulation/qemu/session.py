@@ -108,7 +108,8 @@ class QemuSession(EmulatorSession):
     @override
     def counters(self) -> Counters:
         qemu = self._board.qemu
-        return Counters(instructions=None, resolution=qemu.instructions_per_tick if qemu else 1)
+        tick = qemu.instructions_per_tick if qemu else 1
+        return Counters(instructions=None, resolution=tick, per_tick=tick)
 
     def died(self) -> EngineError:
         """Return the error for a QEMU that ended unexpectedly, and end the session."""

@@ -40,6 +40,9 @@ class Attachment:
         self._processor = processor
         self._model = model
         self._seen = processor.now
+        self._ends: int | None = None
+        self.busy = 0
+        """Instructions that have passed while the model announced an event, up to its end."""
         self._timer = processor.timer(self._expire)
         self._due: int | None = None
         processor.guest.map_python(address, size_bytes, self._read, self._write)
@@ -65,10 +68,13 @@ class Attachment:
         passed, self._seen = now - self._seen, now
         if passed > 0:
             self._model.advance(passed)
+            if self._ends is not None:
+                over = now > self._ends and self._model.next_event() is None
+                self.busy += passed - (now - self._ends if over else 0)
 
     def _arm(self) -> None:
         event = self._model.next_event()
-        due = None if event is None else self._seen + max(event, 1)
+        self._ends = due = None if event is None else self._seen + max(event, 1)
         if due != self._due:  # a polling firmware accesses often, mostly without a change
             self._due = due
             self._timer.set(due)

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from ferrule.devices import BusError, Bytes
 from ferrule.devices.hosting import HostedModel
 from ferrule.devices.model import Bus
 from ferrule.emulation.crash import EngineError
-from ferrule.emulation.engine import AttachedDevice
+from ferrule.emulation.engine import AttachedDevice, DeviceWork
 from ferrule.emulation.unicorn.attachment import Attachment, TimedModel
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.ownership import Ownership
@@ -69,6 +71,23 @@ class BoardDevice:
         self.model.reset()
         self._size_bytes = self.model.size_bytes
         self._attachment = Attachment(processor, model, address=device.address, size_bytes=self._size_bytes)
+        self._operator: int | None = None
+        self._seen = DeviceWork()
+        self._work: dict[int | None, DeviceWork] = {}
+
+    def begin(self, operator: int) -> None:
+        """Note that an operator begins: the device works for its own operators, until the next of them begins."""
+        if operator in self._device.operators:
+            self.work()
+            self._operator = operator
+
+    def work(self) -> Mapping[int | None, DeviceWork]:
+        """Return what the device has done so far, by operator."""
+        read_bytes, written_bytes = self.model.transferred
+        now = DeviceWork(read_bytes=read_bytes, written_bytes=written_bytes, busy=self._attachment.busy)
+        done, self._seen = now.plus(self._seen, -1), now
+        self._work[self._operator] = self._work.get(self._operator, DeviceWork()).plus(done)
+        return self._work
 
     def where(self, address: int) -> str | None:
         """Describe an accessed address and the reason for its refusal; None if it is not in the device's window."""

@@ -304,6 +304,10 @@ class Guest:
             raise BusError(f"nothing is at {address:#010x}", address=address) from error
         return 0
 
+    def on_call(self, address: int, call: Callable[[], None]) -> None:
+        """Call a function whenever the firmware calls the function at an address."""
+        self.engine.hook_add(self._constants.UC_HOOK_BLOCK, lambda *_: self.guarded(call), begin=address, end=address)
+
     def guarded(self, call: Callable[[], None]) -> None:
         """Call a function during a run; an exception ends the run, which raises it."""
         if self.failure is not None:

@@ -18,7 +18,7 @@ SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
     *("alignment", "guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
-    *("ownership", "uart", "uart_nrf", "uart_stm32"),
+    *("ownership", "owned_layers", "uart", "uart_nrf", "uart_stm32"),
 )
 SOURCES = (*HEADERS, "run")
 

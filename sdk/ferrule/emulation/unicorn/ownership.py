@@ -62,6 +62,7 @@ class Ownership:
             run=plan.run,
             next=plan.next,
             ran=plan.ran,
+            finish=plan.finish,
             exact=plan.exact,
         )
         self._fill()
@@ -95,6 +96,9 @@ class Ownership:
         self._keep("uses", rows)
         self._keep("first_use", (ctypes.c_uint32 * len(first))(*first))
         self._keep("device", (ctypes.c_int32 * max(len(devices), 1))(*devices))
+        self._keep("begun", (ctypes.c_uint8 * max(len(plan.steps), 1))(*(step.begun for step in plan.steps)))
+        self._keep("flying", (ctypes.c_uint32 * max(len(plan.steps), 1))())
+        self._keep("flying_roles", (ctypes.c_uint8 * state.buffer_count)())
         self._keep("roles", (ctypes.c_uint8 * state.buffer_count)())
 
     def _keep(self, field: str, table: ctypes.Array[Any]) -> None:

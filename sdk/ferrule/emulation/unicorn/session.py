@@ -16,10 +16,10 @@ from ferrule.devices.hosting import HostedSerialModel
 from ferrule.devices.watchdog import WATCHDOG
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
-from ferrule.emulation.engine import Counters, Machine
+from ferrule.emulation.engine import Counters, DeviceWork, Machine
 from ferrule.emulation.fault_record import FIELDS, FaultRecord
 from ferrule.emulation.gdb import GdbConnection
-from ferrule.emulation.ownership import OwnershipCounts, OwnershipError
+from ferrule.emulation.ownership import NEXT, OwnershipCounts, OwnershipError
 from ferrule.emulation.unicorn.debugger import Debugger
 from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.fault import WRITE_REFUSED, access_text, exception_text, fault_text
@@ -96,6 +96,8 @@ class UnicornSession(EmulatorSession):
         ]
         self._slice = SLICE_INSTRUCTIONS
         self._slice_ends = math.inf
+        if self._devices and self._image.has(NEXT):
+            self._guest.on_call(self._image.address_of(NEXT), self._begin_operator)
         if self._devices:
             WATCHDOG.every_look(self._cut)
         self._reset(vector_table)
@@ -128,6 +130,17 @@ class UnicornSession(EmulatorSession):
     @override
     def ownership(self) -> OwnershipCounts | None:
         return None if self._ownership is None else self._ownership.counts
+
+    @override
+    def device_work(self) -> Mapping[tuple[str, int | None], DeviceWork] | None:
+        return {
+            (device.model.name, operator): work for device in self._devices for operator, work in device.work().items()
+        }
+
+    def _begin_operator(self) -> None:
+        operator = self._guest.register("r1")
+        for device in self._devices:
+            device.begin(operator)
 
     def run_until_output(self, uart: Uart, wanted_bytes: int, timeout_s: float) -> None:
         """Run until the UART has bytes, the firmware waits for input, or the wall-clock time has elapsed."""

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from ferrule.errors import unknown_name
 from ferrule.firmware.platforms.bare_metal import BareMetalPlatform
 from ferrule.firmware.platforms.cmsis import CmsisPlatform
+from ferrule.firmware.platforms.own_build import LIBRARIES, LIBRARY
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.zephyr import ZephyrPlatform
+from ferrule.firmware.probe import ToolStatus
 
 DEFAULT_PLATFORM = "bare-metal"
 PLATFORMS: Mapping[str, Platform] = {
@@ -17,11 +19,27 @@ PLATFORMS: Mapping[str, Platform] = {
 
 
 def platform(name: str) -> Platform:
-    """Return a platform by name; FerruleError if there is none."""
-    try:
-        return PLATFORMS[name]
-    except KeyError:
-        raise unknown_name("platform", name, PLATFORMS) from None
+    """Return a platform, or a library for a program's own build, by name; FerruleError if there is none."""
+    found = PLATFORMS.get(name) or LIBRARIES.get(name)
+    if found is None:
+        raise unknown_name("platform", name, (*PLATFORMS, *LIBRARIES))
+    return found
 
 
-__all__ = ["DEFAULT_PLATFORM", "PLATFORMS", "Platform", "ProjectFiles", "ProjectRequest", "platform"]
+def probe_platforms() -> list[ToolStatus]:
+    """Return the status of every tool and tree that the platforms' builds need, each once."""
+    needs = (need for each in PLATFORMS.values() if each.tools is not None for need in each.tools.needs())
+    return list({need.name: need for need in needs}.values())
+
+
+__all__ = [
+    "DEFAULT_PLATFORM",
+    "LIBRARIES",
+    "LIBRARY",
+    "PLATFORMS",
+    "Platform",
+    "ProjectFiles",
+    "ProjectRequest",
+    "platform",
+    "probe_platforms",
+]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import BARE_METAL, LINK, RUNTIME, UART_DRIVERS, Contribution, startup
-from ferrule.boards import Board
-from ferrule.codegen import DeviceUse
+from ferrule.boards import Board, Peripheral
+from ferrule.codegen import Artifact, DeviceUse
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -40,6 +40,15 @@ class BareMetalPlatform(Platform):
     @override
     def title(self) -> str:
         return "no operating system: a Makefile, a CMakeLists.txt, start-up code and a linker script"
+
+    @property
+    @override
+    def tools(self) -> None:
+        return None
+
+    @override
+    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+        return board.link_uart
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:

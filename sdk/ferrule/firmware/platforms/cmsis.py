@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import CMSIS, DEVICE, LINK, RUNTIME, STARTUP, startup
-from ferrule.boards import Board
+from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -25,6 +27,8 @@ from ferrule.firmware.platforms.cmsis_solution import (
 )
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
+from ferrule.firmware.probe import ToolStatus, probe_program
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, GccToolchain, check_optimization
 from ferrule.firmware.wires import wires
@@ -69,6 +73,61 @@ _RTX_SOURCES = (
 )
 
 
+def _pack_version(path: Path) -> str | None:
+    """Return the newest release that the description of a pack lists."""
+    text = next(iter(sorted(path.glob("*.pdsc")))).read_text(encoding="utf-8", errors="replace")
+    found = re.search(r'<release version="([^"]+)"', text)
+    return None if found is None else found[1]
+
+
+TREES = (
+    Tree(
+        variable="CMSIS_PATH",
+        what="a checkout of ARM-software/CMSIS_6",
+        marker="ARM.CMSIS.pdsc",
+        version=_pack_version,
+    ),
+    Tree(
+        variable="CMSIS_RTX_PATH",
+        what="a checkout of ARM-software/CMSIS-RTX",
+        marker="ARM.CMSIS-RTX.pdsc",
+        version=_pack_version,
+    ),
+)
+
+
+class CmsisTools(PlatformTools):
+    """Builds projects through their CMake list, with the trees that CMSIS_PATH and CMSIS_RTX_PATH name."""
+
+    @property
+    @override
+    def platform(self) -> str:
+        return "cmsis"
+
+    @override
+    def needs(self) -> list[ToolStatus]:
+        programs = (probe_program(name) for name in (CMAKE, NINJA, _GCC.name))
+        return [*(tree.status(self.platform) for tree in TREES), *programs]
+
+    @override
+    def compiler(self) -> str:
+        return _GCC.name
+
+    @override
+    def check(self, board: str) -> None:
+        del board  # the project itself describes its board
+
+    @override
+    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+        del board
+        trees = [f"-D{tree.variable}={tree.require()}" for tree in TREES]
+        return cmake_steps(folder, build, "CMSIS and RTX5", ("--toolchain", str(folder / "toolchain.cmake"), *trees))
+
+    @override
+    def program(self, build: Path) -> Path:
+        return build / "firmware.elf"
+
+
 @dataclass(frozen=True, slots=True)
 class CmsisPlatform(Platform):
     """A program in which a thread of CMSIS-RTOS2 runs the model once and then serves the link."""
@@ -82,6 +141,15 @@ class CmsisPlatform(Platform):
     @override
     def title(self) -> str:
         return "CMSIS 6 with RTX5: a csolution for CMSIS-Toolbox, and a CMakeLists.txt"
+
+    @property
+    @override
+    def tools(self) -> CmsisTools:
+        return CmsisTools()
+
+    @override
+    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+        return board.link_uart
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:

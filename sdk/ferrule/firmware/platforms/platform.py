@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ferrule.backends.contribution import Contribution
-from ferrule.boards import Board
+from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact
+from ferrule.firmware.platforms.tools import PlatformTools
 
 MODEL_FOLDER = "model"
 """Folder of the model's generated C in every project."""
@@ -67,6 +68,15 @@ class Platform(Protocol):
     @property
     def title(self) -> str:
         """A short description of the platform."""
+        ...
+
+    @property
+    def tools(self) -> PlatformTools | None:
+        """The tools that build the projects; None if `ferrule build` compiles `ProjectFiles.sources` itself."""
+        ...
+
+    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+        """Return the board's UART that a project's link uses; FerruleError if none is left for it."""
         ...
 
     def files(self, request: ProjectRequest) -> ProjectFiles:

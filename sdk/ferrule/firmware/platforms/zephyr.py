@@ -9,16 +9,18 @@ from dataclasses import dataclass
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
-from ferrule.boards import Board
+from ferrule.backends.firmware import address_fields
+from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact, memory_of
 from ferrule.codegen.device_use import DeviceUse
+from ferrule.dom import Call, Expression, Identifier
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.zephyr_tools import NEWEST_TRIED, ZEPHYR_BOARDS, ZephyrBoard, ZephyrTools
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 from ferrule.firmware.wires import spare_uarts, wires
-from ferrule.rendering import Verbatim
 from ferrule.resources import root
 
 MODULE_FOLDER = "platforms/zephyr"
@@ -38,34 +40,6 @@ _NATIVE_STEMS = ("native_sim", "native_sim_64")
 """File name stems for native_sim with 32 and 64 bits that all releases understand."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZephyrBoard:
-    """The names of a board in Zephyr."""
-
-    name: str
-    """Name with qualifiers, as used since 3.7; file names, and names before 3.7, have `_` in place of `/`."""
-    link: str
-    """Devicetree label of a UART that is not the console's."""
-    before: tuple[str, Verbatim] | None = None
-    """For releases without this board: the closest board and a text that names the releases."""
-
-    @property
-    def stems(self) -> tuple[str, ...]:
-        """Names of the board's files, without suffix."""
-        own = self.name.replace("/", "_")
-        return (own,) if self.before is None else tuple(dict.fromkeys((own, self.before[0])))
-
-
-ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
-    "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6"))),
-    "mps2-an386": ZephyrBoard(
-        name="mps2/an386", link="uart1", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6: an M3"))
-    ),
-    "mps2-an500": ZephyrBoard(name="mps2/an500", link="uart1"),
-}
-"""Zephyr's boards by Ferrule's name. Zephyr has AN386 since 4.1."""
-
-
 @dataclass(frozen=True, slots=True)
 class ZephyrPlatform(Platform):
     """An application whose main thread runs the model once and then serves the link."""
@@ -79,6 +53,16 @@ class ZephyrPlatform(Platform):
     @override
     def title(self) -> str:
         return "Zephyr 3.5 or later: an application with shell and log, and a module with the model"
+
+    @property
+    @override
+    def tools(self) -> ZephyrTools:
+        return ZephyrTools()
+
+    @override
+    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+        known = ZEPHYR_BOARDS.get(board.name)
+        return board.link_uart if known is None else board.peripheral(_link(known, artifact, board))
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
@@ -106,12 +90,15 @@ def _values(request: ProjectRequest) -> dict[str, object]:
     library = Library.of(*(part for part in artifact.contributions if part.name != DEVICE.name))
     glue = ("zephyr/devices.c",) if artifact.devices else ()
     include_dirs = (MODEL_FOLDER, *library.include_dirs)
+    known = ZEPHYR_BOARDS.get(request.board.name)
     return {
         "version": VERSION,
+        "newest_tried": f"v{NEWEST_TRIED}",
+        "revision": f"v{NEWEST_TRIED if known is None or known.since is None else known.since}",
         "artifact": artifact,
         "model": artifact.graph,
         "board": request.board,
-        "zephyr_board": ZEPHYR_BOARDS.get(request.board.name),
+        "zephyr_board": known,
         "platforms": _platforms(request),
         "single_uart": _has_single_uart(request.board),
         "optimization": check_optimization(request.optimization),
@@ -121,6 +108,7 @@ def _values(request: ProjectRequest) -> dict[str, object]:
         "include_dirs": ("zephyr", *include_dirs) if artifact.devices else include_dirs,
         "system_include_dirs": library.system_include_dirs,
         "defines": library.defines,
+        "addresses": {use.name: _address(use) for use in _nodes(artifact) if address_fields(use.driver)},
         "device_headers": tuple(dict.fromkeys(_device_headers(request))),
         "wires": {wire.use.name: wire for wire in wires(artifact, request.board)},
     }
@@ -169,7 +157,9 @@ def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[
         overlay = _rendered("board.overlay.j2", {**values, "link": _NATIVE_LINK, "nodes": (), "wires": {}})
         files |= {f"boards/{stem}.overlay": overlay for stem in _NATIVE_STEMS}
     if board is not None:
-        overlay = _rendered("board.overlay.j2", {**values, "link": _link(board, request), "nodes": nodes})
+        overlay = _rendered(
+            "board.overlay.j2", {**values, "link": _link(board, request.artifact, request.board), "nodes": nodes}
+        )
         files |= {f"boards/{stem}.overlay": overlay for stem in board.stems}
     return files
 
@@ -179,22 +169,28 @@ def _nodes(artifact: Artifact) -> tuple[DeviceUse, ...]:
     return tuple(use for use in artifact.devices if use.driver.base is not None)
 
 
+def _address(use: DeviceUse) -> Expression:
+    """Return the expression for the address of a device's registers in the devicetree."""
+    node = Call(Identifier("DT_NODELABEL"), (Identifier(f"ferrule_device{use.index}"),))
+    return Call(Identifier("DT_REG_ADDR"), (node,))
+
+
 def _runs_natively(request: ProjectRequest) -> bool:
     """Return whether the project runs on native_sim, which has no device registers and no UART for devices."""
     return not _nodes(request.artifact) and not wires(request.artifact, request.board)
 
 
-def _link(board: ZephyrBoard, request: ProjectRequest) -> str:
+def _link(known: ZephyrBoard, artifact: Artifact, board: Board) -> str:
     """Return the devicetree label of the link's UART, which is neither the console's nor a device's.
 
     Raises:
         FerruleError: no UART is left.
     """
-    taken = {wire.uart.name for wire in wires(request.artifact, request.board)}
-    names = dict.fromkeys((board.link, *(uart.name for uart in spare_uarts(request.board))))
+    taken = {wire.uart.name for wire in wires(artifact, board)}
+    names = dict.fromkeys((known.link, *(uart.name for uart in spare_uarts(board))))
     link = next((name for name in names if name not in taken), None)
     if link is None:
-        raise FerruleError(f"board {request.board.name} has no UART left for the link: devices have {', '.join(taken)}")
+        raise FerruleError(f"board {board.name} has no UART left for the link: devices have {', '.join(taken)}")
     return link
 
 

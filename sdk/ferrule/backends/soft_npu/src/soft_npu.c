@@ -42,7 +42,7 @@ static int32_t npu_deactivate(void *context)
     const int32_t status = begin(npu, SOFT_NPU_DEACTIVATE);
 
     npu->active = false;
-    memset(npu->memory, LOST, npu->bytes);
+    (void)memset(npu->memory, LOST, npu->bytes);
     return status;
 }
 
@@ -67,7 +67,7 @@ static int32_t npu_copy_to(void *context, uint32_t device_offset, const void *so
     if (!is_inside(npu, device_offset, bytes)) {
         return FERRULE_ERR_ARGUMENT;
     }
-    memcpy(npu->memory + device_offset, source, bytes);
+    (void)memcpy(npu->memory + device_offset, source, bytes);
     return FERRULE_OK;
 }
 
@@ -82,7 +82,7 @@ static int32_t npu_copy_from(void *context, void *destination, uint32_t device_o
     if (!is_inside(npu, device_offset, bytes)) {
         return FERRULE_ERR_ARGUMENT;
     }
-    memcpy(destination, npu->memory + device_offset, bytes);
+    (void)memcpy(destination, npu->memory + device_offset, bytes);
     return FERRULE_OK;
 }
 

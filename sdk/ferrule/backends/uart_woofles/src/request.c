@@ -57,9 +57,9 @@ static int32_t send(struct uart_woofles *device, const struct uart_woofles_reque
     *at++ = (uint8_t)UART_WOOFLES_VERSION;
     *at++ = (uint8_t)request->type;
     at = ferrule_put16(at, device->sequence);
-    memcpy(at, request->head, request->head_bytes);
+    (void)memcpy(at, request->head, request->head_bytes);
     if (request->data != NULL) {
-        memcpy(at + request->head_bytes, request->data, request->data_bytes);
+        (void)memcpy(at + request->head_bytes, request->data, request->data_bytes);
     }
     device->sent = FERRULE_OK;
     device->chunk_bytes = 0;

@@ -150,7 +150,7 @@ static int32_t device_copy_from(void *context, void *destination, uint32_t devic
         if (status != FERRULE_OK) {
             return status;
         }
-        memcpy(at, answer, part);
+        (void)memcpy(at, answer, part);
         at += part;
         device_offset += part;
         bytes -= part;
@@ -259,7 +259,7 @@ static void encode(const struct woofles_command *command, uint8_t *bytes)
     uint32_t words[WOOFLES_COMMAND_WORDS];
     uint32_t sum = 0;
 
-    memcpy(words, command, sizeof(words));
+    (void)memcpy(words, command, sizeof(words));
     for (uint32_t index = 0; index < WOOFLES_COMMAND_WORDS - 1u; index++) {
         sum += words[index];
         bytes = ferrule_put32(bytes, words[index]);

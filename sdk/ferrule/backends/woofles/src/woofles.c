@@ -112,7 +112,7 @@ static void seal(struct woofles_command *command)
     uint32_t words[WOOFLES_COMMAND_WORDS];
     uint32_t sum = 0;
 
-    memcpy(words, command, sizeof(words));
+    (void)memcpy(words, command, sizeof(words));
     for (uint32_t index = 0; index < WOOFLES_COMMAND_WORDS - 1u; index++) {
         sum += words[index];
     }

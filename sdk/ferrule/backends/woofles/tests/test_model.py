@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule._typing import override
+from ferrule.backends.woofles import arithmetic
 from ferrule.backends.woofles.command import COMMAND_BYTES, Command, Operation
 from ferrule.backends.woofles.host import Operated
 from ferrule.backends.woofles.model import DEFAULT_TIMING, IMMEDIATE, MAX_QUEUE, Timing, WooflesModel
@@ -113,6 +114,10 @@ def test_several_commands_take_their_time() -> None:
     board.model.advance(10_000)
     assert (board.get("SEQUENCE"), board.get("STATUS"), board.model.next_event()) == (3, DONE, None)
     assert board.line.level
+    counts = {"commands": 3, "busy_cycles": 300, "macs": 3 * arithmetic.macs(COPY)}
+    assert board.model.statistics() == counts
+    board.model.reset()
+    assert board.model.statistics() == counts
 
 
 @pytest.mark.parametrize(("timing", "cycles"), [(DEFAULT_TIMING, 32 + 1 + 43), (Timing(macs_per_cycle=1), 4)])

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "owned_layers.h"
 #include "system_control.h"
 
 #define CCR_DC      (1u << 16)
@@ -74,23 +75,10 @@ static void aim_at_all(struct ferrule_ownership *ownership, uint16_t target)
     }
 }
 
-static const struct ferrule_owned_buffer *buffer_of(const struct ferrule_ownership *ownership,
-                                                    uint32_t holder)
-{
-    return holder < FERRULE_HOLDER_BUFFERS ? NULL
-                                           : &ownership->buffers[holder - FERRULE_HOLDER_BUFFERS];
-}
-
 /* Whether a byte's value is needed after the running layer has started to write its outputs. */
 static bool is_needed(const struct ferrule_ownership *ownership, uint32_t holder)
 {
-    const struct ferrule_owned_buffer *buffer = buffer_of(ownership, holder);
-    if (buffer == NULL || ownership->step < 0) {
-        return holder == FERRULE_HOLDER_OUTSIDE;
-    }
-    const uint32_t roles = ownership->roles[holder];
-    return buffer->last > ownership->step ||
-           (buffer->last == ownership->step && (roles & FERRULE_ROLE_REPLACES) == 0 && roles != 0);
+    return ferrule_owned_is_needed(ownership, ownership->step, ownership->roles[holder], holder);
 }
 
 /* Applies the uses of the step, or takes them back. */
@@ -99,7 +87,8 @@ static void use(struct ferrule_ownership *ownership, bool applies)
     const uint32_t step = (uint32_t)ownership->step;
     for (uint32_t i = ownership->first_use[step]; i < ownership->first_use[step + 1]; ++i) {
         const struct ferrule_owned_use *each = &ownership->uses[i];
-        const struct ferrule_owned_buffer *buffer = buffer_of(ownership, each->buffer);
+        const struct ferrule_owned_buffer *buffer =
+            ferrule_owned_buffer_of(ownership, each->buffer);
         ownership->roles[each->buffer] = applies ? (uint8_t)each->roles : 0;
         if ((each->roles & FERRULE_ROLE_WRITES) != 0) {
             aim(ownership, buffer->address, buffer->bytes, applies ? (uint16_t)each->buffer : 0);
@@ -118,11 +107,15 @@ static void set_roles(struct ferrule_ownership *ownership, uint8_t roles)
 static void enter(struct ferrule_ownership *ownership, int32_t step)
 {
     const int32_t before = ownership->step;
+    ferrule_owned_fly(ownership);
     if (before >= 0) {
         use(ownership, false);
     }
     ownership->step = step;
     ownership->ended = 0;
+    ownership->finishing = 0;
+    ownership->flying_count = step < 0 ? 0 : ownership->flying_count;
+    ferrule_owned_set_flying_roles(ownership);
     forget(ownership);
     if (step >= 0) {
         if (before < 0) {
@@ -139,7 +132,7 @@ static void enter(struct ferrule_ownership *ownership, int32_t step)
     aim_at_all(ownership, FERRULE_HOLDER_UNKNOWN);
     for (uint32_t i = FERRULE_HOLDER_BUFFERS;
          step == FERRULE_STEP_IDLE && i < ownership->buffer_count; ++i) {
-        const struct ferrule_owned_buffer *buffer = buffer_of(ownership, i);
+        const struct ferrule_owned_buffer *buffer = ferrule_owned_buffer_of(ownership, i);
         if (buffer->input != 0) {
             aim(ownership, buffer->address, buffer->bytes, (uint16_t)i);
         }
@@ -150,7 +143,7 @@ static void enter(struct ferrule_ownership *ownership, int32_t step)
 static void accept_inputs(struct ferrule_ownership *ownership)
 {
     for (uint32_t i = FERRULE_HOLDER_BUFFERS; i < ownership->buffer_count; ++i) {
-        const struct ferrule_owned_buffer *buffer = buffer_of(ownership, i);
+        const struct ferrule_owned_buffer *buffer = ferrule_owned_buffer_of(ownership, i);
         for (uint32_t at = 0; buffer->input != 0 && at < buffer->bytes; ++at) {
             struct ferrule_owned_region *region = region_of(ownership, buffer->address + at);
             if (region != NULL) {
@@ -166,7 +159,8 @@ static void discard(struct ferrule_ownership *ownership)
     for (uint32_t i = 0; i < ownership->region_count; ++i) {
         struct ferrule_owned_region *region = &ownership->regions[i];
         for (uint64_t at = 0; at < region->bytes; ++at) {
-            const struct ferrule_owned_buffer *buffer = buffer_of(ownership, region->holder[at]);
+            const struct ferrule_owned_buffer *buffer =
+                ferrule_owned_buffer_of(ownership, region->holder[at]);
             if (region->holder[at] != FERRULE_HOLDER_OUTSIDE &&
                 (buffer == NULL || buffer->input == 0)) {
                 region->holder[at] = FERRULE_HOLDER_NOTHING;
@@ -257,28 +251,29 @@ static void size(struct ferrule_ownership *ownership, uint64_t address, uint32_t
     }
 }
 
-static enum ferrule_violation judge_read(const struct ferrule_ownership *ownership, uint32_t holder,
-                                         bool by_core)
+/* Judges a read of the core. */
+static enum ferrule_violation judge_read(const struct ferrule_ownership *ownership, uint32_t holder)
 {
-    const uint32_t roles =
-        ownership->roles[holder] & (uint32_t)(FERRULE_ROLE_READS | FERRULE_ROLE_WRITES);
-    if (holder == FERRULE_HOLDER_NOTHING && roles == 0) {
-        return FERRULE_READS_NOTHING;
+    const uint32_t roles = ownership->roles[holder];
+    const enum ferrule_violation found = ferrule_owned_judge_use(holder, roles);
+    if ((ownership->flying_roles[holder] & FERRULE_ROLE_WRITES) != 0) {
+        return FERRULE_ACCESSES_BUSY;
     }
-    if (roles == 0) {
-        return FERRULE_READS_OTHER;
-    }
-    return by_core && (roles & FERRULE_ROLE_WRITES) != 0 && is_busy(ownership)
+    return found == FERRULE_ALLOWED && (roles & FERRULE_ROLE_WRITES) != 0 && is_busy(ownership)
                ? FERRULE_ACCESSES_BUSY
-               : FERRULE_ALLOWED;
+               : found;
 }
 
+/* Judges a write of the core. */
 static enum ferrule_violation judge_write(const struct ferrule_ownership *ownership,
-                                          uint32_t holder, uint32_t target, bool by_core)
+                                          uint32_t holder, uint32_t target)
 {
     const bool owned = ownership->step >= 0 && holder != FERRULE_HOLDER_OUTSIDE;
-    if (by_core && owned && is_busy(ownership) &&
+    if (owned && is_busy(ownership) &&
         (ownership->roles[holder] != 0 || target != FERRULE_HOLDER_NOTHING)) {
+        return FERRULE_ACCESSES_BUSY;
+    }
+    if (ownership->flying_roles[holder] != 0 || ownership->flying_roles[target] != 0) {
         return FERRULE_ACCESSES_BUSY;
     }
     if (holder != target && owned && is_needed(ownership, holder)) {
@@ -305,7 +300,7 @@ static bool check_asked(struct ferrule_owned_region *region, uint64_t offset, ui
     bool all = true;
     for (uint32_t i = 0; i < bytes && offset + i < region->bytes; ++i) {
         const uint32_t holder = region->holder[offset + i];
-        const enum ferrule_violation found = judge_read(ownership, holder, true);
+        const enum ferrule_violation found = judge_read(ownership, holder);
         if (address + i - ownership->asked >= ownership->asked_bytes) {
             all = false;
         } else if (found != FERRULE_ALLOWED) {
@@ -336,7 +331,7 @@ static bool check_read(struct ferrule_owned_region *region, uint64_t offset, uin
     enum ferrule_violation last = FERRULE_ALLOWED;
     uint32_t wrong = bytes;
     for (uint32_t i = 0; i < bytes && offset + i < region->bytes; ++i) {
-        last = judge_read(ownership, region->holder[offset + i], true);
+        last = judge_read(ownership, region->holder[offset + i]);
         first = i == 0 ? last : first;
         wrong = last != FERRULE_ALLOWED && wrong == bytes ? i : wrong;
     }
@@ -345,7 +340,7 @@ static bool check_read(struct ferrule_owned_region *region, uint64_t offset, uin
     }
     const uint32_t holder = region->holder[offset + wrong];
     const uint32_t target = region->target[offset + wrong];
-    const enum ferrule_violation found = judge_read(ownership, holder, true);
+    const enum ferrule_violation found = judge_read(ownership, holder);
     if (last != FERRULE_ALLOWED) {
         (void)violate(ownership, found, FERRULE_OWNED_CORE, 0, address + wrong, holder, target);
         size(ownership, address, bytes);
@@ -356,6 +351,19 @@ static bool check_read(struct ferrule_owned_region *region, uint64_t offset, uin
     ownership->doubted.bytes = bytes;
     ownership->pending = address + bytes;
     return false;
+}
+
+/* The core waits for the result of a layer, which is as if it ran there. */
+static void finish(struct ferrule_ownership *ownership)
+{
+    const uint32_t step = ferrule_guest_read(ownership->guest, FERRULE_R2);
+    if (ownership->step >= 0 && step < ownership->step_count) {
+        enter(ownership, (int32_t)step);
+        ferrule_owned_land(ownership, step);
+        ownership->finishing = 1;
+        ownership->finish_returns = ferrule_guest_read(ownership->guest, FERRULE_LR) & ~1u;
+        ownership->finish_stack = ferrule_guest_read(ownership->guest, FERRULE_SP);
+    }
 }
 
 void ferrule_ownership_on_block(struct ferrule_ownership *ownership, uint32_t address)
@@ -376,6 +384,11 @@ void ferrule_ownership_on_block(struct ferrule_ownership *ownership, uint32_t ad
         const uint32_t step = ferrule_guest_read(ownership->guest, FERRULE_R1);
         enter(ownership, step < ownership->step_count ? (int32_t)step : FERRULE_STEP_UNKNOWN);
     } else if (address == ownership->ran && address != 0) {
+        ownership->ended = ownership->step < 0 || ownership->begun[ownership->step] == 0 ? 1u : 0u;
+    } else if (address == ownership->finish && address != 0) {
+        finish(ownership);
+    } else if (ownership->finishing != 0 && address == ownership->finish_returns &&
+               ferrule_guest_read(ownership->guest, FERRULE_SP) == ownership->finish_stack) {
         ownership->ended = 1;
     } else {
         /* a block inside a layer */
@@ -389,7 +402,7 @@ static bool check_write(struct ferrule_owned_region *region, uint64_t offset, ui
     for (uint32_t i = 0; i < bytes && offset + i < region->bytes; ++i) {
         const uint32_t holder = region->holder[offset + i];
         const uint32_t target = region->target[offset + i];
-        const enum ferrule_violation found = judge_write(ownership, holder, target, true);
+        const enum ferrule_violation found = judge_write(ownership, holder, target);
         if (ownership->step == FERRULE_STEP_IDLE && target >= FERRULE_HOLDER_BUFFERS) {
             ownership->given = 1;
         }
@@ -559,25 +572,21 @@ static uint32_t transfer_cached(struct ferrule_owned_region *region, int32_t dev
     return FERRULE_ALLOWED;
 }
 
+/* Returns enum ferrule_violation; sets the layer for which the transfer was judged. */
 static uint32_t transfer_byte(struct ferrule_owned_region *region, int32_t device, uint64_t at,
-                              uint32_t write)
+                              uint32_t write, int32_t *step)
 {
     struct ferrule_ownership *ownership = region->ownership;
     const uint32_t holder = region->holder[at];
-    const uint32_t target = region->target[at];
-    const bool its = ownership->step == FERRULE_STEP_UNKNOWN ||
-                     (ownership->step >= 0 && ownership->device[ownership->step] == device &&
-                      ownership->ended == 0);
+    const uint32_t address = (uint32_t)(region->address + at);
+    uint32_t target = region->target[at];
     enum ferrule_violation found = FERRULE_ALLOWED;
-    if (holder != FERRULE_HOLDER_OUTSIDE && !its) {
-        found = FERRULE_OUTSIDE_LAYER;
-    } else if (write != 0) {
-        found = judge_write(ownership, holder, target, false);
-    } else {
-        found = judge_read(ownership, holder, false);
+    if (holder != FERRULE_HOLDER_OUTSIDE) {
+        found =
+            ferrule_owned_judge_transfer(ownership, device, address, holder, write, &target, step);
     }
     if (found != FERRULE_ALLOWED) {
-        return violate(ownership, found, device, write, region->address + at, holder, target);
+        return violate(ownership, found, device, write, address, holder, target);
     }
     if (region->cached != NULL && is_on(ownership)) {
         const uint32_t fault = transfer_cached(region, device, at, write);
@@ -586,7 +595,7 @@ static uint32_t transfer_byte(struct ferrule_owned_region *region, int32_t devic
         }
     }
     if (write != 0) {
-        region->holder[at] = region->target[at];
+        region->holder[at] = (uint16_t)target;
     }
     return FERRULE_ALLOWED;
 }
@@ -600,8 +609,11 @@ uint32_t ferrule_ownership_transfer(struct ferrule_ownership *ownership, int32_t
         struct ferrule_owned_region *region = region_of(ownership, address + i);
         if (region != NULL) {
             const uint64_t at = address + i - region->address;
-            const uint32_t found = transfer_byte(region, device, at, write);
+            const bool first = ownership->violated.violation == FERRULE_ALLOWED;
+            int32_t step = ownership->step;
+            const uint32_t found = transfer_byte(region, device, at, write, &step);
             if (found != FERRULE_ALLOWED) {
+                ownership->violated.step = first ? step : ownership->violated.step;
                 size(ownership, address, bytes);
                 return found;
             }

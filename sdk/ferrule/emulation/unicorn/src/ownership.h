@@ -105,12 +105,20 @@ struct ferrule_ownership {
     const struct ferrule_owned_use *uses;
     const uint32_t *first_use; /* by step: its first use; the end of the last step is last */
     const int32_t *device;     /* by step: the device that runs it, or FERRULE_OWNED_CORE */
+    const uint8_t *begun;      /* by step: nonzero if its device goes on beside the next layers */
+    uint32_t *flying;          /* the steps that were begun and not collected */
+    uint8_t *flying_roles;     /* by holder: enum ferrule_role of these */
     uint8_t *roles;            /* by holder: enum ferrule_role of the running layer */
     uint32_t buffer_count;     /* including the holders that are not buffers */
     uint32_t step_count;       /* the last one copies outputs that no layer writes */
     uint32_t run;              /* address of the executor's function */
     uint32_t next;             /* address of ferrule_held_next(); 0: none */
     uint32_t ran;              /* address of ferrule_held_ran(); 0: none */
+    uint32_t finish;           /* address of ferrule_held_finish(); 0: none */
+    uint32_t finish_returns;   /* where it returns to */
+    uint32_t finish_stack;
+    uint32_t finishing; /* nonzero: the running layer is one whose result is collected */
+    uint32_t flying_count;
     uint32_t region_count;
     uint32_t busy;  /* the devices at work, as bits; the host sets it */
     uint32_t exact; /* nonzero: program_counter is known at each access */

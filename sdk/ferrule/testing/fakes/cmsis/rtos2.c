@@ -30,6 +30,20 @@ static char threads[MAX_THREADS]; /* only the addresses are used */
 static uint32_t kernel_holder; /* number of the thread that locked the kernel, 0: none */
 
 void fake_reset_kernel(void);
+void fake_list_left_kernel(void);
+
+void fake_list_left_kernel(void)
+{
+    for (uint32_t index = 0; index < object_count; index++) {
+        if (objects[index].kind == MUTEX && objects[index].count > 0u) {
+            fake_left("the mutex %p is locked %u times, by thread %u", (void *)&objects[index],
+                      (unsigned)objects[index].count, (unsigned)objects[index].owner);
+        }
+    }
+    if (kernel_holder != 0u) {
+        fake_left("the kernel is locked, by thread %u", (unsigned)kernel_holder);
+    }
+}
 
 void fake_reset_kernel(void)
 {

@@ -26,6 +26,18 @@ static ARM_DRIVER_USART *const ACCESS[FERRULE_FAKE_USARTS] = {&Driver_USART0, &D
                                                               &Driver_USART2, &Driver_USART3};
 
 void fake_reset_kernel(void);
+void fake_list_left_kernel(void);
+
+void fake_list_left(void)
+{
+    for (uint32_t number = 0; number < FERRULE_FAKE_USARTS; number++) {
+        if (usarts[number].initialised) {
+            fake_left("USART%u is %s", (unsigned)number,
+                      usarts[number].powered ? "powered" : "initialised");
+        }
+    }
+    fake_list_left_kernel();
+}
 
 void fake_reset_platform(void)
 {

@@ -20,11 +20,19 @@ struct fake_call {
     int64_t result;
 };
 
+/** Puts a pointer into the library's list of the functions that are recorded. */
+#ifdef __APPLE__
+#define FAKE_LISTED __attribute__((used, section("__DATA,ferrule_fakes")))
+#else
+#define FAKE_LISTED __attribute__((used, section("ferrule_fakes")))
+#endif
+
 /** Record a call of the enclosing function; `object` and the following values are its arguments. */
 #define FAKE_CALL(call, object, ...) FAKE_CALL_OF(call, __func__, object, ##__VA_ARGS__)
 
-/** Record a call under another name. */
+/** Record a call under another name, a string literal. */
 #define FAKE_CALL_OF(call, name, object, ...)                                                      \
+    FAKE_LISTED static const char *const fake_name_of_##call = (name);                             \
     struct fake_call call =                                                                        \
         fake_begin((name), (object), (const int64_t[]){0, ##__VA_ARGS__},                          \
                    sizeof((const int64_t[]){0, ##__VA_ARGS__}) / sizeof(int64_t) - 1u)
@@ -51,6 +59,18 @@ __attribute__((format(printf, 1, 2))) void fake_misuse(const char *format, ...);
 /** Return whether this is an interrupt, and report the misuse: `name` must not be called in one. */
 bool fake_refuses_interrupt(const char *name);
 
+/* ---- the balance: what the code under test has taken and not given back; locked */
+
+/** State one thing that is left. */
+__attribute__((format(printf, 1, 2))) void fake_left(const char *format, ...);
+/** The storage of a handle is initialised; not locked. */
+void fake_handle_initialised(const void *address);
+/** A handle has a new state. */
+void fake_handle_changed(const void *address, const char *driver, uint32_t activations, bool open);
+/** Call fake_left() for each thread that masks interrupts. */
+void fake_list_left_threads(void);
+void fake_reset_balance(void);
+
 /* ---- threads and time; `locked` functions are called with the lock of the fakes */
 
 void fake_lock(void);
@@ -67,6 +87,8 @@ uint64_t fake_tick(void); /* start of a call: advances the clock */
 void fake_run_events(void);
 uint32_t fake_thread(void);
 bool fake_in_interrupt(void);
+/** Number of interrupts of all threads so far. */
+uint32_t fake_interrupts(void);
 void fake_reset_threads(void);
 void fake_call_hook(uint32_t number, bool as_interrupt);
 /** Block interrupts of other threads, and defer those of this thread. */
@@ -89,6 +111,8 @@ void fake_reset_ports(void);
 /* ---- defined by a platform's fakes */
 
 void fake_reset_platform(void);
+/** Call fake_left() for everything of the platform that is held; locked. */
+void fake_list_left(void);
 /** Interrupts are unmasked: a pending one may run. */
 void fake_interrupts_unmasked(void);
 /** Bytes have arrived at a port. */

@@ -46,6 +46,10 @@ typedef void (*ferrule_fake_hook)(uint32_t number);
 /** Reset everything: calls, rules, events, threads, ports. */
 void ferrule_fake_reset(ferrule_fake_hook hook);
 
+/** The functions that are recorded, and can be changed by rules; a name may occur twice. */
+uint32_t ferrule_fake_function_count(void);
+const char *ferrule_fake_function(uint32_t index);
+
 uint32_t ferrule_fake_call_count(void);
 /** Copy a call, because the record moves as it grows. */
 void ferrule_fake_call(uint32_t index, struct ferrule_fake_call *call);
@@ -60,6 +64,11 @@ void ferrule_fake_forget_rules(void);
 uint32_t ferrule_fake_misuse_count(void);
 const char *ferrule_fake_misuse(uint32_t index);
 void ferrule_fake_forget_misuses(void);
+
+/** Find out what the code under test still holds, such as open devices, and return the number. */
+uint32_t ferrule_fake_left_count(void);
+/** Return a sentence on one of them. */
+const char *ferrule_fake_left(uint32_t index);
 
 uint64_t ferrule_fake_now_us(void);
 /** Advance the time, and run the events that become due. */

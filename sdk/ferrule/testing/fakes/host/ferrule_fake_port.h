@@ -16,6 +16,10 @@ void ferrule_port_barrier(void);
 #define FERRULE_PORT_HAS_CLOCK
 /** Return the virtual time. */
 uint32_t ferrule_port_now_us(void);
+/** Set the time at which the next sleep ends; a misuse unless interrupts are masked. */
+void ferrule_port_alarm(uint32_t after_us);
+/** Unmask interrupts, and wait for one or the alarm; a misuse unless interrupts are masked. */
+void ferrule_port_sleep(uint32_t masked);
 
 bool ferrule_port_in_interrupt(void);
 /** Return the host thread, or the thread that the test has selected. */

@@ -8,6 +8,7 @@ enum { STACK_BYTES = 1 << 16, MAX_THREADS = 64 };
 
 static ferrule_fake_mmio access_register;
 static uint32_t (*bus_address_of)(uintptr_t pointer);
+static uint64_t alarm_us = FAKE_FOREVER;
 
 void ferrule_fake_use_mmio(ferrule_fake_mmio mmio)
 {
@@ -90,6 +91,44 @@ void ferrule_port_critical_exit(uint32_t masked)
 {
     FAKE_CALL(call, NULL, masked);
     fake_unmask_interrupts();
+    (void)fake_end(&call);
+}
+
+/* Otherwise an interrupt could come after the last look and before the sleep. */
+static void check_masked(const char *name)
+{
+    if (fake_masks() == 0u) {
+        fake_misuse("%s with interrupts enabled", name);
+    }
+}
+
+void ferrule_port_alarm(uint32_t after_us)
+{
+    FAKE_CALL(call, NULL, after_us);
+    check_masked("ferrule_port_alarm");
+    fake_lock();
+    alarm_us = fake_deadline_us(after_us);
+    fake_unlock();
+    (void)fake_end(&call);
+}
+
+static bool was_interrupted(const void *before)
+{
+    return fake_interrupts() != *(const uint32_t *)before;
+}
+
+void ferrule_port_sleep(uint32_t masked)
+{
+    FAKE_CALL(call, NULL, masked);
+    const uint32_t before = fake_interrupts();
+    check_masked("ferrule_port_sleep");
+    if (fake_masks() > 0u) {
+        fake_unmask_interrupts();
+    }
+    fake_lock();
+    (void)fake_wait("ferrule_port_sleep", was_interrupted, &before, alarm_us);
+    alarm_us = FAKE_FOREVER;
+    fake_unlock();
     (void)fake_end(&call);
 }
 

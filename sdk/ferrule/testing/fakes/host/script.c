@@ -153,9 +153,33 @@ void ferrule_fake_reset(ferrule_fake_hook hook)
     ferrule_fake_forget_calls();
     ferrule_fake_forget_rules();
     ferrule_fake_forget_misuses();
+    fake_reset_balance();
     fake_reset_threads();
     fake_reset_ports();
     fake_reset_platform();
+}
+
+/* The linker defines the ends of the list. */
+#ifdef __APPLE__
+extern const char *const first_function __asm("section$start$__DATA$ferrule_fakes");
+extern const char *const last_function __asm("section$end$__DATA$ferrule_fakes");
+#define FIRST (&first_function)
+#define END   (&last_function)
+#else
+extern __attribute__((visibility("hidden"))) const char *const __start_ferrule_fakes[];
+extern __attribute__((visibility("hidden"))) const char *const __stop_ferrule_fakes[];
+#define FIRST (__start_ferrule_fakes)
+#define END   (__stop_ferrule_fakes)
+#endif
+
+uint32_t ferrule_fake_function_count(void)
+{
+    return (uint32_t)(END - FIRST);
+}
+
+const char *ferrule_fake_function(uint32_t index)
+{
+    return FIRST[index];
 }
 
 uint32_t ferrule_fake_call_count(void)

@@ -31,11 +31,13 @@ static struct {
     pthread_key_t key;
     uint32_t epoch; /* threads from before the last reset are ignored */
     uint32_t running, expected, last_thread;
+    uint32_t interrupts; /* begun so far */
     uint64_t now_us, generation, order;
     struct waiter *waiters;
     struct event events[MAX_EVENTS];
     uint32_t event_count;
     bool stuck;
+    uint32_t masked_end; /* the last thread that ended while it masked interrupts, 0: none */
     uint32_t patience_ms;
 } all = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -247,6 +249,7 @@ void fake_reset_threads(void)
     all.waiters = NULL;
     all.event_count = 0;
     all.stuck = false;
+    all.masked_end = 0;
     enrol();
     fake_unlock();
 }
@@ -315,6 +318,7 @@ void ferrule_fake_thread_ends(void)
 {
     fake_lock();
     if (self.epoch == all.epoch) {
+        all.masked_end = self.masks > 0u ? self.thread : all.masked_end;
         self.epoch = 0;
         all.running--;
         fake_wake();
@@ -338,6 +342,12 @@ void ferrule_fake_enter_interrupt(void)
     fake_unlock();
     (void)pthread_mutex_lock(&all.processor);
     self.interrupts++;
+    (void)__atomic_add_fetch(&all.interrupts, 1u, __ATOMIC_RELAXED);
+}
+
+uint32_t fake_interrupts(void)
+{
+    return __atomic_load_n(&all.interrupts, __ATOMIC_RELAXED);
 }
 
 void ferrule_fake_leave_interrupt(void)
@@ -358,6 +368,14 @@ void fake_unmask_interrupts(void)
     (void)pthread_mutex_unlock(&all.processor);
     if (self.masks == 0u && self.interrupts == 0u) {
         fake_interrupts_unmasked();
+    }
+}
+
+void fake_list_left_threads(void)
+{
+    const uint32_t thread = self.masks > 0u ? fake_thread() : all.masked_end;
+    if (thread != 0u) {
+        fake_left("interrupts are masked, by thread %u", (unsigned)thread);
     }
 }
 

@@ -21,6 +21,9 @@ struct state {
     int32_t errors;
 };
 
+void fake_reset_mutexes(void);
+void fake_list_left_mutexes(void);
+
 static struct state states[FERRULE_FAKE_DEVICES];
 static struct device devices[FERRULE_FAKE_DEVICES];
 
@@ -70,6 +73,19 @@ void fake_reset_platform(void)
     for (uint32_t number = 0; number < FERRULE_FAKE_DEVICES; number++) {
         states[number] = (struct state){0};
     }
+    fake_reset_mutexes();
+}
+
+void fake_list_left(void)
+{
+    for (const struct state *state = states; state < &states[FERRULE_FAKE_DEVICES]; state++) {
+        if (state->power > 0) {
+            fake_left("%s is powered: pm_device_runtime_get() was called %d times more often than "
+                      "pm_device_runtime_put()",
+                      state->name, (int)state->power);
+        }
+    }
+    fake_list_left_mutexes();
 }
 
 void fake_platform_event(uint32_t number)

@@ -22,9 +22,9 @@
 
 /* Freestanding compilers call memcpy as a function even for a few bytes. */
 #if defined(__GNUC__)
-#define FERRULE_COPY_WORD(target, source) __builtin_memcpy((target), (source), 4)
+#define FERRULE_COPY_WORD(target, source) (void)__builtin_memcpy((target), (source), 4)
 #else
-#define FERRULE_COPY_WORD(target, source) memcpy((target), (source), 4)
+#define FERRULE_COPY_WORD(target, source) (void)memcpy((target), (source), 4)
 #endif
 
 /** @brief Load four bytes from any address. */

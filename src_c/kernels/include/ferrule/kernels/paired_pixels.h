@@ -95,8 +95,8 @@ static inline void ferrule_store_pixels_s8(const struct ferrule_paired_weights *
     int32_t odd = 2 * output.zero_point + 1;
 
     if (paired->fixed != NULL) {
-        memcpy(first, paired->fixed, (size_t)paired->output_c);
-        memcpy(second, paired->fixed, (size_t)paired->output_c);
+        (void)memcpy(first, paired->fixed, (size_t)paired->output_c);
+        (void)memcpy(second, paired->fixed, (size_t)paired->output_c);
     }
     for (int32_t left = paired->live_c; left > 0; left -= 2) {
         struct ferrule_four_sums sums = ferrule_multiply_patches(patches, weights, words);

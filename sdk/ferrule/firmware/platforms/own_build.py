@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries for programs with their own build: a model's C and all that it calls, for CMake, make and others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from ferrule._typing import override
+from ferrule._version import VERSION
+from ferrule.backends.contribution import BARE_METAL, CMSIS, HEADERS, Contribution
+from ferrule.codegen import Artifact
+from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.template import render
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
+
+LIBRARY = "library"
+"""Name of the platform whose projects have no adapter; with one, its platform's name follows."""
+_ADAPTERS: Mapping[str, tuple[Contribution, ...]] = {
+    "": (),
+    "bare-metal": (BARE_METAL.without("interrupt"),),
+    "cmsis": (CMSIS.part("cmsis", "cmsis_usart"),),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryPlatform(Platform):
+    """A static library, without a main function, start-up code, linker script or link."""
+
+    adapter: str
+    """The platform whose adapter of the device API is in the library; empty for none."""
+
+    @property
+    @override
+    def name(self) -> str:
+        return f"{LIBRARY}-{self.adapter}" if self.adapter else LIBRARY
+
+    @property
+    @override
+    def title(self) -> str:
+        adapter = f", with the device adapter for {self.adapter}" if self.adapter else ""
+        return f"a library for your own build{adapter}: a CMake package, a list for make, and plain lists"
+
+    @override
+    def files(self, request: ProjectRequest) -> ProjectFiles:
+        artifact = request.artifact
+        adapter = _ADAPTERS[self.adapter] if artifact.devices else ()
+        library = Library.of(*artifact.contributions, *adapter, *_cache(request))
+        model = {name: data for name, data in model_files(artifact).items() if not _is_link(artifact, name)}
+        sources = tuple(
+            sorted((*(name for name in model_sources(artifact) if not _is_link(artifact, name)), *library.sources))
+        )
+        include_dirs = (MODEL_FOLDER, *library.include_dirs)
+        values = {
+            "version": VERSION,
+            "artifact": artifact,
+            "model": artifact.graph,
+            "board": request.board,
+            "adapter": self.adapter if artifact.devices else "",
+            "sources": sources,
+            "third_party": library.third_party,
+            "third_party_warnings": THIRD_PARTY_WARNINGS,
+            "include_dirs": include_dirs,
+            "system_include_dirs": library.system_include_dirs,
+            "defines": library.defines,
+            "optimization": check_optimization(request.optimization),
+        }
+        return ProjectFiles(
+            generated={
+                **model,
+                **library.files,
+                **{name: _rendered(f"{name}.j2", values) for name in ("CMakeLists.txt", "ferrule.mk", "README.md")},
+                f"{artifact.symbol}-config.cmake": _rendered("config.cmake.j2", values),
+                "sources.txt": _lines(sources),
+                "include_dirs.txt": _lines((*include_dirs, *library.system_include_dirs)),
+            },
+            starters={},
+            contributions=library.contributions,
+            sources=sources,
+            third_party=library.third_party,
+            include_dirs=include_dirs,
+            system_include_dirs=library.system_include_dirs,
+            defines=library.defines,
+            build_hint=f"find_package({artifact.symbol}) in CMake, or as {{folder}}/README.md states",
+            notes=tuple(self._notes(artifact)),
+        )
+
+    def _notes(self, artifact: Artifact) -> Iterable[str]:
+        if self.adapter and not artifact.devices:
+            yield f"the model runs on the core alone: the adapter for {self.adapter} is left out"
+        if not self.adapter and artifact.devices:
+            names = ", ".join(use.device.name for use in artifact.devices)
+            yield f"the model uses {names}: the program needs an adapter of its platform (docs/platforms.md)"
+
+
+def _cache(request: ProjectRequest) -> tuple[Contribution, ...]:
+    """Return the headers with the macro by which the executor maintains the data cache of the board's core, if any."""
+    line = request.board.cache_line_bytes
+    return (replace(HEADERS, defines={"FERRULE_CACHE_LINE": f"{line}u"}),) if line else ()
+
+
+def _is_link(artifact: Artifact, name: str) -> bool:
+    """Return whether a file describes the model for the serial link."""
+    return name.startswith(f"{MODEL_FOLDER}/ferrule_{artifact.symbol}_link.")
+
+
+def _lines(names: Iterable[str]) -> bytes:
+    return "".join(f"{name}\n" for name in names).encode()
+
+
+def _rendered(template: str, values: Mapping[str, object]) -> bytes:
+    return render(f"library/{template}", **values).encode()
+
+
+LIBRARIES: Mapping[str, Platform] = {platform.name: platform for platform in map(LibraryPlatform, _ADAPTERS)}
+"""The libraries by name, the one without an adapter first."""

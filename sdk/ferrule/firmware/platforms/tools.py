@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the projects of platforms that have a build system of their own, from trees that variables name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.firmware.build import Commands
+from ferrule.firmware.probe import ToolStatus
+from ferrule.progress import Progress, Step
+from ferrule.scratch import locked
+
+CMAKE = "cmake"
+NINJA = "ninja"
+
+
+class PlatformTools(Protocol):
+    """The tools that build a platform's projects: programs, and trees that variables of the environment name."""
+
+    @property
+    def platform(self) -> str:
+        """The platform's name."""
+        ...
+
+    def needs(self) -> list[ToolStatus]:
+        """Return the status of each tool and tree that a build needs, as `ferrule doctor` lists them."""
+        ...
+
+    def compiler(self) -> str:
+        """Return the name of the toolchain; the firmware states the compiler's version itself."""
+        ...
+
+    def check(self, board: str) -> None:
+        """Raise FerruleError if these tools do not build for a board of Ferrule's; all needs are met."""
+        ...
+
+    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+        """Return the commands that build a project for a board in the folder `build`, each with a phase's name."""
+        ...
+
+    def program(self, build: Path) -> Path:
+        """Return the path of the firmware's ELF file in the folder `build`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A tree of sources that a variable of the environment names."""
+
+    variable: str
+    what: str
+    """Its description, such as "a checkout of ARM-software/CMSIS_6"."""
+    marker: str
+    """Path of a file in every such tree."""
+    version: Callable[[Path], str | None]
+    """Returns the version of a tree; None if it is unknown."""
+
+    def find(self) -> Path | None:
+        """Return the tree, or None if the variable is not set or names something else."""
+        value = os.environ.get(self.variable)
+        return Path(value).resolve() if value and (Path(value) / self.marker).is_file() else None
+
+    def status(self, platform: str) -> ToolStatus:
+        """Return the status for a platform."""
+        path, value = self.find(), os.environ.get(self.variable)
+        wrong = f" (it is {value!r}, where {self.marker} is missing)" if value and path is None else ""
+        return ToolStatus(
+            name=self.variable,
+            purpose=f"builds firmware for {platform}: {self.what}",
+            remedy=f"set {self.variable} to {self.what}{wrong}",
+            found=path is not None,
+            version=None if path is None else self.version(path),
+            path=None if path is None else str(path),
+        )
+
+    def require(self) -> Path:
+        """Return the tree; MissingToolError if the variable does not name one."""
+        found = self.find()
+        if found is None:
+            raise MissingToolError(f"{self.variable} names no tree", hint=self.status("").remedy)
+        return found
+
+
+def require_tools(tools: PlatformTools, board: str) -> None:
+    """Check that a platform's tools are there and build for a board.
+
+    Raises:
+        MissingToolError: something is missing; the message names all of it, and the hint says how to get it.
+        FerruleError: the tools do not build for the board.
+    """
+    missing = [need for need in tools.needs() if not need.found]
+    if missing:
+        names = ", ".join(need.name for need in missing)
+        raise MissingToolError(
+            f"firmware for {tools.platform} cannot be built here: missing: {names}",
+            hint="; ".join(need.remedy for need in missing) + "; `ferrule doctor` lists all",
+        )
+    tools.check(board)
+
+
+def build_with(tools: PlatformTools, folder: Path, build: Path, board: str, progress: Progress) -> Path:
+    """Build a project in the folder `build` and return the firmware's path; on failure there is no firmware.
+
+    A build waits for another one in the same folder to end. What earlier builds left in the folder is used again.
+
+    Raises:
+        FerruleError: as `require_tools`, or the folder cannot be written.
+        BuildError: a command failed.
+    """
+    require_tools(tools, board)
+    folder, build = folder.resolve(), build.resolve()
+    program = tools.program(build)
+    try:
+        build.mkdir(parents=True, exist_ok=True)
+        with locked(build, waiting=lambda: progress(Step(phase=f"waiting for another build in {build}"))) as lock:
+            program.unlink(missing_ok=True)
+            _run(Commands(folder, lock), tools.steps(folder, build, board), progress)
+    except OSError as error:
+        raise FerruleError(f"cannot build in {build}: {error}") from None
+    if not program.is_file():
+        raise FerruleError(f"the build for {tools.platform} ended without {program}")
+    return program
+
+
+def _run(commands: Commands, steps: Sequence[tuple[str, Sequence[str]]], progress: Progress) -> None:
+    try:
+        for phase, argv in steps:
+            progress(Step(phase=phase))
+            commands.run(argv)
+    except BaseException:
+        commands.stop()
+        raise
+
+
+def cmake_steps(
+    folder: Path, build: Path, title: str, options: Sequence[str]
+) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
+    """Return the commands that configure a project with CMake and build it; a new folder is built by ninja."""
+    generator = () if (build / "CMakeCache.txt").exists() else ("-G", "Ninja")
+    return (
+        (f"configuring with {title}", (CMAKE, *generator, "-S", str(folder), "-B", str(build), *options)),
+        (f"building with {title}", (CMAKE, "--build", str(build), "--parallel", str(os.cpu_count() or 1))),
+    )

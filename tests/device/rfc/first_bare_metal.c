@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tvm/platform/bare_metal.h"
+
+#include <stddef.h>
+
+#include "ferrule/drivers/uart_cmsdk.h"
+
+#define SOFT_NPU NULL
+#define WOOFLES  ((void *)0x40080000u)
+#include "first_form.h"
+
+int main(void)
+{
+    static struct result result;
+    static struct ferrule_uart_cmsdk_config uart = {
+        .base = 0x40004000u, .clock_hz = 25000000u, .baud = 115200u};
+
+    infer(&result);
+    if (ferrule_uart_cmsdk_init(&uart) != FERRULE_OK) {
+        return 1;
+    }
+    for (size_t i = 0; i < RESULT_BYTES; i++) {
+        ferrule_uart_cmsdk_write(&uart, ((const uint8_t *)&result)[i]);
+    }
+    return 0;
+}

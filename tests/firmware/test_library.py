@@ -1,0 +1,256 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Libraries for programs with their own build: built by CMake, by make and from the plain lists, they compute the same.
+
+All folders have names with spaces.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import device_networks
+import numpy as np
+import pytest
+import small_networks
+from click.testing import CliRunner
+from needs import require_program
+
+from ferrule import generate
+from ferrule.boards import load_board
+from ferrule.cli.main import cli
+from ferrule.codegen import Artifact
+from ferrule.errors import FerruleError
+from ferrule.firmware import LIBRARIES, Job, Project, write_project
+from ferrule.firmware.manifest import read_manifest
+from ferrule.formats import to_tflite
+
+MAIN = """
+#include <stdio.h>
+
+#include "ferrule/status.h"
+#include "ferrule_dense.h"
+
+int main(void)
+{
+    int8_t x[6];
+    int8_t y[4];
+    const struct ferrule_dense_inputs inputs = {.x = x};
+    const struct ferrule_dense_outputs outputs = {.y = y};
+    if (fread(x, 1, sizeof x, stdin) != sizeof x) {
+        return 1;
+    }
+    if (ferrule_dense_run(&inputs, &outputs, &ferrule_dense_default_memory, NULL) != FERRULE_OK) {
+        return 2;
+    }
+    return fwrite(y, 1, sizeof y, stdout) == sizeof y ? 0 : 3;
+}
+"""
+DEVICES = """
+#include "tvm/platform/bare_metal.h"
+#include "tvmgen_crossing.h"
+
+#include <stdio.h>
+
+static tvm_device_t first;
+static tvm_device_t second;
+static int8_t x[144];
+static int8_t h[144];
+static int8_t late[5];
+
+int main(void)
+{
+    struct tvmgen_crossing_inputs inputs = {.x = x};
+    struct tvmgen_crossing_outputs outputs = {.h = h, .late = late};
+    struct tvmgen_crossing_devices devices = {.npu0 = &first, .npu1 = &second};
+
+    if (fread(x, 1, sizeof x, stdin) != sizeof x || TVMDeviceInit(&first) != 0 || TVMDeviceInit(&second) != 0 ||
+        TVMDevicePlatformBind(&first, NULL) != 0 || TVMDevicePlatformBind(&second, NULL) != 0 ||
+        tvmgen_crossing_run(&inputs, &outputs, &devices) != 0) {
+        return 1;
+    }
+    return fwrite(h, 1, sizeof h, stdout) + fwrite(late, 1, sizeof late, stdout) == 149 ? 0 : 2;
+}
+"""
+PACKAGE = "find_package(dense CONFIG REQUIRED)\nfind_package(dense CONFIG REQUIRED)"
+FOLDER = 'add_subdirectory("${CMAKE_CURRENT_SOURCE_DIR}/../the library" dense)'
+CMAKE = """
+cmake_minimum_required(VERSION 3.20)
+project(app LANGUAGES C)
+@FOUND@
+add_executable(app main.c)
+target_link_libraries(app PRIVATE ferrule::dense)
+"""
+MAKEFILE = """
+include ../library/ferrule.mk
+
+app: main.c $(FERRULE_SOURCES)
+	$(CC) $(FERRULE_CFLAGS) -O1 -Wall -Wextra -Werror $(FERRULE_INCLUDES) $^ -o $@
+"""
+
+
+def dense(folder: Path, name: str = "the library") -> Project:
+    return generate(small_networks.dense(), platform="library", out=folder / name)
+
+
+@cache
+def artifact() -> Artifact:
+    return device_networks.artifact()
+
+
+def crossing(folder: Path, platform: str = "library-bare-metal", name: str = "library") -> Project:
+    return write_project(artifact(), Job(platform=platform, out=folder / name))
+
+
+def called(argv: Sequence[str | Path], folder: Path) -> None:
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    assert "warning" not in (done.stdout + done.stderr).lower()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """A folder whose path has a space."""
+    made = tmp_path / "my programs"
+    made.mkdir()
+    return made
+
+
+def app(place: Path, found: str) -> Path:
+    """Write a program that uses the library, and return its folder."""
+    folder = place / "app"
+    folder.mkdir()
+    (folder / "main.c").write_text(MAIN)
+    (folder / "CMakeLists.txt").write_text(CMAKE.replace("@FOUND@", found))
+    return folder
+
+
+@pytest.mark.cc
+def test_cmake_finds_the_package(place: Path, host_cc: tuple[str, ...]) -> None:
+    """A package that two parts of a program want is added once."""
+    cmake = require_program("cmake", "apt-get install cmake")
+    require_program("make", "apt-get install make")
+    folder = app(place, PACKAGE)
+    options = [f"-DCMAKE_C_COMPILER={host_cc[0]}", "-DCMAKE_C_FLAGS=-Wall -Werror"]
+    prefix = f"-DCMAKE_PREFIX_PATH={dense(place).folder}"
+    called([cmake, "-S", ".", "-B", "build", "-G", "Unix Makefiles", prefix, *options], folder)
+    called([cmake, "--build", "build"], folder)
+    x = np.random.default_rng(3).integers(-128, 128, (1, 6)).astype(np.int8)
+    done = subprocess.run([folder / "build" / "app"], input=x.tobytes(), capture_output=True, check=True, timeout=60)
+    assert done.stdout == small_networks.dense().run([x])[0].tobytes()
+
+
+@pytest.mark.cc
+def test_cmake_adds_the_folder_for_a_core(place: Path, arm_gcc: str) -> None:
+    cmake = require_program("cmake", "apt-get install cmake")
+    dense(place)
+    folder = app(place, FOLDER)
+    core = ["-DCMAKE_SYSTEM_NAME=Generic", f"-DCMAKE_C_COMPILER={arm_gcc}", "-DCMAKE_C_FLAGS=-mcpu=cortex-m4 -mthumb"]
+    static = "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
+    called([cmake, "-S", ".", "-B", "build", "-G", "Unix Makefiles", static, *core], folder)
+    called([cmake, "--build", "build", "--target", "ferrule_dense"], folder)
+    assert (folder / "build" / "dense" / "libferrule_dense.a").is_file()
+
+
+@pytest.mark.cc
+def test_make_builds_a_library_with_devices(place: Path, host_cc: tuple[str, ...]) -> None:
+    """The program is in the first form of TVM's RFC, and the adapter is Ferrule's."""
+    make = require_program("make", "apt-get install make")
+    crossing(place)
+    folder = place / "app"
+    folder.mkdir()
+    (folder / "main.c").write_text(DEVICES)
+    (folder / "Makefile").write_text(MAKEFILE)
+    called([make, f"CC={shlex.join(host_cc)}"], folder)
+    x = device_networks.sample()
+    done = subprocess.run([folder / "app"], input=x.tobytes(), capture_output=True, check=True, timeout=60)
+    assert done.stdout == b"".join(output.tobytes() for output in device_networks.crossing().run([x]))
+
+
+@pytest.mark.cc
+def test_the_lists_are_enough_for_a_cross_compiler(place: Path, arm_gcc: str) -> None:
+    folder = crossing(place).folder
+    includes = [f"-I{name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
+    sources = (folder / "sources.txt").read_text().splitlines()
+    core = ("-mcpu=cortex-m4", "-mthumb", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only")
+    called([arm_gcc, *core, *includes, *sources], folder)
+    manifest = read_manifest(folder)
+    assert list(manifest.sources) == sources
+    assert [f"-I{name}" for name in (*manifest.include_dirs, *manifest.system_include_dirs)] == includes
+
+
+@pytest.mark.parametrize("platform", LIBRARIES)
+def test_it_has_the_model_and_what_it_calls_only(platform: str, place: Path) -> None:
+    folder = crossing(place, platform).folder
+    names = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert {"CMakeLists.txt", "README.md", "crossing-config.cmake", "ferrule.mk", "include_dirs.txt"} < names
+    assert not [name for name in names if "link" in name.split("/")[-1] and not name.startswith("lib/include")]
+    assert not [name for name in names if name.endswith((".ld", "main.c", "devices.c")) or "startup" in name]
+    adapters = {Path(name).parts[2] for name in names if name.startswith("lib/platforms/")}
+    assert adapters == ({platform.removeprefix("library-").replace("-", "_")} if platform != "library" else set())
+    parts = {each["name"] for each in json.loads((folder / "sbom.cdx.json").read_text())["components"]}
+    assert {"src_c/kernels", "src_c/device", "backends/soft_npu"} < parts
+    assert set(read_manifest(folder).sources) == {name for name in names if name.endswith(".c")}
+
+
+def test_a_core_with_a_data_cache_needs_its_macro(place: Path) -> None:
+    assert dict(dense(place).manifest.defines) == {}
+    board = next(name for name in ("mps2-an500", "mps3-an547") if load_board(name).cache_line_bytes)
+    folder = generate(small_networks.dense(), platform="library", board=board, out=place / "cached").folder
+    line = load_board(board).cache_line_bytes
+    for name in ("CMakeLists.txt", "ferrule.mk", "README.md"):
+        assert f"FERRULE_CACHE_LINE={line}u" in (folder / name).read_text()
+
+
+def test_notes_state_what_is_missing_or_left_out(place: Path) -> None:
+    (note,) = crossing(place, "library").notes
+    assert "needs an adapter of its platform" in note
+    (note,) = generate(small_networks.dense(), platform="library-cmsis", out=place / "core").notes
+    assert "the adapter for cmsis is left out" in note
+
+
+def command(folder: Path, *options: str) -> tuple[int, str]:
+    """Return exit code and output of the command, or the text of its error."""
+    (folder / "dense.tflite").write_bytes(to_tflite(small_networks.dense()))
+    argv = ["generate", str(folder / "dense.tflite"), "--library", "--out", str(folder / "made"), *options]
+    done = CliRunner().invoke(cli, argv)
+    return done.exit_code, done.output + str(done.exception or "")
+
+
+def test_the_command_writes_a_library(place: Path) -> None:
+    code, output = command(place)
+    assert code == 0, output
+    assert "find_package(dense)" in output
+    assert (place / "made" / "dense-config.cmake").is_file()
+    code, output = command(place, "--optimization", "Os")
+    assert code == 0, output
+    assert "set(FERRULE_OPTIMIZATION -Os)" in (place / "made" / "CMakeLists.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--platform", "zephyr"), "there is no library with an adapter for zephyr"),
+        (("--toolchain", "arm-none-eabi-gcc"), "--toolchain is not valid with --library"),
+        (("--emit-renode", "renode"), "--emit-renode is not valid with --library"),
+        (("--target", "arm-cpu-c++"), "--library is not valid with --target"),
+    ],
+)
+def test_options_of_firmware_are_refused(options: tuple[str, ...], message: str, place: Path) -> None:
+    code, output = command(place, *options)
+    assert (code, message in output) == (1, True), output
+    assert sorted(path.name for path in place.iterdir()) == ["dense.tflite"]
+
+
+def test_a_folder_with_something_else_is_left_alone(place: Path) -> None:
+    project = dense(place)
+    (project.folder / "ferrule.mk").write_text("mine")
+    with pytest.raises(FerruleError, match=r"changed by hand and would be lost: ferrule\.mk"):
+        dense(place)
+    with pytest.raises(FerruleError, match="holds a project for library"):
+        generate(small_networks.dense(), out=project.folder)
+    assert (project.folder / "ferrule.mk").read_text() == "mine"

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The program in the first form of TVM's RFC (tests/device/rfc/first_*) over `crossing`, on three devices."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from dataclasses import replace
+from pathlib import Path
+
+from device_networks import crossing, sample
+
+from ferrule.backends import BackendId, Device
+from ferrule.backends.woofles.model import WooflesModel
+from ferrule.boards import Board
+from ferrule.emulation import AttachedDevice, Machine, engine
+from ferrule.firmware import Job
+
+BASE = 0x4008_0000
+"""The address of Woofles."""
+ELSEWHERE = 0x4FF0_0000
+"""An address without a device, for generated C whose address the program replaces."""
+FOLDER = Path(__file__).parents[1] / "device" / "rfc"
+_SEED = 5
+
+
+def rfc_job(base: int = BASE) -> Job:
+    """Return the job with devices named after their backends; `base` is the address in the generated C."""
+    woofles = Device(name="Woofles", backend=BackendId("Woofles"), binding={"base": base})
+    return Job(hints={"a": "SoftNpu", "dense": "Woofles"}, devices=(woofles,), toolchain="arm-none-eabi-gcc")
+
+
+def write_rfc_main(platform: str, path: Path) -> None:
+    """Write the program for "host", "bare_metal", "zephyr" or "cmsis", and beside it the header that it includes."""
+    given = ", ".join(map(str, sample(_SEED).reshape(-1)))
+    program = (FOLDER / f"first_{platform}.c").read_text(encoding="utf-8")
+    path.write_text(f"#define INPUT {given}\n{program}", encoding="utf-8")
+    shutil.copy(FOLDER / "first_form.h", path.parent)
+
+
+def rfc_result() -> bytes:
+    """Return the result that the program is expected to send: FERRULE_OK and the outputs of the reference."""
+    return struct.pack("<i", 0) + b"".join(output.tobytes() for output in crossing().run([sample(_SEED)]))
+
+
+def rfc_run(board: Board, elf: Path, *, link: str = "") -> bytes:
+    """Run the program on a board with Woofles at BASE, and return what it sends; `link` names the UART."""
+    wired = replace(board, link_uart=board.peripheral(link)) if link else board
+    npu = AttachedDevice(name="Woofles", model=WooflesModel(), address=BASE)
+    received, wanted = b"", len(rfc_result())
+    with engine("unicorn").start(Machine(board=wired, elf=elf, devices=(npu,))) as session:
+        channel = session.channel("link")
+        while len(received) < wanted:
+            chunk = channel.read(wanted - len(received), 20)
+            assert chunk, f"received {received!r}"
+            received += chunk
+    return received

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fakes that users write: found in any format of C, and compiled without warnings as errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from needs import require_cc, require_gcov, require_module
+
+from ferrule.errors import FerruleError
+from ferrule.testing import build_driver
+from ferrule.testing.coverage import coverage
+
+pytestmark = pytest.mark.cc
+HEADER = """
+#include <stdint.h>
+int32_t usual(void *object, uint32_t ticks);
+int32_t on_its_own_line(void *object);
+int32_t with_its_brace_behind(void *object);
+int32_t with_attributes(void *object);
+int32_t in_comments(void *object, int32_t (*hook)(void));
+int32_t by_a_macro(void *object);
+int32_t by_another_macro(void *object);
+int32_t call_them(void *object);
+"""
+FAKE = """
+#include "fake.h"
+#include "own.h"
+int32_t usual(void *object, uint32_t ticks)
+{
+    FAKE_CALL(call, object, ticks);
+    return fake_end(&call);
+}
+int32_t
+on_its_own_line (void *object)
+{
+  FAKE_CALL (call, object);
+
+  return fake_end (&call);
+}
+int32_t with_its_brace_behind(void *object) {
+\tint32_t unused;
+\tFAKE_CALL(call, object);
+\treturn fake_end(&call);
+}
+__attribute__((noinline)) int32_t with_attributes(
+    void *object
+) { if (object != (void *)1) { FAKE_CALL(call, object); return fake_end(&call); } return 0; }
+int32_t /* the result; */ in_comments(void *object, /* { */ int32_t (*hook)(void)) // a hook
+{
+    (void)hook; // FAKE_CALL(call, "not_this_one")
+    FAKE_CALL( // {
+        call, object);
+    return fake_end(&call);
+}
+#define RECORDED(name) int32_t name(void *object) { FAKE_CALL(call, object); return fake_end(&call); }
+RECORDED(by_a_macro)
+#define BEGIN FAKE_CALL_OF(call, "another_name", object)
+int32_t by_another_macro(void *object) { BEGIN; return fake_end(&call); }
+"""
+DRIVER = """
+#include "own.h"
+int32_t call_them(void *object)
+{
+    return usual(object, 3u) + on_its_own_line(object) + with_its_brace_behind(object) + with_attributes(object) +
+           in_comments(object, 0) + by_a_macro(object) + by_another_macro(object);
+}
+"""
+NAMES = (
+    *("usual", "on_its_own_line", "with_its_brace_behind", "with_attributes", "in_comments", "by_a_macro"),
+    "another_name",
+)
+
+
+@pytest.fixture
+def sources(tmp_path: Path) -> list[Path]:
+    require_module("cffi", "pip install 'ferrule[testing]'")
+    require_cc()
+    (tmp_path / "own.h").write_text(HEADER)
+    for name, text in (("own_fake.c", FAKE), ("own_driver.c", DRIVER)):
+        (tmp_path / name).write_text(text)
+    return [tmp_path / "own_driver.c", tmp_path / "own_fake.c"]
+
+
+def test_a_fake_is_found_however_its_c_is_formatted(sources: list[Path], tmp_path: Path) -> None:
+    """The fake above does not compile with the warnings for sources under test."""
+    driver = build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path])
+    for number, name in enumerate(NAMES):
+        driver.fakes.fail(name, result=10**number)
+    assert driver.lib.call_them(driver.ffi.NULL) == 1_111_111
+    assert driver.fakes.trace == " ".join(NAMES)
+    with pytest.raises(FerruleError, match="no fake function 'not_this_one'"):
+        driver.fakes.fail("not_this_one", result=0)
+
+
+def test_a_source_under_test_stays_strict(sources: list[Path], tmp_path: Path) -> None:
+    sources[0].write_text(DRIVER.replace("3u)", "3u) + (int16_t)sizeof(object) * 1u"))
+    with pytest.raises(FerruleError, match=r"own_driver\.c.*\n?.*conversion"):
+        build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path])
+
+
+def test_fakes_are_not_counted_as_covered(sources: list[Path], tmp_path: Path) -> None:
+    require_gcov()
+    driver = build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path], coverage=True)
+    driver.lib.call_them(driver.ffi.NULL)
+    assert list(coverage(driver).files) == ["own_driver.c"]
+
+
+def test_macros_reach_fakes(sources: list[Path], tmp_path: Path) -> None:
+    sources[1].write_text(FAKE + "\n#ifndef TICKS\n#error TICKS is missing\n#endif\n")
+    build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path], defines={"TICKS": 1})
