@@ -107,9 +107,8 @@ def lower(
     for region in memories[1:]:
         places.take(region.name)
     given, devices = used_devices(order, firmware, targets, pool)
-    for use in devices:
-        if use.pool:
-            places.take(chosen(use).name)
+    for pooled in (each for each in devices if each.pool):
+        places.take(chosen(pooled).name)
     variables = _variables(graph, places)
     uses = _without_core_copies(graph, given)
     inside = tensor_memories(graph, uses)

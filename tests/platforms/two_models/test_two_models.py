@@ -67,7 +67,6 @@ def write_second(folder: Path) -> None:
 
 
 def check(told: dict[str, int]) -> None:
-    print(told)
     assert told.pop("meetings") > 300
     assert told == {"runs": 1000, "timeouts": 0, "failures": 0, "wrong": 0}
 
