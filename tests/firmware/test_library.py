@@ -234,6 +234,12 @@ def test_ferrule_does_not_build_it(place: Path) -> None:
     assert not (project.folder / "build").exists()
 
 
+def test_an_unknown_library_names_the_others(place: Path) -> None:
+    with pytest.raises(FerruleError, match="there is no platform 'library-zephyr'"):
+        generate(small_networks.dense(), platform="library-zephyr", out=place / "library")
+    assert list(place.iterdir()) == []
+
+
 def command(folder: Path, *options: str) -> tuple[int, str]:
     """Return exit code and output of the command, or the text of its error."""
     (folder / "dense.tflite").write_bytes(to_tflite(small_networks.dense()))
