@@ -34,9 +34,18 @@ MAIN = """
 
 #include "ferrule/status.h"
 #include "ferrule_dense.h"
+#ifdef SECOND
+#include "ferrule_two_by_two.h"
+#endif
 
 int main(void)
 {
+#ifdef SECOND
+    if (ferrule_two_by_two_run(&ferrule_two_by_two_default_inputs, &ferrule_two_by_two_default_outputs,
+                               &ferrule_two_by_two_default_memory, NULL) != FERRULE_OK) {
+        return 4;
+    }
+#endif
     int8_t x[6];
     int8_t y[4];
     const struct ferrule_dense_inputs inputs = {.x = x};
@@ -76,7 +85,12 @@ int main(void)
     return fwrite(h, 1, sizeof h, stdout) + fwrite(late, 1, sizeof late, stdout) == 149 ? 0 : 2;
 }
 """
-PACKAGE = "find_package(dense CONFIG REQUIRED)\nfind_package(dense CONFIG REQUIRED)"
+TWICE = "find_package(dense CONFIG REQUIRED)\n" * 2
+SECOND = """
+find_package(two_by_two CONFIG REQUIRED)
+target_link_libraries(app PRIVATE ferrule::two_by_two)
+target_compile_definitions(app PRIVATE SECOND)
+"""
 FOLDER = 'add_subdirectory("${CMAKE_CURRENT_SOURCE_DIR}/../the library" dense)'
 CMAKE = """
 cmake_minimum_required(VERSION 3.20)
@@ -84,6 +98,7 @@ project(app LANGUAGES C)
 @FOUND@
 add_executable(app main.c)
 target_link_libraries(app PRIVATE ferrule::dense)
+@SECOND@
 """
 MAKEFILE = """
 include ../library/ferrule.mk
@@ -120,23 +135,24 @@ def place(tmp_path: Path) -> Path:
     return made
 
 
-def app(place: Path, found: str) -> Path:
+def app(place: Path, found: str, second: str = "") -> Path:
     """Write a program that uses the library, and return its folder."""
     folder = place / "app"
     folder.mkdir()
     (folder / "main.c").write_text(MAIN)
-    (folder / "CMakeLists.txt").write_text(CMAKE.replace("@FOUND@", found))
+    (folder / "CMakeLists.txt").write_text(CMAKE.replace("@FOUND@", found).replace("@SECOND@", second))
     return folder
 
 
 @pytest.mark.cc
-def test_cmake_finds_the_package(place: Path, host_cc: tuple[str, ...]) -> None:
-    """A package that two parts of a program want is added once."""
+def test_cmake_finds_the_packages(place: Path, host_cc: tuple[str, ...]) -> None:
+    """A package that two parts of a program want is added once, and a program may have several libraries."""
     cmake = require_program("cmake", "apt-get install cmake")
     require_program("make", "apt-get install make")
-    folder = app(place, PACKAGE)
+    folder = app(place, TWICE, SECOND)
     options = [f"-DCMAKE_C_COMPILER={host_cc[0]}", "-DCMAKE_C_FLAGS=-Wall -Werror"]
-    prefix = f"-DCMAKE_PREFIX_PATH={dense(place).folder}"
+    second = generate(small_networks.two_by_two(), platform="library", out=place / "second").folder
+    prefix = f"-DCMAKE_PREFIX_PATH={dense(place).folder};{second}"
     called([cmake, "-S", ".", "-B", "build", "-G", "Unix Makefiles", prefix, *options], folder)
     called([cmake, "--build", "build"], folder)
     x = np.random.default_rng(3).integers(-128, 128, (1, 6)).astype(np.int8)
