@@ -237,6 +237,14 @@ def test_sources_that_do_not_compile_or_link(tmp_path: Path) -> None:
     source.write_text("int missing(void);\nint wrong(void);\nint wrong(void) { return missing(); }\n")
     with pytest.raises(FerruleError, match="undefined symbol: missing"):
         build_driver(sources=[source], headers=[])
+    text = "int ferrule_device_wait(void);\nint wrong(void);\nint wrong(void) { return ferrule_device_wait(); }\n"
+    source.write_text(text)
+    with pytest.raises(FerruleError, match="undefined symbol: ferrule_device_wait") as caught:
+        build_driver(sources=[source], headers=[])
+    assert "build_adapter('bare_metal')" in (caught.value.hint or "")
+    source.write_text("int first;\n#include <zephyr/drivers/gpio.h>\n")
+    with pytest.raises(FerruleError, match=rf"^can't preprocess .*: {source}:2: zephyr/drivers/gpio.h: No such"):
+        build_driver(sources=[source], headers=[])
     with pytest.raises(FerruleError, match="there is no source"):
         build_driver(sources=[tmp_path / "none.c"], headers=[])
     with pytest.raises(FerruleError, match="there is no source to compile"):

@@ -3,13 +3,16 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 from needs import require_cc, require_gcov, require_module
 
+from ferrule import resources
 from ferrule.errors import FerruleError
-from ferrule.testing import build_driver
+from ferrule.testing import BalanceError, build_driver
+from ferrule.testing.compilation import FAKES, WARNINGS
 from ferrule.testing.coverage import coverage
 
 pytestmark = pytest.mark.cc
@@ -23,6 +26,8 @@ int32_t in_comments(void *object, int32_t (*hook)(void));
 int32_t by_a_macro(void *object);
 int32_t by_another_macro(void *object);
 int32_t call_them(void *object);
+void take(void *object);
+void give(void *object);
 """
 FAKE = """
 #include "fake.h"
@@ -54,6 +59,8 @@ int32_t /* the result; */ in_comments(void *object, /* { */ int32_t (*hook)(void
         call, object);
     return fake_end(&call);
 }
+void take(void *object) { fake_lock(); fake_hold(object, "the %s is taken", "lock"); fake_unlock(); }
+void give(void *object) { fake_lock(); fake_give_back(object); fake_unlock(); }
 #define RECORDED(name) int32_t name(void *object) { FAKE_CALL(call, object); return fake_end(&call); }
 RECORDED(by_a_macro)
 #define BEGIN FAKE_CALL_OF(call, "another_name", object)
@@ -94,6 +101,20 @@ def test_a_fake_is_found_however_its_c_is_formatted(sources: list[Path], tmp_pat
         driver.fakes.fail("not_this_one", result=0)
 
 
+def test_what_a_fake_holds_is_in_the_balance(sources: list[Path], tmp_path: Path) -> None:
+    driver = build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path])
+    first, second = driver.new("int[1]"), driver.new("int[1]")
+    for held in (first, first, second):
+        driver.lib.take(held)
+    assert driver.fakes.left == ["the lock is taken", "the lock is taken"]
+    driver.lib.give(first)
+    driver.lib.give(first)
+    with pytest.raises(BalanceError, match=r"everything: the lock is taken$"):
+        driver.fakes.check_balance()
+    driver.lib.give(second)
+    driver.fakes.check_balance()
+
+
 def test_a_source_under_test_stays_strict(sources: list[Path], tmp_path: Path) -> None:
     sources[0].write_text(DRIVER.replace("3u)", "3u) + (int16_t)sizeof(object) * 1u"))
     with pytest.raises(FerruleError, match=r"own_driver\.c.*\n?.*conversion"):
@@ -110,3 +131,12 @@ def test_fakes_are_not_counted_as_covered(sources: list[Path], tmp_path: Path) -
 def test_macros_reach_fakes(sources: list[Path], tmp_path: Path) -> None:
     sources[1].write_text(FAKE + "\n#ifndef TICKS\n#error TICKS is missing\n#endif\n")
     build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path], defines={"TICKS": 1})
+
+
+@pytest.mark.parametrize("platform", ["zephyr", "cmsis"])
+def test_the_kits_own_fakes_cause_no_warnings(platform: str) -> None:
+    sources = [path for folder in ("host", "device", platform) for path in sorted((FAKES / folder).glob("*.c"))]
+    includes = [f"-I{folder}" for folder in (FAKES / "host", FAKES / platform, resources.root() / "include")]
+    argv = [*require_cc(), "-std=gnu11", *WARNINGS, "-fsyntax-only", *includes, *map(str, sources)]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr

@@ -45,9 +45,16 @@ def preprocess(command: Sequence[str], text: str, *, title: str) -> str:
     """Return C text preprocessed by the compiler `command`, which includes its flags.
 
     Raises:
-        CompilationError: an include is missing, or an #error was reached.
+        CompilationError: an include is missing, or an #error was reached; the message names the file and the line.
     """
-    return run_compiler([*command, "-E", "-x", "c", "-"], f"can't preprocess {title}", text=text)
+    try:
+        return run_compiler([*command, "-E", "-x", "c", "-"], f"can't preprocess {title}", text=text)
+    except CompilationError as error:
+        found = _COMPLAINT.search(str(error))
+        if found is None:
+            raise
+        place = "" if found[1].startswith("<") else f" {found[1]}:{found[2]}:"
+        raise CompilationError(f"can't preprocess {title}:{place} {found[3]}", hint=_REMEDY) from error
 
 
 def declarations(command: Sequence[str], headers: Sequence[str], *, title: str) -> str:
@@ -96,14 +103,7 @@ def _first_unreadable(ffi: Callable[[], CData], lines: Sequence[str]) -> int:
 def _declared(command: Sequence[str], headers: Sequence[str], *, title: str) -> list[tuple[str, str]]:
     """Return one line for each declaration, and where it is: its file and line."""
     include = "".join(f'#include "{header}"\n' for header in headers)
-    try:
-        own, origins, macros = _split(preprocess([*command, "-dD"], include, title=title))
-    except CompilationError as error:
-        found = _COMPLAINT.search(str(error))
-        if found is None:
-            raise
-        place = "" if found[1].startswith("<") else f" {found[1]}:{found[2]}:"
-        raise CompilationError(f"can't preprocess {title}:{place} {found[3]}", hint=_REMEDY) from error
+    own, origins, macros = _split(preprocess([*command, "-dD"], include, title=title))
     values = _values(preprocess([*command, "-P"], include + _questions(macros), title=title))
     kept = [(f"#define {name} {value}", f"the macro {name}") for name, value in values.items()]
     return [*kept, *((f"{text};", origins[line]) for text, line in _statements(own))]

@@ -65,10 +65,7 @@ class Adapter(Generic[F]):
         try:
             library = self.ffi.dlopen(str(_own_copy(build.library())))
         except OSError as error:
-            raise FerruleError(
-                f"{build.title} can't be loaded: {error}",
-                hint="a function that is called has no fake: define it in one of `sources`",
-            ) from error
+            raise FerruleError(f"{build.title} can't be loaded: {error}", hint=_remedy(str(error))) from error
         self._library = library
         self.fakes = fakes(self.ffi, library)
         self.lib: CData = Library(library, self.fakes, self.ffi)
@@ -217,6 +214,12 @@ class Adapter(Generic[F]):
             return result
 
         return self.callback(signature, call)
+
+
+def _remedy(error: str) -> str:
+    if "ferrule_device_" in error:
+        return "the driver calls the device API, which build_adapter compiles, for example build_adapter('bare_metal')"
+    return "a function that is called has no fake: define it in one of `sources`"
 
 
 @cache

@@ -30,20 +30,6 @@ static char threads[MAX_THREADS]; /* only the addresses are used */
 static uint32_t kernel_holder; /* number of the thread that locked the kernel, 0: none */
 
 void fake_reset_kernel(void);
-void fake_list_left_kernel(void);
-
-void fake_list_left_kernel(void)
-{
-    for (uint32_t index = 0; index < object_count; index++) {
-        if (objects[index].kind == MUTEX && objects[index].count > 0u) {
-            fake_left("the mutex %p is locked %u times, by thread %u", (void *)&objects[index],
-                      (unsigned)objects[index].count, (unsigned)objects[index].owner);
-        }
-    }
-    if (kernel_holder != 0u) {
-        fake_left("the kernel is locked, by thread %u", (unsigned)kernel_holder);
-    }
-}
 
 void fake_reset_kernel(void)
 {
@@ -111,8 +97,10 @@ static int32_t set_kernel_lock(const char *name, bool locked)
             return osError;
         }
         kernel_holder = fake_thread();
+        fake_hold(&kernel_holder, "the kernel is locked, by thread %u", (unsigned)kernel_holder);
     } else if (!locked && before) {
         kernel_holder = 0;
+        fake_give_back(&kernel_holder);
         fake_wake();
     }
     return before ? 1 : 0;
@@ -248,6 +236,17 @@ osMutexId_t osMutexNew(const osMutexAttr_t *attr)
     return (osMutexId_t)(intptr_t)fake_end(&call);
 }
 
+/* Locked; the count of a mutex has changed. */
+static void note_lock(const struct object *mutex)
+{
+    if (mutex->count == 0u) {
+        fake_give_back(mutex);
+    } else {
+        fake_hold(mutex, "the mutex %p is locked %u times, by thread %u", (const void *)mutex,
+                  (unsigned)mutex->count, (unsigned)mutex->owner);
+    }
+}
+
 static bool mutex_is_free(const void *object)
 {
     const struct object *mutex = object;
@@ -280,6 +279,7 @@ static osStatus_t acquire(osMutexId_t id, uint32_t timeout)
     }
     mutex->owner = fake_thread();
     mutex->count++;
+    note_lock(mutex);
     return osOK;
 }
 
@@ -303,6 +303,7 @@ static osStatus_t release(osMutexId_t id)
         return osErrorResource;
     }
     mutex->count--;
+    note_lock(mutex);
     if (mutex->count == 0u) {
         fake_wake();
     }
@@ -343,6 +344,7 @@ static osStatus_t remove_object(void *id, enum kind kind)
         return osErrorParameter;
     }
     *object = (struct object){0};
+    fake_give_back(object);
     fake_wake();
     return osOK;
 }

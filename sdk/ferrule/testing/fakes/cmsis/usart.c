@@ -26,18 +26,6 @@ static ARM_DRIVER_USART *const ACCESS[FERRULE_FAKE_USARTS] = {&Driver_USART0, &D
                                                               &Driver_USART2, &Driver_USART3};
 
 void fake_reset_kernel(void);
-void fake_list_left_kernel(void);
-
-void fake_list_left(void)
-{
-    for (uint32_t number = 0; number < FERRULE_FAKE_USARTS; number++) {
-        if (usarts[number].initialised) {
-            fake_left("USART%u is %s", (unsigned)number,
-                      usarts[number].powered ? "powered" : "initialised");
-        }
-    }
-    fake_list_left_kernel();
-}
 
 void fake_reset_platform(void)
 {
@@ -78,12 +66,27 @@ static ARM_USART_CAPABILITIES capabilities_of(uint32_t number)
     return (ARM_USART_CAPABILITIES){.asynchronous = !usarts[number].synchronous_only};
 }
 
+/* Called when a USART was initialised or powered, or no longer is. */
+static void note_power(uint32_t number)
+{
+    const struct usart *usart = &usarts[number];
+    fake_lock();
+    if (usart->initialised) {
+        fake_hold(usart, "USART%u is %s", (unsigned)number,
+                  usart->powered ? "powered" : "initialised");
+    } else {
+        fake_give_back(usart);
+    }
+    fake_unlock();
+}
+
 static int32_t initialise(uint32_t number, ARM_USART_SignalEvent_t cb_event)
 {
     FAKE_CALL_OF(call, "Initialize", ACCESS[number], cb_event != NULL);
     if (!call.replaced) {
         usarts[number].initialised = true;
         usarts[number].signal = cb_event;
+        note_power(number);
     }
     return (int32_t)fake_end(&call);
 }
@@ -108,6 +111,7 @@ static int32_t uninitialise(uint32_t number)
     } else if (!call.replaced) {
         usart->initialised = false;
         usart->signal = NULL;
+        note_power(number);
     }
     return (int32_t)fake_end(&call);
 }
@@ -133,6 +137,7 @@ static int32_t power(uint32_t number, ARM_POWER_STATE state)
     FAKE_CALL_OF(call, "PowerControl", ACCESS[number], state);
     if (!call.replaced) {
         call.result = set_power(&usarts[number], state);
+        note_power(number);
     }
     return (int32_t)fake_end(&call);
 }

@@ -1,112 +1,80 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "fake.h"
 
-enum { MAX_LEFT = 32, MAX_HANDLES = 256, NAME = 32 };
+enum { MAX_HELD = 256 };
 
-/* A handle that is activated or open. */
-struct handle {
-    const void *address; /* NULL: its storage was initialised again */
-    char driver[NAME];
-    uint32_t activations, opener; /* opener: the thread that has it open, 0: none */
+/* A copy of what is known of an object, because a test may free it. */
+struct held {
+    const void *object; /* NULL: of a handle whose storage was initialised again */
+    char text[FERRULE_FAKE_TEXT];
 };
 
-static struct handle handles[MAX_HANDLES];
-static uint32_t handle_count;
-static char left[MAX_LEFT][FERRULE_FAKE_TEXT];
-static uint32_t left_count;
+static struct held things[MAX_HELD];
+static uint32_t count;
 
-/* Locked. */
-static struct handle *handle_at(const void *address)
+static struct held *thing_at(const void *object)
 {
-    for (struct handle *handle = handles; handle < &handles[handle_count]; handle++) {
-        if (handle->address == address) {
-            return handle;
+    for (struct held *thing = things; thing < &things[count]; thing++) {
+        if (thing->object == object) {
+            return thing;
         }
     }
     return NULL;
 }
 
-/* Locked. */
-static struct handle *new_handle(const void *address)
+void fake_hold(const void *object, const char *format, ...)
 {
-    if (handle_count == MAX_HANDLES) {
-        fake_misuse("more than %d device handles are activated", MAX_HANDLES);
-        return NULL;
-    }
-    handles[handle_count] = (struct handle){.address = address};
-    return &handles[handle_count++];
-}
-
-void fake_handle_initialised(const void *address)
-{
-    fake_lock();
-    struct handle *handle = handle_at(address);
-    if (handle != NULL) {
-        handle->address = NULL;
-    }
-    fake_unlock();
-}
-
-void fake_handle_changed(const void *address, const char *driver, uint32_t activations, bool open)
-{
-    struct handle *handle = handle_at(address);
-    if (activations == 0u && !open) {
-        if (handle != NULL) {
-            *handle = handles[--handle_count];
-        }
+    struct held *thing = thing_at(object);
+    if (thing == NULL && count == MAX_HELD) {
+        fake_misuse("more than %d objects are held", MAX_HELD);
         return;
     }
-    if (handle == NULL) {
-        handle = new_handle(address);
+    if (thing == NULL) {
+        thing = &things[count++];
     }
-    if (handle != NULL) {
-        (void)snprintf(handle->driver, sizeof handle->driver, "%s", driver);
-        handle->activations = activations;
-        handle->opener = !open ? 0u : handle->opener != 0u ? handle->opener : fake_thread();
+    va_list arguments;
+    va_start(arguments, format);
+    thing->object = object;
+    (void)vsnprintf(thing->text, sizeof thing->text, format, arguments);
+    va_end(arguments);
+}
+
+void fake_give_back(const void *object)
+{
+    struct held *thing = thing_at(object);
+    if (thing != NULL) {
+        count--;
+        for (; thing < &things[count]; thing++) {
+            *thing = thing[1]; /* the others stay in order */
+        }
     }
 }
 
-void fake_left(const char *format, ...)
+void fake_forget_object(const void *object)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    if (left_count < MAX_LEFT) {
-        (void)vsnprintf(left[left_count++], FERRULE_FAKE_TEXT, format, arguments);
+    struct held *thing = thing_at(object);
+    if (thing != NULL) {
+        static const char again[] = ", although its storage was initialised again";
+        thing->object = NULL;
+        (void)strncat(thing->text, again, sizeof thing->text - strlen(thing->text) - 1u);
     }
-    va_end(arguments);
 }
 
 uint32_t ferrule_fake_left_count(void)
 {
-    fake_lock();
-    left_count = 0;
-    for (const struct handle *handle = handles; handle < &handles[handle_count]; handle++) {
-        const char *again =
-            handle->address == NULL ? ", although its storage was initialised again" : "";
-        if (handle->opener != 0u) {
-            fake_left("the device handle %p of the driver '%s' is open, by thread %u%s",
-                      handle->address, handle->driver, (unsigned)handle->opener, again);
-        }
-        if (handle->activations > 0u) {
-            fake_left("the device handle %p of the driver '%s' is activated, %u times%s",
-                      handle->address, handle->driver, (unsigned)handle->activations, again);
-        }
-    }
-    fake_list_left_threads();
-    fake_list_left();
-    fake_unlock();
-    return left_count;
+    return count;
 }
 
 const char *ferrule_fake_left(uint32_t index)
 {
-    return left[index];
+    return things[index].text;
 }
 
 void fake_reset_balance(void)
 {
-    handle_count = 0;
+    count = 0;
 }

@@ -61,14 +61,12 @@ bool fake_refuses_interrupt(const char *name);
 
 /* ---- the balance: what the code under test has taken and not given back; locked */
 
-/** State one thing that is left. */
-__attribute__((format(printf, 1, 2))) void fake_left(const char *format, ...);
-/** The storage of a handle is initialised; not locked. */
-void fake_handle_initialised(const void *address);
-/** A handle has a new state. */
-void fake_handle_changed(const void *address, const char *driver, uint32_t activations, bool open);
-/** Call fake_left() for each thread that masks interrupts. */
-void fake_list_left_threads(void);
+/** State that an object is held, such as a mutex: a sentence, which replaces an earlier one. */
+__attribute__((format(printf, 2, 3))) void fake_hold(const void *object, const char *format, ...);
+/** An object is no longer held; also if it never was. */
+void fake_give_back(const void *object);
+/** The storage of an object that may be held is used again. */
+void fake_forget_object(const void *object);
 void fake_reset_balance(void);
 
 /* ---- threads and time; `locked` functions are called with the lock of the fakes */
@@ -111,8 +109,6 @@ void fake_reset_ports(void);
 /* ---- defined by a platform's fakes */
 
 void fake_reset_platform(void);
-/** Call fake_left() for everything of the platform that is held; locked. */
-void fake_list_left(void);
 /** Interrupts are unmasked: a pending one may run. */
 void fake_interrupts_unmasked(void);
 /** Bytes have arrived at a port. */

@@ -65,7 +65,7 @@ uint32_t ferrule_fake_misuse_count(void);
 const char *ferrule_fake_misuse(uint32_t index);
 void ferrule_fake_forget_misuses(void);
 
-/** Find out what the code under test still holds, such as open devices, and return the number. */
+/** Number of things that the code under test still holds, such as open devices. */
 uint32_t ferrule_fake_left_count(void);
 /** Return a sentence on one of them. */
 const char *ferrule_fake_left(uint32_t index);

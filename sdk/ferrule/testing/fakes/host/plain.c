@@ -6,10 +6,6 @@ void fake_reset_platform(void)
 {
 }
 
-void fake_list_left(void)
-{
-}
-
 void fake_port_received(uint32_t port)
 {
     (void)port;

@@ -37,7 +37,6 @@ static struct {
     struct event events[MAX_EVENTS];
     uint32_t event_count;
     bool stuck;
-    uint32_t masked_end; /* the last thread that ended while it masked interrupts, 0: none */
     uint32_t patience_ms;
 } all = {
     .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -249,7 +248,6 @@ void fake_reset_threads(void)
     all.waiters = NULL;
     all.event_count = 0;
     all.stuck = false;
-    all.masked_end = 0;
     enrol();
     fake_unlock();
 }
@@ -318,7 +316,6 @@ void ferrule_fake_thread_ends(void)
 {
     fake_lock();
     if (self.epoch == all.epoch) {
-        all.masked_end = self.masks > 0u ? self.thread : all.masked_end;
         self.epoch = 0;
         all.running--;
         fake_wake();
@@ -360,22 +357,22 @@ void fake_mask_interrupts(void)
 {
     (void)pthread_mutex_lock(&all.processor);
     self.masks++;
+    fake_lock();
+    fake_hold(&all.processor, "interrupts are masked, by thread %u", (unsigned)fake_thread());
+    fake_unlock();
 }
 
 void fake_unmask_interrupts(void)
 {
     self.masks--;
+    if (self.masks == 0u) {
+        fake_lock();
+        fake_give_back(&all.processor);
+        fake_unlock();
+    }
     (void)pthread_mutex_unlock(&all.processor);
     if (self.masks == 0u && self.interrupts == 0u) {
         fake_interrupts_unmasked();
-    }
-}
-
-void fake_list_left_threads(void)
-{
-    const uint32_t thread = self.masks > 0u ? fake_thread() : all.masked_end;
-    if (thread != 0u) {
-        fake_left("interrupts are masked, by thread %u", (unsigned)thread);
     }
 }
 

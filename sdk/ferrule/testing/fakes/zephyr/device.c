@@ -21,9 +21,6 @@ struct state {
     int32_t errors;
 };
 
-void fake_reset_mutexes(void);
-void fake_list_left_mutexes(void);
-
 static struct state states[FERRULE_FAKE_DEVICES];
 static struct device devices[FERRULE_FAKE_DEVICES];
 
@@ -73,19 +70,6 @@ void fake_reset_platform(void)
     for (uint32_t number = 0; number < FERRULE_FAKE_DEVICES; number++) {
         states[number] = (struct state){0};
     }
-    fake_reset_mutexes();
-}
-
-void fake_list_left(void)
-{
-    for (const struct state *state = states; state < &states[FERRULE_FAKE_DEVICES]; state++) {
-        if (state->power > 0) {
-            fake_left("%s is powered: pm_device_runtime_get() was called %d times more often than "
-                      "pm_device_runtime_put()",
-                      state->name, (int)state->power);
-        }
-    }
-    fake_list_left_mutexes();
 }
 
 void fake_platform_event(uint32_t number)
@@ -102,11 +86,26 @@ bool device_is_ready(const struct device *dev)
     return fake_end(&call) != 0;
 }
 
+static void change_power(struct state *state, int32_t change)
+{
+    fake_lock();
+    state->power += change;
+    if (state->power <= 0) {
+        fake_give_back(state);
+    } else {
+        fake_hold(state,
+                  "%s is powered: pm_device_runtime_get() was called %d times more often than "
+                  "pm_device_runtime_put()",
+                  state->name, (int)state->power);
+    }
+    fake_unlock();
+}
+
 int pm_device_runtime_get(const struct device *dev)
 {
     FAKE_CALL(call, dev);
     if (!call.replaced) {
-        state_of(dev, "pm_device_runtime_get")->power++;
+        change_power(state_of(dev, "pm_device_runtime_get"), 1);
     }
     return (int)fake_end(&call);
 }
@@ -118,7 +117,17 @@ int pm_device_runtime_put(const struct device *dev)
     if (!call.replaced && state->power == 0) {
         call.result = -EALREADY;
     } else if (!call.replaced) {
-        state->power--;
+        change_power(state, -1);
+    }
+    return (int)fake_end(&call);
+}
+
+int pm_device_state_get(const struct device *dev, enum pm_device_state *state)
+{
+    FAKE_CALL(call, dev);
+    if (!call.replaced) {
+        *state = state_of(dev, "pm_device_state_get")->power > 0 ? PM_DEVICE_STATE_ACTIVE
+                                                                 : PM_DEVICE_STATE_OFF;
     }
     return (int)fake_end(&call);
 }

@@ -3,7 +3,7 @@
 
 #include "fake.h"
 
-enum { MAX_THREADS = 64, MAX_LOCKED = 64 };
+enum { MAX_THREADS = 64 };
 
 struct k_thread {
     uint32_t number;
@@ -11,51 +11,15 @@ struct k_thread {
 
 static struct k_thread threads[MAX_THREADS];
 
-/* The mutexes that are locked; a copy of their state, because a test may free them. */
-static struct {
-    const struct k_mutex *mutex;
-    uint32_t thread, count;
-} locked[MAX_LOCKED];
-static uint32_t locked_count;
-
-void fake_reset_mutexes(void);
-void fake_list_left_mutexes(void);
-
-void fake_reset_mutexes(void)
-{
-    locked_count = 0;
-}
-
-void fake_list_left_mutexes(void)
-{
-    for (uint32_t index = 0; index < locked_count; index++) {
-        fake_left("the k_mutex %p is locked %u times, by thread %u",
-                  (const void *)locked[index].mutex, (unsigned)locked[index].count,
-                  (unsigned)locked[index].thread);
-    }
-}
-
 /* Locked; the count of a mutex has changed. */
 static void note_lock(const struct k_mutex *mutex)
 {
-    uint32_t index = 0;
-    while (index < locked_count && locked[index].mutex != mutex) {
-        index++;
-    }
     if (mutex->lock_count == 0u) {
-        if (index < locked_count) {
-            locked[index] = locked[--locked_count];
-        }
-        return;
+        fake_give_back(mutex);
+    } else {
+        fake_hold(mutex, "the k_mutex %p is locked %u times, by thread %u", (const void *)mutex,
+                  (unsigned)mutex->lock_count, (unsigned)mutex->owner->number);
     }
-    if (index == MAX_LOCKED) {
-        fake_misuse("more than %d mutexes are locked", MAX_LOCKED);
-        return;
-    }
-    locked_count += index == locked_count;
-    locked[index].mutex = mutex;
-    locked[index].thread = mutex->owner->number;
-    locked[index].count = mutex->lock_count;
 }
 
 /* Locked. */

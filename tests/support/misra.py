@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""cppcheck's MISRA addon over the C of this repository and of generated projects, and the list of deviations."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import device_networks
+import small_networks
+from needs import require_program
+
+from ferrule import Job, Network, generate, resources
+from ferrule._typing import override
+from ferrule.backends import BackendId, Device
+
+ROOT = resources.root()
+DOCUMENT = ROOT / "docs" / "misra.md"
+BACKENDS = ("soft_npu", "uart_woofles", "woofles")
+TIMEOUT_S = 900
+_PREFIX = "misra-c2012-"
+_ROW = re.compile(r"^\| (\d+\.\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
+_SCOPE = re.compile(r"`([^`]+)`")
+_STAND_INS = "stand_ins"
+_INCLUDES = ("include", "src_c/kernels/include", "src_c/startup/include", "src_c/link")
+_ZEPHYR = {
+    "CONFIG_FERRULE_UART_RX_BYTES": "64",
+    "CONFIG_FERRULE_UART_TX_BYTES": "64",
+    "CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS": "1000",
+}
+_WOOFLES = Device(name="woofles0", backend=BackendId("Woofles"), binding={"use_interrupt": 1})
+JOBS: dict[str, tuple[Callable[[], Network], Callable[[], Job]]] = {
+    "dense": (small_networks.two_by_two, Job),
+    "crossing": (device_networks.crossing, device_networks.job),
+    "woofles": (device_networks.crossing, lambda: Job(backends=("Woofles", "CpuAcc"), devices=(_WOOFLES,))),
+}
+"""Networks of generated projects, and how they are divided between the core and devices."""
+PLATFORMS = {"bare-metal": "bare_metal", "cmsis": "cmsis", "zephyr": "zephyr"}
+"""Platforms of generated projects, and the folders of their adapters."""
+
+
+@dataclass(frozen=True, slots=True, order=True, kw_only=True)
+class Hit:
+    """A violation that the addon reports."""
+
+    rule: str
+    path: str
+    """In the repository; or `generated/`, the platform, the network and the path in the project."""
+    line: int
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: rule {self.rule}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deviation:
+    """A row of docs/misra.md: the violations of a rule that stay in some files."""
+
+    rule: str
+    scopes: tuple[str, ...]
+    """Patterns of paths; a `*` also stands for slashes."""
+
+    def covers(self, hit: Hit) -> bool:
+        """Return whether the row is about this violation."""
+        return hit.rule == self.rule and any(fnmatch.fnmatchcase(hit.path, scope) for scope in self.scopes)
+
+
+def deviations(text: str) -> list[Deviation]:
+    """Return the rows of the document's table."""
+    return [
+        Deviation(rule=rule, scopes=tuple(_SCOPE.findall(scopes)) or ("*",))
+        for rule, _, scopes, _ in _ROW.findall(text)
+    ]
+
+
+def tree(folder: Path) -> Path:
+    """Return a copy of the repository's C: cppcheck writes files beside the sources."""
+    for name in ("include", "src_c", "platforms"):
+        shutil.copytree(ROOT / name, folder / name)
+    for backend in BACKENDS:
+        for part in ("include", "src"):
+            source = ROOT / "sdk" / "ferrule" / "backends" / backend / part
+            shutil.copytree(source, folder / "sdk" / "ferrule" / "backends" / backend / part)
+    for platform in ("cmsis", "zephyr"):
+        shutil.copytree(ROOT / "sdk" / "ferrule" / "testing" / "fakes" / platform, folder / _STAND_INS / platform)
+    return folder
+
+
+def generated(folder: Path, platform: str, name: str) -> list[str]:
+    """Write a project into a copy made by `tree`, and return the paths of its own C files."""
+    network, job = JOBS[name]
+    out = folder / "generated" / platform / name
+    project = generate(network(), replace(job(), board="mps2-an386", platform=platform, out=out))
+    files = [file for file in project.manifest.files if file.endswith(".c") and not file.startswith("lib/")]
+    return [(out / file).relative_to(folder).as_posix() for file in files]
+
+
+def hits(folder: Path, files: Sequence[str], *, platform: str, defines: Mapping[str, str] | None = None) -> set[Hit]:
+    """Return the violations in files of a copy made by `tree`, and in the headers that they include.
+
+    Raises:
+        AssertionError: cppcheck could not read a file.
+    """
+    cppcheck = require_program("cppcheck", "apt-get install cppcheck")
+    includes = [*_INCLUDES, *(f"sdk/ferrule/backends/{backend}/include" for backend in BACKENDS)]
+    includes += [f"platforms/{platform}/include", f"platforms/{platform}/drivers", f"{_STAND_INS}/{platform}"]
+    includes += sorted({Path(file).parent.as_posix() for file in files})
+    includes += sorted({Path(file).parents[1].as_posix() for file in files if file.startswith("generated/")})
+    given = {**(_ZEPHYR if platform == "zephyr" else {}), **(defines or {})}
+    argv = [
+        *(cppcheck, "--std=c11", "--addon=misra", "--quiet", "--inline-suppr", "--platform=unix32"),
+        *("-UFERRULE_PORT_H", "--suppress=missingIncludeSystem"),
+        *("--template={file}\t{line}\t{id}", "--template-location="),
+        *(f"-I{each}" for each in includes),
+        *(f"-D{name}={value}" for name, value in given.items()),
+        *files,
+    ]
+    done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = set()
+    for path, line, identifier in (row.split("\t") for row in done.stderr.splitlines() if row):
+        assert identifier.startswith(_PREFIX), f"{path}:{line}: {identifier}"
+        if not path.startswith(_STAND_INS):
+            found.add(Hit(rule=identifier.removeprefix(_PREFIX), path=path, line=int(line)))
+    return found
+
+
+def everything(folder: Path) -> set[Hit]:
+    """Return the violations in all C of a copy made by `tree`, and in projects of every kind."""
+    found: set[Hit] = set()
+    own = sorted(path.relative_to(folder).as_posix() for path in (folder / "src_c").rglob("*.c"))
+    own += [f"platforms/bare_metal/src/{path.name}" for path in (folder / "platforms/bare_metal/src").glob("*.c")]
+    own += [path.relative_to(folder).as_posix() for path in sorted((folder / "sdk").rglob("*.c"))]
+    found |= hits(folder, own, platform="bare_metal")
+    for platform, variants in (("zephyr", ({},)), ("cmsis", ({"FERRULE_CMSIS_RTOS2": "1"}, {}))):
+        adapter = sorted((folder / "platforms" / platform).rglob("*.c"))
+        for defines in variants:
+            found |= hits(
+                folder, [each.relative_to(folder).as_posix() for each in adapter], platform=platform, defines=defines
+            )
+    for platform, adapter_name in PLATFORMS.items():
+        for name in JOBS:
+            defines = {"FERRULE_CMSIS_RTOS2": "1"} if platform == "cmsis" else {}
+            found |= hits(folder, generated(folder, platform, name), platform=adapter_name, defines=defines)
+    return found
+
+
+def uncovered(found: Iterable[Hit], rows: Sequence[Deviation]) -> list[str]:
+    """Return the violations that no row is about."""
+    return [str(hit) for hit in sorted(found) if not any(row.covers(hit) for row in rows)]
