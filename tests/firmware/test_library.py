@@ -25,7 +25,8 @@ from ferrule.boards import load_board
 from ferrule.cli.main import cli
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
-from ferrule.firmware import LIBRARIES, Job, Project, build_project, load_project, write_project
+from ferrule.firmware import LIBRARIES, Job, Project, build_project, load_project, read_image, write_project
+from ferrule.firmware.identification import verify
 from ferrule.firmware.manifest import read_manifest
 from ferrule.formats import to_tflite
 
@@ -83,6 +84,18 @@ int main(void)
         return 1;
     }
     return fwrite(h, 1, sizeof h, stdout) + fwrite(late, 1, sizeof late, stdout) == 149 ? 0 : 2;
+}
+"""
+IDENTIFIED = """
+#include "ferrule_dense.h"
+#include "ferrule_dense_identity.h"
+
+const struct ferrule_identity *volatile carried;
+
+int main(void)
+{
+    carried = &ferrule_dense_identity;
+    return 0;
 }
 """
 TWICE = "find_package(dense CONFIG REQUIRED)\n" * 2
@@ -207,6 +220,20 @@ def test_the_adapter_for_cmsis_compiles(place: Path, arm_gcc: str) -> None:
     includes += [f"-I{cmsis / name}" for name in ("Driver/Include", "RTOS2/Include", "Core/Include")]
     core = ("-mcpu=cortex-m4", "-mthumb", "-std=c11", "-Wall", "-Wextra", "-Werror", "-DFERRULE_CMSIS_RTOS2=1")
     called([arm_gcc, *core, "-fsyntax-only", *includes, *(folder / "sources.txt").read_text().splitlines()], folder)
+
+
+@pytest.mark.cc
+@pytest.mark.nightly
+def test_a_program_that_refers_to_the_identity_carries_it(place: Path, arm_gcc: str) -> None:
+    network = small_networks.dense()
+    folder = dense(place).folder
+    (place / "main.c").write_text(IDENTIFIED)
+    includes = [f"-I{folder / name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
+    sources = [str(folder / name) for name in (folder / "sources.txt").read_text().splitlines()]
+    link = ("--specs=nosys.specs", "-nostartfiles", "-Wl,--gc-sections", "-Wl,--entry=main")
+    argv = [arm_gcc, "-mcpu=cortex-m4", "-mthumb", "-std=c11", "-fdata-sections", *includes, "main.c", *sources]
+    subprocess.run([*argv, *link, "-o", "app.elf"], cwd=place, capture_output=True, check=True, timeout=120)
+    assert verify(read_image(place / "app.elf"), network, Job(platform="library")).different == ()
 
 
 @pytest.mark.parametrize("platform", LIBRARIES)
