@@ -54,7 +54,8 @@ class Job:
     optimization: str = "O3"
     """The compiler's optimization level: O2, O3 or Os."""
     platform: str = DEFAULT_PLATFORM
-    """The platform of the project: bare-metal, cmsis or zephyr."""
+    """The platform of the project: bare-metal, cmsis or zephyr; or library, library-bare-metal or library-cmsis for a
+    library without or with an adapter of the device API."""
     out: str | Path | None = None
     """The folder of the project; None for a temporary folder that is removed together with its Firmware."""
     registry: BackendRegistry | None = None
