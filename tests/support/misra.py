@@ -101,8 +101,17 @@ def generated(folder: Path, platform: str, name: str) -> list[str]:
     return [(out / file).relative_to(folder).as_posix() for file in files]
 
 
-def hits(folder: Path, files: Sequence[str], *, platform: str, defines: Mapping[str, str] | None = None) -> set[Hit]:
+def hits(
+    folder: Path,
+    files: Sequence[str],
+    *,
+    platform: str,
+    defines: Mapping[str, str] | None = None,
+    configurations: int = 12,
+) -> set[Hit]:
     """Return the violations in files of a copy made by `tree`, and in the headers that they include.
+
+    cppcheck chooses the configurations, that is, the macros that are defined.
 
     Raises:
         AssertionError: cppcheck could not read a file.
@@ -115,7 +124,12 @@ def hits(folder: Path, files: Sequence[str], *, platform: str, defines: Mapping[
     given = {**(_ZEPHYR if platform == "zephyr" else {}), **(defines or {})}
     argv = [
         *(cppcheck, "--std=c11", "--addon=misra", "--quiet", "--inline-suppr", "--platform=unix32"),
-        *("-UFERRULE_PORT_H", "--suppress=missingIncludeSystem"),
+        *(
+            "-UFERRULE_PORT_H",
+            "--suppress=missingIncludeSystem",
+            "--suppress=toomanyconfigs",
+            f"--max-configs={configurations}",
+        ),
         *("--template={file}\t{line}\t{id}", "--template-location="),
         *(f"-I{each}" for each in includes),
         *(f"-D{name}={value}" for name, value in given.items()),
