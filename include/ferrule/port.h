@@ -11,8 +11,8 @@
  * set up SysTick for itself.
  *
  * The clock of this file is SysTick, if FERRULE_CLOCK_HZ is the frequency of the core's clock; the
- * program is then linked with platforms/bare_metal/src/systick.c. Without FERRULE_CLOCK_HZ, there
- * is no clock.
+ * program is then linked with platforms/bare_metal/src/systick.c, which a replacement may keep by
+ * defining FERRULE_PORT_USES_SYSTICK, too. Without FERRULE_CLOCK_HZ, there is no clock.
  */
 #ifndef FERRULE_PORT_H_INCLUDED
 #define FERRULE_PORT_H_INCLUDED
@@ -135,6 +135,7 @@ static inline const void *ferrule_port_thread(void)
 #ifdef FERRULE_CLOCK_HZ
 #define FERRULE_PORT_HAS_CLOCK
 #define FERRULE_PORT_HAS_CYCLES
+#define FERRULE_PORT_USES_SYSTICK
 
 /** @brief Return the time in microseconds; it wraps at 2^32. Starts the clock at the first call.
  * Any context. */

@@ -18,14 +18,14 @@ import numpy as np
 import pytest
 import small_networks
 from click.testing import CliRunner
-from needs import require_program
+from needs import require_program, require_variable
 
-from ferrule import generate
+from ferrule import compile, generate  # noqa: A004
 from ferrule.boards import load_board
 from ferrule.cli.main import cli
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
-from ferrule.firmware import LIBRARIES, Job, Project, write_project
+from ferrule.firmware import LIBRARIES, Job, Project, build_project, load_project, write_project
 from ferrule.firmware.manifest import read_manifest
 from ferrule.formats import to_tflite
 
@@ -183,6 +183,16 @@ def test_the_lists_are_enough_for_a_cross_compiler(place: Path, arm_gcc: str) ->
     assert [f"-I{name}" for name in (*manifest.include_dirs, *manifest.system_include_dirs)] == includes
 
 
+@pytest.mark.cc
+def test_the_adapter_for_cmsis_compiles(place: Path, arm_gcc: str) -> None:
+    cmsis = require_variable("CMSIS_PATH") / "CMSIS"
+    folder = crossing(place, "library-cmsis").folder
+    includes = [f"-I{name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
+    includes += [f"-I{cmsis / name}" for name in ("Driver/Include", "RTOS2/Include", "Core/Include")]
+    core = ("-mcpu=cortex-m4", "-mthumb", "-std=c11", "-Wall", "-Wextra", "-Werror", "-DFERRULE_CMSIS_RTOS2=1")
+    called([arm_gcc, *core, "-fsyntax-only", *includes, *(folder / "sources.txt").read_text().splitlines()], folder)
+
+
 @pytest.mark.parametrize("platform", LIBRARIES)
 def test_it_has_the_model_and_what_it_calls_only(platform: str, place: Path) -> None:
     folder = crossing(place, platform).folder
@@ -211,6 +221,17 @@ def test_notes_state_what_is_missing_or_left_out(place: Path) -> None:
     assert "needs an adapter of its platform" in note
     (note,) = generate(small_networks.dense(), platform="library-cmsis", out=place / "core").notes
     assert "the adapter for cmsis is left out" in note
+
+
+def test_ferrule_does_not_build_it(place: Path) -> None:
+    project = dense(place)
+    for build in (
+        lambda: build_project(load_project(project.folder)),
+        lambda: compile(small_networks.dense(), platform="library"),
+    ):
+        with pytest.raises(FerruleError, match="a library is no firmware"):
+            build()
+    assert not (project.folder / "build").exists()
 
 
 def command(folder: Path, *options: str) -> tuple[int, str]:

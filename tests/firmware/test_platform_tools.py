@@ -6,6 +6,7 @@ The tests with real trees are tests/end_to_end/test_zephyr_accelerator.py and te
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -61,18 +62,42 @@ def test_zephyrs_commands(version: str, name: str, make: Make, tmp_path: Path) -
     assert build[:2] == ["--build", str(folder / "build")]
 
 
-def test_the_next_build_keeps_the_generator(make: Make, tmp_path: Path) -> None:
+def test_cmakes_cache_is_that_of_the_same_build(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CMake would go on with the board, the tree and the generator that are in its cache."""
     trees = make()
-    compiled(tmp_path, "cmsis")
-    compiled(tmp_path, "cmsis")
-    assert trees.calls[0][:2] == ["-G", "Ninja"]
-    assert trees.calls[2][:2] == ["-S", str(tmp_path / "project")]
+    build = tmp_path / "project" / "build"
+    kept = build / "CMakeFiles" / "kept"
+
+    def keeps_the_cache(name: str, board: str) -> bool:
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        kept.touch()
+        compiled(tmp_path, name, board)
+        return kept.exists()
+
+    (build / "CMakeFiles").mkdir(parents=True)
+    (build / "CMakeCache.txt").touch()  # a build of the user's own
+    shutil.move(build, tmp_path / "build")
+    compiled(tmp_path, "zephyr")
+    shutil.rmtree(build)
+    shutil.move(tmp_path / "build", build)
+    assert not keeps_the_cache("zephyr", "mps2-an385")
+    assert keeps_the_cache("zephyr", "mps2-an385")
+    assert not keeps_the_cache("zephyr", "mps2-an386")
+    shutil.copytree(trees.zephyr, trees.folder / "other")
+    monkeypatch.setenv("ZEPHYR_BASE", str(trees.folder / "other"))
+    assert not keeps_the_cache("zephyr", "mps2-an386")
+    assert keeps_the_cache("zephyr", "mps2-an386")
 
 
-def test_a_users_toolchain_is_zephyrs(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value"), [("ZEPHYR_TOOLCHAIN_VARIANT", "zephyr"), ("ZEPHYR_SDK_INSTALL_DIR", "/opt/sdk")]
+)
+def test_a_users_toolchain_is_zephyrs(
+    variable: str, value: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     trees = make()
     (trees.programs / "arm-none-eabi-gcc").unlink()
-    monkeypatch.setenv("ZEPHYR_TOOLCHAIN_VARIANT", "zephyr")
+    monkeypatch.setenv(variable, value)
     compiled(tmp_path, "zephyr")
     assert not [word for word in trees.calls[0] if "TOOLCHAIN" in word]
     tools = platform("zephyr").tools
@@ -208,6 +233,21 @@ def test_what_ferrule_build_needs(make: Make, tmp_path: Path) -> None:
         build_project(load_project(project.folder))
     bare = ferrule.generate(small_networks.dense(), out=tmp_path / "bare")
     assert bare.manifest.board_name == ""
+
+
+def test_an_engine_without_the_devices_is_refused_before_the_build(make: Make, qemu: str) -> None:
+    trees = make(alone=False)
+    assert qemu
+    device = Device(name="dog", backend=BackendId("Woofles"))
+    with pytest.raises(FerruleError, match="engine qemu cannot run board mps2-an386: device models on the board's bus"):
+        ferrule.compile(
+            small_networks.dense(),
+            platform="cmsis",
+            backends=("Woofles", "CpuAcc"),
+            devices=(device,),
+            engine="qemu",
+        )
+    assert not (trees.folder / "calls").exists()
 
 
 @pytest.mark.cc

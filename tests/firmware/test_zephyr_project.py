@@ -17,8 +17,10 @@ from needs import lacking, require_module, require_program
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
+from ferrule.backends.firmware import FieldValue, address_fields
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
+from ferrule.dom import Identifier, Integer
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, Project, emit, write_project
 from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest
@@ -218,6 +220,21 @@ def test_an_accelerator_has_a_node() -> None:
     polled = files(woofles(interrupt=False))
     assert b"IRQ_CONNECT" not in polled.generated["zephyr/devices.c"]
     assert b"interrupts" not in polled.starters["boards/mps2_an386.overlay"]
+
+
+def test_a_driver_without_its_address_as_a_number() -> None:
+    """What the devicetree cannot replace is compared with it when the project is built."""
+    artifact = woofles()
+    (use,) = artifact.devices
+    fields = (("use_interrupt", True), ("size", 0x1000), ("base", Identifier("NPU_BASE")))
+    driver = replace(use.driver, context_fields=fields)
+    other = replace(artifact, devices=(replace(use, driver=driver),))
+    devices = files(other).generated["zephyr/devices.c"].decode()
+    assert "BUILD_ASSERT(DT_REG_ADDR(DT_NODELABEL(ferrule_device0)) == 0x40080000U," in devices
+    assert ".base = NPU_BASE," in devices
+    numbers: tuple[tuple[str, FieldValue], ...] = (("a", 1), ("b", True), ("c", Integer(1)), ("d", 2), ("e", 1.0))
+    assert address_fields(replace(driver, base=1, context_fields=numbers)) == ("a", "c")
+    assert address_fields(replace(driver, base=0, context_fields=(("a", 0),))) == ()
 
 
 def test_a_device_behind_a_uart() -> None:

@@ -105,7 +105,7 @@ def stand_in(
     """
     made = StandIn(folder=folder / "trees")
     made.make(version, boards)
-    for name in ("ZEPHYR_TOOLCHAIN_VARIANT", "GNUARMEMB_TOOLCHAIN_PATH"):
+    for name in ("ZEPHYR_TOOLCHAIN_VARIANT", "ZEPHYR_SDK_INSTALL_DIR", "GNUARMEMB_TOOLCHAIN_PATH"):
         monkeypatch.delenv(name, raising=False)
     for name, value in {
         "PATH": made.programs if alone else f"{made.programs}{os.pathsep}{os.environ['PATH']}",

@@ -79,7 +79,7 @@ class Bench:
 
 def works(bench: Bench) -> None:
     """Check the calls, and their order, over a device's whole life."""
-    assert bench.traced("init") == (OK, "new")
+    assert bench.traced("init") == (OK, "new new")
     assert bench.traced("bind") == (OK, "ready?")
     assert bench.traced("activate") == (OK, "lock on unlock")
     assert bench.traced("open") == (OK, "lock ready?")
@@ -87,7 +87,7 @@ def works(bench: Bench) -> None:
     assert bench.traced("deactivate") == (OK, "lock off unlock")
     assert bench.traced("destroy") == (OK, "")
     assert bench.fakes.power_count("npu") == 0
-    assert bench.traced("init") == (OK, "new")
+    assert bench.traced("init") == (OK, "new new")
 
 
 def refuses_what_is_not_ready(bench: Bench) -> None:
@@ -194,6 +194,46 @@ def keeps_its_fields_whole(bench: Bench) -> None:
         assert times >= (name != "init"), name
 
 
+def waits_until_notified(bench: Bench) -> None:
+    """Check that a thread of lower priority runs meanwhile, and that a notification counts once, also an early one."""
+    bench.bound()
+    lib, handle = bench.adapter.lib, bench.handle
+    wait, notify, now = lib.ferrule_platform_wait, lib.ferrule_platform_notify, lib.ferrule_platform_now_us
+    bench.fakes.at_ms(7, lambda: notify(handle))
+    began = now()
+    assert wait(handle, 20_000) == OK
+    assert 7_000 <= now() - began < 7_100
+    notify(handle)
+    notify(handle)
+    assert wait(handle, 20_000) == OK
+    began = now()
+    assert wait(handle, 20_000) == TIMEOUT
+    assert 20_000 <= now() - began < 20_100
+    assert {call.name for call in bench.fakes.calls} >= {"k_sem_take", "k_sem_give"}
+
+
+def cuts_the_power(bench: Bench) -> None:
+    """Check that only a device that is off counts as stopped, and that its power stays balanced."""
+    bench.active()
+    lib, handle = bench.adapter.lib, bench.handle
+    assert lib.ferrule_platform_cut(handle) == OK
+    assert bench.fakes.power_count("npu") == 0
+    assert lib.ferrule_platform_power(handle, False) == OK  # it is off already
+    assert bench.fakes.power_count("npu") == 0
+    assert lib.ferrule_platform_power(handle, True) == OK
+    assert bench.fakes.power_count("npu") == 1
+    bench.fakes.fail("pm_device_state_get", result=-errno.ENOSYS)
+    assert lib.ferrule_platform_cut(handle) == UNSUPPORTED
+    assert bench.fakes.power_count("npu") == 1
+    lib.pm_device_runtime_get(bench.npu)  # by another user: it stays on
+    assert lib.ferrule_platform_cut(handle) == UNSUPPORTED
+    assert bench.fakes.power_count("npu") == 2
+    bench.fakes.fail("pm_device_runtime_put", result=-errno.EIO)
+    assert lib.ferrule_platform_cut(handle) == DEVICE
+    assert lib.ferrule_platform_power(handle, False) == OK
+    assert bench.fakes.power_count("npu") == 1
+
+
 def maps_errors(bench: Bench) -> None:
     lib = bench.adapter.lib
     assert {number: lib.ferrule_zephyr_status(-number) for number in STATUS_OF} == STATUS_OF
@@ -244,5 +284,7 @@ PROMISES: tuple[Callable[[Bench], None], ...] = (
     waits_for_a_bounded_time,
     refuses_interrupts,
     keeps_its_fields_whole,
+    waits_until_notified,
+    cuts_the_power,
     maps_errors,
 )

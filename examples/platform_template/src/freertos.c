@@ -63,17 +63,19 @@ uint32_t ferrule_platform_open_timeout_us(void)
     return FERRULE_FREERTOS_OPEN_TIMEOUT_MS * 1000u;
 }
 
-/* Rounded up. */
+/* Rounded up; one more, because the first tick may come at once. */
 static TickType_t ticks_of(uint32_t microseconds)
 {
-    const uint64_t ticks = ((uint64_t)microseconds * configTICK_RATE_HZ + 999999u) / 1000000u;
+    const uint64_t ticks = ((uint64_t)microseconds * configTICK_RATE_HZ + 999999u) / 1000000u + 1u;
 
     return ticks < portMAX_DELAY ? (TickType_t)ticks : portMAX_DELAY - 1u;
 }
 
 int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    if (xSemaphoreTake(dev->lock, ticks_of(timeout_us)) == pdTRUE) {
+    const TickType_t ticks = timeout_us == 0u ? 0u : ticks_of(timeout_us);
+
+    if (xSemaphoreTake(dev->lock, ticks) == pdTRUE) {
         return FERRULE_OK;
     }
     return timeout_us == 0u ? FERRULE_ERR_BUSY : FERRULE_ERR_TIMEOUT;
@@ -103,13 +105,36 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
     return FERRULE_ERR_UNSUPPORTED;
 }
 
+/* Adds up the ticks since the last call, because a count of ticks that wraps is no time unless a
+ * tick is a whole number of microseconds. In a critical section. */
+static uint32_t us_at(TickType_t now)
+{
+    static TickType_t last;
+    static uint32_t us;
+    static uint32_t rest; /* in fractions of a microsecond, of which a tick rate has one million */
+    const uint64_t more = (uint64_t)(TickType_t)(now - last) * 1000000u + rest;
+
+    last = now;
+    us += (uint32_t)(more / configTICK_RATE_HZ);
+    rest = (uint32_t)(more % configTICK_RATE_HZ);
+    return us;
+}
+
 uint32_t ferrule_platform_now_us(void)
 {
-    const TickType_t ticks =
-        xPortIsInsideInterrupt() ? xTaskGetTickCountFromISR() : xTaskGetTickCount();
+    uint32_t now;
 
-    /* wraps with the ticks if the period is a whole number of microseconds */
-    return (uint32_t)ticks * (1000000u / configTICK_RATE_HZ);
+    if (xPortIsInsideInterrupt()) {
+        const UBaseType_t masked = taskENTER_CRITICAL_FROM_ISR();
+
+        now = us_at(xTaskGetTickCountFromISR());
+        taskEXIT_CRITICAL_FROM_ISR(masked);
+    } else {
+        taskENTER_CRITICAL();
+        now = us_at(xTaskGetTickCount());
+        taskEXIT_CRITICAL();
+    }
+    return now;
 }
 
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)

@@ -14,6 +14,7 @@ static atomic_int inside;
 static atomic_int overlaps;
 static atomic_int errors;
 static int32_t foreign[3]; /* statuses of a stranger: open, close, open in an interrupt */
+static int32_t waits[5];
 
 static void work(void)
 {
@@ -64,6 +65,18 @@ static void *stranger(void *unused)
     return unused;
 }
 
+/* The device's interrupt, some time after a task began to wait. */
+static void *interrupt(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = 5000000};
+
+    nanosleep(&pause, NULL);
+    fake_be(2);
+    (void)ferrule_platform_now_us(); /* any context */
+    ferrule_device_notify(&npu0);
+    return unused;
+}
+
 static void run(void *(*function)(void *), int count)
 {
     pthread_t threads[2];
@@ -74,6 +87,24 @@ static void run(void *(*function)(void *), int count)
     for (int i = 0; i < count; i++) {
         pthread_join(threads[i], NULL);
     }
+}
+
+static void *waiter(void *unused)
+{
+    const uint32_t begin = ferrule_platform_now_us();
+    pthread_t device;
+
+    fake_be(1);
+    pthread_create(&device, NULL, interrupt, NULL);
+    waits[0] = ferrule_platform_wait(&npu0, 10000000u); /* ended by the interrupt */
+    pthread_join(device, NULL);
+    waits[1] = ferrule_platform_now_us() - begin < 10000000u ? 0 : 1;
+    ferrule_device_notify(&npu0);
+    ferrule_device_notify(&npu0);
+    waits[2] = ferrule_platform_wait(&npu0, 10000000u); /* over at once, and once only */
+    waits[3] = ferrule_platform_wait(&npu0, 1001u) == FERRULE_ERR_TIMEOUT ? 0 : 1;
+    waits[4] = (int32_t)fake_ticks; /* at least 1001 microseconds, wherever in a tick they begin */
+    return unused;
 }
 
 static void say(const char *call, int32_t status)
@@ -96,6 +127,13 @@ int main(void)
     say("foreign open", foreign[0]);
     say("foreign close", foreign[1]);
     say("interrupt", foreign[2]);
+    run(waiter, 1);
+    say("notified", waits[0]);
+    say("too late", waits[1]);
+    say("notified before", waits[2]);
+    say("notified twice", waits[3]);
+    say("ticks", waits[4]);
+    say("cut", ferrule_platform_cut(&npu0));
     say("close", ferrule_device_close(&npu0));
     say("deactivate", ferrule_device_deactivate(&npu0));
     say("destroy", ferrule_device_destroy(&npu0));

@@ -13,7 +13,8 @@ from ferrule.resources import root
 from ferrule.testing import host_compiler, sanitizer_environment
 
 FOLDER = Path(__file__).parents[1]
-TAKE = "xSemaphoreTake(dev->lock, pdMS_TO_TICKS(FERRULE_FREERTOS_OPEN_TIMEOUT_MS)) == pdTRUE"
+TAKE = "xSemaphoreTake(dev->lock, ticks) == pdTRUE"
+UNSUPPORTED = -2
 BUSY, TIMEOUT, INTERRUPT, OWNER = -8, -9, -10, -11  # of ferrule/status.h
 pytestmark = pytest.mark.cc
 
@@ -43,6 +44,7 @@ def test_one_task_at_a_time(tmp_path: Path, timeout_ms: int, refused: int) -> No
         OWNER,
         INTERRUPT,
     )
+    assert (found.pop("ticks"), found.pop("cut")) == (3, UNSUPPORTED)
     del found["errors"]  # the number of time-outs depends on the host's load
     assert {name for name, value in found.items() if value != 0} == set()
 
@@ -65,7 +67,22 @@ def mutant(folder: Path, changes: dict[str, str]) -> Path:
 
 def test_without_the_mutex_both_would_be_in(tmp_path: Path) -> None:
     """Without the mutex, both tasks are inside at once, which shows that the tests above can fail."""
-    assert contend(tmp_path, mutant(tmp_path, {TAKE: "dev->lock != NULL"}))["overlaps"] > 0
+    assert contend(tmp_path, mutant(tmp_path, {TAKE: "dev->lock != NULL || ticks == 0u"}))["overlaps"] > 0
+
+
+def test_a_wait_that_is_rounded_down_is_noticed(tmp_path: Path) -> None:
+    """1001 microseconds can be less than two ticks, because the first tick may come at once."""
+    hasty = mutant(tmp_path, {"+ 999999u) / 1000000u + 1u": ") / 1000000u"})
+    assert contend(tmp_path, hasty)["ticks"] < 3
+
+
+def test_a_second_notification_counts_once(tmp_path: Path) -> None:
+    """A wait that always ends at once does not pass for one that was notified."""
+    sleepless = mutant(
+        tmp_path,
+        {"xSemaphoreTake(dev->notified, ticks_of(timeout_us)) == pdTRUE": "dev != NULL || ticks_of(timeout_us) > 0u"},
+    )
+    assert contend(tmp_path, sleepless)["notified twice"] == 1
 
 
 @pytest.fixture
@@ -86,6 +103,7 @@ def test_threads_touch_the_handle_one_after_another(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("thread_sanitizer")
 def test_without_the_guard_they_would_not(tmp_path: Path) -> None:
     """The thread sanitizer ends the program with an error."""
-    unguarded = mutant(tmp_path, {"taskENTER_CRITICAL();": "", "taskEXIT_CRITICAL();": ""})
+    enter, leave = "briefly */\n    taskENTER_CRITICAL();", "(void)dev;\n    taskEXIT_CRITICAL();"
+    unguarded = mutant(tmp_path, {enter: "briefly */", leave: "(void)dev;"})
     with pytest.raises(subprocess.CalledProcessError):
         contend(tmp_path, unguarded, "-fsanitize=thread")

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The clock of ferrule/port.h on SysTick (Armv7-M ARM, B3.3; Armv8-M ARM, D1.2). It counts periods
- * of 2^24 cycles; an alarm shortens one. A program that needs SysTick for itself replaces the port
- * and leaves out this file. */
+ * of 2^24 cycles; an alarm shortens one. Only for ports that define FERRULE_PORT_USES_SYSTICK. */
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "ferrule/port.h"
+
+#ifdef FERRULE_PORT_USES_SYSTICK
 
 #define SYST_CSR  0xE000E010u
 #define SYST_RVR  0xE000E014u
@@ -143,3 +144,5 @@ void ferrule_systick_handler(void)
     (void)us_now(); /* often enough that `phase` cannot overflow */
     ferrule_port_critical_exit(masked);
 }
+
+#endif /* FERRULE_PORT_USES_SYSTICK */

@@ -97,6 +97,7 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     dev->accelerator = NULL;
     dev->usart = NULL;
     dev->guarded = false;
+    dev->is_told = false;
     osEventFlagsAttr_t flags = {.name = "ferrule device"};
 #if FERRULE_CMSIS_EVENT_FLAGS_BYTES > 0
     flags.cb_mem = dev->notified_block;
@@ -151,16 +152,17 @@ uint32_t ferrule_platform_open_timeout_us(void)
     return FERRULE_CMSIS_OPEN_TIMEOUT_MS * 1000u;
 }
 
-/* Rounded up. */
+/* Rounded up; one more, because the first tick may come at once. */
 static uint32_t ticks_of(uint32_t microseconds)
 {
-    const uint64_t ticks = ((uint64_t)microseconds * osKernelGetTickFreq() + 999999u) / 1000000u;
+    const uint64_t ticks =
+        ((uint64_t)microseconds * osKernelGetTickFreq() + 999999u) / 1000000u + 1u;
     return ticks < osWaitForever ? (uint32_t)ticks : osWaitForever - 1u;
 }
 
 int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    uint32_t ticks = ticks_of(timeout_us);
+    uint32_t ticks = timeout_us == 0u ? 0u : ticks_of(timeout_us);
     if (osKernelGetState() == osKernelLocked) {
         ticks = 0; /* no other thread could run and unlock it */
     }
@@ -172,25 +174,43 @@ int32_t ferrule_platform_unlock(ferrule_device_t *dev)
     return ferrule_cmsis_kernel_status(osMutexRelease(dev->lock));
 }
 
+/* Adds up the ticks since the last call, because a count of ticks that wraps is no time unless a
+ * tick is a whole number of microseconds. */
 uint32_t ferrule_platform_now_us(void)
 {
-    /* wraps with the ticks if the period is a whole number of microseconds */
-    return osKernelGetTickCount() * (1000000u / osKernelGetTickFreq());
+    static uint32_t ticks;
+    static uint32_t us;
+    static uint32_t rest; /* in fractions of a microsecond, of which a tick rate has one million */
+    const uint32_t masked = ferrule_port_critical_enter();
+    const uint32_t rate = osKernelGetTickFreq();
+    const uint32_t passed = osKernelGetTickCount() - ticks;
+    const uint64_t more = (uint64_t)passed * 1000000u + rest;
+    ticks += passed;
+    us += (uint32_t)(more / rate);
+    rest = (uint32_t)(more % rate);
+    const uint32_t now = us;
+    ferrule_port_critical_exit(masked);
+    return now;
 }
 
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
     const uint32_t flags =
         osEventFlagsWait(dev->notified, NOTIFIED, osFlagsWaitAny, ticks_of(timeout_us));
-    if ((flags & osFlagsError) == 0u) {
-        return FERRULE_OK;
+    if ((flags & osFlagsError) != 0u) {
+        return ferrule_cmsis_kernel_status((osStatus_t)flags);
     }
-    return ferrule_cmsis_kernel_status((osStatus_t)flags);
+    dev->is_told = false; /* before the caller looks: a later interrupt ends the next wait */
+    return FERRULE_OK;
 }
 
+/* Not for each interrupt, because kernels can queue few signals from interrupts. */
 void ferrule_platform_notify(ferrule_device_t *dev)
 {
-    (void)osEventFlagsSet(dev->notified, NOTIFIED);
+    if (!dev->is_told) {
+        dev->is_told = true;
+        (void)osEventFlagsSet(dev->notified, NOTIFIED);
+    }
 }
 
 #else /* no kernel: one thread, or cooperative tasks */

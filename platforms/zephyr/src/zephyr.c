@@ -7,6 +7,7 @@
 #include <string.h>
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
+#include <zephyr/pm/device.h>
 #include <zephyr/pm/device_runtime.h>
 
 #include "ferrule/platform/zephyr_status.h"
@@ -27,8 +28,12 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
     dev->zephyr_device = NULL;
     (void)memset(&dev->guard, 0, sizeof dev->guard); /* has no members on a single core */
-    (void)k_sem_init(&dev->notified, 0, 1);
-    return ferrule_zephyr_status(k_mutex_init(&dev->lock));
+    dev->is_cut = false;
+    const int error = k_mutex_init(&dev->lock);
+    if (error == 0) {
+        (void)k_sem_init(&dev->notified, 0u, 1u); /* fails only for a limit of 0 */
+    }
+    return ferrule_zephyr_status(error);
 }
 
 int32_t ferrule_platform_destroy(ferrule_device_t *dev)
@@ -82,17 +87,32 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev)
 /* Both calls succeed without effect if CONFIG_PM_DEVICE_RUNTIME is off. */
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
 {
-    if (dev->zephyr_device == NULL) {
+    const bool was_cut = dev->is_cut;
+    dev->is_cut = false;
+    if (dev->zephyr_device == NULL || (was_cut && !on)) {
         return FERRULE_OK;
     }
     return ferrule_zephyr_status(on ? pm_device_runtime_get(dev->zephyr_device)
                                     : pm_device_runtime_put(dev->zephyr_device));
 }
 
-/* Zephyr has no call that cuts the power of a device in use. */
+/* A device that is suspended may still work; one that is off does not. It is off if nothing else
+ * uses its power domain. */
 int32_t ferrule_platform_cut(ferrule_device_t *dev)
 {
-    (void)dev;
+    enum pm_device_state state = PM_DEVICE_STATE_ACTIVE;
+    if (dev->zephyr_device == NULL) {
+        return FERRULE_ERR_UNSUPPORTED;
+    }
+    const int error = pm_device_runtime_put(dev->zephyr_device);
+    if (error != 0) {
+        return ferrule_zephyr_status(error);
+    }
+    if (pm_device_state_get(dev->zephyr_device, &state) == 0 && state == PM_DEVICE_STATE_OFF) {
+        dev->is_cut = true;
+        return FERRULE_OK;
+    }
+    (void)pm_device_runtime_get(dev->zephyr_device); /* as before */
     return FERRULE_ERR_UNSUPPORTED;
 }
 
@@ -101,9 +121,10 @@ uint32_t ferrule_platform_now_us(void)
     return (uint32_t)k_ticks_to_us_floor64((uint64_t)k_uptime_ticks());
 }
 
+/* K_USEC() rounds up, and the kernel adds the rest of the current tick. */
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    return k_sem_take(&dev->notified, K_USEC(timeout_us)) == 0 ? FERRULE_OK : FERRULE_ERR_TIMEOUT;
+    return ferrule_zephyr_status(k_sem_take(&dev->notified, K_USEC(timeout_us)));
 }
 
 void ferrule_platform_notify(ferrule_device_t *dev)

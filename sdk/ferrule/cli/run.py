@@ -148,7 +148,7 @@ def command(
             require_writable("--json", json_path)
         engine_options = EngineOptions(port=port, baud=baud, gdb=gdb)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
-        firmware = facade.compile(network, job, progress=say)
+        firmware = facade.compile(network, job, engine=engine, progress=say)
         if gdb is not None:
             sources = f"-ex 'directory {firmware.project.folder}'"
             click.echo(f"waiting: gdb-multiarch {firmware.elf} {sources} -ex 'target remote localhost:{gdb}'", err=True)

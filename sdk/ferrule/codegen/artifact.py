@@ -13,7 +13,7 @@ from ferrule.backends.firmware import device_declarations
 from ferrule.codegen.crossings import Crossing
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.identity import Identity
-from ferrule.codegen.schedule import DeviceCall
+from ferrule.codegen.schedule import Call, DeviceCall
 from ferrule.codegen.storage import StoragePlan
 from ferrule.codegen.writer import Writer
 from ferrule.dom import Expression
@@ -84,6 +84,20 @@ class Artifact:
     def device_calls(self) -> tuple[DeviceCall, ...]:
         """All device calls of one inference in which none fails, in order."""
         return tuple(call for record in self.operators for call in record.device_calls)
+
+    @property
+    def beside(self) -> tuple[tuple[str, ...], ...]:
+        """By operator: the layers, begun before it, that devices go on with while it runs."""
+        ends = {
+            call.operator: index
+            for index, record in enumerate(self.operators)
+            for call in record.device_calls
+            if call.call is Call.FINISH
+        }
+        return tuple(
+            tuple(self.operators[begun].layer for begun, end in sorted(ends.items()) if begun < index <= end)
+            for index in range(len(self.operators))
+        )
 
     def device(self, name: str) -> DeviceUse:
         """Return a device by name; FerruleError if the model uses no device of that name."""

@@ -19,7 +19,7 @@ from ferrule.emulation import EngineOptions
 from ferrule.emulation.renode.project_files import check_renode, emit_renode
 from ferrule.facade.classes import inspect_class
 from ferrule.facade.networks import network_of
-from ferrule.facade.running import run
+from ferrule.facade.running import engine_for, run
 from ferrule.firmware import (
     Image,
     Job,
@@ -145,12 +145,15 @@ def compile(  # noqa: A001
     network: Network | ModelFile,
     job: Job | None = None,
     *,
+    engine: str | None = None,
     progress: Progress = say_nothing,
     **keywords: Unpack[JobKeywords],
 ) -> Firmware:
     """Generate and build a network's firmware for a board.
 
     `network` may also be a model's path or bytes. The fields of a Job may be given as keywords: see `ferrule.Job`.
+    `engine` names the engine that will run the firmware: if it cannot attach the models of its devices, nothing is
+    built.
 
     Raises:
         ModelError: the model's file cannot be read or is malformed.
@@ -158,9 +161,10 @@ def compile(  # noqa: A001
         MissingToolError: the toolchain is not installed; the hint gives the command that installs it.
         ArenaOverflowError, TooLargeError: the model is too large for the board; the message states by how much.
         BuildError: the compiler failed.
-        FerruleError: there is no such board, backend, device or layer, or both a job and keywords are given.
+        FerruleError: there is no such board, backend, device or layer, both a job and keywords are given, or the
+            engine cannot run the firmware.
     """
-    return _compile(network_of(network), job_from(job, keywords), progress)
+    return _compile(network_of(network), job_from(job, keywords), progress, engine)
 
 
 def generate(
@@ -225,12 +229,12 @@ def inspect(
     return replace(inspection, division=division, schedule=operators, crossings=crossings)
 
 
-def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
+def _compile(network: Network, job: Job, progress: Progress, engine: str | None = None) -> Firmware:
     if job.out is not None:
-        return _build(network, job, Path(job.out), progress)
+        return _build(network, job, Path(job.out), progress, engine)
     scratch = ScratchFolder()
     try:
-        firmware = _build(network, job, scratch.path / "project", progress)
+        firmware = _build(network, job, scratch.path / "project", progress, engine)
     except BaseException:
         scratch.close()
         raise
@@ -238,7 +242,7 @@ def _compile(network: Network, job: Job, progress: Progress) -> Firmware:
     return firmware
 
 
-def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firmware:
+def _build(network: Network, job: Job, folder: Path, progress: Progress, engine: str | None) -> Firmware:
     tools = platform(job.platform).tools
     compiler = toolchain(job.toolchain)
     board = job.load_board()
@@ -250,6 +254,8 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress) -> Firm
     progress(Step(phase=f"generating C for {board.name}"))
     optimized = divide(network, placed)
     artifact = emit_divided(optimized, placed, network)
+    if engine is not None:
+        engine_for(engine, board, artifact)
     started = time.perf_counter()
     project, image = make_firmware(artifact, placed, progress)
     return Firmware(

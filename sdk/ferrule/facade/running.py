@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.boards import Board
+from ferrule.codegen import Artifact
 from ferrule.devices import Fault
 from ferrule.emulation import (
     AttachedDevice,
@@ -29,7 +30,7 @@ from ferrule.emulation import (
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject, statistics
 from ferrule.errors import FerruleError
-from ferrule.firmware import Job, platform, require_tools
+from ferrule.firmware import Job, platform
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network.samples import Sample, pattern_sample, split
@@ -41,18 +42,13 @@ from ferrule.report.tracing import explained
 
 
 def check_engine(name: str, job: Job, options: EngineOptions | None = None, *, check_ownership: bool = False) -> None:
-    """Check, before anything is built, that an engine can run a job's board here and has the options it needs, and
-    that the tools of the job's platform are there.
+    """Check, before anything is built, that an engine can run a job's board here and has the options it needs.
 
     Raises:
-        MissingToolError: the engine or a tool is not installed; the hint gives the command that installs it.
+        MissingToolError: the engine is not installed; the hint gives the command that installs it.
         FerruleError: the engine cannot run the board, or an option is missing or not supported.
     """
-    board = job.load_board()
-    chosen = _usable(name, board)
-    tools = platform(job.platform).tools
-    if tools is not None:
-        require_tools(tools, board.name)
+    chosen = _usable(name, job.load_board())
     if check_ownership:
         require_ownership(name)
     if options is not None:
@@ -87,9 +83,7 @@ def run(
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
     check_faults(firmware.artifact, faults)
-    models = [use.name for use in firmware.artifact.devices if use.driver.model is not None]
-    chosen = _usable(engine, firmware.board, models)
-    _check_wires(chosen, firmware)
+    chosen = engine_for(engine, firmware.board, firmware.artifact)
     if options.gdb is not None:
         require_gdb(engine)
     traced = trace_devices and bool(firmware.artifact.devices)
@@ -180,11 +174,14 @@ def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
     return chosen
 
 
-def _check_wires(chosen: Engine, firmware: BuiltFirmware) -> None:
-    names = [use.name for use in firmware.artifact.devices if use.driver.wire is not None]
+def engine_for(name: str, board: Board, artifact: Artifact) -> Engine:
+    """Return an engine; raises as `check_engine` does, also if it cannot attach the models of the devices."""
+    chosen = _usable(name, board, [use.name for use in artifact.devices if use.driver.model is not None])
+    names = [use.name for use in artifact.devices if use.driver.wire is not None]
     reason = chosen.refuses_wires(names) if names else None
     if reason is not None:
         raise FerruleError(f"engine {chosen.name} cannot run this firmware: {reason}")
+    return chosen
 
 
 def _execute(

@@ -59,11 +59,11 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_link_run|run\.c:\w+", Kind.MODEL | Kind.OPERATOR | Kind.OTHER),
     (r"ferrule_held_\w+|held\.c:\w+", Kind.OPERATOR | Kind.OTHER),
     (r"ferrule_frame_(receive|send)|frame\.c:\w+", Kind.BYTES | Kind.FRAME | Kind.OTHER),
-    (r"ferrule_device_\w+|device\.c:\w+", Kind.DRIVER | Kind.OTHER),
-    (r"ferrule_platform_power", Kind.OTHER),
+    (r"ferrule_device_\w+|(device|command)\.c:\w+", Kind.DRIVER | Kind.OTHER),
+    (r"ferrule_platform_(power|cut)", Kind.OTHER),
     (r"ferrule_uart_transport_(read|write)|uart_transport\.c:\w+", Kind.BYTES | Kind.OTHER),
     (r"uart_woofles_(ask|execute)|(request|uart_woofles)\.c:\w+", Kind.TRANSPORT | Kind.OTHER),
-    (r"(woofles|soft_npu)_execute|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
+    (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
 """A function that calls through pointers, and the kinds that it calls."""
@@ -75,6 +75,7 @@ _OWN_FILES: Mapping[str, str] = {
     "held.c": "ferrule_held_end",
     "frame.c": "ferrule_frame_receive",
     "device.c": "ferrule_device_open",
+    "command.c": "ferrule_device_finish",
     "uart_transport.c": "ferrule_uart_transport_read",
     "request.c": "uart_woofles_ask",
     "uart_woofles.c": "uart_woofles_execute",
@@ -100,7 +101,8 @@ class Pointers:
     def called_by(self, keys: Iterable[str]) -> Kind:
         """Return the kinds of functions that a function with these names calls through pointers."""
         for key in keys:
-            if key.endswith("_run") and f"{key[:-4]}.c" in self._own:
+            model, run, _ = key.rpartition("_run")
+            if run and key in {f"{model}_run", f"{model}_run_until"} and f"{model}.c" in self._own:
                 return _EXECUTOR
             for pattern, kinds in _CALLERS:
                 if self._matches(pattern, key):

@@ -173,9 +173,12 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             constant_bytes=record.constant_bytes,
             scratch_bytes=record.scratch_bytes,
             device=record.device,
+            beside=beside,
             work=_layer_work(done, record.device, index),
         )
-        for index, (record, count) in enumerate(zip(firmware.artifact.operators, counts, strict=True))
+        for index, (record, count, beside) in enumerate(
+            zip(firmware.artifact.operators, counts, firmware.artifact.beside, strict=True)
+        )
     )
 
 

@@ -70,6 +70,7 @@ def _print_layers(document: ReportDocument, console: Console) -> None:
     from rich.markup import escape
 
     counted = ("MACs", document.count.unit, "share")
+    overlaps = any(layer.beside for layer in document.layers)
     rows = [
         (
             str(layer.index),
@@ -80,12 +81,13 @@ def _print_layers(document: ReportDocument, console: Console) -> None:
             f"{layer.macs:,}",
             f"{layer.count:,}",
             f"{layer.share:.1%}",
+            *((escape(", ".join(layer.beside)),) if overlaps else ()),
         )
         for layer in document.layers
     ]
     print_table(
         console,
-        ("#", "layer", "type", "backend", "kernel", *counted),
+        ("#", "layer", "type", "backend", "kernel", *counted, *(("beside",) if overlaps else ())),
         rows,
         right=("#", *counted),
         whole=("layer", "backend"),

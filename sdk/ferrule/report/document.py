@@ -104,6 +104,9 @@ class LayerPart:
     scratch_bytes: int
     device: str = ""
     """Name of the device instance that ran the layer; the backend's name if no devices are declared."""
+    beside: tuple[str, ...] = ()
+    """The layers, begun before, that devices went on with; if one was collected after this layer, the count includes
+    the wait."""
     work: DeviceWorkPart | None = None
     """What the device's model did for the layer; None without a model, or if the engine cannot tell."""
 

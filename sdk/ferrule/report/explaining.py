@@ -11,6 +11,7 @@ from ferrule.backends.guarded import guarded
 from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import MemorySource
+from ferrule.codegen import Call
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, divide, emit
 from ferrule.graph import Layer
@@ -67,9 +68,14 @@ def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, .
             layer=record.layer,
             backend=record.backend,
             device=record.device,
-            calls=tuple(f"{names[call.device]} {call.call}" for call in record.device_calls),
+            calls=tuple(
+                f"{names[call.device]} {call.call}"
+                + (f" {artifact.operators[call.operator].layer}" if call.call is Call.FINISH else "")
+                for call in record.device_calls
+            ),
+            beside=beside,
         )
-        for index, record in enumerate(artifact.operators)
+        for index, (record, beside) in enumerate(zip(artifact.operators, artifact.beside, strict=True))
     )
     crossings = tuple(
         DeviceCrossingPart(

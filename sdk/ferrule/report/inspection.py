@@ -167,6 +167,8 @@ class ScheduledPart:
     device: str
     calls: tuple[str, ...]
     """The device calls in order, such as "npu0 open"; empty if no device is called."""
+    beside: tuple[str, ...] = ()
+    """The layers, begun before, that devices go on with while this one runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -171,13 +171,20 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
     """Print the operators in the order in which they run, with their device calls."""
     from rich.markup import escape
 
+    overlaps = any(part.beside for part in schedule)
     rows = [
-        (str(part.index), escape(part.layer), escape(_runner(part.backend, part.device)), ", ".join(part.calls))
+        (
+            str(part.index),
+            escape(part.layer),
+            escape(_runner(part.backend, part.device)),
+            escape(", ".join(part.calls)),
+            *((escape(", ".join(part.beside)),) if overlaps else ()),
+        )
         for part in schedule
     ]
     print_table(
         console,
-        ("#", "layer", "run by", "calls"),
+        ("#", "layer", "run by", "calls", *(("beside",) if overlaps else ())),
         rows,
         whole=("layer", "run by"),
         title="the firmware's operators in order, and the calls of devices",

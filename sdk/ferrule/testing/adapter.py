@@ -68,7 +68,7 @@ _GROUNDS = {
         defines=(("FERRULE_CMSIS_RTOS2", "1"),),
         choices=(("cmsis_counter.c", "FERRULE_CMSIS_RTOS2"),),
     ),
-    "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"), ("systick.c", "__arm__"))),
+    "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"),)),
 }
 _WATCHED = ("init", "activate", "deactivate", "open", "open_for", "close")
 """Functions of device.c that the fakes replace by functions that call them and note the handle's new state."""

@@ -13,12 +13,16 @@ from needs import require_module
 from small_networks import int8_input
 
 import ferrule
+from ferrule._typing import override
 from ferrule.backends import BackendId, Device
+from ferrule.backends.woofles import firmware as woofles_firmware
+from ferrule.backends.woofles.command import Command
+from ferrule.backends.woofles.model import WooflesModel
 from ferrule.cli.main import main
 from ferrule.codegen import Artifact
 from ferrule.emulation import OwnershipError, OwnershipPlan, Violation, ownership_plan
 from ferrule.facade import running
-from ferrule.firmware import Image, build_project
+from ferrule.firmware import Image, build_project, emit
 from ferrule.formats import to_tflite
 from ferrule.report import ReportDocument
 
@@ -30,12 +34,13 @@ HINTS = {"left": "Woofles/npu0", "right": "Woofles/npu1", "both": "Woofles/npu1"
 EXECUTOR, DRIVER = Path("model/ferrule_branches.c"), Path("lib/backends/woofles/src/woofles.c")
 READS_NOTHING, OVERWRITES, OUTSIDE = Violation.READS_NOTHING, Violation.OVERWRITES, Violation.WRITES_OUTSIDE
 UNCLEAN, UNDER, STALE = Violation.READS_UNCLEAN, Violation.WRITES_UNDER, Violation.READS_STALE
-OUTSIDE_LAYER = Violation.OUTSIDE_LAYER
+OUTSIDE_LAYER, BUSY = Violation.OUTSIDE_LAYER, Violation.ACCESSES_BUSY
 
 CLEANED = "    ferrule_cache_clean(entry, sizeof(*entry));\n    ferrule_port_barrier();\n    set("
 CLOSED = "    status = ferrule_held_close"
 INVALIDATED = "    ferrule_cache_invalidate(left_out, 16U);\n"
 CALLED = "    status =\n        woofles_execute"
+LOOKUP = "    ferrule_lookup_s8("
 SUBMITTED = "layer->command;\n"
 SECOND = "ferrule_bus_address(layer->weights != NULL ? layer->weights : work->second)"
 OUTPUT, OVER_INPUT = "ferrule_bus_address(work->output)", "ferrule_bus_address(work->input)"
@@ -43,8 +48,10 @@ OUTPUT, OVER_INPUT = "ferrule_bus_address(work->output)", "ferrule_bus_address(w
 MUTANTS = {
     "a device's output at a wrong offset": (EXECUTOR, "LEFT_OUT_OFFSET = 32", "LEFT_OUT_OFFSET = 36", "left", OUTSIDE),
     "two devices in one place": (EXECUTOR, "RIGHT_OUT_OFFSET = 64", "RIGHT_OUT_OFFSET = 32", "right", OVERWRITES),
-    "the core's output at a wrong offset": (EXECUTOR, "CORE_OUT_OFFSET = 0", "CORE_OUT_OFFSET = 8", "core", OUTSIDE),
-    "an output over a later input": (EXECUTOR, "CORE_OUT_OFFSET = 0", "CORE_OUT_OFFSET = 64", "core", OVERWRITES),
+    "the core's output at a wrong offset": (EXECUTOR, "CORE_OUT_OFFSET = 32", "CORE_OUT_OFFSET = 40", "core", OUTSIDE),
+    "an output over that of a device": (EXECUTOR, "CORE_OUT_OFFSET = 32", "CORE_OUT_OFFSET = 64", "core", OUTSIDE),
+    "a result before it is collected": (EXECUTOR, "left_out, core_out)", "right_out, core_out)", "core", READS_NOTHING),
+    "an input while a device works": (EXECUTOR, LOOKUP, "    *(int8_t *)x = 0;\n" + LOOKUP, "core", BUSY),
     "input not cleaned": (EXECUTOR, "    ferrule_cache_clean(x, 16U);\n", "", "left", UNCLEAN),
     "later input not cleaned": (EXECUTOR, "    ferrule_cache_clean(core_out, 16U);\n", "", "both", UNCLEAN),
     "output not invalidated": (EXECUTOR, INVALIDATED + CLOSED, CLOSED, "core", STALE),
@@ -132,6 +139,45 @@ def test_mutants(firmware: ferrule.Firmware, mistake: str) -> None:
     finally:
         path.write_text(text)
     assert (caught.value.layer, caught.value.violation) == (layer, violation), str(caught.value)
+
+
+class Late(WooflesModel):
+    """Writes the output of a command once more, some time after the command has ended."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._late: tuple[int, int] | None = None
+        """The address, and the cycles until then."""
+
+    @override
+    def _finish(self, command: Command) -> None:
+        super()._finish(command)
+        self._late = command.output, 3000
+
+    @override
+    def advance(self, cycles: int) -> None:
+        super().advance(cycles)
+        if self._late is not None:
+            address, left = self._late
+            self._late = address, left - cycles
+            if left <= cycles:
+                self._late = None
+                self.bus.write(address, b"\0")
+
+    @override
+    def next_event(self) -> int | None:
+        events = [super().next_event(), None if self._late is None else max(self._late[1], 1)]
+        return min((event for event in events if event is not None), default=None)
+
+
+def test_a_device_that_writes_after_its_result_was_collected(
+    firmware: ferrule.Firmware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(woofles_firmware, "WooflesModel", Late)
+    artifact = emit(branches(), firmware.job)
+    with pytest.raises(OwnershipError) as caught:
+        replace(firmware, artifact=artifact).run([X], check_ownership=True)
+    assert (caught.value.violation, caught.value.device) == (OUTSIDE_LAYER, "npu0")
 
 
 def test_from_the_command_line(

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -315,6 +316,90 @@ def test_waiting_ends(kernel: Machine) -> None:
     status, waited_us = answer
     assert status == Status.TIMEOUT
     assert 1_000_000 <= waited_us < 1_010_000
+
+
+def test_a_wait_ends_with_a_notification(machine: Machine) -> None:
+    """With a kernel, another thread runs meanwhile; without, the core sleeps."""
+    dev, fakes, lib = bound(machine), machine.fakes, machine.lib
+    fakes.at_ms(7, lambda: lib.ferrule_platform_notify(dev))
+    began = lib.ferrule_platform_now_us()
+    assert lib.ferrule_platform_wait(dev, 20_000) == Status.OK
+    assert 7_000 <= lib.ferrule_platform_now_us() - began <= 8_000
+    assert {call.name for call in fakes.calls} & {"osEventFlagsWait", "ferrule_port_sleep"}
+
+
+def test_a_wait_ends_at_its_deadline(machine: Machine) -> None:
+    """A wait is never too short, although the first tick may come at once."""
+    dev, fakes, wait = bound(machine), machine.fakes, machine.lib.ferrule_platform_wait
+    for timeout_us in (1, 900, 1_000, 1_001, 20_000):
+        fakes.advance_ms(0.4)
+        began = fakes.now_us
+        assert wait(dev, timeout_us) == Status.TIMEOUT
+        assert timeout_us <= fakes.now_us - began < timeout_us + 2_100
+
+
+def test_ticks_are_rounded_up_and_one_more(kernel: Machine) -> None:
+    dev, fakes = bound(kernel), kernel.fakes
+    for timeout_us, ticks in ((1, 2), (1_000, 2), (1_001, 3)):
+        fakes.forget_calls()
+        kernel.lib.ferrule_platform_wait(dev, timeout_us)
+        assert fakes.calls_of("osEventFlagsWait")[0].arguments[-1] == ticks
+
+
+def test_early_notifications_count_once(machine: Machine) -> None:
+    dev, lib = bound(machine), machine.lib
+    for _ in range(2):
+        with machine.fakes.interrupt():
+            lib.ferrule_platform_notify(dev)
+            lib.ferrule_platform_notify(dev)
+        assert lib.ferrule_platform_wait(dev, 20_000) == Status.OK
+        assert lib.ferrule_platform_wait(dev, 20_000) == Status.TIMEOUT
+
+
+def test_a_storm_of_interrupts_is_one_signal(kernel: Machine) -> None:
+    """RTX5 stops if its queue for interrupts overflows."""
+    dev = bound(kernel)
+    with kernel.fakes.interrupt():
+        for _ in range(100):
+            kernel.lib.ferrule_platform_notify(dev)
+    assert len(kernel.fakes.calls_of("osEventFlagsSet")) == 1
+
+
+def test_an_error_of_the_kernel_ends_a_wait(kernel: Machine) -> None:
+    dev = bound(kernel)
+    kernel.fakes.fail("osEventFlagsWait", result=OS_PARAMETER & 0xFFFF_FFFF)
+    assert kernel.lib.ferrule_platform_wait(dev, 20_000) == Status.HANDLE
+
+
+@pytest.mark.parametrize("rate", [1_000, 1_024, 32_768])
+def test_time_goes_on_when_the_count_of_ticks_wraps(kernel: Machine, rate: int) -> None:
+    fakes, now = kernel.fakes, kernel.lib.ferrule_platform_now_us
+    fakes.fail("osKernelGetTickFreq", result=rate, times=None)
+    seen = []
+    for ticks in (0xFFFF_FFFF, rate - 1, 2 * rate - 1):
+        fakes.fail("osKernelGetTickCount", result=ticks)
+        seen.append(now())
+    assert [(later - before) % (1 << 32) for before, later in pairwise(seen)] == [1_000_000, 1_000_000]
+
+
+def test_power_is_cut_by_the_driver(machine: Machine) -> None:
+    """Afterwards, it can be switched on again, and off."""
+    dev, lib = bound(machine), machine.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    machine.fakes.forget_calls()
+    assert lib.ferrule_platform_cut(dev) == Status.OK
+    assert names(machine) == ["PowerControl0"]
+    assert lib.ferrule_platform_power(dev, True) == Status.OK
+    assert lib.ferrule_device_deactivate(dev) == Status.OK
+    other = initialised(machine)
+    assert lib.ferrule_device_bind(other, machine.driver(), machine.ffi.NULL) == Status.OK
+    assert lib.ferrule_platform_cut(other) == Status.UNSUPPORTED
+
+
+def test_init_without_event_flags_keeps_no_mutex(kernel: Machine) -> None:
+    kernel.fakes.fail("osEventFlagsNew", result=0)
+    assert kernel.lib.ferrule_device_init(storage(kernel)) == Status.MEMORY
+    assert len(kernel.fakes.calls_of("osMutexDelete")) == 1
 
 
 def test_only_the_owner_closes(kernel: Machine) -> None:

@@ -51,9 +51,39 @@ MUTANTS = {
     ),
     "waiting without end": Mutant(
         file="cmsis.c",
-        old="ferrule_cmsis_ticks(FERRULE_CMSIS_OPEN_TIMEOUT_MS)",
-        new="osWaitForever",
+        old="osMutexAcquire(dev->lock, ticks)",
+        new="osMutexAcquire(dev->lock, ticks > 0u ? osWaitForever : 0u)",
         test="test_waiting_ends",
+    ),
+    "a notification that is lost": Mutant(
+        file="cmsis.c",
+        old="(void)osEventFlagsSet(dev->notified, NOTIFIED);",
+        new="",
+        test="test_a_wait_ends_with_a_notification",
+    ),
+    "notified once only": Mutant(
+        file="cmsis.c",
+        old="    dev->is_told = false; /* before",
+        new="    /* before",
+        test="test_early_notifications_count_once",
+    ),
+    "each interrupt is a signal": Mutant(
+        file="cmsis.c",
+        old="        dev->is_told = true;\n",
+        new="",
+        test="test_a_storm_of_interrupts_is_one_signal",
+    ),
+    "ticks that are rounded down": Mutant(
+        file="cmsis.c",
+        old="osKernelGetTickFreq() + 999999u) / 1000000u + 1u",
+        new="osKernelGetTickFreq()) / 1000000u + 1u",
+        test="test_ticks_are_rounded_up_and_one_more",
+    ),
+    "time that wraps with the ticks": Mutant(
+        file="cmsis.c",
+        old="    us += (uint32_t)(more / rate);",
+        new="    us = (uint32_t)((uint64_t)ticks * 1000000u / rate);",
+        test="time_goes_on",
     ),
     "a mutex that does not inherit": Mutant(
         file="cmsis.c",
@@ -141,6 +171,7 @@ def checks() -> dict[str, Callable[[Adapter[CmsisFakes]], None]]:
     adapter, usart = module("test_adapter"), module("test_usart")
     found = {name: each for part in (adapter, usart) for name, each in vars(part).items() if name.startswith("test_")}
     found["busy_accelerator"] = lambda machine: adapter.test_a_busy_or_broken_accelerator_does_not_open(machine, 1)
+    found["time_goes_on"] = lambda machine: adapter.test_time_goes_on_when_the_count_of_ticks_wraps(machine, 1024)
     found["power_fails"] = lambda machine: adapter.test_power_that_fails_is_undone(machine, -1)
     return found
 

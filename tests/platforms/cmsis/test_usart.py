@@ -206,6 +206,7 @@ def test_destroy_tells_that_the_flags_stay(kernel: Machine) -> None:
 def test_a_bind_that_fails_leaves_nothing_behind(kernel: Machine) -> None:
     dev = kernel.ffi.new("struct ferrule_device *")
     assert kernel.lib.ferrule_device_init(dev) == Status.OK
+    kernel.fakes.forget_calls()
     assert bind(kernel, dev, kernel.lib.bench_usart(0), kernel.ffi.NULL) == Status.ARGUMENT
     assert len(kernel.fakes.calls_of("osEventFlagsNew")) == len(kernel.fakes.calls_of("osEventFlagsDelete")) == 1
 

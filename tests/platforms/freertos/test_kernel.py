@@ -59,8 +59,8 @@ def test_two_tasks_take_turns(arm_gcc: str, qemu: str, tmp_path: Path, name: str
 
 def test_without_the_mutex_both_are_in(arm_gcc: str, tmp_path: Path) -> None:
     text = (EXAMPLE / "src" / "freertos.c").read_text(encoding="utf-8")
-    take = "xSemaphoreTake(dev->lock, pdMS_TO_TICKS(FERRULE_FREERTOS_OPEN_TIMEOUT_MS)) == pdTRUE"
+    take = "xSemaphoreTake(dev->lock, ticks) == pdTRUE"
     assert text.count(take) == 1
     mutant = tmp_path / "mutant.c"
-    mutant.write_text(text.replace(take, "dev->lock != NULL"), encoding="utf-8")
+    mutant.write_text(text.replace(take, "dev->lock != NULL || ticks == 0u"), encoding="utf-8")
     assert run(tmp_path, mutant, arm_gcc)["overlaps"] > 0

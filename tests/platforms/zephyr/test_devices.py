@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from needs import require_module
-from zephyr_bench import ARGUMENT, BUSY, HANDLE, LIFE, MEMORY, OK, PROMISES, STATE, STATUS_OF, Bench, built
+from zephyr_bench import ARGUMENT, BUSY, HANDLE, LIFE, MEMORY, OK, PROMISES, STATE, STATUS_OF, UNSUPPORTED, Bench, built
 
 from ferrule import resources
 from ferrule.testing import Adapter, MisuseError, ZephyrFakes, build_adapter
@@ -56,6 +56,12 @@ def test_a_soft_device_needs_nothing_of_zephyr(bench: Bench) -> None:
     assert bench.traced("close") == (OK, "unlock")
     assert bench.traced("deactivate") == (OK, "lock unlock")
     assert bench.call("destroy") == OK
+
+
+def test_a_soft_device_cannot_be_cut(bench: Bench) -> None:
+    assert bench.call("init") == OK
+    assert bench.bind_soft() == OK
+    assert bench.adapter.lib.ferrule_platform_cut(bench.handle) == UNSUPPORTED
 
 
 def test_a_soft_device_has_nothing_of_a_bind_that_failed(bench: Bench) -> None:
@@ -148,12 +154,12 @@ def test_a_handle_destroyed_while_another_thread_waits_hangs_nobody(bench: Bench
     assert bench.call("open") == HANDLE
 
 
-WAIT = "milliseconds == 0 ? K_NO_WAIT : K_MSEC(milliseconds)"
+WAIT = "timeout_us == 0u ? K_NO_WAIT : K_USEC(timeout_us)"
 UNLOCK = ("return ferrule_zephyr_status(k_mutex_unlock(&dev->lock));", "return dev == NULL;")
 MUTANTS = {
-    "no lock": ((f"k_mutex_lock(&dev->lock, {WAIT})", "dev == NULL || milliseconds < 0"), UNLOCK),
-    "waits for ever": ((WAIT, WAIT.replace("K_MSEC(milliseconds)", "K_FOREVER")),),
-    "never waits": ((WAIT, WAIT.replace("K_MSEC(milliseconds)", "K_NO_WAIT")),),
+    "no lock": ((f"k_mutex_lock(&dev->lock, {WAIT})", "dev == NULL || timeout_us == 1u"), UNLOCK),
+    "waits for ever": ((WAIT, WAIT.replace("K_USEC(timeout_us)", "K_FOREVER")),),
+    "never waits": ((WAIT, WAIT.replace("K_USEC(timeout_us)", "K_NO_WAIT")),),
     "keeps the lock": (UNLOCK,),
     "PM get fails unseen": (
         ("on ? pm_device_runtime_get(dev->zephyr_device)", "on ? (pm_device_runtime_get(dev->zephyr_device), 0)"),
@@ -168,6 +174,14 @@ MUTANTS = {
     "one thread": (("return k_current_get();", 'return "everybody";'),),
     "no guard": (("= k_spin_lock(&dev->guard);", "= {0};"),),
     "guard is kept": (("    ferrule_platform_unguard(dev);\n    return FERRULE_OK;", "    return FERRULE_OK;"),),
+    "a notification is lost": (("k_sem_give(&dev->notified);", "(void)dev;"),),
+    "notifications are counted": (("k_sem_init(&dev->notified, 0u, 1u)", "k_sem_init(&dev->notified, 0u, 9u)"),),
+    "a wait without end": (
+        ("k_sem_take(&dev->notified, K_USEC(timeout_us))", "k_sem_take(&dev->notified, K_FOREVER)"),
+    ),
+    "a wait that is too short": (("&dev->notified, K_USEC(timeout_us)", "&dev->notified, K_USEC(timeout_us - 500u)"),),
+    "suspended is off": (("&state) == 0 && state == PM_DEVICE_STATE_OFF", "&state) == 0 && dev != NULL"),),
+    "a cut that is counted twice": (("(was_cut && !on)", "(was_cut && dev == NULL)"),),
     "error of the mutex": (("FERRULE_ERR_TIMEOUT}, /* from a mutex", "FERRULE_ERR_BUSY}, /* from a mutex"),),
     "an unknown error is none": (("return FERRULE_ERR_FAILED;\n}", "return FERRULE_OK;\n}"),),
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 typedef long BaseType_t;
+typedef unsigned long UBaseType_t;
 typedef uint32_t TickType_t;
 
 #define pdFALSE            ((BaseType_t)0)

@@ -7,6 +7,7 @@
 
 static pthread_mutex_t critical = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static _Thread_local int what;
+TickType_t fake_ticks;
 
 void fake_be(int now)
 {
@@ -31,6 +32,18 @@ void taskENTER_CRITICAL(void)
 void taskEXIT_CRITICAL(void)
 {
     pthread_mutex_unlock(&critical);
+}
+
+UBaseType_t taskENTER_CRITICAL_FROM_ISR(void)
+{
+    taskENTER_CRITICAL();
+    return 0;
+}
+
+void taskEXIT_CRITICAL_FROM_ISR(UBaseType_t masked)
+{
+    (void)masked;
+    taskEXIT_CRITICAL();
 }
 
 SemaphoreHandle_t xSemaphoreCreateMutexStatic(StaticSemaphore_t *buffer)
@@ -81,6 +94,7 @@ BaseType_t xSemaphoreTake(SemaphoreHandle_t semaphore, TickType_t ticks)
     const struct timespec end = in_ticks(ticks);
 
     if (semaphore->is_binary) {
+        fake_ticks = ticks;
         return take_binary(semaphore, &end);
     }
     return pthread_mutex_timedlock(&semaphore->mutex, &end) == 0 ? pdTRUE : pdFALSE;

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ferrule._typing import override
 from ferrule._version import VERSION
@@ -99,12 +99,13 @@ class BareMetalPlatform(Platform):
 
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
-    """Return the adapter of the device API, with interrupts and serial lines if drivers need them."""
+    """Return the adapter of the device API and its clock, with interrupts and serial lines if drivers need them."""
     if not request.artifact.devices:
         return ()
     lines = [driver.contribution for _, driver in _wires(request)]
+    adapter = BARE_METAL.part("bare_metal", "systick", *(("interrupt",) if _interrupts(request) else ()))
     return (
-        BARE_METAL.part("bare_metal", *(("interrupt",) if _interrupts(request) else ())),
+        replace(adapter, defines={"FERRULE_CLOCK_HZ": f"{request.board.clock_hz}u"}),
         *((UART_DRIVERS.part("uart_transport"), *lines) if lines else ()),
     )
 

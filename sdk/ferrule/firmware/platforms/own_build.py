@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import BARE_METAL, CMSIS, HEADERS, Contribution
+from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact
+from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.tools import PlatformTools
+from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 
@@ -19,9 +24,42 @@ LIBRARY = "library"
 """Name of the platform whose projects have no adapter; with one, its platform's name follows."""
 _ADAPTERS: Mapping[str, tuple[Contribution, ...]] = {
     "": (),
-    "bare-metal": (BARE_METAL.without("interrupt"),),
+    "bare-metal": (BARE_METAL.part("bare_metal"),),
     "cmsis": (CMSIS.part("cmsis", "cmsis_usart"),),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class _YourBuild(PlatformTools):
+    """The build of the user's program, which Ferrule does not know."""
+
+    platform: str
+
+    @override
+    def needs(self) -> list[ToolStatus]:
+        return []
+
+    @override
+    def compiler(self) -> str:
+        raise self._error()
+
+    @override
+    def check(self, board: str) -> None:
+        raise self._error()
+
+    @override
+    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+        raise self._error()
+
+    @override
+    def program(self, build: Path) -> Path:
+        return build
+
+    def _error(self) -> FerruleError:
+        return FerruleError(
+            "a library is no firmware: the build of your program compiles it",
+            hint="its README.md has the lines for CMake and make",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +79,15 @@ class LibraryPlatform(Platform):
     def title(self) -> str:
         adapter = f", with the device adapter for {self.adapter}" if self.adapter else ""
         return f"a library for your own build{adapter}: a CMake package, a list for make, and plain lists"
+
+    @property
+    @override
+    def tools(self) -> PlatformTools:
+        return _YourBuild(self.name)
+
+    @override
+    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+        raise FerruleError("a library has no link")
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,14 +87,15 @@ class Tree:
         return found
 
 
-def require_tools(tools: PlatformTools, board: str) -> None:
-    """Check that a platform's tools are there and build for a board.
+def require_tools(tools: PlatformTools, board: str) -> list[ToolStatus]:
+    """Check that a platform's tools are there and build for a board, and return them.
 
     Raises:
         MissingToolError: something is missing; the message names all of it, and the hint says how to get it.
         FerruleError: the tools do not build for the board.
     """
-    missing = [need for need in tools.needs() if not need.found]
+    needs = tools.needs()
+    missing = [need for need in needs if not need.found]
     if missing:
         names = ", ".join(need.name for need in missing)
         raise MissingToolError(
@@ -101,25 +103,29 @@ def require_tools(tools: PlatformTools, board: str) -> None:
             hint="; ".join(need.remedy for need in missing) + "; `ferrule doctor` lists all",
         )
     tools.check(board)
+    return needs
 
 
 def build_with(tools: PlatformTools, folder: Path, build: Path, board: str, progress: Progress) -> Path:
     """Build a project in the folder `build` and return the firmware's path; on failure there is no firmware.
 
-    A build waits for another one in the same folder to end. What earlier builds left in the folder is used again.
+    A build waits for another one in the same folder to end. What earlier builds left in the folder is used again if
+    they had the same commands, programs and trees.
 
     Raises:
         FerruleError: as `require_tools`, or the folder cannot be written.
         BuildError: a command failed.
     """
-    require_tools(tools, board)
+    needs = require_tools(tools, board)
     folder, build = folder.resolve(), build.resolve()
     program = tools.program(build)
     try:
         build.mkdir(parents=True, exist_ok=True)
         with locked(build, waiting=lambda: progress(Step(phase=f"waiting for another build in {build}"))) as lock:
             program.unlink(missing_ok=True)
-            _run(Commands(folder, lock), tools.steps(folder, build, board), progress)
+            steps = tools.steps(folder, build, board)
+            _forget_others(build, repr(([(need.name, need.path) for need in needs], steps)))
+            _run(Commands(folder, lock), steps, progress)
     except OSError as error:
         raise FerruleError(f"cannot build in {build}: {error}") from None
     if not program.is_file():
@@ -137,12 +143,25 @@ def _run(commands: Commands, steps: Sequence[tuple[str, Sequence[str]]], progres
         raise
 
 
+def _forget_others(build: Path, key: str) -> None:
+    """Delete CMake's cache in a folder unless the last build there had this key.
+
+    CMake and Zephyr keep the generator, the tree and the board of a folder's first build, whatever later ones name.
+    """
+    record = build / "ferrule-build.txt"
+    if record.is_file() and record.read_text(encoding="utf-8") == key:
+        return
+    record.unlink(missing_ok=True)
+    (build / "CMakeCache.txt").unlink(missing_ok=True)
+    shutil.rmtree(build / "CMakeFiles", ignore_errors=True)
+    record.write_text(key, encoding="utf-8")
+
+
 def cmake_steps(
     folder: Path, build: Path, title: str, options: Sequence[str]
 ) -> tuple[tuple[str, Sequence[str]], tuple[str, Sequence[str]]]:
-    """Return the commands that configure a project with CMake and build it; a new folder is built by ninja."""
-    generator = () if (build / "CMakeCache.txt").exists() else ("-G", "Ninja")
+    """Return the commands that configure a project with CMake and build it with ninja."""
     return (
-        (f"configuring with {title}", (CMAKE, *generator, "-S", str(folder), "-B", str(build), *options)),
+        (f"configuring with {title}", (CMAKE, "-G", "Ninja", "-S", str(folder), "-B", str(build), *options)),
         (f"building with {title}", (CMAKE, "--build", str(build), "--parallel", str(os.cpu_count() or 1))),
     )

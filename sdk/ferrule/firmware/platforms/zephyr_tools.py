@@ -24,6 +24,7 @@ _OLDEST = (3, 5)
 _QUALIFIED = (3, 7)
 """The first release in which names of boards have qualifiers behind a slash."""
 _VARIANT = "ZEPHYR_TOOLCHAIN_VARIANT"
+_SDK = "ZEPHYR_SDK_INSTALL_DIR"
 _MODULES = "ZEPHYR_MODULES"
 _GNUARMEMB = "gnuarmemb"
 _GCC = "arm-none-eabi-gcc"
@@ -138,7 +139,7 @@ class ZephyrTools(PlatformTools):
     @override
     def needs(self) -> list[ToolStatus]:
         programs = [probe_program(name) for name in (CMAKE, NINJA, "dtc")]
-        if _VARIANT not in os.environ:
+        if _users_toolchain() is None:
             programs.append(probe_program(_GCC))
         base = ZEPHYR_BASE.find()
         parts = () if base is None else (_modules_status(base), _python_status(base))
@@ -146,7 +147,7 @@ class ZephyrTools(PlatformTools):
 
     @override
     def compiler(self) -> str:
-        return os.environ.get(_VARIANT, _GCC)
+        return _users_toolchain() or _GCC
 
     @override
     def check(self, board: str) -> None:
@@ -173,12 +174,17 @@ class ZephyrTools(PlatformTools):
         return build / "zephyr" / "zephyr.elf"
 
 
+def _users_toolchain() -> str | None:
+    """Return the toolchain that the user's variables choose, by Zephyr's name; None if they choose none."""
+    return os.environ.get(_VARIANT) or ("zephyr" if os.environ.get(_SDK) else None)
+
+
 def _toolchain(board: str) -> list[str]:
-    """Return the options that select the compiler, unless the user has set Zephyr's own variable."""
+    """Return the options that select the compiler, unless the user has set a variable of Zephyr's own."""
     if board.startswith("native_"):
         return [f"-D{_VARIANT}=host"]
     gcc = shutil.which(_GCC)
-    if _VARIANT in os.environ or gcc is None:
+    if _users_toolchain() is not None or gcc is None:
         return []
     return [f"-D{_VARIANT}={_GNUARMEMB}", f"-DGNUARMEMB_TOOLCHAIN_PATH={Path(gcc).parents[1]}"]
 

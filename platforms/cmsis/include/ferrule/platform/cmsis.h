@@ -79,7 +79,8 @@ struct ferrule_device {
 #if FERRULE_CMSIS_MUTEX_BYTES > 0
     uint64_t lock_block[(FERRULE_CMSIS_MUTEX_BYTES + 7) / 8];
 #endif
-    osEventFlagsId_t notified;
+    osEventFlagsId_t notified; /* since the last wait */
+    volatile bool is_told;     /* `notified` was set; it need not be set again */
 #if FERRULE_CMSIS_EVENT_FLAGS_BYTES > 0
     uint64_t notified_block[(FERRULE_CMSIS_EVENT_FLAGS_BYTES + 7) / 8];
 #endif

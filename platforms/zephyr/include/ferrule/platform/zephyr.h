@@ -8,6 +8,7 @@
 #ifndef FERRULE_PLATFORM_ZEPHYR_H
 #define FERRULE_PLATFORM_ZEPHYR_H
 
+#include <stdbool.h>
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
 
@@ -24,6 +25,7 @@ struct ferrule_device {
     const struct device *zephyr_device; /* NULL for a soft device */
     struct k_mutex lock;
     struct k_sem notified; /* since the last wait */
+    bool is_cut;           /* the power was switched off by force */
     struct k_spinlock guard;
     k_spinlock_key_t guard_key; /* of the thread that holds the guard */
 };

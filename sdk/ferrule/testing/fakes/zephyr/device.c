@@ -122,6 +122,16 @@ int pm_device_runtime_put(const struct device *dev)
     return (int)fake_end(&call);
 }
 
+int pm_device_state_get(const struct device *dev, enum pm_device_state *state)
+{
+    FAKE_CALL(call, dev);
+    if (!call.replaced) {
+        *state = state_of(dev, "pm_device_state_get")->power > 0 ? PM_DEVICE_STATE_ACTIVE
+                                                                 : PM_DEVICE_STATE_OFF;
+    }
+    return (int)fake_end(&call);
+}
+
 static pm_device_action_cb_t power_callback;
 
 int pm_device_driver_init(const struct device *dev, pm_device_action_cb_t action_cb)

@@ -12,6 +12,16 @@ enum pm_device_action {
     PM_DEVICE_ACTION_TURN_ON
 };
 
+enum pm_device_state {
+    PM_DEVICE_STATE_ACTIVE,
+    PM_DEVICE_STATE_SUSPENDED,
+    PM_DEVICE_STATE_SUSPENDING,
+    PM_DEVICE_STATE_OFF
+};
+
+/** Return the state in `*state`: that of a device in a power domain of its own. */
+int pm_device_state_get(const struct device *dev, enum pm_device_state *state);
+
 typedef int (*pm_device_action_cb_t)(const struct device *dev, enum pm_device_action action);
 
 /** Stores the callback for ferrule_fake_power_action(), and resumes the device. */
