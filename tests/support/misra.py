@@ -149,10 +149,14 @@ def everything(folder: Path) -> set[Hit]:
     """Return the violations in all C of a copy made by `tree`, and in projects of every kind."""
     found: set[Hit] = set()
     own = sorted(path.relative_to(folder).as_posix() for path in (folder / "src_c").rglob("*.c"))
-    own += [f"platforms/bare_metal/src/{path.name}" for path in (folder / "platforms/bare_metal/src").glob("*.c")]
     own += [path.relative_to(folder).as_posix() for path in sorted((folder / "sdk").rglob("*.c"))]
     found |= hits(folder, own, platform="bare_metal")
-    for platform, variants in (("zephyr", ({},)), ("cmsis", ({"FERRULE_CMSIS_RTOS2": "1"}, {}))):
+    configurations: tuple[tuple[str, tuple[dict[str, str], ...]], ...] = (
+        ("bare_metal", ({"FERRULE_CLOCK_HZ": "25000000"},)),
+        ("zephyr", ({},)),
+        ("cmsis", ({"FERRULE_CMSIS_RTOS2": "1"}, {})),
+    )
+    for platform, variants in configurations:
         adapter = sorted((folder / "platforms" / platform).rglob("*.c"))
         for defines in variants:
             found |= hits(
