@@ -305,10 +305,6 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
         " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
         "int32_t ferrule_device_copy_from(ferrule_device_t *d, void *s, uint32_t o, size_t n)"
         " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
-        "int32_t ferrule_device_submit_copy_to(ferrule_device_t *d, uint32_t o, const void *s, size_t n)"
-        " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
-        "int32_t ferrule_device_submit_copy_from(ferrule_device_t *d, void *s, uint32_t o, size_t n)"
-        " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
         '#include "ferrule/link.h"\n#include "ferrule_chain_link.h"\n'
         "int32_t call(struct ferrule_run_info *info) { return ferrule_chain_link_model.run(info); }\n"
         "uint32_t room(void) { return ferrule_chain_link_model.call_count; }\n"
