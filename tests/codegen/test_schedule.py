@@ -97,6 +97,11 @@ def test_devices_that_are_open_at_once_are_opened_together(
     assert spelled(schedule(uses(text), activities=activities)) == expected
 
 
+def test_the_members_of_a_pool_are_activated_together() -> None:
+    activities = {"a": Activity(pool=("a", "b", "c"))}
+    assert spelled(schedule(uses("aa"), activities=activities)) == "+a+b+c(aa a)a-c-b-a"
+
+
 def test_at_one_place_devices_come_in_their_order_and_go_in_reverse() -> None:
     activities = {"b": Activity(lead=9), "a": Activity(lead=9)}
     assert spelled(schedule(uses(".a.b"), activities=activities)) == "+b+a (aa)a-a . (bb)b-b"
