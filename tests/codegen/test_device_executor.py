@@ -285,10 +285,6 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
         '#include "ferrule/device.h"\nint32_t ferrule_device_close(ferrule_device_t *dev) { (void)dev; return 0; }\n'
         "int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t t, struct ferrule_stop *s)"
         " { (void)dev; (void)t; (void)s; return 0; }\n"
-        "int32_t ferrule_device_submit_copy_to(ferrule_device_t *dev, uint32_t to, const void *from, size_t n)"
-        " { (void)dev; (void)to; (void)from; (void)n; return 0; }\n"
-        "int32_t ferrule_device_submit_copy_from(ferrule_device_t *dev, void *to, uint32_t from, size_t n)"
-        " { (void)dev; (void)to; (void)from; (void)n; return 0; }\n"
         "int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t t)"
         " { (void)dev; (void)t; return 0; }\n"
         "int32_t ferrule_device_recover(ferrule_device_t *dev) { (void)dev; return 0; }\n"
