@@ -15,7 +15,7 @@ from small_networks import int8_input
 import ferrule
 from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import PLATFORMS, Job, ProjectRequest, emit, spare_uarts, wires
 from ferrule.firmware.uart import DRIVERS
@@ -76,7 +76,7 @@ def test_one_uart_for_two() -> None:
 
 
 def request(made: Artifact, board: Board = BOARD) -> ProjectRequest:
-    return ProjectRequest(artifact=made, board=board, toolchain="zig", optimization="O2")
+    return ProjectRequest(program=Program(artifacts=(made,)), board=board, toolchain="zig", optimization="O2")
 
 
 def test_a_driver_that_might_wait_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
