@@ -104,21 +104,27 @@ def test_projects_without_wires_have_no_transport() -> None:
 # ---- the transport, on the host
 
 
-@pytest.fixture(scope="module")
-def transport() -> Adapter[Any]:
+@pytest.fixture(scope="module", params=["clock", "looks"])
+def transport(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Adapter[Any]:
+    """The transport on a port with a clock, and on one that counts looks."""
     require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()
+    folder = tmp_path_factory.mktemp("port")
+    without = "" if request.param == "clock" else "#undef FERRULE_PORT_HAS_CLOCK\n"
+    (folder / "own_port.h").write_text(f'#include "ferrule_fake_port.h"\n{without}', encoding="utf-8")
     return build_driver(
         sources=[root() / "src_c" / "drivers" / "uart_transport.c"],
         headers=["ferrule/drivers/uart_transport.h"],
-        include_dirs=[Path(root()) / "include"],
+        include_dirs=[Path(root()) / "include", folder],
+        defines={"FERRULE_PORT_H": '"own_port.h"'},
     )
 
 
 class Uart:
-    """A UART with one byte each way, which becomes ready after `looks` polls."""
+    """A UART with one byte each way, which becomes ready after `looks` polls of 0.1 ms."""
 
     def __init__(self, adapter: Adapter[Any], *, looks: int, incoming: bytes = b"") -> None:
+        self.fakes = adapter.fakes
         self.looks, self.looked = looks, 0
         self.left = looks
         self.incoming, self.sent = bytearray(incoming), bytearray()
@@ -134,11 +140,14 @@ class Uart:
     def _ready(self) -> bool:
         self.looked += 1
         self.left -= 1
+        self.fakes.advance_ms(0.1)
         return self.left < 0
 
     def _read(self, _uart: object) -> int:
         if not self.incoming or not self._ready():
-            self.looked += not self.incoming
+            if not self.incoming:
+                self.looked += 1
+                self.fakes.advance_ms(0.1)
             return -1
         self.left = self.looks
         return self.incoming.pop(0)

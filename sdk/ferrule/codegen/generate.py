@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ferrule._version import VERSION
-from ferrule.backends import Target
+from ferrule.backends import Device, Target
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord
@@ -38,6 +38,7 @@ def generate(
     line_bytes: int = 0,
     masters: frozenset[str] | None = None,
     others: Sequence[Region] = (),
+    pool: Sequence[Device] = (),
     overlap: bool = True,
     arena: str = "",
     model: Graph | None = None,
@@ -48,10 +49,11 @@ def generate(
     `firmware` maps each layer to the firmware face of its backend, and `targets` to the target that it runs on.
     `workspace_bytes` is the memory available for the workspace on the board, and `line_bytes` the size of a line of the
     data cache in front of it; 0 if there is none. `masters` are the bus masters that reach that memory, by default all;
-    `others`, made by `shared_region`, are the board's other memories for tensors that devices use. `overlap` is
-    whether devices that can do so work beside the core and one another. `arena` is the prefix of the names of an arena
-    that several models share, `arena_name(...)`; "" for a workspace of its own. `model` is the network as it was given,
-    before it was divided; by default the graph itself. `writer` defines the language.
+    `others`, made by `shared_region`, are the board's other memories for tensors that devices use. `pool` are the
+    devices of pools, with their bindings. `overlap` is whether devices that can do so work beside the core and one
+    another. `arena` is the prefix of the names of an arena that several models share, `arena_name(...)`; "" for a
+    workspace of its own. `model` is the network as it was given, before it was divided; by default the graph itself.
+    `writer` defines the language.
 
     Raises:
         UnsupportedError: a target refuses a layer.
@@ -60,7 +62,7 @@ def generate(
     ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
     reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters
     region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)
-    lowered = lower(graph, ordering.layers, firmware, targets, (region, *others))
+    lowered = lower(graph, ordering.layers, firmware, targets, (region, *others), pool)
     lowered, storage = with_copies_close(lowered, region)
     if overlap:
         lowered, storage = overlapped(lowered, storage, region)
@@ -123,7 +125,9 @@ def schedule_devices(lowered: LoweredGraph, storage: StoragePlan) -> Schedule:
             for item in lowered.layers
         ],
         idle=[n for n, item in enumerate(lowered.layers) if item.layer.outputs[0] in storage.views],
-        activities={use.name: Activity(lead=use.lead, held=tuple(held[use.name])) for use in lowered.devices},
+        activities={
+            use.name: Activity(lead=use.lead, pool=use.pool, held=tuple(held[use.name])) for use in lowered.devices
+        },
     )
 
 

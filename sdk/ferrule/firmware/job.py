@@ -58,7 +58,8 @@ class Job:
     arena: str = SEPARATE
     """Whether each of several models has a workspace of its own, "separate", or all have one with a lock, "shared"."""
     platform: str = DEFAULT_PLATFORM
-    """The platform of the project: bare-metal, cmsis or zephyr."""
+    """The platform of the project: bare-metal, cmsis or zephyr; or library, library-bare-metal or library-cmsis for a
+    library without or with an adapter of the device API."""
     out: str | Path | None = None
     """The folder of the project; None for a temporary folder that is removed together with its Firmware."""
     registry: BackendRegistry | None = None

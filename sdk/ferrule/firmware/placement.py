@@ -89,6 +89,7 @@ def _emitted(
         others=_others(board, optimized.devices) if apart else (),
         arena=arena,
         overlap=job.overlap == "on",
+        pool=[device for device in devices.values() if device.pool],
         model=network,
     )
 
