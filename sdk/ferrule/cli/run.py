@@ -137,11 +137,7 @@ def command(
     from ferrule.network.samples import split
     from ferrule.progress import Step
 
-    if options.toolchain is not None and platform != PLATFORMS[0]:
-        raise FerruleError(
-            f"--toolchain {options.toolchain}: the tools of platform {platform} choose the compiler",
-            hint="docs/running.md has the variables that they read",
-        )
+    _refuse_toolchain(options.toolchain, platform)
     injected = _faults(faults)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
@@ -193,6 +189,14 @@ def command(
         for report in reports:
             print_report(report.document, console())
     return int(any(report.verdict == "different" for report in reports))
+
+
+def _refuse_toolchain(name: str | None, platform: str) -> None:
+    if name is not None and platform != PLATFORMS[0]:
+        raise FerruleError(
+            f"--toolchain {name}: the tools of platform {platform} choose the compiler",
+            hint="docs/running.md has the variables that they read",
+        )
 
 
 def _faults(options: tuple[str, ...]) -> dict[str, Fault]:
