@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from needs import require_cc, require_gcov, require_module
 
 from ferrule import resources
 from ferrule.errors import FerruleError
-from ferrule.testing import BalanceError, build_driver
+from ferrule.testing import Adapter, BalanceError, Fakes, build_driver
 from ferrule.testing.compilation import FAKES, WARNINGS
 from ferrule.testing.coverage import coverage
 
@@ -32,6 +33,9 @@ void give(void *object);
 FAKE = """
 #include "fake.h"
 #include "own.h"
+#ifndef TICKS
+#error TICKS is missing
+#endif
 int32_t usual(void *object, uint32_t ticks)
 {
     FAKE_CALL(call, object, ticks);
@@ -70,7 +74,7 @@ DRIVER = """
 #include "own.h"
 int32_t call_them(void *object)
 {
-    return usual(object, 3u) + on_its_own_line(object) + with_its_brace_behind(object) + with_attributes(object) +
+    return usual(object, TICKS) + on_its_own_line(object) + with_its_brace_behind(object) + with_attributes(object) +
            in_comments(object, 0) + by_a_macro(object) + by_another_macro(object);
 }
 """
@@ -80,19 +84,30 @@ NAMES = (
 )
 
 
-@pytest.fixture
-def sources(tmp_path: Path) -> list[Path]:
+def written(folder: Path) -> dict[str, Any]:
+    """Return the arguments of a build of the driver and its fake."""
     require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()
-    (tmp_path / "own.h").write_text(HEADER)
+    (folder / "own.h").write_text(HEADER)
     for name, text in (("own_fake.c", FAKE), ("own_driver.c", DRIVER)):
-        (tmp_path / name).write_text(text)
-    return [tmp_path / "own_driver.c", tmp_path / "own_fake.c"]
+        (folder / name).write_text(text)
+    sources = [folder / "own_driver.c", folder / "own_fake.c"]
+    return {"sources": sources, "headers": ["own.h"], "include_dirs": [folder], "defines": {"TICKS": 3}}
 
 
-def test_a_fake_is_found_however_its_c_is_formatted(sources: list[Path], tmp_path: Path) -> None:
-    """The fake above does not compile with the warnings for sources under test."""
-    driver = build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path])
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Adapter[Fakes]:
+    """The fake does not compile with the warnings for sources under test, and it needs their macros."""
+    return build_driver(**written(tmp_path_factory.mktemp("own")))
+
+
+@pytest.fixture
+def driver(built: Adapter[Fakes]) -> Adapter[Fakes]:
+    built.reset()
+    return built
+
+
+def test_a_fake_is_found_however_its_c_is_formatted(driver: Adapter[Fakes]) -> None:
     for number, name in enumerate(NAMES):
         driver.fakes.fail(name, result=10**number)
     assert driver.lib.call_them(driver.ffi.NULL) == 1_111_111
@@ -101,8 +116,7 @@ def test_a_fake_is_found_however_its_c_is_formatted(sources: list[Path], tmp_pat
         driver.fakes.fail("not_this_one", result=0)
 
 
-def test_what_a_fake_holds_is_in_the_balance(sources: list[Path], tmp_path: Path) -> None:
-    driver = build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path])
+def test_what_a_fake_holds_is_in_the_balance(driver: Adapter[Fakes]) -> None:
     first, second = driver.new("int[1]"), driver.new("int[1]")
     for held in (first, first, second):
         driver.lib.take(held)
@@ -115,22 +129,18 @@ def test_what_a_fake_holds_is_in_the_balance(sources: list[Path], tmp_path: Path
     driver.fakes.check_balance()
 
 
-def test_a_source_under_test_stays_strict(sources: list[Path], tmp_path: Path) -> None:
-    sources[0].write_text(DRIVER.replace("3u)", "3u) + (int16_t)sizeof(object) * 1u"))
+def test_a_source_under_test_stays_strict(tmp_path: Path) -> None:
+    options = written(tmp_path)
+    options["sources"][0].write_text(DRIVER.replace("TICKS)", "TICKS) + (int16_t)sizeof(object) * 1u"))
     with pytest.raises(FerruleError, match=r"own_driver\.c.*\n?.*conversion"):
-        build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path])
+        build_driver(**options)
 
 
-def test_fakes_are_not_counted_as_covered(sources: list[Path], tmp_path: Path) -> None:
+def test_fakes_are_not_counted_as_covered(tmp_path: Path) -> None:
     require_gcov()
-    driver = build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path], coverage=True)
+    driver = build_driver(**written(tmp_path), coverage=True)
     driver.lib.call_them(driver.ffi.NULL)
     assert list(coverage(driver).files) == ["own_driver.c"]
-
-
-def test_macros_reach_fakes(sources: list[Path], tmp_path: Path) -> None:
-    sources[1].write_text(FAKE + "\n#ifndef TICKS\n#error TICKS is missing\n#endif\n")
-    build_driver(sources=sources, headers=["own.h"], include_dirs=[tmp_path], defines={"TICKS": 1})
 
 
 @pytest.mark.parametrize("platform", ["zephyr", "cmsis"])
