@@ -71,7 +71,10 @@ struct ferrule_driver {
     /* stop and forget all commands. FERRULE_OK promises that the device makes no access to memory
      * any more; after an error, the platform cuts its power */
     int32_t (*abort)(void *context);
-    uint32_t depth;      /* commands that may be submitted before one is collected; 0 means 1 */
+    /* commands that may be submitted before one is collected; 0 means 1. If there are more, a
+     * command may read what an earlier one in the queue writes, so the driver does not access the
+     * operands */
+    uint32_t depth;
     uint32_t timeout_us; /* limit of the wait for one command; 0 means
                             FERRULE_DEVICE_TIMEOUT_US */
 };

@@ -25,6 +25,13 @@ struct ferrule_held_entry {
     uint32_t call;   /* the call that releases it: FERRULE_CALL_CLOSE or FERRULE_CALL_DEACTIVATE */
 };
 
+/** Devices of which a run opens any one. */
+struct ferrule_held_pool {
+    uint32_t first;   /* the number of its first member */
+    uint32_t count;   /* of its members, whose numbers follow each other */
+    uint32_t *chosen; /* set to the number of the member that was opened */
+};
+
 /** The devices held by a run; lives on the stack of that run. */
 struct ferrule_held {
     ferrule_device_t *const *handles; /* by number */
@@ -71,6 +78,17 @@ int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device);
  * @retval FERRULE_ERR_MEMORY  no entry is left
  */
 int32_t ferrule_held_open_set(struct ferrule_held *held, const uint32_t *devices, uint32_t count);
+
+/**
+ * @brief Open all of several devices like ferrule_held_open_set(), and besides a free member of
+ * each pool. While a pool has no free member, the run holds none of the devices.
+ * @param devices  may be NULL if `count` is 0
+ * @retval FERRULE_ERR_TIMEOUT  a pool had no free member, or a device was held, for too long
+ * @retval FERRULE_ERR_BUSY     likewise, if the platform cannot wait
+ * @return or an error of a ferrule_device_open_for()
+ */
+int32_t ferrule_held_open_pools(struct ferrule_held *held, const uint32_t *devices, uint32_t count,
+                                const struct ferrule_held_pool *pools, uint32_t pool_count);
 
 /** @brief Call ferrule_device_close(); the device is no longer held open, even if it fails. */
 int32_t ferrule_held_close(struct ferrule_held *held, uint32_t device);

@@ -22,6 +22,11 @@ extern "C" {
 #define FERRULE_LINK_MAX_RANK    8u
 #define FERRULE_LINK_MAX_NAME    255u /* bytes of a name on the wire; longer ones are cut */
 
+#ifndef FERRULE_LINK_MODELS
+/** 1 in a firmware whose link serves several models; a host then chooses one. */
+#define FERRULE_LINK_MODELS 0
+#endif
+
 /** Element types; the numbers are part of the protocol. */
 enum ferrule_link_type {
     FERRULE_LINK_INT8 = 1,
@@ -86,7 +91,11 @@ struct ferrule_link_result {
 
 /** One end of a link; owned by the caller, its fields are private to link.c. */
 struct ferrule_link {
-    const struct ferrule_link_model *model;
+    const struct ferrule_link_model *model; /* the chosen one */
+#if FERRULE_LINK_MODELS
+    const struct ferrule_link_model *const *models;
+    uint32_t model_count;
+#endif
     struct ferrule_frame_line line;
     struct ferrule_counter counter;
     struct ferrule_link_result result;
@@ -98,6 +107,13 @@ struct ferrule_link {
 /** @brief Initialise `link` and start the counter. Before any other call, any thread. */
 void ferrule_link_init(struct ferrule_link *link, const struct ferrule_link_model *model,
                        const struct ferrule_link_port *port);
+
+#if FERRULE_LINK_MODELS
+/** @brief Offer several models to the host; the first, which `link` has been initialised with, is
+ * chosen after each hello. The array is not copied. After ferrule_link_init(), in its thread. */
+void ferrule_link_offer(struct ferrule_link *link, const struct ferrule_link_model *const *models,
+                        uint32_t count);
+#endif
 
 /**
  * @brief Read received bytes and answer at most one request, runs included. The thread of the link.

@@ -327,7 +327,7 @@ static int32_t set_driver(struct ferrule_device_core *core, const struct ferrule
     if (base != NULL && core->context == NULL && *base == 0) {
         return FERRULE_ERR_ARGUMENT;
     }
-    if (core->activations > 0 || core->users > 0) {
+    if (core->users > 0 || core->activations > 0) {
         return FERRULE_ERR_STATE;
     }
     if (base != NULL && core->context != NULL) {

@@ -3,6 +3,9 @@
 
 #include "ferrule/platform.h"
 
+/* How long a run waits for one member of a pool before it looks at all of them again. */
+#define POOL_SLICE_US 5000u
+
 static int32_t tell(const struct ferrule_held *held, uint32_t device, uint32_t call, int32_t status)
 {
     const struct ferrule_run_info *info = held->info;
@@ -193,6 +196,95 @@ int32_t ferrule_held_open_set(struct ferrule_held *held, const uint32_t *devices
         }
     }
     return status;
+}
+
+/* Closes the devices that were opened since there were `kept` entries, without a report. */
+static void give_back(struct ferrule_held *held, uint32_t kept)
+{
+    while (held->count > kept) {
+        held->count--;
+        (void)ferrule_device_close(held->handles[held->entries[held->count].device]);
+    }
+}
+
+/* Opens the first free member of a pool, without waiting; `*device` is the last one that was tried.
+ */
+static int32_t open_free(struct ferrule_held *held, const struct ferrule_held_pool *pool,
+                         uint32_t *device)
+{
+    int32_t status = FERRULE_ERR_BUSY;
+
+    for (uint32_t i = 0; i < pool->count && status == FERRULE_ERR_BUSY; i++) {
+        *device = pool->first + i;
+        status = open_quietly(held, *device, 0u);
+    }
+    if (status == FERRULE_OK) {
+        *pool->chosen = *device;
+    }
+    return status;
+}
+
+/* Waits until the first member of a pool is free, or for a while. The run holds no device. */
+static int32_t wait_for_member(const struct ferrule_held *held,
+                               const struct ferrule_held_pool *pool, uint32_t rest)
+{
+    ferrule_device_t *const first = held->handles[pool->first];
+    const int32_t status =
+        ferrule_device_open_for(first, rest < POOL_SLICE_US ? rest : POOL_SLICE_US, held->stop);
+
+    if (status == FERRULE_OK) {
+        return ferrule_device_close(first);
+    }
+    return status == FERRULE_ERR_TIMEOUT ? ferrule_stop_status(held->stop) : status;
+}
+
+/* One attempt; `*full` is a pool without a free member, or NULL. */
+static int32_t open_all(struct ferrule_held *held, const struct ferrule_held_pool *pools,
+                        uint32_t count, const struct ferrule_held_pool **full, uint32_t *device)
+{
+    int32_t status = FERRULE_OK;
+
+    *full = NULL;
+    for (uint32_t i = 0; i < count && status == FERRULE_OK; i++) {
+        status = open_free(held, &pools[i], device);
+        if (status == FERRULE_ERR_BUSY) {
+            *full = &pools[i];
+        }
+    }
+    return status;
+}
+
+int32_t ferrule_held_open_pools(struct ferrule_held *held, const uint32_t *devices, uint32_t count,
+                                const struct ferrule_held_pool *pools, uint32_t pool_count)
+{
+    const struct limit limit = limit_of_a_set();
+    const uint32_t kept = held->count;
+    const struct ferrule_held_pool *full;
+    uint32_t device = 0;
+    uint32_t rest;
+    int32_t status;
+
+    do {
+        full = NULL;
+        status = open_in_order(held, devices, count, &limit, &device);
+        if (status == FERRULE_OK) {
+            status = open_all(held, pools, pool_count, &full, &device);
+        }
+        if (status != FERRULE_OK) {
+            give_back(held, kept);
+        }
+        rest = rest_of(&limit);
+        if (full != NULL && rest > 0u) {
+            status = wait_for_member(held, full, rest);
+        } else if (full != NULL && limit.whole > 0u) {
+            status = FERRULE_ERR_TIMEOUT;
+        }
+    } while (full != NULL && rest > 0u && status == FERRULE_OK);
+    if (status != FERRULE_OK) {
+        return tell(held, device, FERRULE_CALL_OPEN, status);
+    }
+    tell_opened(held, kept);
+    return FERRULE_OK;
 }
 
 int32_t ferrule_held_close(struct ferrule_held *held, uint32_t device)

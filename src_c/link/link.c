@@ -66,6 +66,9 @@ static void refuse(struct exchange *exchange, enum ferrule_link_error code, cons
 
 static void hello(struct exchange *exchange)
 {
+#if FERRULE_LINK_MODELS
+    exchange->link->model = exchange->link->models[0];
+#endif
     const struct ferrule_link_model *model = exchange->link->model;
     exchange->link->greeted = true;
     exchange->link->result.valid = false; /* a new host restarts its sequence numbers */
@@ -122,6 +125,30 @@ static void build_info(struct exchange *exchange)
     }
     finish(exchange, at);
 }
+
+#if FERRULE_LINK_MODELS
+#define NO_CHOICE 0xFFFFu /* an index that leaves the choice as it is */
+
+static void choose_model(struct exchange *exchange)
+{
+    struct ferrule_link *link = exchange->link;
+    const uint32_t index = ferrule_get16(exchange->payload);
+    uint32_t chosen = 0;
+    if (index != NO_CHOICE && index >= link->model_count) {
+        refuse(exchange, FERRULE_LINK_ERROR_INDEX, "no such model");
+        return;
+    }
+    if (index != NO_CHOICE) {
+        link->model = link->models[index];
+        link->result.valid = false; /* it is that of another model */
+    }
+    while (link->models[chosen] != link->model) {
+        chosen++;
+    }
+    uint8_t *at = ferrule_put16(exchange->payload, link->model_count);
+    finish(exchange, ferrule_put16(at, chosen));
+}
+#endif
 
 static const struct ferrule_link_tensor *find(struct exchange *exchange, bool output,
                                               uint32_t index)
@@ -293,6 +320,9 @@ static const struct {
     [FERRULE_STACK] = {stack, 0, 0},
     [FERRULE_DEVICE_TRACE] = {device_trace, 4, 4},
     [FERRULE_BUILD_INFO] = {build_info, 0, 0},
+#if FERRULE_LINK_MODELS
+    [FERRULE_CHOOSE_MODEL] = {choose_model, 2, 2},
+#endif
 };
 
 static void answer(struct exchange *exchange, uint8_t version)
@@ -321,7 +351,19 @@ void ferrule_link_init(struct ferrule_link *link, const struct ferrule_link_mode
     link->line.frame = (uint8_t *)link->frame;
     link->line.capacity = sizeof link->frame;
     ferrule_counter_start(&link->counter);
+#if FERRULE_LINK_MODELS
+    ferrule_link_offer(link, &link->model, 1);
+#endif
 }
+
+#if FERRULE_LINK_MODELS
+void ferrule_link_offer(struct ferrule_link *link, const struct ferrule_link_model *const *models,
+                        uint32_t count)
+{
+    link->models = models;
+    link->model_count = count;
+}
+#endif
 
 bool ferrule_link_poll(struct ferrule_link *link)
 {

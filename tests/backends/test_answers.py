@@ -446,7 +446,7 @@ NESTED = {
     DeviceDriver: (DRIVER, lambda driver: driver),
     Wire: (DRIVER.wire, lambda wire: changed(DRIVER, wire=wire)),
 }
-OPTIONAL = {"view_of", "status", "uart", "model", "base", "interrupt", "wire"}
+OPTIONAL = {"view_of", "status", "start", "cycles", "timeout_us", "uart", "model", "base", "interrupt", "wire"}
 FIELDS = [(kind, each.name) for kind in NESTED for each in fields(kind)]
 
 
@@ -493,6 +493,12 @@ VALUES: list[tuple[dict[str, object], str]] = [
     ({"overlaps": (Overlap(output=Y.name, input="w", distance_bytes=0),)}, r"overlaps\[0\] is for .* input 'w'"),
     ({"statements": (), "view_of": "w"}, r"view_of is 'w', expected an input .*: \['x'\]"),
     ({"view_of": "x"}, "view_of is set beside statements or a status"),
+    ({"cycles": -1}, "cycles is -1, expected 0 or more"),
+    ({"timeout_us": -1}, "timeout_us is -1, expected a number from 0"),
+    ({"timeout_us": (1 << 32) - 1}, r"timeout_us is \d+, expected a number from 0"),
+    ({"start": Call(Identifier("f"), ())}, "start is set without a status, expected both"),
+    ({"start": QualifiedName(("a", "b"), "c"), "status": Integer(0)}, "its code has the name 'c' in 'a::b'"),
+    ({"statements": (), "view_of": "x", "start": Integer(0), "status": Integer(0)}, "view_of is set beside"),
     ({"headers": ("a b.h",)}, "headers has 'a b.h'"),
     ({"headers": ('a.h"\n#error',)}, "headers has"),
     ({"contributions": (MISSING_SOURCE,)}, "contribution 'npu': there is no source .*gone.c"),
@@ -546,6 +552,9 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"memory_bytes": -1}, "memory_bytes is -1"),
     ({"memory_bytes": 1 << 40}, r"memory_bytes is \d+"),
     ({"activation_lead": -1}, "activation_lead is -1"),
+    ({"depth": -1}, "depth is -1, expected a number from 0"),
+    ({"copies_beside": True, "depth": 1}, "copies_beside is set with memory_bytes 0 and depth 1, expected a device"),
+    ({"copies_beside": True, "memory_bytes": 64}, "copies_beside is set with memory_bytes 64 and depth 0"),
     ({"alignment": 0}, "alignment is 0"),
     ({"tensor_alignment": 0}, "tensor_alignment is 0, expected a power of two"),
     ({"tensor_alignment": 24}, "tensor_alignment is 24, expected a power of two"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from device_bench import WARNINGS
-from device_networks import NPU0, artifact
+from device_networks import HINTS, NPU0, POOL, artifact
 from needs import require_module, require_program
 from small_networks import int8_input
 
@@ -142,8 +142,9 @@ def compile_c(model: Artifact, folder: Path, *command: str) -> list[str]:
 
 
 @pytest.mark.cc
-def test_no_warning_from_gcc(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
-    compile_c(artifact(), tmp_path, *host_cc)
+@pytest.mark.parametrize("devices", [(), POOL])
+def test_no_warning_from_gcc(tmp_path: Path, host_cc: tuple[str, ...], devices: tuple[Device, ...]) -> None:
+    compile_c(artifact(devices) if devices else artifact(), tmp_path, *host_cc)
 
 
 @pytest.mark.cc
@@ -231,6 +232,49 @@ def test_a_devices_own_lead_overrides_its_drivers() -> None:
     assert model.device("npu1").lead == 5
 
 
+def test_devices_that_are_open_at_once_are_a_set() -> None:
+    text = artifact().files["ferrule_crossing.c"]
+    assert "static const uint32_t opened_before_0[2] = {\n    DEVICE_NPU0,\n    DEVICE_NPU1,\n};" in text
+    assert "ferrule_held_open_set(held, opened_before_0, 2)" in text
+    assert "    if (devices->npu0 == devices->npu1) {\n        return FERRULE_ERR_ARGUMENT;\n" in text
+    assert "two members of `devices` are the same" in " ".join(artifact().files["ferrule_crossing.h"].split())
+
+
+def test_a_pool() -> None:
+    model = artifact(POOL)
+    text = model.files["ferrule_crossing.c"]
+    assert [(use.name, use.index, use.pool) for use in model.devices] == [
+        ("npu0", 0, ("npu0", "npu1")),
+        ("npu1", 1, ("npu0", "npu1")),
+    ]
+    assert {record.device for record in model.operators if record.device_calls} == {"npu0"}
+    assert [str(call) for call in model.device_calls[:3]] == ["0 npu0 activate", "0 npu1 activate", "0 npu0 open"]
+    assert [str(call).split(" ", 1)[1] for call in model.device_calls[-2:]] == ["npu1 deactivate", "npu0 deactivate"]
+    assert "uint32_t npu0_chosen = DEVICE_NPU0;" in text
+    assert "ferrule_held_open_pools(held, NULL, 0, pools_before_0, 1)" in text
+    assert "soft_npu_execute(held->handles[npu0_chosen], " in text
+    assert "    if (devices->npu0 == devices->npu1) {\n        return FERRULE_ERR_ARGUMENT;\n" in text
+    assert "Device npu1 (SoftNpu, of its pool)." in model.files["ferrule_crossing.h"]
+
+
+def test_a_pool_and_a_device_that_are_open_at_once() -> None:
+    third = Device(name="far", backend=BackendId("SoftNpu"), binding={"memory_bytes": 4096})
+    model = artifact((*POOL, third), {name: hint.replace("npu1", "far") for name, hint in HINTS.items()})
+    text = model.files["ferrule_crossing.c"]
+    assert [use.name for use in model.devices] == ["npu0", "npu1", "far"]
+    assert "static const uint32_t opened_before_0[1] = {\n    DEVICE_FAR,\n};" in text
+    assert "{{DEVICE_NPU0, 2, &npu0_chosen}}" in text
+    assert "ferrule_held_open_pools(held, opened_before_0, 1, pools_before_0, 1)" in text
+
+
+def test_the_members_of_a_pool_are_alike() -> None:
+    other = replace(POOL[1], binding={"memory_bytes": 2048})
+    with pytest.raises(
+        FerruleError, match="'npu0' and 'npu1' are in one pool, expected the same memory_bytes, found 4096"
+    ):
+        artifact((POOL[0], other))
+
+
 @pytest.mark.cc
 def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     import cffi
@@ -260,6 +304,10 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
         "int32_t ferrule_device_copy_to(ferrule_device_t *d, uint32_t o, const void *s, size_t n)"
         " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
         "int32_t ferrule_device_copy_from(ferrule_device_t *d, void *s, uint32_t o, size_t n)"
+        " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
+        "int32_t ferrule_device_submit_copy_to(ferrule_device_t *d, uint32_t o, const void *s, size_t n)"
+        " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
+        "int32_t ferrule_device_submit_copy_from(ferrule_device_t *d, void *s, uint32_t o, size_t n)"
         " { (void)d; (void)o; (void)s; (void)n; return 0; }\n"
         '#include "ferrule/link.h"\n#include "ferrule_chain_link.h"\n'
         "int32_t call(struct ferrule_run_info *info) { return ferrule_chain_link_model.run(info); }\n"

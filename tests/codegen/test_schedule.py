@@ -97,6 +97,11 @@ def test_devices_that_are_open_at_once_are_opened_together(
     assert spelled(schedule(uses(text), activities=activities)) == expected
 
 
+def test_the_members_of_a_pool_are_activated_together() -> None:
+    activities = {"a": Activity(pool=("a", "b", "c"))}
+    assert spelled(schedule(uses("aa"), activities=activities)) == "+a+b+c(aa a)a-c-b-a"
+
+
 def test_at_one_place_devices_come_in_their_order_and_go_in_reverse() -> None:
     activities = {"b": Activity(lead=9), "a": Activity(lead=9)}
     assert spelled(schedule(uses(".a.b"), activities=activities)) == "+b+a (aa)a-a . (bb)b-b"
@@ -175,3 +180,23 @@ def test_calls_have_the_numbers_of_c() -> None:
     header = (root() / "include/ferrule/executor.h").read_text()
     found = {name: int(value) for name, value in re.findall(r"FERRULE_CALL_(\w+) = (\d+),", header)}
     assert found == {call.name: call.value for call in Call}
+
+
+def test_results_that_are_collected_later() -> None:
+    """A device stays open until the last result is collected; results of one device keep their order."""
+
+    def begun(device: str, end: int) -> Use:
+        return Use(device=device, call=Call.RUN, end=end)
+
+    planned = schedule([begun("a", 2), begun("b", 1), None, begun("a", 4), begun("a", 4), None, None])
+    assert [
+        [str(call) for call in step.calls if call.call in {Call.RUN, Call.FINISH, Call.CLOSE}] for step in planned.steps
+    ] == [
+        ["0 a run"],
+        ["1 b run", "1 b finish", "1 b close"],
+        ["0 a finish"],
+        ["3 a run"],
+        ["4 a run", "3 a finish", "4 a finish", "4 a close"],
+        [],
+        [],
+    ]

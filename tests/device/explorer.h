@@ -12,10 +12,7 @@
 
 #include "ferrule/device.h"
 
-enum { EXPLORER_DEVICES = 2 };
-#ifndef EXPLORER_THREADS
-#define EXPLORER_THREADS 2
-#endif
+enum { EXPLORER_THREADS = 2, EXPLORER_DEVICES = 2 };
 
 struct explorer_result {
     uint32_t executions;

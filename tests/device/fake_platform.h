@@ -70,7 +70,7 @@ extern struct fake fake;
 
 void fake_reset(void);
 const struct ferrule_driver *fake_driver(void);
-const struct ferrule_driver *fake_no_driver(void); /* ferrule_no_driver */
+const struct ferrule_driver *fake_no_driver(void);   /* ferrule_no_driver */
 const struct ferrule_driver *fake_bare_driver(void); /* without functions and memory */
 /* the first driver, with commands in flight: two at most, 500 us each */
 const struct ferrule_driver *fake_beside_driver(void);

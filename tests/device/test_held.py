@@ -21,6 +21,7 @@ BENCH = """
 struct held_bench {
     uint32_t count; char calls[64]; char failing[2]; int32_t failure; char lost;
     uint32_t now_us; uint32_t wait_us; uint32_t limit_us; uint32_t given_us[32]; uint32_t opened;
+    uint32_t free_at_us[3];
 };
 extern struct held_bench held_bench;
 typedef struct ferrule_device ferrule_device_t;
@@ -100,6 +101,15 @@ class Run:
     def open_set(self, *devices: int) -> Status:
         numbers = self.ffi.new("uint32_t[]", devices)
         return Status(self.lib.ferrule_held_open_set(self.held, numbers, len(devices)))
+
+    def open_pools(self, pools: list[tuple[int, int]], devices: tuple[int, ...] = ()) -> tuple[Status, list[int]]:
+        """Open devices and a member of each pool, given by its first member and its size; return the members, too."""
+        chosen = self.ffi.new("uint32_t[]", [99] * len(pools))
+        rows = [(first, count, chosen + index) for index, (first, count) in enumerate(pools)]
+        given = self.ffi.new("struct ferrule_held_pool[]", rows)
+        numbers = self.ffi.new("uint32_t[]", devices) if devices else self.ffi.NULL
+        status = self.lib.ferrule_held_open_pools(self.held, numbers, len(devices), given, len(pools))
+        return Status(status), list(chosen)
 
     def trace(self) -> list[tuple[int, int, int]]:
         """Return the device, the call and the status of all calls that are reported from now on; it grows."""
@@ -275,3 +285,93 @@ def test_a_set_times_out_as_a_whole(
     run.fail(pair, Status.BUSY)
     assert run.open_set(0, 1) == expected
     assert run.held.count == 0
+
+
+@pytest.mark.parametrize(
+    ("free_at_us", "chosen", "calls", "now_us"),
+    [
+        ((0, 0, 0), 0, "ox", 0),
+        ((9, 0, 0), 1, "ox oy", 0),
+        ((9, 9, 0), 2, "ox oy oz", 0),
+        ((600, 700, 800), 0, "ox oy oz ox cx ox", 600),  # waits for the first, and tries all of them again
+    ],
+)
+def test_any_free_member_of_a_pool_is_opened(
+    library: tuple[Any, Any], free_at_us: tuple[int, ...], chosen: int, calls: str, now_us: int
+) -> None:
+    run = Run(library)
+    run.lib.held_bench.free_at_us = free_at_us
+    trace = run.trace()
+    assert run.open_pools([(0, 3)]) == (Status.OK, [chosen])
+    assert (run.calls(), run.lib.held_bench.now_us) == (calls, now_us)
+    assert trace == [(chosen, Call.OPEN, 0)]
+    assert run.end() == Status.OK
+    assert run.calls() == f"{calls} c{'xyz'[chosen]}"
+
+
+def test_another_member_than_the_awaited_one_may_be_free_first(library: tuple[Any, Any]) -> None:
+    run = Run(library)
+    run.lib.held_bench.limit_us = 50_000
+    run.lib.held_bench.free_at_us = (40_000, 12_000, 0)
+    assert run.open_pools([(0, 2)]) == (Status.OK, [1])
+    assert run.lib.held_bench.now_us == 15_000  # at the end of a slice of the wait
+
+
+def test_a_run_holds_nothing_while_a_pool_has_no_free_member(library: tuple[Any, Any]) -> None:
+    run = Run(library)
+    run.lib.held_bench.free_at_us = (0, 300, 300)
+    assert run.open_pools([(1, 2)], devices=(0,)) == (Status.OK, [1])
+    assert run.calls() == "ox oy oz cx oy cy ox oy"
+    assert run.given_us() == [1000, 0, 0, 1000, 700, 0]
+
+
+def test_a_set_may_have_several_pools(library: tuple[Any, Any]) -> None:
+    run = Run(library)
+    run.lib.held_bench.free_at_us = (5, 0, 0)
+    assert run.open_pools([(0, 2), (2, 1)]) == (Status.OK, [1, 2])
+    assert run.held.count == 2
+
+
+@pytest.mark.parametrize(
+    ("limit_us", "expected", "calls"),
+    [(1000, Status.TIMEOUT, "ox oy ox ox oy"), (0, Status.BUSY, "ox oy")],
+)
+def test_a_pool_without_a_free_member_times_out(
+    library: tuple[Any, Any], limit_us: int, expected: Status, calls: str
+) -> None:
+    run = Run(library)
+    run.lib.held_bench.limit_us = limit_us
+    run.lib.held_bench.free_at_us = (9000, 9000, 0)
+    trace = run.trace()
+    assert run.open_pools([(0, 2)])[0] == expected
+    assert (run.calls(), run.held.count) == (calls, 0)
+    assert trace == [(1, Call.OPEN, expected)]
+
+
+@pytest.mark.parametrize("failing", ["ox", "oy"])
+def test_a_member_that_fails_is_an_error(library: tuple[Any, Any], failing: str) -> None:
+    run = Run(library)
+    run.lib.held_bench.free_at_us = (5, 0, 0)
+    run.fail(failing, Status.DEVICE)
+    trace = run.trace()
+    assert run.open_pools([(0, 2)], devices=(2,))[0] == Status.DEVICE
+    assert trace == [("xy".index(failing[1]), Call.OPEN, Status.DEVICE)]
+    assert run.held.count == 0
+    assert run.calls().split()[-1] == "cz"
+
+
+def test_a_pool_on_a_platform_that_cannot_wait(library: tuple[Any, Any]) -> None:
+    run = Run(library)
+    run.fail("ox", Status.BUSY)  # also with a time
+    assert run.open_pools([(0, 1)])[0] == Status.BUSY
+    assert run.calls() == "ox ox"
+
+
+def test_a_cancelled_run_does_not_wait_for_a_pool(library: tuple[Any, Any]) -> None:
+    run = Run(library)
+    assert run.lib.ferrule_held_begin(run.held, run.ffi.NULL) == Status.OK
+    run.lib.held_bench.limit_us = 50_000
+    run.lib.held_bench.free_at_us = (40_000, 40_000, 0)
+    run.lib.ferrule_run_cancel(run.info)
+    assert run.open_pools([(0, 2)])[0] == Status.CANCELLED
+    assert run.calls() == "ox oy ox"

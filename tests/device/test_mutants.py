@@ -49,6 +49,20 @@ def what_is_not_ready_does_not_open(bench: Bench) -> None:
     assert bench.call("copy_to") == Status.STATE
 
 
+def a_device_in_use_gets_no_driver(bench: Bench) -> None:
+    bench.bring("initialised")
+    lib, null = bench.lib, bench.fake.null
+    assert lib.ferrule_device_bind_driver(bench.dev, lib.fake_no_driver(), null) == Status.OK
+    assert bench.call("activate") == Status.OK
+    assert lib.ferrule_device_set_driver(bench.dev, bench.fake.driver, bench.context, null) == Status.STATE
+
+
+def a_driver_is_not_replaced(bench: Bench) -> None:
+    bench.bring("bound")
+    other = bench.fake.bare_driver
+    assert bench.lib.ferrule_device_set_driver(bench.dev, other, bench.context, bench.fake.null) == Status.ARGUMENT
+
+
 def a_failed_check_unlocks(bench: Bench) -> None:
     bench.bring("active")
     bench.fake.fail({Event.CHECK: Status.DEVICE})
@@ -154,6 +168,14 @@ MUTANTS = {
         old="device_offset > driver->memory_bytes || bytes > driver->memory_bytes - device_offset",
         new="bytes > driver->memory_bytes",
         check=copies_stay_inside,
+    ),
+    "a driver for a device in use": Mutant(
+        old="if (core->users > 0 || core->activations > 0) {", new="if (0) {", check=a_device_in_use_gets_no_driver
+    ),
+    "another driver replaced": Mutant(
+        old="if (driver == NULL || core->driver != &ferrule_no_driver) {",
+        new="if (driver == NULL) {",
+        check=a_driver_is_not_replaced,
     ),
 }
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
 import cmsis_project
 import pytest
 from device_networks import crossing
-from needs import require_cc, require_module
+from needs import require_cc, require_module, require_program
 from rfc_main import BASE, ELSEWHERE, FOLDER, rfc_job, rfc_result, rfc_run, write_rfc_main
 from zephyr_tree import TEST_TIMEOUT_S, zephyr_tree
 
@@ -72,6 +73,25 @@ def test_on_bare_metal(tmp_path: Path, arm_gcc: str) -> None:
     project = ferrule.generate(crossing(), replace(rfc_job(ELSEWHERE), board=board, out=tmp_path / "project"))
     write_rfc_main("bare_metal", project.folder / "main.c")
     assert rfc_run(board, build_project(project).path) == rfc_result()
+
+
+@pytest.mark.emu
+@pytest.mark.nightly
+def test_on_bare_metal_with_an_interrupt(tmp_path: Path, arm_gcc: str) -> None:
+    """The program has the handler, so it is built without the project's devices.c."""
+    board, line = load_board("mps2-an386"), 28
+    job = rfc_job(interrupt=line, use_interrupt=1)
+    folder = ferrule.generate(crossing(), replace(job, board=board, out=tmp_path / "project")).folder
+    write_rfc_main("bare_metal", folder / "main.c", interrupt=line)
+    makefile = (
+        (folder / "Makefile")
+        .read_text()
+        .replace("SOURCES = main.c $(FERRULE_SOURCES)", "SOURCES = main.c $(filter-out devices.c,$(FERRULE_SOURCES))")
+    )
+    (folder / "Makefile").write_text(makefile)
+    make = require_program("make", "apt-get install make")
+    subprocess.run([make, "-C", str(folder)], capture_output=True, check=True, timeout=120)
+    assert rfc_run(board, folder / "build" / "firmware.elf", interrupt=line) == rfc_result()
 
 
 @pytest.mark.emu

@@ -29,10 +29,10 @@ from ferrule.backends import BackendId, Device
 from ferrule.backends.uart_woofles import UartWooflesModel
 from ferrule.boards import Board, load_board
 from ferrule.codegen import Artifact
-from ferrule.codegen.schedule import Call
 from ferrule.emulation import AttachedWire, Machine, engine
 from ferrule.firmware import Job, write_project
 from ferrule.link import Channel, FirmwareError, LinkSession, SerialChannel
+from ferrule.report.tracing import trace_part
 from ferrule.resources import root
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow, pytest.mark.timeout(TEST_TIMEOUT_S)]
@@ -78,10 +78,7 @@ def check_link(artifact: Artifact, channel: Channel, *, measured: bool) -> None:
             run = session.run([x], profile=True, trace=True)
             for output, expected in zip(run.outputs, network.run([x]), strict=True):
                 assert output.tobytes() == expected.tobytes()
-            assert [
-                (call.operator, artifact.devices[call.device].name, list(Call)[call.call], call.status)
-                for call in run.calls
-            ] == [(call.operator, call.device, call.call, 0) for call in artifact.device_calls]
+            assert trace_part(artifact, run.calls).as_planned
             if measured:
                 assert run.unit == "ticks"
                 assert run.total > 0

@@ -63,6 +63,18 @@ def test_a_name_is_no_path(tmp_path: Path) -> None:
     assert (configuration.board, configuration.toolchain, configuration.engine) == ("mps2-an505", None, None)
 
 
+def test_a_pool(tmp_path: Path) -> None:
+    path = tmp_path / "ferrule.toml"
+    path.write_text("".join(f'[devices.npu{index}]\nbackend = "SoftNpu"\npool = true\n' for index in range(2)))
+    assert [(device.name, device.pool) for device in read_configuration(path).devices] == [
+        ("npu0", True),
+        ("npu1", True),
+    ]
+    path.write_text('[devices.npu0]\nbackend = "SoftNpu"\npool = "yes"\n')
+    with pytest.raises(FerruleError, match="pool"):
+        read_configuration(path)
+
+
 def test_the_published_schema() -> None:
     published = Path(__file__).parents[2] / "docs" / "schemas" / "ferrule.toml.json"
     assert published.read_text(encoding="utf-8") == json.dumps(configuration_schema(), indent=2) + "\n"

@@ -120,7 +120,7 @@ def test_models_are_loaded(file: Path) -> None:
 
 @pytest.mark.parametrize("call", [ferrule.compile, ferrule.generate, ferrule.inspect])
 @pytest.mark.parametrize(
-    "model", [None, 3, Graph("g"), [small_networks.dense()]], ids=lambda model: type(model).__name__
+    "model", [None, 3, Graph("g"), {"dense": small_networks.dense()}], ids=lambda model: type(model).__name__
 )
 def test_models_of_a_wrong_type(call: object, model: object) -> None:
     assert callable(call)

@@ -198,12 +198,17 @@ def test_counter_that_takes_systick_is_left_out(tmp_path: Path) -> None:
     assert (folder / "lib/platforms/cmsis/src/cmsis_counter.c").is_file()
 
 
+def test_the_program_begins_at_the_reset_handler(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project").folder
+    assert "ENTRY(Reset_Handler)\n" in (folder / "firmware.ld").read_text(encoding="utf-8")
+
+
 def test_devices_are_made_and_bound(tmp_path: Path) -> None:
     folder = with_devices(tmp_path / "project").folder
     text = (folder / "devices.c").read_text(encoding="utf-8")
     for name in ("npu0", "npu1"):
         assert f"ferrule_device_bind(&{name}_device, &soft_npu_driver, &{name}_context)" in text
-    assert "devices_start()" in (folder / "main.c").read_text(encoding="utf-8")
+    assert "ferrule_crossing_devices_start()" in (folder / "main.c").read_text(encoding="utf-8")
     assert not (project(tmp_path / "other").folder / "devices.c").exists()
 
 

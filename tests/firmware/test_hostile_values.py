@@ -24,7 +24,7 @@ from small_networks import SCALE, int8_input
 from ferrule import Network, Quantization
 from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
-from ferrule.firmware import PLATFORMS, Job, ProjectRequest, emit
+from ferrule.firmware import PLATFORMS, Job, ProjectRequest, emit_program
 from ferrule.firmware import platform as platform_of
 from ferrule.firmware.platforms import ProjectFiles
 from ferrule.firmware.toolchain import GccToolchain
@@ -80,7 +80,7 @@ def project(folder: Path, platform: str, text: str, *, device: bool) -> tuple[Pr
     dog = Device(name=f"{text} dog", backend=BackendId("Woofles"), binding=binding)
     job = Job(hints={f"{text} out": f"Woofles/{text} dog"}, devices=(dog,)) if device else Job()
     request = ProjectRequest(
-        artifact=emit(network(text), job), board=described, toolchain="arm-none-eabi-gcc", optimization="O2"
+        program=emit_program([network(text)], job), board=described, toolchain="arm-none-eabi-gcc", optimization="O2"
     )
     files = platform_of(platform).files(request)
     for name, data in {**files.generated, **files.starters}.items():

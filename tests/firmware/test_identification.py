@@ -11,8 +11,20 @@ import pytest
 import small_networks
 from needs import require_program
 
+from ferrule.codegen import Program
 from ferrule.errors import FerruleError
-from ferrule.firmware import Group, Image, Job, Section, Segment, Symbol, build_project, emit, write_project
+from ferrule.firmware import (
+    Group,
+    Image,
+    Job,
+    Section,
+    Segment,
+    Symbol,
+    build_project,
+    emit,
+    emit_program,
+    write_project,
+)
 from ferrule.firmware.identification import identified, linked_sizes, project_files, read_identities, verify
 from ferrule.firmware.sbom import SBOM_NAME
 
@@ -41,7 +53,7 @@ def test_a_project_has_the_digests_of_its_model_plan_and_sources(platform: str, 
     artifact = emit(small_networks.dense(), job)
     project = write_project(artifact, job)
     source = (project.folder / "model" / "ferrule_dense_identity.c").read_text()
-    expected, _ = project_files(artifact, job)
+    (expected,), _ = project_files(Program(artifacts=(artifact,)), job)
     for name in DIGESTS:
         numbers = ", ".join(str(byte) for byte in bytes.fromhex(getattr(expected, name)))
         assert f".{name} = {{{numbers}}}" in source
@@ -55,7 +67,7 @@ def test_a_firmware_is_verified(tmp_path: Path) -> None:
     job = replace(JOB, out=tmp_path / "project")
     network = small_networks.dense()
     built = build_project(write_project(emit(network, job), job))
-    assert verify(built, network, job).different == ()
+    assert verify(built, [network], job)[0].different == ()
     (build,) = read_identities(built)
     assert (build.platform, build.board) == ("bare-metal", "mps2-an386")
     assert build.compiler.startswith("GCC ")
@@ -68,20 +80,20 @@ def test_a_firmware_is_verified(tmp_path: Path) -> None:
     assert section is not None
     assert section.size_bytes == -(-(56 + len("bare-metalmps2-an386" + build.compiler + build.flags) + 4) // 8) * 8
 
-    assert verify(built, small_networks.dense(seed=2), job).different == DIGESTS
-    assert verify(built, network, replace(job, board="mps2-an500")).different == ("sources",)
-    other = verify(built, network, replace(job, backends=["SoftNpu", "CpuAcc"])).different
+    assert verify(built, [small_networks.dense(seed=2)], job)[0].different == DIGESTS
+    assert verify(built, [network], replace(job, board="mps2-an500"))[0].different == ("sources",)
+    other = verify(built, [network], replace(job, backends=["SoftNpu", "CpuAcc"]))[0].different
     assert other == ("plan", "sources")
 
 
 @pytest.mark.parametrize("name", ["lib/include/ferrule/link.h", "firmware.ld", "model/ferrule_dense.c"])
 def test_every_source_counts(name: str) -> None:
-    artifact = emit(small_networks.dense(), JOB)
-    expected, files = project_files(artifact, JOB)
-    again, _ = identified(files, artifact, "bare-metal", "mps2-an386")
+    program = emit_program([small_networks.dense()], JOB)
+    (expected,), files = project_files(program, JOB)
+    (again,), _ = identified(files, program, "bare-metal", "mps2-an386")
     assert again == expected
     changed = replace(files, generated={**files.generated, name: files.generated[name] + b"\n"})
-    different, _ = identified(changed, artifact, "bare-metal", "mps2-an386")
+    (different,), _ = identified(changed, program, "bare-metal", "mps2-an386")
     assert different.sources != expected.sources
     assert replace(different, sources=expected.sources) == expected
 
@@ -98,7 +110,7 @@ def test_identities_are_found_anywhere() -> None:
 @pytest.mark.parametrize("data", [b"", b"FRID\1\0\0\0", identity(1, b""), identity(1, b"a\0b\0c\0" + b"x" * 9000)])
 def test_a_firmware_without_a_whole_identity_is_refused(data: bytes) -> None:
     with pytest.raises(FerruleError, match="carries no digests"):
-        verify(image(data), small_networks.dense(), JOB)
+        verify(image(data), [small_networks.dense()], JOB)
 
 
 def test_sizes_of_a_firmware_that_states_none() -> None:

@@ -34,9 +34,18 @@ MAIN = """
 
 #include "ferrule/status.h"
 #include "ferrule_dense.h"
+#ifdef SECOND
+#include "ferrule_two_by_two.h"
+#endif
 
 int main(void)
 {
+#ifdef SECOND
+    if (ferrule_two_by_two_run(&ferrule_two_by_two_default_inputs, &ferrule_two_by_two_default_outputs,
+                               &ferrule_two_by_two_default_memory, NULL) != FERRULE_OK) {
+        return 4;
+    }
+#endif
     int8_t x[6];
     int8_t y[4];
     const struct ferrule_dense_inputs inputs = {.x = x};
@@ -76,7 +85,24 @@ int main(void)
     return fwrite(h, 1, sizeof h, stdout) + fwrite(late, 1, sizeof late, stdout) == 149 ? 0 : 2;
 }
 """
-PACKAGE = "find_package(dense CONFIG REQUIRED)\nfind_package(dense CONFIG REQUIRED)"
+IDENTIFIED = """
+#include "ferrule_dense.h"
+#include "ferrule_dense_identity.h"
+
+const struct ferrule_identity *volatile carried;
+
+int main(void)
+{
+    carried = &ferrule_dense_identity;
+    return 0;
+}
+"""
+TWICE = "find_package(dense CONFIG REQUIRED)\n" * 2
+SECOND = """
+find_package(two_by_two CONFIG REQUIRED)
+target_link_libraries(app PRIVATE ferrule::two_by_two)
+target_compile_definitions(app PRIVATE SECOND)
+"""
 FOLDER = 'add_subdirectory("${CMAKE_CURRENT_SOURCE_DIR}/../the library" dense)'
 CMAKE = """
 cmake_minimum_required(VERSION 3.20)
@@ -84,6 +110,7 @@ project(app LANGUAGES C)
 @FOUND@
 add_executable(app main.c)
 target_link_libraries(app PRIVATE ferrule::dense)
+@SECOND@
 """
 MAKEFILE = """
 include ../library/ferrule.mk
@@ -120,23 +147,24 @@ def place(tmp_path: Path) -> Path:
     return made
 
 
-def app(place: Path, found: str) -> Path:
+def app(place: Path, found: str, second: str = "") -> Path:
     """Write a program that uses the library, and return its folder."""
     folder = place / "app"
     folder.mkdir()
     (folder / "main.c").write_text(MAIN)
-    (folder / "CMakeLists.txt").write_text(CMAKE.replace("@FOUND@", found))
+    (folder / "CMakeLists.txt").write_text(CMAKE.replace("@FOUND@", found).replace("@SECOND@", second))
     return folder
 
 
 @pytest.mark.cc
-def test_cmake_finds_the_package(place: Path, host_cc: tuple[str, ...]) -> None:
-    """A package that two parts of a program want is added once."""
+def test_cmake_finds_the_packages(place: Path, host_cc: tuple[str, ...]) -> None:
+    """A package that two parts of a program want is added once, and a program may have several libraries."""
     cmake = require_program("cmake", "apt-get install cmake")
     require_program("make", "apt-get install make")
-    folder = app(place, PACKAGE)
+    folder = app(place, TWICE, SECOND)
     options = [f"-DCMAKE_C_COMPILER={host_cc[0]}", "-DCMAKE_C_FLAGS=-Wall -Werror"]
-    prefix = f"-DCMAKE_PREFIX_PATH={dense(place).folder}"
+    second = generate(small_networks.two_by_two(), platform="library", out=place / "second").folder
+    prefix = f"-DCMAKE_PREFIX_PATH={dense(place).folder};{second}"
     called([cmake, "-S", ".", "-B", "build", "-G", "Unix Makefiles", prefix, *options], folder)
     called([cmake, "--build", "build"], folder)
     x = np.random.default_rng(3).integers(-128, 128, (1, 6)).astype(np.int8)
@@ -193,6 +221,22 @@ def test_the_adapter_for_cmsis_compiles(place: Path, arm_gcc: str) -> None:
     called([arm_gcc, *core, "-fsyntax-only", *includes, *(folder / "sources.txt").read_text().splitlines()], folder)
 
 
+@pytest.mark.cc
+@pytest.mark.nightly
+def test_a_program_that_refers_to_the_identity_carries_it(place: Path, arm_gcc: str) -> None:
+    (place / "dense.tflite").write_bytes(to_tflite(small_networks.dense()))
+    folder = generate(place / "dense.tflite", platform="library", out=place / "library").folder
+    (place / "main.c").write_text(IDENTIFIED)
+    includes = [f"-I{folder / name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
+    sources = [str(folder / name) for name in (folder / "sources.txt").read_text().splitlines()]
+    link = ("--specs=nosys.specs", "-nostartfiles", "-Wl,--gc-sections", "-Wl,--entry=main")
+    argv = [arm_gcc, "-mcpu=cortex-m4", "-mthumb", "-std=c11", "-fdata-sections", *includes, "main.c", *sources]
+    subprocess.run([*argv, *link, "-o", "app.elf"], cwd=place, capture_output=True, check=True, timeout=120)
+    done = CliRunner().invoke(cli, ["verify", str(place / "app.elf"), str(place / "dense.tflite")])
+    assert done.exit_code == 0, done.output
+    assert "built for library on mps2-an386" in done.output
+
+
 @pytest.mark.parametrize("platform", LIBRARIES)
 def test_it_has_the_model_and_what_it_calls_only(platform: str, place: Path) -> None:
     folder = crossing(place, platform).folder
@@ -232,6 +276,12 @@ def test_ferrule_does_not_build_it(place: Path) -> None:
         with pytest.raises(FerruleError, match="a library is no firmware"):
             build()
     assert not (project.folder / "build").exists()
+
+
+def test_an_unknown_library_names_the_others(place: Path) -> None:
+    with pytest.raises(FerruleError, match="there is no platform 'library-zephyr'"):
+        generate(small_networks.dense(), platform="library-zephyr", out=place / "library")
+    assert list(place.iterdir()) == []
 
 
 def command(folder: Path, *options: str) -> tuple[int, str]:

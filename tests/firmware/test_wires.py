@@ -15,7 +15,7 @@ from small_networks import int8_input
 import ferrule
 from ferrule.backends import BackendId, Device
 from ferrule.boards import Board, load_board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import PLATFORMS, Job, ProjectRequest, emit, spare_uarts, wires
 from ferrule.firmware.uart import DRIVERS
@@ -76,7 +76,7 @@ def test_one_uart_for_two() -> None:
 
 
 def request(made: Artifact, board: Board = BOARD) -> ProjectRequest:
-    return ProjectRequest(artifact=made, board=board, toolchain="zig", optimization="O2")
+    return ProjectRequest(program=Program(artifacts=(made,)), board=board, toolchain="zig", optimization="O2")
 
 
 def test_a_driver_that_might_wait_for_ever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,21 +104,27 @@ def test_projects_without_wires_have_no_transport() -> None:
 # ---- the transport, on the host
 
 
-@pytest.fixture(scope="module")
-def transport() -> Adapter[Any]:
+@pytest.fixture(scope="module", params=["clock", "looks"])
+def transport(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Adapter[Any]:
+    """The transport on a port with a clock, and on one that counts looks."""
     require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()
+    folder = tmp_path_factory.mktemp("port")
+    without = "" if request.param == "clock" else "#undef FERRULE_PORT_HAS_CLOCK\n"
+    (folder / "own_port.h").write_text(f'#include "ferrule_fake_port.h"\n{without}', encoding="utf-8")
     return build_driver(
         sources=[root() / "src_c" / "drivers" / "uart_transport.c"],
         headers=["ferrule/drivers/uart_transport.h"],
-        include_dirs=[Path(root()) / "include"],
+        include_dirs=[Path(root()) / "include", folder],
+        defines={"FERRULE_PORT_H": '"own_port.h"'},
     )
 
 
 class Uart:
-    """A UART with one byte each way, which becomes ready after `looks` polls."""
+    """A UART with one byte each way, which becomes ready after `looks` polls of 0.1 ms."""
 
     def __init__(self, adapter: Adapter[Any], *, looks: int, incoming: bytes = b"") -> None:
+        self.fakes = adapter.fakes
         self.looks, self.looked = looks, 0
         self.left = looks
         self.incoming, self.sent = bytearray(incoming), bytearray()
@@ -134,11 +140,14 @@ class Uart:
     def _ready(self) -> bool:
         self.looked += 1
         self.left -= 1
+        self.fakes.advance_ms(0.1)
         return self.left < 0
 
     def _read(self, _uart: object) -> int:
         if not self.incoming or not self._ready():
-            self.looked += not self.incoming
+            if not self.incoming:
+                self.looked += 1
+                self.fakes.advance_ms(0.1)
             return -1
         self.left = self.looks
         return self.incoming.pop(0)

@@ -19,7 +19,7 @@ from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import FieldValue, address_fields
 from ferrule.boards import Board, load_board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.dom import Identifier, Integer
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, Project, emit, write_project
@@ -66,7 +66,9 @@ def plain(network: Network | None = None, board: str = "mps2-an386") -> Artifact
 
 def files(artifact: Artifact, board: Board | str = "mps2-an386") -> ProjectFiles:
     described = load_board(board) if isinstance(board, str) else board
-    request = ProjectRequest(artifact=artifact, board=described, toolchain="zig", optimization="O2")
+    request = ProjectRequest(
+        program=Program(artifacts=(artifact,)), board=described, toolchain="zig", optimization="O2"
+    )
     return PLATFORMS["zephyr"].files(request)
 
 
@@ -269,7 +271,7 @@ def test_soft_devices_need_no_node() -> None:
         assert f"ferrule_device_bind_soft(&{name}_device, &soft_npu_driver, &{name}_context)" in devices
         assert f".{name} = &{name}_device," in devices
     assert found.notes == ()
-    assert b"ferrule_crossing_link_use(&devices)" in found.starters["src/main.c"]
+    assert b"ferrule_crossing_link_use(&ferrule_crossing_default_devices)" in found.starters["src/main.c"]
 
 
 BINDINGS = root() / "platforms" / "zephyr" / "dts" / "bindings"
@@ -400,7 +402,7 @@ def test_c_is_as_the_formatter_has_it(kind: str) -> None:
         return
     found = every(files(ARTIFACTS[kind]()))
     style = Path(__file__).parents[2] / ".clang-format"
-    for name in ("src/main.c", "zephyr/devices.c", "zephyr/devices.h"):
+    for name in ("src/main.c", "zephyr/devices.c", "zephyr/ferrule_crossing_devices.h"):
         if name in found:
             done = subprocess.run(
                 [program, f"--style=file:{style}"],

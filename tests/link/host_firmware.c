@@ -8,6 +8,7 @@
 #include "ferrule/drivers/uart_cmsdk.h"
 #include "ferrule/link.h"
 #include "ferrule/port.h"
+#include "ferrule/status.h"
 
 uint32_t host_stack[1024];
 uint32_t host_stack_pointer = 1000;
@@ -183,6 +184,23 @@ static const struct ferrule_link_port port = {
     .context = (void *)(uintptr_t)&uart,
 };
 
+#if FERRULE_LINK_MODELS
+static int32_t fail(struct ferrule_run_info *info)
+{
+    info->failed_operator = 0;
+    return FERRULE_ERR_FAILED;
+}
+
+static const struct ferrule_link_model broken = {
+    .firmware = "host",
+    .firmware_version = "1.2.3",
+    .name = "broken",
+    .input_hash = "11ee",
+    .run = fail,
+};
+static const struct ferrule_link_model *const models[] = {&model, &broken};
+#endif
+
 void host_hide_calls(void)
 {
     model.calls = NULL;
@@ -204,6 +222,9 @@ void host_reset(uint32_t dwt_step, uint32_t systick_step)
     model.identity = &identity;
     (void)ferrule_uart_cmsdk_init(&uart);
     ferrule_link_init(&firmware, &model, &port);
+#if FERRULE_LINK_MODELS
+    ferrule_link_offer(&firmware, models, 2);
+#endif
 }
 
 void host_receive(const uint8_t *data, uint32_t bytes)

@@ -35,6 +35,9 @@ from ferrule.memory import (
     schedule_of_lifetimes,
     verify,
 )
+from ferrule.memory.aliases import VIEW_TYPES
+from ferrule.memory.lifetimes import lifetimes
+from ferrule.testing.backends.random_networks import random_network
 
 SRAM = (Region(name="sram", size_bytes=200, alignment=2), Region(name="npu", size_bytes=100))
 
@@ -328,3 +331,61 @@ def test_the_size_of_an_arena_does_not_matter_to_the_replay() -> None:
     verify(found, requests, regions, Schedule(steps=steps, inputs=("a",), outputs=("c",)))
     with pytest.raises(PlanError, match=r"byte 0 of 'a' .* has been overwritten by 'c'"):
         verify(found, requests, regions, Schedule(steps=steps, inputs=("a",), outputs=("a", "c")))
+
+
+def test_a_layer_that_goes_on_keeps_its_tensors() -> None:
+    """Until its end, nothing overwrites its input, and its output may be written at any time."""
+
+    def found(end: int | None, c: int, reads: tuple[str, ...] = ()) -> str:
+        steps = (
+            Step(name="npu", reads=("a",), writes=("b",), end=end),
+            Step(name="core", reads=reads, writes=("c",)),
+            Step(name="last", reads=("b", "c")),
+        )
+        return fault([A, B, C], lay([A, B, C], {"a": 0, "b": 10, "c": c}), *steps, inputs=("a",))
+
+    assert found(None, 0) == found(0, 0) == found(1, 20) == ""
+    assert found(1, 4).startswith("at 'core', beside which 'npu' goes on: byte 4 of 'a'")
+    assert found(1, 14).startswith("at 'core', beside which 'npu' goes on: byte 4 of 'b'")
+    assert found(1, 20, reads=("a",)) == ""
+    assert found(1, 20, reads=("b",)) == "at 'core': 'b' is read before 'npu' ends"
+
+
+def test_only_later_layers_of_its_queue_and_views_read_what_a_layer_that_goes_on_writes() -> None:
+    def found(reader: Step, *others: Step, aliases: tuple[Alias, ...] = ()) -> str:
+        steps = (Step(name="npu", reads=("a",), writes=("b",), end=3, queue="npu0"), reader, *others)
+        placed = {"a": 0, "b": 10, "c": 10 if aliases else 20}
+        return fault([A, B, C], lay([A, B, C], placed), *steps, inputs=("a",), aliases=aliases)
+
+    view = (Alias(output="c", input="b", kind=AliasKind.VIEW),)
+    reader = Step(name="reader", reads=("b",), writes=("c",), end=3, queue="npu0")
+    ended = (Step(name="x"), Step(name="y"), Step(name="z", reads=("c",)))
+    assert found(reader, *ended) == ""
+    assert "is read before" in found(replace(reader, queue="npu1"), *ended)
+    assert "is read before" in found(replace(reader, queue="", end=None), *ended)
+    assert found(Step(name="view", reads=("b",), writes=("c",)), *ended, aliases=view) == ""
+    of_view = Step(name="reader", reads=("c",))
+    assert "'c' is read before" in found(Step(name="view", reads=("b",), writes=("c",)), of_view, aliases=view)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_plans_of_layers_that_go_on_are_replayed(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each plan passes its replay; a planner that forgets the ends is found."""
+    dice = np.random.default_rng(seed)
+    graph = random_network(seed, layers=8, dtype=DataType.INT8)
+    order = [layer.name for layer in graph.layers]
+    ends = {}
+    for step, layer in enumerate(graph.layers):
+        readers = [order.index(reader.name) for name in layer.outputs for reader in graph.consumers(name)]
+        last = min(readers, default=len(order)) - 1
+        if last > step and layer.type not in VIEW_TYPES and dice.random() < 0.7:
+            ends[layer.name] = int(dice.integers(step + 1, last + 1))
+    scratch = dict.fromkeys(order[::2], 40)
+
+    def planned() -> None:
+        plan_graph(graph, [Region(name="sram", size_bytes=1 << 22)], scratch_bytes=scratch, order=order, ends=ends)
+
+    planned()
+    monkeypatch.setattr("ferrule.memory.graph_plan.lifetimes", lambda graph, order, ends: lifetimes(graph, order))
+    with pytest.raises(PlanError, match="goes on"):
+        planned()

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from device_networks import artifact
+from device_networks import POOL, artifact
 
 from ferrule.codegen.schedule import Call
 from ferrule.link import LinkCall, LinkError, RunFailedError
@@ -55,6 +55,20 @@ def test_calls_that_there_are_not_are_an_error(call: LinkCall) -> None:
 def test_the_devices_of_a_set_are_opened_in_any_order() -> None:
     assert [call.call for call in PLANNED[2:4]] == [Call.OPEN, Call.OPEN]
     assert trace_part(MODEL, (*PLANNED[:2], PLANNED[3], PLANNED[2], *PLANNED[4:])).as_planned
+
+
+def test_any_member_of_a_pool_may_be_open() -> None:
+    model = artifact(POOL)
+    calls = [
+        LinkCall(operator=call.operator, device=model.device(call.device).index, call=call.call, status=0)
+        for call in model.device_calls
+    ]
+    powered = (Call.ACTIVATE, Call.DEACTIVATE)
+    on_the_second = [call if call.call in powered else replace(call, device=1) for call in calls]
+    part = trace_part(model, on_the_second)
+    assert part.as_planned
+    assert part.calls[2].device == "npu1"
+    assert not trace_part(model, [replace(call, device=1) for call in calls]).as_planned
 
 
 def test_devices() -> None:

@@ -16,6 +16,10 @@ from ferrule.graph import Array
 
 NPU0 = Device(name="npu0", backend=BackendId("SoftNpu"), binding={"memory_bytes": 4096})
 NPU1 = Device(name="npu1", backend=BackendId("SoftNpu"), binding={"memory_bytes": 2048, "activation_lead": 2})
+POOL = tuple(
+    Device(name=f"npu{index}", backend=BackendId("SoftNpu"), binding={"memory_bytes": 4096}, pool=True)
+    for index in range(2)
+)
 HINTS = {
     "a": "SoftNpu/npu0",
     "b": "SoftNpu/npu0",

@@ -24,17 +24,21 @@ FOLDER = Path(__file__).parents[1] / "device" / "rfc"
 _SEED = 5
 
 
-def rfc_job(base: int = BASE) -> Job:
+def rfc_job(base: int = BASE, **binding: int) -> Job:
     """Return the job with devices named after their backends; `base` is the address in the generated C."""
-    woofles = Device(name="Woofles", backend=BackendId("Woofles"), binding={"base": base})
+    woofles = Device(name="Woofles", backend=BackendId("Woofles"), binding={"base": base, **binding})
     return Job(hints={"a": "SoftNpu", "dense": "Woofles"}, devices=(woofles,), toolchain="arm-none-eabi-gcc")
 
 
-def write_rfc_main(platform: str, path: Path) -> None:
-    """Write the program for "host", "bare_metal", "zephyr" or "cmsis", and beside it the header that it includes."""
+def write_rfc_main(platform: str, path: Path, *, interrupt: int | None = None) -> None:
+    """Write the program for "host", "bare_metal", "zephyr" or "cmsis", and beside it the header that it includes.
+
+    With `interrupt`, the program for bare metal handles the interrupt of Woofles.
+    """
     given = ", ".join(map(str, sample(_SEED).reshape(-1)))
     program = (FOLDER / f"first_{platform}.c").read_text(encoding="utf-8")
-    path.write_text(f"#define INPUT {given}\n{program}", encoding="utf-8")
+    macros = f"#define INPUT {given}\n" + ("" if interrupt is None else f"#define INTERRUPT {interrupt}u\n")
+    path.write_text(macros + program, encoding="utf-8")
     shutil.copy(FOLDER / "first_form.h", path.parent)
 
 
@@ -43,10 +47,10 @@ def rfc_result() -> bytes:
     return struct.pack("<i", 0) + b"".join(output.tobytes() for output in crossing().run([sample(_SEED)]))
 
 
-def rfc_run(board: Board, elf: Path, *, link: str = "") -> bytes:
+def rfc_run(board: Board, elf: Path, *, link: str = "", interrupt: int | None = None) -> bytes:
     """Run the program on a board with Woofles at BASE, and return what it sends; `link` names the UART."""
     wired = replace(board, link_uart=board.peripheral(link)) if link else board
-    npu = AttachedDevice(name="Woofles", model=WooflesModel(), address=BASE)
+    npu = AttachedDevice(name="Woofles", model=WooflesModel(), address=BASE, interrupt=interrupt)
     received, wanted = b"", len(rfc_result())
     with engine("unicorn").start(Machine(board=wired, elf=elf, devices=(npu,))) as session:
         channel = session.channel("link")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file An implementation of ferrule/transport.h over a polling UART driver, for programs without
- * an operating system or a clock: time is measured in polls of the UART. */
+ * an operating system. Time is that of the port's clock; without one, it is measured in polls of
+ * the UART. */
 #ifndef FERRULE_DRIVERS_UART_TRANSPORT_H
 #define FERRULE_DRIVERS_UART_TRANSPORT_H
 
@@ -23,8 +24,9 @@ struct ferrule_uart_transport {
     bool (*can_write)(void *uart);                /* whether write_byte would not wait */
     void (*write_byte)(void *uart, uint8_t byte); /* called only when can_write is true */
     void *uart;                                   /* first argument of all three */
-    uint32_t looks_per_ms; /* clock_hz / 1000 / FERRULE_UART_LOOK_CYCLES: time-outs last at least as
-                              long as requested, and several times longer if polls are slower */
+    uint32_t looks_per_ms; /* for ports without a clock: clock_hz / 1000 / FERRULE_UART_LOOK_CYCLES;
+                              time-outs then last at least as long as requested, and several times
+                              longer if polls are slower */
 };
 
 /** @brief The `write` function of a struct ferrule_transport; its context is a struct

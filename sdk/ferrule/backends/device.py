@@ -28,6 +28,8 @@ class Device:
     """Number of operators by which the activation precedes the device's first one; None for the driver's value."""
     timeout_us: int | None = None
     """Limit of the wait for one of its commands, from 1 to 2^31 - 1 microseconds; None for the driver's value."""
+    pool: bool = False
+    """Whether it is one of the backend's interchangeable devices, of which any free one runs the layers of all."""
 
     def __post_init__(self) -> None:
         check_text(self.name, "the name of a device")

@@ -12,10 +12,13 @@ from ferrule.cli.console import echo
 from ferrule.cli.options import (
     ClassOptions,
     JobOptions,
+    arena_option,
     class_options,
     dequantize_option,
     job_options,
-    model_argument,
+    load_models,
+    models_argument,
+    names_option,
     platform_option,
 )
 from ferrule.errors import FerruleError
@@ -25,10 +28,11 @@ if TYPE_CHECKING:
 
 
 @click.command("generate")
-@model_argument
+@models_argument
 @job_options
 @class_options
-@click.option("--name", help="With --target: the name of the class and its files.  [default: AclArtifact]")
+@names_option("With --target: the name of the class and its files.  [default: AclArtifact]")
+@arena_option
 @dequantize_option
 @platform_option("The platform of the project: bare metal or an RTOS.")
 @click.option(
@@ -54,10 +58,11 @@ if TYPE_CHECKING:
 @click.pass_context
 def command(
     context: click.Context,
-    model: Path,
+    models: tuple[Path, ...],
     options: JobOptions,
     classes: ClassOptions,
-    name: str | None,
+    names: tuple[str, ...],
+    arena: str,
     dequantize_weights: bool,
     platform: str,
     library: bool,
@@ -68,20 +73,26 @@ def command(
     """Write a self-contained firmware project for MODEL (.tflite), with --library a library, or with --target a C++
     class.
 
+    Several models become one firmware, with one library and each device once; the link serves all of them.
+
     A folder that already contains such a project is updated, except for files meant for editing, such as main.c, that
     you have changed. Any other folder that is not empty is refused.
     """
-    from ferrule import facade, formats
+    from ferrule import facade
 
-    classes.refuse_without_target(name)
+    classes.refuse_without_target()
     if classes.target is not None:
         _refuse_firmware_options(context)
-        _write_class(model, classes, name, out, dequantize_weights=dequantize_weights, force=force)
+        if len(models) > 1 or len(names) > 1:
+            raise FerruleError("--target makes a class from one model, with one --name")
+        (model,) = models
+        _write_class(model, classes, *names, out=out, dequantize_weights=dequantize_weights, force=force)
         return
     if library:
         platform = _library_platform(context, platform)
-    network = formats.load(model, dequantize_weights=dequantize_weights)
-    project = facade.generate(network, options.job(platform=platform, out=out), force=force, renode=renode)
+    networks = load_models(models, names, dequantize_weights=dequantize_weights)
+    job = options.job(platform=platform, arena=arena, out=out)
+    project = facade.generate(networks, job, force=force, renode=renode)
     echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
     if renode is not None:
         echo(f"{renode}: after the build, run it with: renode {renode / 'ferrule.resc'}")
@@ -92,7 +103,13 @@ def command(
 
 
 def _write_class(
-    model: Path, classes: ClassOptions, name: str | None, out: Path, *, dequantize_weights: bool, force: bool
+    model: Path,
+    classes: ClassOptions,
+    name: str = "AclArtifact",
+    *,
+    out: Path,
+    dequantize_weights: bool,
+    force: bool,
 ) -> None:
     from ferrule import facade, formats
 
@@ -103,7 +120,7 @@ def _write_class(
         network,
         classes.target,
         out,
-        name=name or "AclArtifact",
+        name=name,
         acl_version=options.version,
         float16=options.float16,
         force=force,
@@ -134,7 +151,9 @@ def _is_given(context: click.Context, parameter: str) -> bool:
     return context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
 
 
-_CLASS_OPTIONS = frozenset({"model", "target", "acl_version", "float16", "name", "dequantize_weights", "force", "out"})
+_CLASS_OPTIONS = frozenset(
+    {"models", "target", "acl_version", "float16", "names", "dequantize_weights", "force", "out"}
+)
 
 
 def _refuse_firmware_options(context: click.Context) -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ferrule.codegen.acl import AclOptions
     from ferrule.facade.configuration import Configuration
     from ferrule.firmware import Job
+    from ferrule.network import Network
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -37,9 +38,53 @@ PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 """The names in ferrule.firmware.PLATFORMS, copied so that --help does not import it; a test compares them."""
 
 
+ARENAS = ("separate", "shared")
+"""The values of ferrule.firmware.Job.arena, copied so that --help does not import it; a test compares them."""
+
+
 def model_argument(function: _F) -> _F:
     """Add the argument MODEL, a .tflite file."""
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
+
+
+def models_argument(function: _F) -> _F:
+    """Add the argument MODEL..., one or several .tflite files, as `models`."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    return click.argument("models", metavar="MODEL...", type=path, nargs=-1, required=True)(function)
+
+
+def arena_option(function: _F) -> _F:
+    """Add --arena."""
+    return click.option(
+        "--arena",
+        type=click.Choice(ARENAS),
+        default=ARENAS[0],
+        show_default=True,
+        help="Several models: a workspace for each, or one for all, which a lock protects.",
+    )(function)
+
+
+def names_option(more: str = "") -> Callable[[_F], _F]:
+    """Add --name, once for each model, as `names`."""
+    text = "A model's name, from which its C names are made; for several models, repeat the option in their order. "
+    return click.option("--name", "names", multiple=True, help=f"{text}[default: the file's name]  {more}".rstrip())
+
+
+def load_models(models: Sequence[Path], names: Sequence[str], *, dequantize_weights: bool) -> list[Network]:
+    """Return the networks of model files, with names if they are given.
+
+    Raises:
+        FerruleError: there is not one name for each model, or a file cannot be read.
+    """
+    from ferrule import formats
+
+    if names and len(names) != len(models):
+        raise FerruleError(f"--name is given {len(names)} times for {len(models)} models, expected one for each")
+    given: Sequence[str | None] = names or [None] * len(models)
+    return [
+        formats.load(model, name, dequantize_weights=dequantize_weights)
+        for model, name in zip(models, given, strict=True)
+    ]
 
 
 def platform_option(text: str) -> Callable[[_F], _F]:
@@ -70,10 +115,10 @@ class ClassOptions:
 
         return AclOptions(version=self.acl_version or DEFAULT_VERSION, float16=self.float16)
 
-    def refuse_without_target(self, *others: object) -> None:
+    def refuse_without_target(self) -> None:
         """Raise FerruleError if options that need --target are given without it."""
-        if self.target is None and any((self.acl_version, self.float16, *others)):
-            raise FerruleError("--acl-version, --float16 and --name are only valid with --target")
+        if self.target is None and any((self.acl_version, self.float16)):
+            raise FerruleError("--acl-version and --float16 are only valid with --target")
 
 
 def class_options(function: _F) -> _F:
@@ -125,7 +170,12 @@ class JobOptions:
     overlap: str | None = None
 
     def job(
-        self, configuration: Configuration | None = None, *, platform: str = PLATFORMS[0], out: Path | None = None
+        self,
+        configuration: Configuration | None = None,
+        *,
+        platform: str = PLATFORMS[0],
+        arena: str = ARENAS[0],
+        out: Path | None = None,
     ) -> Job:
         """Return the job; `configuration` defaults to the contents of the file named by `--config`.
 
@@ -147,6 +197,7 @@ class JobOptions:
             hints=_hints(self.hints),
             import_enabled=self.import_enabled or project.import_enabled,
             fallback_transfers={**project.fallback_transfers, **_fallbacks(self.fallbacks)},
+            arena=arena,
             platform=platform,
             out=out,
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,9 +15,12 @@ from ferrule.cli.options import (
     ENGINE,
     PLATFORMS,
     JobOptions,
+    arena_option,
     dequantize_option,
     job_options,
-    model_argument,
+    load_models,
+    models_argument,
+    names_option,
     platform_option,
 )
 from ferrule.cli.progress import progress
@@ -31,7 +35,9 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 
 
 @click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
-@model_argument
+@models_argument
+@names_option()
+@arena_option
 @dequantize_option
 @job_options
 @platform_option("The platform of the firmware: bare metal, or an RTOS, which its own tools build (`ferrule doctor`).")
@@ -97,7 +103,9 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
-    model: Path,
+    models: tuple[Path, ...],
+    names: tuple[str, ...],
+    arena: str,
     dequantize_weights: bool,
     options: JobOptions,
     platform: str,
@@ -119,9 +127,10 @@ def command(
     """Import MODEL (.tflite), generate and build its firmware, run it on a board and compare its outputs.
 
     The table shows each layer and its cost; the verdict states how the outputs compare with the numpy reference.
+    Several models are built as one firmware, which runs once for each of them; --json then writes a list.
     Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
-    from ferrule import facade, formats
+    from ferrule import facade
     from ferrule.cli.arrays import parse_input_options, parse_output_options, require_writable
     from ferrule.emulation import EngineOptions
     from ferrule.facade.configuration import read_configuration
@@ -136,43 +145,54 @@ def command(
     injected = _faults(faults)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
-    job = options.job(configuration, platform=platform, out=keep)
+    job = options.job(configuration, platform=platform, arena=arena, out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
-        say(Step(phase=f"importing {model}"))
-        network = formats.load(model, dequantize_weights=dequantize_weights)
-        arrays = parse_input_options(inputs, network.inputs) if inputs else None
+        say(Step(phase=f"importing {' '.join(map(str, models))}"))
+        networks = load_models(models, names, dequantize_weights=dequantize_weights)
+        if len(networks) > 1 and (inputs or outputs):
+            raise FerruleError(
+                "--input and --output are for one model",
+                hint="Firmware.run takes the inputs of each: firmware, other = ferrule.compile([a, b])",
+            )
+        arrays = parse_input_options(inputs, networks[0].inputs) if inputs else None
         if arrays is not None:
-            split(network.inputs, arrays)  # raises before anything is built if the arrays do not fit
-        targets = parse_output_options(outputs, network.outputs)
+            split(networks[0].inputs, arrays)  # raises before anything is built if the arrays do not fit
+        targets = parse_output_options(outputs, networks[0].outputs)
         if json_path is not None and str(json_path) != "-":
             require_writable("--json", json_path)
         engine_options = EngineOptions(port=port, baud=baud, gdb=gdb)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
-        firmware = facade.compile(network, job, engine=engine, progress=say)
+        firmwares = facade.compile(networks, job, engine=engine, progress=say)
         if gdb is not None:
-            sources = f"-ex 'directory {firmware.project.folder}'"
-            click.echo(f"waiting: gdb-multiarch {firmware.elf} {sources} -ex 'target remote localhost:{gdb}'", err=True)
+            sources = f"-ex 'directory {firmwares[0].project.folder}'"
+            click.echo(
+                f"waiting: gdb-multiarch {firmwares[0].elf} {sources} -ex 'target remote localhost:{gdb}'", err=True
+            )
             timeout_s = GDB_TIMEOUT_S
-        report = firmware.run(
-            arrays,
-            engine=engine,
-            options=engine_options,
-            timeout_s=timeout_s,
-            progress=say,
-            source=", ".join(inputs) or "pattern",
-            trace_devices=trace_devices,
-            faults=injected,
-            locate=locate,
-            check_ownership=check_ownership,
-        )
-    for warning in firmware.warnings:
+        reports = [
+            firmware.run(
+                arrays,
+                engine=engine,
+                options=engine_options,
+                timeout_s=timeout_s,
+                progress=say,
+                source=", ".join(inputs) or "pattern",
+                trace_devices=trace_devices,
+                faults=injected,
+                locate=locate,
+                check_ownership=check_ownership,
+            )
+            for firmware in firmwares
+        ]
+    for warning in (warning for firmware in firmwares for warning in firmware.warnings):
         click.echo(f"warning: {warning}", err=True)
-    _write(report, targets, json_path)
+    _write(reports, targets, json_path)
     if not quiet and str(json_path) != "-":
         from ferrule.report.console import print_report
 
-        print_report(report.document, console())
-    return int(report.verdict == "different")
+        for report in reports:
+            print_report(report.document, console())
+    return int(any(report.verdict == "different" for report in reports))
 
 
 def _faults(options: tuple[str, ...]) -> dict[str, Fault]:
@@ -187,14 +207,15 @@ def _faults(options: tuple[str, ...]) -> dict[str, Fault]:
     return faults
 
 
-def _write(report: RunReport, targets: dict[int, Path], json_path: Path | None) -> None:
+def _write(reports: Sequence[RunReport], targets: dict[int, Path], json_path: Path | None) -> None:
     from ferrule.cli.arrays import save, save_array
 
     for index, path in targets.items():
-        save_array(path, report.outputs[index])
+        save_array(path, reports[0].outputs[index])
     if json_path is None:
         return
-    text = report.to_json() + "\n"
+    texts = [report.to_json() for report in reports]
+    text = (texts[0] if len(texts) == 1 else f"[{','.join(texts)}]") + "\n"
     if str(json_path) == "-":
         echo(text, nl=False)
         return

@@ -9,17 +9,38 @@ import click
 
 from ferrule.cli.console import echo
 from ferrule.cli.main import EXIT_DIFFERENT
-from ferrule.cli.options import PLATFORMS, JobOptions, dequantize_option, division_options, model_argument
+from ferrule.cli.options import (
+    PLATFORMS,
+    JobOptions,
+    arena_option,
+    dequantize_option,
+    division_options,
+    load_models,
+    models_argument,
+    names_option,
+)
 
 
 @click.command("verify", short_help="Compare the digests in a firmware with those of a model.")
 @click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
-@model_argument
+@models_argument
+@names_option()
+@arena_option
 @dequantize_option
 @division_options(None)
 @click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
-def command(elf: Path, model: Path, options: JobOptions, platform: str | None, dequantize_weights: bool) -> int:
+def command(
+    elf: Path,
+    models: tuple[Path, ...],
+    names: tuple[str, ...],
+    arena: str,
+    options: JobOptions,
+    platform: str | None,
+    dequantize_weights: bool,
+) -> int:
     """Compare the digests that the firmware ELF carries with those of a firmware generated from MODEL.
+
+    Of a firmware with several models, give all, in the order in which they were generated.
 
     The options must be those that the firmware was generated with; board and platform are by default those that the
     firmware states, and --backends is by default CpuAcc. The digests are of the model, of the plan (the division of the
@@ -28,18 +49,23 @@ def command(elf: Path, model: Path, options: JobOptions, platform: str | None, d
     """
     from dataclasses import replace
 
-    from ferrule import formats
-    from ferrule.firmware.identification import read_identity, verify
+    from ferrule.firmware.identification import read_identities, read_identity, verify
     from ferrule.firmware.image import read_image
 
     image = read_image(elf)
-    network = formats.load(model, dequantize_weights=dequantize_weights)
-    stated = read_identity(image, network)
+    networks = load_models(models, names, dequantize_weights=dequantize_weights)
+    stated = read_identity(image, networks[0])
     given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
-    result = verify(image, network, given.job(platform=platform or stated.platform or PLATFORMS[0]))
-    for name, expected in result.expected.items():
-        found = getattr(stated, name)
-        echo(f"{name:8} {found} {'equal' if found == expected else f'DIFFERENT: expected {expected}'}")
+    results = verify(image, networks, given.job(platform=platform or stated.platform or PLATFORMS[0], arena=arena))
+    for network, result in zip(networks, results, strict=True):
+        if len(networks) > 1:
+            echo(f"{network.name}:")
+        for name, expected in result.expected.items():
+            found = getattr(result.found, name)
+            echo(f"{name:8} {found} {'equal' if found == expected else f'DIFFERENT: expected {expected}'}")
+    count = len(read_identities(image))
+    if count != len(networks):
+        echo(f"the firmware has {count} models, compared with {len(networks)}: name all, in their order")
     texts = (stated.platform, stated.board, stated.compiler, stated.flags)
     echo(f"built for {' on '.join(filter(None, texts[:2])) or '?'} by {' '.join(filter(None, texts[2:])) or '?'}")
-    return EXIT_DIFFERENT if result.different else 0
+    return EXIT_DIFFERENT if any(result.different for result in results) else 0

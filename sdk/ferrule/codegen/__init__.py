@@ -8,7 +8,10 @@ from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.digest import digest
 from ferrule.codegen.generate import generate
 from ferrule.codegen.lowered import CORE
+from ferrule.codegen.names import identifier
+from ferrule.codegen.program import Program, program_symbol
 from ferrule.codegen.schedule import Call, DeviceCall, Schedule
+from ferrule.codegen.shared_arena import arena_name
 from ferrule.codegen.storage import memory_of, shared_region
 from ferrule.codegen.writer import Writer
 
@@ -21,10 +24,14 @@ __all__ = [
     "DeviceCall",
     "DeviceUse",
     "OperatorRecord",
+    "Program",
     "Schedule",
     "Writer",
+    "arena_name",
     "digest",
     "generate",
+    "identifier",
     "memory_of",
+    "program_symbol",
     "shared_region",
 ]

@@ -49,6 +49,8 @@ class Artifact:
     graph: Graph
     symbol: str
     """The C identifier of the model; the names of files and functions start with ferrule_<symbol>."""
+    arena: str = ""
+    """The prefix of the names of an arena that several models share; "" for a workspace of its own."""
     digest: str
     """SHA-256 of the graph."""
     identity: Identity

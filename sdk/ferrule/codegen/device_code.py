@@ -30,6 +30,7 @@ from ferrule.dom import (
     Index,
     Integer,
     Member,
+    Null,
     Parameter,
     Pointer,
     Return,
@@ -55,9 +56,19 @@ def number_of(use: DeviceUse) -> Identifier:
     return Identifier(f"device_{use.name}".upper())
 
 
+def chosen(use: DeviceUse) -> Identifier:
+    """Return the variable for the number of the member of a pool that is open."""
+    return Identifier(f"{use.pool[0]}_chosen")
+
+
+def opened_number(use: DeviceUse) -> Identifier:
+    """Return the expression for the number of an open device in the function that runs the operators."""
+    return chosen(use) if use.pool else number_of(use)
+
+
 def handle_of(use: DeviceUse) -> Expression:
     """Return the expression for a device's handle in the function that runs the operators."""
-    return Index(Member(Dereference(HELD), "handles"), number_of(use))
+    return Index(Member(Dereference(HELD), "handles"), opened_number(use))
 
 
 def copied(context: LoweringContext, use: DeviceUse, call: Call, *, begun: bool = False) -> Expression:
@@ -70,7 +81,7 @@ def copied(context: LoweringContext, use: DeviceUse, call: Call, *, begun: bool 
     else:
         ends = context.pointer(target), context.device_offset(source)
     name = f"ferrule_held_submit_{call}" if begun else f"ferrule_held_{call}"
-    return CallExpression(Identifier(name), (HELD, number_of(use), *ends, size))
+    return CallExpression(Identifier(name), (HELD, opened_number(use), *ends, size))
 
 
 # ---- the interface
@@ -82,7 +93,7 @@ def public_numbers(symbol: str, uses: Sequence[DeviceUse]) -> Enumeration:
         Enumerator(
             name=f"ferrule_{symbol}_device_{use.name}".upper(),
             value=use.index,
-            doc=f"Device {use.device.name} ({use.backend}).",
+            doc=f"Device {use.device.name} ({use.backend}{', of its pool' if use.pool else ''}).",
         )
         for use in uses
     ]
@@ -121,14 +132,41 @@ def numbers(uses: Sequence[DeviceUse]) -> Enumeration:
 def called(calls: Iterable[DeviceCall], uses: Mapping[str, DeviceUse]) -> Iterator[Statement]:
     """Yield checked calls that acquire or release devices; devices that are opened together are one set."""
     for kind, group in itertools.groupby(calls, key=lambda call: call.call):
-        together = tuple(group)
-        if kind is Call.OPEN and len(together) > 1:
-            arguments = (HELD, set_at(together[0].operator), Integer(len(together)))
-            yield from checked(CallExpression(Identifier("ferrule_held_open_set"), arguments))
+        operated = [(call.operator, uses[call.device]) for call in group]
+        if kind is Call.OPEN:
+            yield from _opened(operated[0][0], [use for _, use in operated])
             continue
-        for call in together:
-            number = number_of(uses[call.device])
+        for _, use in operated:
+            number = opened_number(use) if kind is Call.CLOSE else number_of(use)
             yield from checked(CallExpression(Identifier(f"ferrule_held_{kind}"), (HELD, number)))
+
+
+def _opened(operator: int, together: Sequence[DeviceUse]) -> Iterator[Statement]:
+    """Yield the checked call that opens devices together."""
+    own = [use for use in together if not use.pool]
+    pools = [use for use in together if use.pool]
+    array: Expression = set_at(operator) if own else Null()
+    if pools:
+        name = f"pools_before_{operator}"
+        rows = (
+            Aggregate((Field(number_of(use)), Field(Integer(len(use.pool))), Field(AddressOf(chosen(use)))))
+            for use in pools
+        )
+        type_ = ArrayType(Const(StructType("ferrule_held_pool")), len(pools))
+        yield Declare(name, type_, Aggregate(tuple(map(Field, rows))))
+        arguments: tuple[Expression, ...] = (array, Integer(len(own)), Identifier(name), Integer(len(pools)))
+        yield from checked(CallExpression(Identifier("ferrule_held_open_pools"), (HELD, *arguments)))
+    elif len(own) > 1:
+        yield from checked(CallExpression(Identifier("ferrule_held_open_set"), (HELD, array, Integer(len(own)))))
+    else:
+        yield from checked(CallExpression(Identifier("ferrule_held_open"), (HELD, number_of(own[0]))))
+
+
+def choices(uses: Iterable[DeviceUse]) -> Iterator[Statement]:
+    """Yield the variables for the open members of pools."""
+    for use in uses:
+        if use.pool and use.pool[0] == use.name:
+            yield Declare(chosen(use).name, Scalar.UINT32, number_of(use))
 
 
 def set_at(operator: int) -> Identifier:
@@ -137,30 +175,33 @@ def set_at(operator: int) -> Identifier:
 
 
 def sets(steps: Iterable[ScheduledStep], uses: Mapping[str, DeviceUse]) -> Iterator[Variable]:
-    """Yield the arrays of the devices that are opened together."""
+    """Yield the arrays of the devices that are opened together; pools are apart."""
     for index, step in enumerate(steps):
-        opened = [number_of(uses[call.device]) for call in step.before if call.call is Call.OPEN]
-        if len(opened) > 1:
+        together = [uses[call.device] for call in step.before if call.call is Call.OPEN]
+        own = [number_of(use) for use in together if not use.pool]
+        if own and len(together) > 1:
             yield Variable(
                 name=set_at(index).name,
-                type=ArrayType(Const(Scalar.UINT32), len(opened)),
-                value=Aggregate(tuple(map(Field, opened))),
+                type=ArrayType(Const(Scalar.UINT32), len(own)),
+                value=Aggregate(tuple(map(Field, own))),
             )
 
 
 def finished(use: DeviceUse, index: int, timeout_us: int | None) -> Iterator[Statement]:
     """Yield the checked call that collects the result of operator `index`, which a device has begun."""
     limit = Identifier("FERRULE_WAIT_DEFAULT") if timeout_us is None else Integer(timeout_us, unsigned=True)
-    yield from checked(CallExpression(Identifier("ferrule_held_finish"), (HELD, number_of(use), Integer(index), limit)))
+    yield from checked(
+        CallExpression(Identifier("ferrule_held_finish"), (HELD, opened_number(use), Integer(index), limit))
+    )
 
 
 def ran(use: DeviceUse, status: Expression | None) -> Iterator[Statement]:
     """Yield the statements that end an operator run by a device; an operator without a status cannot fail."""
     if status is None:
-        yield Evaluate(CallExpression(Identifier("ferrule_held_ran"), (HELD, number_of(use), OK)))
+        yield Evaluate(CallExpression(Identifier("ferrule_held_ran"), (HELD, opened_number(use), OK)))
         return
     yield Assign(STATUS, status)
-    yield from checked(CallExpression(Identifier("ferrule_held_ran"), (HELD, number_of(use), STATUS)))
+    yield from checked(CallExpression(Identifier("ferrule_held_ran"), (HELD, opened_number(use), STATUS)))
 
 
 def held_run(uses: Sequence[DeviceUse], call: CallExpression) -> Iterator[Statement]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ferrule.backends import BackendId, Device, Target
@@ -24,6 +24,8 @@ class DeviceUse:
     backend: BackendId
     device: Device
     driver: DeviceDriver
+    pool: tuple[str, ...] = ()
+    """The names of all members of its pool, of which the first one has the layers; empty without a pool."""
 
     @property
     def lead(self) -> int:
@@ -43,12 +45,18 @@ class DeviceUse:
 
 
 def used_devices(
-    order: Sequence[str], firmware: Mapping[str, FirmwareTarget], targets: Mapping[str, Target]
-) -> dict[str, DeviceUse]:
-    """Return, by layer in the given order, the device that runs it through the device API; core layers are left out.
+    order: Sequence[str],
+    firmware: Mapping[str, FirmwareTarget],
+    targets: Mapping[str, Target],
+    pool: Sequence[Device] = (),
+) -> tuple[dict[str, DeviceUse], tuple[DeviceUse, ...]]:
+    """Return, by layer in the given order, the device that runs it through the device API, and all devices by number.
+
+    Core layers are left out. `pool` are the devices of pools, with their bindings; the numbers of a pool's members
+    follow each other.
 
     Raises:
-        FerruleError: the binding of a device is not valid.
+        FerruleError: the binding of a device is not valid, or the members of a pool differ.
     """
     names = Names()
     known: dict[str, DeviceUse] = {}
@@ -58,15 +66,42 @@ def used_devices(
         if not isinstance(face, DeviceTarget):
             continue
         if device.name not in known:
-            known[device.name] = DeviceUse(
-                name=names.take(device.name),
-                index=len(known),
-                backend=device.backend,
-                device=device,
-                driver=face.driver(device),
-            )
+            others = (each for each in pool if each.backend == device.backend and each.name != device.name)
+            members = (device, *(others if device.pool else ()))
+            for use in _members(members, face, names, len(known)):
+                known[use.device.name] = use
         found[layer] = known[device.name]
-    return found
+    return found, tuple(known.values())
+
+
+def _members(devices: Sequence[Device], face: DeviceTarget, names: Names, first: int) -> Iterator[DeviceUse]:
+    """Yield the uses of a device, or of the members of a pool; FerruleError if these differ."""
+    taken = [names.take(device.name) for device in devices]
+    drivers = [face.driver(device) for device in devices]
+    for index, (name, device, driver) in enumerate(zip(taken, devices, drivers, strict=True)):
+        _check_alike(devices[0], drivers[0], device, driver)
+        yield DeviceUse(
+            name=name,
+            index=first + index,
+            backend=device.backend,
+            device=device,
+            driver=driver,
+            pool=tuple(taken) if device.pool else (),
+        )
+
+
+def _check_alike(first: Device, driver: DeviceDriver, other: Device, others: DeviceDriver) -> None:
+    """Raise FerruleError unless a layer of the first device can run on the other one."""
+    same = ("driver", "memory_bytes", "alignment", "tensor_alignment", "depth", "copies_beside")
+    values = {name: (getattr(driver, name), getattr(others, name)) for name in same}
+    values["regions"] = first.regions, other.regions
+    for name, (left, right) in values.items():
+        if left != right:
+            raise FerruleError(
+                f"devices '{first.name}' and '{other.name}' are in one pool, expected the same {name}, "
+                f"found {left} and {right}",
+                hint="a pool has devices of one kind; leave `pool` out for the others",
+            )
 
 
 def tensor_memories(graph: Graph, uses: Mapping[str, DeviceUse]) -> dict[str, DeviceUse]:

@@ -3,28 +3,35 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
 from ferrule.codegen.device_code import DEADLINE, devices_struct, public_numbers
 from ferrule.codegen.lowered import LoweredGraph
-from ferrule.codegen.run_code import REGION, RunCode, workspace_size
+from ferrule.codegen.run_code import INFO, REGION, RunCode, workspace_size
 from ferrule.codegen.schedule import Schedule
-from ferrule.codegen.storage import StoragePlan, memory_of
+from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, memory_of
 from ferrule.dom import (
     AddressOf,
     Aggregate,
     ArrayType,
+    Assign,
     Binary,
     BinaryOperator,
+    Block,
+    Call,
     Cast,
     Const,
+    Declare,
     Enumeration,
     Enumerator,
+    Evaluate,
     Expression,
     Field,
     Function,
     Identifier,
+    If,
     Include,
     IncludeKind,
     Index,
@@ -32,6 +39,7 @@ from ferrule.dom import (
     Module,
     Parameter,
     Pointer,
+    Return,
     Scalar,
     Section,
     Struct,
@@ -51,8 +59,10 @@ _STATUS = Scalar.INT32
 class ExecutorBuilder:
     """Builds the executor's module and the module of its weights from a lowered graph and its storage."""
 
-    def __init__(self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule) -> None:
+    def __init__(self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule, arena: str = "") -> None:
+        """`arena` is the prefix of the names of an arena that several models share; "" for a workspace of its own."""
         self._lowered = lowered
+        self._arena = arena
         self._graph = lowered.graph
         self._storage = storage
         self.prefix = f"ferrule_{lowered.symbol}"
@@ -78,11 +88,30 @@ class ExecutorBuilder:
         return tuple(zip(self._outputs, self._graph.outputs, strict=True))
 
     def default_address(self, kind: str, member: str) -> Expression:
-        """Return the address of an input or output in the default arena; `kind` is "input" or "output"."""
+        """Return the address of an input or output of the default instance; `kind` is "input" or "output"."""
+        if self._arena:
+            return Identifier(self._own_place(kind, member))
         offset = Identifier(self.constant(f"{kind}_{member}_offset"))
         members = dict(self.input_members if kind == "input" else self.output_members)
         arena = self._storage.region(members[member].name)
-        return AddressOf(Index(Identifier(f"{self.prefix}_default_{arena.name}"), offset))
+        return AddressOf(Index(Identifier(self.default_arena(arena)), offset))
+
+    def default_arena(self, arena: Region) -> str:
+        """Return the name of the array of an arena of the default workspace."""
+        return default_arena(self._lowered.symbol, self._arena, arena)
+
+    def default_run(self, devices: Expression | None) -> Call:
+        """Return the call that runs the default instance, with `info` as a local name."""
+        given = [AddressOf(Identifier(f"{self.prefix}_default_{part}")) for part in ("inputs", "outputs")]
+        memory = [] if self._arena else [AddressOf(Identifier(f"{self.prefix}_default_memory"))]
+        on = [] if devices is None else [devices]
+        run = f"{self.prefix}_run_shared" if self._arena else f"{self.prefix}_run"
+        return Call(Identifier(run), (*given, *memory, *on, INFO))
+
+    @property
+    def shared(self) -> bool:
+        """Whether the default workspace is one that other models use, too."""
+        return bool(self._arena)
 
     @property
     def workspace_bytes(self) -> Expression:
@@ -112,11 +141,13 @@ class ExecutorBuilder:
                 *self._structs(),
                 *self._defaults(),
                 *(self._run(declaration=True, until=until) for until in self._kinds_of_run()),
+                *self._run_shared(declaration=True),
             ),
             implementation_includes=(
                 *((Include(path="ferrule/held.h"),) if self._lowered.devices else ()),
                 *((Include(path="ferrule/port.h"),) if self._code.maintains_cache else ()),
                 Include(path=f"{self.prefix}_weights", kind=IncludeKind.MODULE),
+                *((Include(path=self._arena, kind=IncludeKind.MODULE),) if self._arena else ()),
                 Include(path="ferrule/section.h"),
                 Include(path="ferrule/status.h"),
                 *(Include(path=header) for header in sorted(headers)),
@@ -130,6 +161,7 @@ class ExecutorBuilder:
                 *self._defaults(),
                 *self._code.operators(),
                 *(self._run(declaration=False, until=until) for until in self._kinds_of_run()),
+                *self._run_shared(declaration=False),
             ),
         )
 
@@ -242,10 +274,31 @@ class ExecutorBuilder:
             text += f", and no other data up to the next multiple of {line}: the cache lines are the output's alone"
         return text
 
+    def _own_place(self, kind: str, member: str) -> str:
+        return f"{self.prefix}_default_{kind}_{member}"
+
+    def _own_places(self) -> Iterator[Variable]:
+        """Yield the memory of the default inputs and outputs of a model that shares its arena with others."""
+        for kind, members in (("input", self.input_members), ("output", self.output_members)):
+            for name, info in members:
+                region, is_output = self._storage.region(info.name), kind == "output"
+                line = self._code.lines(info.name) if is_output and self._code.has_own_lines(info.name) else 1
+                yield Variable(
+                    name=self._own_place(kind, name),
+                    type=ArrayType(SCALARS[info.dtype], -(-info.size_bytes // line) * line // info.dtype.size_bytes),
+                    linkage=Linkage.EXTERNAL,
+                    section=Section.WORKSPACE,
+                    memory="" if region.name == REGION else memory_of(region),
+                    alignment=math.lcm(ARENA_ALIGNMENT, self._code.alignment(info, output=is_output)),
+                    doc=f"Memory for the {kind} '{one_line(info.name)}', outside of the arena.",
+                )
+
     def _defaults(self) -> Iterator[Variable]:
-        for arena in self._storage.arenas:
+        if self._arena:
+            yield from self._own_places()
+        for arena in () if self._arena else self._storage.arenas:
             yield Variable(
-                name=f"{self.prefix}_default_{arena.name}",
+                name=self.default_arena(arena),
                 type=ArrayType(Scalar.UINT8, max(self._storage.plan.region(arena.name).peak_bytes, 1)),
                 linkage=Linkage.EXTERNAL,
                 section=Section.WORKSPACE,
@@ -264,7 +317,9 @@ class ExecutorBuilder:
                     )
                 ),
                 linkage=Linkage.EXTERNAL,
-                doc=f"The {kind}s at their places in the default workspace.",
+                doc=f"The {kind}s in memory of their own."
+                if self._arena
+                else f"The {kind}s at their places in the default workspace.",
             )
         yield Variable(
             name=f"{self.prefix}_default_memory",
@@ -274,13 +329,16 @@ class ExecutorBuilder:
                     field
                     for arena in self._storage.arenas
                     for field in (
-                        Field(Identifier(f"{self.prefix}_default_{arena.name}"), arena.name),
+                        Field(Identifier(self.default_arena(arena)), arena.name),
                         Field(Identifier(self.constant(f"{arena.name}_bytes")), workspace_size(arena.name)),
                     )
                 )
             ),
             linkage=Linkage.EXTERNAL,
-            doc="The default workspace.",
+            doc="The default workspace, which other models use, too: for a run between "
+            f"{self._arena}_lock() and {self._arena}_unlock()."
+            if self._arena
+            else "The default workspace.",
         )
 
     def _kinds_of_run(self) -> tuple[bool, ...]:
@@ -314,6 +372,31 @@ class ExecutorBuilder:
             "nothing was run" + self._errors(),
         )
 
+    def _run_shared(self, *, declaration: bool) -> Iterator[Function]:
+        if not self._arena:
+            return
+        status, ok = Identifier("status"), Identifier("FERRULE_OK")
+        given = [Identifier(each.name) for each in self._code.parameters()]
+        memory = AddressOf(Identifier(f"{self.prefix}_default_memory"))
+        run = Call(Identifier(f"{self.prefix}_run"), tuple(memory if e.name == "memory" else e for e in given))
+        unlock = Evaluate(Call(Identifier(f"{self._arena}_unlock"), ()))
+        body = (
+            Declare(status.name, _STATUS, Call(Identifier(f"{self._arena}_lock"), ())),
+            If(Binary(BinaryOperator.EQUAL, status, ok), Block((Assign(status, run), unlock))),
+            Return(status),
+        )
+        yield Function(
+            name=f"{self.prefix}_run_shared",
+            returns=_STATUS,
+            parameters=tuple(each for each in self._code.parameters() if each.name != "memory"),
+            body=None if declaration else Block(body),
+            linkage=Linkage.EXTERNAL,
+            doc=f"Lock the shared arena, run one inference in it like {self.prefix}_run, and unlock it. Inputs and "
+            "outputs must lie elsewhere.\n@retval FERRULE_ERR_TIMEOUT another thread has had the arena for too long\n"
+            "@retval FERRULE_ERR_BUSY the arena is in use, and waiting would not help\n"
+            "@return or what the run, or the lock, returns; `info` is written by a run only",
+        )
+
     def _handle_rule(self) -> str:
         return " two members of `devices` are the same," if len(self._lowered.devices) > 1 else ""
 
@@ -342,6 +425,11 @@ class ExecutorBuilder:
             data = self._graph.tensor(info.name).data
             if data is not None:
                 yield blob_variable(Blob(name=self._code.constant_output(info.name), data=data))
+
+
+def default_arena(symbol: str, shared: str, arena: Region) -> str:
+    """Return the name of the array of a model's default arena: one that it shares with others, or its own."""
+    return f"{shared}_{arena.name}" if shared else f"ferrule_{symbol}_default_{arena.name}"
 
 
 def describe(info: TensorInfo) -> str:

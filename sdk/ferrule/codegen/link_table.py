@@ -21,7 +21,6 @@ from ferrule.dom import (
     Binary,
     BinaryOperator,
     Block,
-    Call,
     Const,
     Declaration,
     Expression,
@@ -108,17 +107,13 @@ def _internals(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedu
             value=Aggregate(tuple(Field(_tensor(builder, kind, name, info)) for name, info in members)),
         )
     yield Variable(name="counters", type=ArrayType(Scalar.UINT32, max(1, len(lowered.layers))))
-    arguments: list[Expression] = [
-        AddressOf(Identifier(f"{builder.prefix}_default_{part}")) for part in ("inputs", "outputs", "memory")
-    ]
     without: tuple[Statement, ...] = ()
     if lowered.devices:
         yield Variable(name="calls", type=ArrayType(StructType("ferrule_link_call"), schedule.longest))
         yield Variable(name=_USED.name, type=_devices_pointer(builder))
-        arguments.append(_USED)
         refusal = Block((Return(Identifier("FERRULE_ERR_STATE")),))
         without = (If(Binary(BinaryOperator.EQUAL, _USED, Null()), refusal),)
-    call = Call(Identifier(f"{builder.prefix}_run"), (*arguments, Identifier("info")))
+    call = builder.default_run(_USED if lowered.devices else None)
     yield Function(
         name="run",
         returns=Scalar.INT32,

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferrule.backends import BackendId, BrokenBackendError, PreCompiledDescriptor, Target
+from ferrule.backends import BackendId, BrokenBackendError, Device, PreCompiledDescriptor, Target
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
-from ferrule.codegen.device_code import copied, handle_of
+from ferrule.codegen.device_code import chosen, copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
 from ferrule.codegen.names import Names
 from ferrule.codegen.schedule import Call
@@ -89,11 +89,12 @@ def lower(
     firmware: Mapping[str, FirmwareTarget],
     targets: Mapping[str, Target],
     memories: Sequence[Region] = (),
+    pool: Sequence[Device] = (),
 ) -> LoweredGraph:
     """Lower every layer exactly once, with its firmware face and for its target.
 
     `memories` are those that the core shares with devices, the workspace first; if there are none, every device reaches
-    the workspace.
+    the workspace. `pool` are the devices of pools, with their bindings.
 
     Raises:
         UnsupportedError: a backend refuses a layer; the message names both.
@@ -105,8 +106,11 @@ def lower(
     places = Names()  # an output may have the same name as its layer
     for region in memories[1:]:
         places.take(region.name)
+    given, devices = used_devices(order, firmware, targets, pool)
+    for pooled in (each for each in devices if each.pool):
+        places.take(chosen(pooled).name)
     variables = _variables(graph, places)
-    uses = _without_core_copies(graph, used_devices(order, firmware, targets))
+    uses = _without_core_copies(graph, given)
     inside = tensor_memories(graph, uses)
     pointers: dict[str, Expression] = {
         name: Identifier(variable) for name, variable in variables.items() if name not in inside
@@ -148,10 +152,16 @@ def lower(
         symbol=symbol,
         layers=tuple(lowered),
         variables=variables,
-        devices=tuple(dict.fromkeys(uses.values())),
+        devices=_needed(devices, uses.values()),
         memories=inside,
         others=tuple(memories[1:]),
     )
+
+
+def _needed(devices: Iterable[DeviceUse], uses: Iterable[DeviceUse]) -> tuple[DeviceUse, ...]:
+    """Return the devices that run layers, and the other members of their pools."""
+    names = {name for use in uses for name in (use.name, *use.pool)}
+    return tuple(use for use in devices if use.name in names)
 
 
 def _without_core_copies(graph: Graph, uses: Mapping[str, DeviceUse]) -> dict[str, DeviceUse]:

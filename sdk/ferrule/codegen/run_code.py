@@ -18,6 +18,7 @@ from ferrule.codegen.device_code import (
     STATUS,
     called,
     checked,
+    choices,
     finished,
     held_run,
     numbers,
@@ -218,6 +219,7 @@ class RunCode:
                 yield Declare(arena.name, Const(Pointer(Scalar.UINT8)), _member("memory", arena.name))
         for info in self._graph.inputs:
             yield self._declare(info.name)
+        yield from choices(self._lowered.devices)
         declared = {info.name for info in self._graph.inputs} | self._lowered.memories.keys()
         for index, item in enumerate(self._lowered.layers):
             yield Comment(_headline(index, item))

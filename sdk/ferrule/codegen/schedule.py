@@ -88,6 +88,8 @@ class Activity:
 
     lead: int = 0
     """How many operators before its first one the device is activated."""
+    pool: tuple[str, ...] = ()
+    """The members of the pool of which it is the first one; they are activated together."""
     held: tuple[Lifetime, ...] = ()
     """The lifetimes of the tensors in the device's own memory."""
 
@@ -96,6 +98,7 @@ class Activity:
 class _Bounds:
     """The indices of the operators before or after which a device is called."""
 
+    pool: tuple[str, ...]
     activate: int
     deactivate: int
     opens: frozenset[int]
@@ -141,7 +144,7 @@ def schedule(
         if any(use is not None and use.device == device for use in uses)
     }
     sets = _sets(itertools.chain.from_iterable(opened.values()))
-    bounds = {device: _bounds(known[device].lead, spans, sets) for device, spans in opened.items()}
+    bounds = {device: _bounds(known[device], spans, sets) for device, spans in opened.items()}
     finishes: dict[int, list[DeviceCall]] = {}
     for index, use in enumerate(uses):
         if use is not None and use.end is not None:
@@ -156,17 +159,23 @@ def _step(index: int, use: Use | None, bounds: dict[str, _Bounds], finishes: Ite
     def calls(call: Call, devices: Iterable[str]) -> Iterator[DeviceCall]:
         return (DeviceCall(operator=index, device=device, call=call) for device in devices)
 
+    def members(devices: Iterable[str]) -> Iterator[str]:
+        return (member for device in devices for member in (bounds[device].pool or (device,)))
+
     backwards = tuple(reversed(bounds))
     return ScheduledStep(
         before=(
-            *calls(Call.ACTIVATE, (device for device in bounds if bounds[device].activate == index)),
+            *calls(Call.ACTIVATE, members(device for device in bounds if bounds[device].activate == index)),
             *calls(Call.OPEN, (device for device in bounds if index in bounds[device].opens)),
         ),
         own=None if use is None else DeviceCall(operator=index, device=use.device, call=use.call),
         after=(
             *finishes,
             *calls(Call.CLOSE, (device for device in backwards if index in bounds[device].closes)),
-            *calls(Call.DEACTIVATE, (device for device in backwards if bounds[device].deactivate == index)),
+            *calls(
+                Call.DEACTIVATE,
+                reversed([*members(device for device in bounds if bounds[device].deactivate == index)]),
+            ),
         ),
     )
 
@@ -200,10 +209,10 @@ def _sets(spans: Iterable[Lifetime]) -> list[Lifetime]:
     return merged
 
 
-def _bounds(lead: int, spans: Sequence[Lifetime], sets: Iterable[Lifetime]) -> _Bounds:
+def _bounds(activity: Activity, spans: Sequence[Lifetime], sets: Iterable[Lifetime]) -> _Bounds:
     """Return where a device that has to be open in `spans` is called."""
     opens, closes = set(), set()
-    activate = deactivate = max(spans[0].first - lead, 0)
+    activate = deactivate = max(spans[0].first - activity.lead, 0)
     for one in sets:
         own = [span.last for span in spans if one.meets(span)]
         if own:
@@ -212,4 +221,10 @@ def _bounds(lead: int, spans: Sequence[Lifetime], sets: Iterable[Lifetime]) -> _
             deactivate = one.last
         if one.first <= activate <= one.last:
             activate = one.first
-    return _Bounds(activate=activate, deactivate=deactivate, opens=frozenset(opens), closes=frozenset(closes))
+    return _Bounds(
+        pool=activity.pool,
+        activate=activate,
+        deactivate=deactivate,
+        opens=frozenset(opens),
+        closes=frozenset(closes),
+    )

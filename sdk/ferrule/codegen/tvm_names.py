@@ -37,6 +37,7 @@ def tvm_files(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str, writ
         "guard": f"{name}_h".upper(),
         "header": f"{name}{writer.header_suffix}",
         "prefix": builder.prefix,
+        "shared": builder.shared,
         "symbol": lowered.symbol,
         "headers": sorted({own, _API, *(use.driver.header for use in lowered.devices)}),
         "devices": list(_devices(lowered, writer)),

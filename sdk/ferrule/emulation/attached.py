@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ferrule.codegen import Artifact, DeviceUse
+from ferrule.codegen import Artifact, DeviceUse, Program
+from ferrule.codegen.executor import default_arena
 from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
 from ferrule.devices.hosting import counts, created, window_bytes
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
@@ -19,30 +20,32 @@ _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
 
 
 def attached_devices(
-    artifact: Artifact, image: Image, faults: Mapping[str, Fault] | None = None
+    artifact: Artifact, image: Image, faults: Mapping[str, Fault] | None = None, *, program: Program | None = None
 ) -> tuple[AttachedDevice, ...]:
     """Return a new model for each device with registers on the bus, and the memory that it may access.
 
     That memory is the network's workspace and constants, and the context of the device's driver. A device in `faults`
-    is wrapped in an injector, which does nothing until `inject` is called.
+    is wrapped in an injector, which does nothing until `inject` is called. In a firmware with several models, `program`
+    has all of them, and `artifact` is the one that will run.
     """
+    models = Program(artifacts=(artifact,)) if program is None else program
     return tuple(
         AttachedDevice(
             name=use.device.name,
             model=_model(use, faults or {}),
             address=use.driver.base,
             interrupt=use.driver.interrupt,
-            ranges=(*_shared(image), *_arenas(artifact, image), *_context(image, f"{use.name}_context")),
+            ranges=(*_shared(image), *_arenas(models, image), *_context(image, f"{use.name}_context")),
             operators=frozenset(
                 index for index, record in enumerate(artifact.operators) if record.device == use.device.name
             ),
         )
-        for use in artifact.devices
+        for use in models.devices
         if use.driver.model is not None and use.driver.base is not None
     )
 
 
-def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
+def attached_wires(program: Program | Artifact) -> tuple[AttachedWire, ...]:
     """Return a new model for each device behind a serial line whose driver provides one."""
     return tuple(
         AttachedWire(
@@ -50,14 +53,14 @@ def attached_wires(artifact: Artifact) -> tuple[AttachedWire, ...]:
             model=created(partial(use.driver.wire.model, use.index), SerialModel, name=use.device.name),  # type: ignore[type-abstract]
             uart=use.driver.wire.uart,
         )
-        for use in artifact.devices
+        for use in program.devices
         if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
     )
 
 
-def check_faults(artifact: Artifact, faults: Mapping[str, Fault]) -> None:
+def check_faults(program: Program | Artifact, faults: Mapping[str, Fault]) -> None:
     """Raise FerruleError if `faults` names a device that has no model on the bus."""
-    on_bus = [use for use in artifact.devices if use.driver.model is not None and use.driver.base is not None]
+    on_bus = [use for use in program.devices if use.driver.model is not None and use.driver.base is not None]
     known = [use.device.name for use in on_bus]
     for name in faults:
         if name not in known:
@@ -102,12 +105,20 @@ def _shared(image: Image) -> Iterator[Range]:
             )
 
 
-def _arenas(artifact: Artifact, image: Image) -> Iterator[Range]:
+def _arenas(program: Program, image: Image) -> Iterator[Range]:
     """Yield the workspace of a firmware whose linker script has no section for it, such as Zephyr's."""
     if image.groups[Group.WORKSPACE]:
         return
-    for arena in artifact.storage.arenas:
-        for found in _context(image, f"ferrule_{artifact.symbol}_default_{arena.name}"):
+    names = {
+        default_arena(artifact.symbol, artifact.arena, arena)
+        for artifact in program.artifacts
+        for arena in artifact.storage.arenas
+    }
+    for artifact in program.artifacts:
+        places = tuple(f"ferrule_{artifact.symbol}_default_{kind}_" for kind in ("input", "output"))
+        names |= {symbol.name for symbol in image.symbols if artifact.arena and symbol.name.startswith(places)}
+    for name in sorted(names):
+        for found in _context(image, name):
             yield replace(found, name=str(Group.WORKSPACE))
 
 

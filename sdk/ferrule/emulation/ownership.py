@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import Self
 
 from ferrule.codegen import Artifact, Call
+from ferrule.codegen.executor import default_arena
 from ferrule.devices import Range
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.errors import FerruleError
@@ -209,7 +210,7 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
     arenas = {
         arena.name: Range(
             name=arena.name,
-            address=_address(image, f"{prefix}_default_{arena.name}"),
+            address=_address(image, default_arena(artifact.symbol, artifact.arena, arena)),
             size_bytes=max(artifact.storage.plan.region(arena.name).peak_bytes, 1),
         )
         for arena in artifact.storage.arenas

@@ -6,28 +6,29 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Unpack
+from typing import Unpack, overload
 
 from ferrule._typing import override
 from ferrule.boards import Board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
 from ferrule.emulation.renode.project_files import check_renode, emit_renode
 from ferrule.facade.classes import inspect_class
-from ferrule.facade.networks import network_of
+from ferrule.facade.networks import Models, network_of, networks_of
 from ferrule.facade.running import engine_for, run
 from ferrule.firmware import (
+    SEPARATE,
     Image,
     Job,
     JobKeywords,
     Project,
-    divide,
-    emit,
-    emit_divided,
+    divide_all,
+    emit_program,
+    emit_together,
     job_from,
     make_firmware,
     platform,
@@ -52,7 +53,7 @@ DEFAULT_OPTIONS = EngineOptions()
 
 @dataclass(frozen=True, kw_only=True)
 class Firmware:
-    """A network compiled for a board."""
+    """A network compiled for a board, alone or with others in one firmware."""
 
     network: Network
     """The network before optimisation; its numpy reference is the standard for the firmware's outputs."""
@@ -60,6 +61,8 @@ class Firmware:
     """The network divided over backends; `messages` states which backends did not receive a layer, and why."""
     board: Board
     artifact: Artifact
+    program: Program
+    """All models of the firmware, this one among them."""
     project: Project
     image: Image
     job: Job
@@ -68,6 +71,8 @@ class Firmware:
     """The name of the toolchain that compiled it."""
     toolchain_version: str
     build_s: float
+    lease: object = field(default=None, repr=False, compare=False)
+    """Keeps a temporary folder for as long as one of its firmwares is in use; None if the job names a folder."""
 
     @override
     def __repr__(self) -> str:
@@ -138,9 +143,11 @@ class Firmware:
     def observed(self, progress: Progress = say_nothing) -> Firmware:
         """Build a firmware of the same layers with every tensor as an output; raises as `compile` does."""
         network = observed_network(self.network, self.optimized)
-        return _compile(network, replace(self.job, board=self.board, out=None), progress)
+        (firmware,) = _compile([network], replace(self.job, board=self.board, out=None, arena=SEPARATE), progress)
+        return firmware
 
 
+@overload
 def compile(  # noqa: A001
     network: Network | ModelFile,
     job: Job | None = None,
@@ -148,12 +155,34 @@ def compile(  # noqa: A001
     engine: str | None = None,
     progress: Progress = say_nothing,
     **keywords: Unpack[JobKeywords],
-) -> Firmware:
+) -> Firmware: ...
+
+
+@overload
+def compile(  # noqa: A001
+    network: Models,
+    job: Job | None = None,
+    *,
+    engine: str | None = None,
+    progress: Progress = say_nothing,
+    **keywords: Unpack[JobKeywords],
+) -> tuple[Firmware, ...]: ...
+
+
+def compile(  # noqa: A001
+    network: Network | ModelFile | Models,
+    job: Job | None = None,
+    *,
+    engine: str | None = None,
+    progress: Progress = say_nothing,
+    **keywords: Unpack[JobKeywords],
+) -> Firmware | tuple[Firmware, ...]:
     """Generate and build a network's firmware for a board.
 
     `network` may also be a model's path or bytes. The fields of a Job may be given as keywords: see `ferrule.Job`.
-    `engine` names the engine that will run the firmware: if it cannot attach the models of its devices, nothing is
-    built.
+    A list of networks becomes one firmware with all of them; it returns a Firmware for each, in the same order, with
+    the same image. `engine` names the engine that will run the firmware: if it cannot attach the models of its devices,
+    nothing is built.
 
     Raises:
         ModelError: the model's file cannot be read or is malformed.
@@ -164,11 +193,12 @@ def compile(  # noqa: A001
         FerruleError: there is no such board, backend, device or layer, both a job and keywords are given, or the
             engine cannot run the firmware.
     """
-    return _compile(network_of(network), job_from(job, keywords), progress, engine)
+    firmwares = _compile(networks_of(network), job_from(job, keywords), progress, engine)
+    return firmwares if isinstance(network, (list, tuple)) else firmwares[0]
 
 
 def generate(
-    network: Network | ModelFile,
+    network: Network | ModelFile | Models,
     job: Job | None = None,
     *,
     force: bool = False,
@@ -177,9 +207,10 @@ def generate(
 ) -> Project:
     """Write a network's firmware project into the job's folder, `out`, for the job's platform.
 
-    `network` may also be a model's path or bytes. The fields of a Job may be given as keywords: see `ferrule.Job`.
-    `force` replaces generated files that were edited by hand and keeps the edited versions as NAME.orig. `renode` is
-    a folder for additional files that run the project with Renode alone.
+    `network` may also be a model's path or bytes, or a list of them: one project with all of these models. The fields
+    of a Job may be given as keywords: see `ferrule.Job`. `force` replaces generated files that were edited by hand and
+    keeps the edited versions as NAME.orig. `renode` is a folder for additional files that run the project with Renode
+    alone.
 
     Raises:
         ModelError: the model's file cannot be read or is malformed.
@@ -188,13 +219,13 @@ def generate(
         FerruleError: a platform, board, toolchain, backend, device or layer is unknown, the job has no folder, or the
             folder has other contents.
     """
-    given, wanted = network_of(network), job_from(job, keywords)
-    artifact = emit(given, wanted)
+    given, wanted = networks_of(network), job_from(job, keywords)
+    program = emit_program(given, wanted)
     if renode is not None:
-        check_renode(artifact, wanted.platform, Path(renode))
-    project = write_project(artifact, wanted, force=force)
+        check_renode(program, wanted.platform, Path(renode))
+    project = write_project(program, wanted, force=force)
     if renode is not None:
-        emit_renode(given, artifact, wanted.load_board(), project.folder, Path(renode))
+        emit_renode(given, program, wanted.load_board(), project.folder, Path(renode))
     return project
 
 
@@ -229,20 +260,33 @@ def inspect(
     return replace(inspection, division=division, schedule=operators, crossings=crossings)
 
 
-def _compile(network: Network, job: Job, progress: Progress, engine: str | None = None) -> Firmware:
+class _Lease:
+    """Shared by the firmwares of one temporary folder, which is removed together with the last of them."""
+
+
+def _compile(
+    networks: Sequence[Network], job: Job, progress: Progress, engine: str | None = None
+) -> tuple[Firmware, ...]:
     if job.out is not None:
-        return _build(network, job, Path(job.out), progress, engine)
-    scratch = ScratchFolder()
+        return _build(networks, job, Path(job.out), progress, engine, None)
+    scratch, lease = ScratchFolder(), _Lease()
     try:
-        firmware = _build(network, job, scratch.path / "project", progress, engine)
+        firmwares = _build(networks, job, scratch.path / "project", progress, engine, lease)
     except BaseException:
         scratch.close()
         raise
-    weakref.finalize(firmware, scratch.close)
-    return firmware
+    weakref.finalize(lease, scratch.close)
+    return firmwares
 
 
-def _build(network: Network, job: Job, folder: Path, progress: Progress, engine: str | None) -> Firmware:
+def _build(
+    networks: Sequence[Network],
+    job: Job,
+    folder: Path,
+    progress: Progress,
+    engine: str | None,
+    lease: _Lease | None,
+) -> tuple[Firmware, ...]:
     tools = platform(job.platform).tools
     compiler = toolchain(job.toolchain)
     board = job.load_board()
@@ -252,23 +296,29 @@ def _build(network: Network, job: Job, folder: Path, progress: Progress, engine:
         require_tools(tools, board.name)
     placed = replace(job, board=board, out=folder)
     progress(Step(phase=f"generating C for {board.name}"))
-    optimized = divide(network, placed)
-    artifact = emit_divided(optimized, placed, network)
+    divided = divide_all(networks, placed)
+    program = emit_together(divided, placed, networks)
     if engine is not None:
-        engine_for(engine, board, artifact)
+        engine_for(engine, board, program)
     started = time.perf_counter()
-    project, image = make_firmware(artifact, placed, progress)
-    return Firmware(
-        network=network,
-        optimized=optimized,
-        board=board,
-        artifact=artifact,
-        project=project,
-        image=image,
-        job=job,
-        toolchain=compiler.name if tools is None else tools.compiler(),
-        toolchain_version=compiler.version() if tools is None else _stated_compiler(image),
-        build_s=time.perf_counter() - started,
+    project, image = make_firmware(program, placed, progress)
+    build_s = time.perf_counter() - started
+    return tuple(
+        Firmware(
+            network=network,
+            optimized=optimized,
+            board=board,
+            artifact=artifact,
+            program=program,
+            project=project,
+            image=image,
+            job=job,
+            toolchain=compiler.name if tools is None else tools.compiler(),
+            toolchain_version=compiler.version() if tools is None else _stated_compiler(image),
+            build_s=build_s,
+            lease=lease,
+        )
+        for network, optimized, artifact in zip(networks, divided, program.artifacts, strict=True)
     )
 
 

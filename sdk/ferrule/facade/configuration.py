@@ -39,6 +39,8 @@ class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """How many operators before its first one the device is activated; None for its driver's default."""
     timeout_us: Annotated[int, msgspec.Meta(ge=1, lt=1 << 31)] | None = None
     """How many microseconds the firmware waits for one of the device's commands; None for its driver's default."""
+    pool: bool = False
+    """Whether it is one of the backend's interchangeable devices, of which any free one runs the layers of all."""
 
 
 class BackendsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -197,6 +199,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
                 regions=entry.regions,
                 activation_lead=entry.activation_lead,
                 timeout_us=entry.timeout_us,
+                pool=entry.pool,
             )
             for name, entry in contents.devices.items()
         ),

@@ -9,6 +9,18 @@ from ferrule.errors import FerruleError
 from ferrule.formats import ModelFile, load
 from ferrule.network import Network
 
+Models = list[Network] | list[Network | ModelFile] | tuple[Network | ModelFile, ...]
+"""Several models for one firmware."""
+
+
+def networks_of(models: Network | ModelFile | Models) -> list[Network]:
+    """Return the networks of one or several models; raises as `network_of` does, and if a list is empty."""
+    if not isinstance(models, (list, tuple)):
+        return [network_of(models)]
+    if not models:
+        raise FerruleError("the list of models is empty, expected at least one")
+    return [network_of(model) for model in models]
+
 
 def network_of(model: Network | ModelFile) -> Network:
     """Return a network unchanged, and load anything else; raises as `load` does."""

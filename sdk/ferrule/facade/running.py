@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.boards import Board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Program
 from ferrule.devices import Fault
 from ferrule.emulation import (
     AttachedDevice,
@@ -82,8 +82,8 @@ def run(
     """
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
-    check_faults(firmware.artifact, faults)
-    chosen = engine_for(engine, firmware.board, firmware.artifact)
+    check_faults(firmware.program, faults)
+    chosen = engine_for(engine, firmware.board, firmware.program)
     if options.gdb is not None:
         require_gdb(engine)
     traced = trace_devices and bool(firmware.artifact.devices)
@@ -174,10 +174,10 @@ def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
     return chosen
 
 
-def engine_for(name: str, board: Board, artifact: Artifact) -> Engine:
+def engine_for(name: str, board: Board, program: Program) -> Engine:
     """Return an engine; raises as `check_engine` does, also if it cannot attach the models of the devices."""
-    chosen = _usable(name, board, [use.name for use in artifact.devices if use.driver.model is not None])
-    names = [use.name for use in artifact.devices if use.driver.wire is not None]
+    chosen = _usable(name, board, [use.name for use in program.devices if use.driver.model is not None])
+    names = [use.name for use in program.devices if use.driver.wire is not None]
     reason = chosen.refuses_wires(names) if names else None
     if reason is not None:
         raise FerruleError(f"engine {chosen.name} cannot run this firmware: {reason}")
@@ -203,12 +203,12 @@ def _execute(
     def said(done: int) -> None:
         progress(Step(phase=phase, done=done, total=len(samples)))
 
-    devices = attached_devices(firmware.artifact, firmware.image, faults)
+    devices = attached_devices(firmware.artifact, firmware.image, faults, program=firmware.program)
     machine = Machine(
         board=_linked(firmware),
         elf=firmware.image.path,
         devices=devices,
-        wires=attached_wires(firmware.artifact),
+        wires=attached_wires(firmware.program),
         options=options,
         ownership=plan,
         callback_s=timeout_s,
@@ -230,13 +230,29 @@ def _execute(
 def _linked(firmware: BuiltFirmware) -> Board:
     """Return the board with its link on the UART that the firmware uses for it."""
     board, chosen = firmware.board, platform(firmware.project.manifest.platform)
-    return replace(board, link_uart=chosen.link_uart(firmware.artifact, board))
+    return replace(board, link_uart=chosen.link_uart(firmware.program, board))
 
 
 def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
+    _choose(firmware, link)
     _check_identity(firmware, link.model_info(), link.build_info())
     return link
+
+
+def _choose(firmware: BuiltFirmware, link: LinkSession) -> None:
+    """Let the board choose the firmware's model among several; a board without it keeps the first."""
+    if _is_of(firmware, link.model_info()) or link.model_count() == 1:
+        return
+    for index in range(1, link.model_count()):
+        link.choose_model(index)
+        if _is_of(firmware, link.model_info()):
+            return
+    link.choose_model(0)
+
+
+def _is_of(firmware: BuiltFirmware, info: ModelInfo) -> bool:
+    return bool(info.input_hash) and firmware.artifact.digest.startswith(info.input_hash)
 
 
 def _serve(
@@ -287,7 +303,7 @@ def _grown(before: Statistics, after: Statistics) -> Statistics:
 
 
 def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | None) -> None:
-    if not firmware.artifact.digest.startswith(info.input_hash) or not info.input_hash:
+    if not _is_of(firmware, info):
         raise FerruleError(
             f"the firmware on the board was generated from another model ({info.name}, {info.input_hash})",
             hint="build and load the firmware again",

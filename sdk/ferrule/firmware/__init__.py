@@ -4,10 +4,10 @@
 from ferrule.firmware.build import BuildError, TooLargeError, execute
 from ferrule.firmware.folder import Kept
 from ferrule.firmware.image import Group, Image, Section, Segment, StackBound, Symbol, read_image
-from ferrule.firmware.job import DEFAULT_BOARD, Job, JobKeywords, divide, job_from
+from ferrule.firmware.job import DEFAULT_BOARD, SEPARATE, SHARED, Job, JobKeywords, divide, divide_all, job_from
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.manifest import Manifest
-from ferrule.firmware.placement import emit, emit_divided
+from ferrule.firmware.placement import emit, emit_program, emit_together
 from ferrule.firmware.plan import (
     BuildPlan,
     CompileStep,
@@ -55,6 +55,8 @@ __all__ = [
     "LIBRARIES",
     "LIBRARY",
     "PLATFORMS",
+    "SEPARATE",
+    "SHARED",
     "TOOLCHAINS",
     "WARNINGS",
     "BuildError",
@@ -85,8 +87,10 @@ __all__ = [
     "ZigToolchain",
     "build_project",
     "divide",
+    "divide_all",
     "emit",
-    "emit_divided",
+    "emit_program",
+    "emit_together",
     "execute",
     "job_from",
     "linker_script",

@@ -4,24 +4,26 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from ferrule.boards import DEFAULT_STACK_BYTES
-from ferrule.codegen import Artifact, digest
+from ferrule.codegen import Artifact, Program, digest
 from ferrule.codegen.identity import DIGEST_BYTES, Identity, identity_files, shortened, sources_digest
 from ferrule.errors import FerruleError
 from ferrule.firmware.image import Group, Image
 from ferrule.firmware.job import Job
 from ferrule.firmware.linker import linker_script, reserving
-from ferrule.firmware.placement import emit
+from ferrule.firmware.placement import emit_program
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms import ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.platforms.platform import MODEL_FOLDER
 from ferrule.link import BuildInfo
 from ferrule.network import Network
 
+DIGESTS = ("model", "plan", "sources")
+"""The digests of an identity, by which a firmware is verified."""
 _SOURCES = frozenset({".c", ".h", ".ld"})
 """Suffixes of a project's own sources; those of the model's files are the writer's."""
 _HEAD = struct.Struct(f"<4sI{DIGEST_BYTES}s{DIGEST_BYTES}s{DIGEST_BYTES}s")
@@ -35,38 +37,47 @@ _TEXT_BYTES = 4096
 
 
 def identified(
-    files: ProjectFiles, artifact: Artifact, platform_name: str, board_name: str
-) -> tuple[Identity, ProjectFiles]:
-    """Return the identity of a project's firmware, and the project's files with this identity in them."""
-    placeholder = {f"{MODEL_FOLDER}/{name}" for name in _identity_files(artifact, artifact.identity)}
-    suffixes = _SOURCES | {artifact.writer.header_suffix, artifact.writer.source_suffix}
+    files: ProjectFiles, program: Program, platform_name: str, board_name: str
+) -> tuple[tuple[Identity, ...], ProjectFiles]:
+    """Return the identity of each model of a project, and the project's files with these identities in them."""
+    placeholder = {
+        f"{MODEL_FOLDER}/{name}" for each in program.artifacts for name in _identity_files(each, each.identity)
+    }
+    suffixes = _SOURCES | {program.writer.header_suffix, program.writer.source_suffix}
     sources = {
         name: data
         for name, data in files.generated.items()
         if PurePosixPath(name).suffix in suffixes and name not in placeholder
     }
-    identity = replace(artifact.identity, sources=sources_digest(sources), platform=platform_name, board=board_name)
-    own = {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in _identity_files(artifact, identity).items()}
-    return identity, replace(files, generated={**files.generated, **own})
+    project = sources_digest(sources)
+    identities = tuple(
+        replace(each.identity, sources=project, platform=platform_name, board=board_name) for each in program.artifacts
+    )
+    own = {
+        f"{MODEL_FOLDER}/{name}": text.encode()
+        for each, identity in zip(program.artifacts, identities, strict=True)
+        for name, text in _identity_files(each, identity).items()
+    }
+    return identities, replace(files, generated={**files.generated, **own})
 
 
 def _identity_files(artifact: Artifact, identity: Identity) -> dict[str, str]:
     return identity_files(artifact.symbol, identity, artifact.banner, artifact.writer)
 
 
-def project_files(artifact: Artifact, job: Job) -> tuple[Identity, ProjectFiles]:
-    """Return the identity and the files of a model's project.
+def project_files(program: Program, job: Job) -> tuple[tuple[Identity, ...], ProjectFiles]:
+    """Return the identities of a project's models, in their order, and the project's files.
 
     Raises:
-        FerruleError: the platform is unknown, or does not support the board, the toolchain or the model.
+        FerruleError: the platform is unknown, or does not support the board, the toolchain or a model.
     """
     board = job.load_board()
     usual = board if board.placement.stack_is_stated else reserving(board, DEFAULT_STACK_BYTES)
-    request = ProjectRequest(artifact=artifact, board=usual, toolchain=job.toolchain, optimization=job.optimization)
-    identity, files = identified(platform(job.platform).files(request), artifact, job.platform, board.name)
-    if SCRIPT_NAME in files.generated:  # the digests do not depend on a size that a build has derived
+    request = ProjectRequest(program=program, board=usual, toolchain=job.toolchain, optimization=job.optimization)
+    identities, files = identified(platform(job.platform).files(request), program, job.platform, board.name)
+    if files.board_folder:  # the digests do not depend on a size that a build has derived
         files = replace(files, generated={**files.generated, SCRIPT_NAME: linker_script(board).encode()})
-    return identity, files
+    return identities, files
 
 
 def read_identities(image: Image) -> tuple[BuildInfo, ...]:
@@ -136,14 +147,15 @@ def read_identity(image: Image, network: Network) -> BuildInfo:
     return next((each for each in identities if each.model == model), identities[0])
 
 
-def verify(image: Image, network: Network, job: Job) -> Verification:
-    """Compare the digests in a firmware with those of a project that the job generates now from the network.
+def verify(image: Image, networks: Sequence[Network], job: Job) -> tuple[Verification, ...]:
+    """Compare the digests in a firmware with those of a project that the job generates now from the networks.
 
     Raises:
-        FerruleError: the firmware has no identity, or the job cannot generate a project from the network.
+        FerruleError: the firmware has no identity, or the job cannot generate a project from the networks.
     """
-    found = read_identity(image, network)
-    identity, _ = project_files(emit(network, job), job)
-    return Verification(
-        found=found, expected={"model": identity.model, "plan": identity.plan, "sources": identity.sources}
+    found = [read_identity(image, network) for network in networks]
+    identities, _ = project_files(emit_program(networks, job), job)
+    return tuple(
+        Verification(found=each, expected={name: getattr(expected, name) for name in DIGESTS})
+        for each, expected in zip(found, identities, strict=True)
     )

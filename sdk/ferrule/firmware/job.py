@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -21,6 +21,8 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 
 DEFAULT_BOARD = "mps2-an386"
+SEPARATE, SHARED = "separate", "shared"
+"""The values of `Job.arena`."""
 OVERLAPS = ("on", "off")
 
 
@@ -53,8 +55,11 @@ class Job:
     layer ends before the next one begins, which takes the least memory."""
     optimization: str = "O3"
     """The compiler's optimization level: O2, O3 or Os."""
+    arena: str = SEPARATE
+    """Whether each of several models has a workspace of its own, "separate", or all have one with a lock, "shared"."""
     platform: str = DEFAULT_PLATFORM
-    """The platform of the project: bare-metal, cmsis or zephyr."""
+    """The platform of the project: bare-metal, cmsis or zephyr; or library, library-bare-metal or library-cmsis for a
+    library without or with an adapter of the device API."""
     out: str | Path | None = None
     """The folder of the project; None for a temporary folder that is removed together with its Firmware."""
     registry: BackendRegistry | None = None
@@ -66,6 +71,8 @@ class Job:
             if isinstance(value, (str, Device)):
                 raise FerruleError(f"{name} is {value!r}, expected a list", hint=f"write {name}=[{value!r}]")
             object.__setattr__(self, name, tuple(value))
+        if self.arena not in {SEPARATE, SHARED}:
+            raise unknown_name("arena", self.arena, (SEPARATE, SHARED), where="in a Job")
         if self.overlap not in OVERLAPS:
             raise unknown_name("overlap", self.overlap, list(OVERLAPS), where="in a Job")
         for name in ("hints", "model_options", "fallback_transfers"):
@@ -127,6 +134,7 @@ class JobKeywords(TypedDict, total=False):
     fallback_transfers: Mapping[str, str] | None
     overlap: str
     optimization: str
+    arena: str
     platform: str
     out: str | Path | None
     registry: BackendRegistry | None
@@ -155,6 +163,20 @@ def job_from(job: Job | None, keywords: JobKeywords) -> Job:
             hint="give either; dataclasses.replace(job, ...) changes a job",
         )
     return job
+
+
+def divide_all(networks: Sequence[Network], job: Job) -> tuple[OptimizedNetwork, ...]:
+    """Return the networks of one firmware divided over the job's backends; a hint is for all that have its layer.
+
+    Raises:
+        UnsupportedError, FerruleError: as `divide`, and no network has the layer of a hint.
+    """
+    layers = [{layer.name for layer in network.layers} for network in networks]
+    for name in job.hints:
+        if len(networks) > 1 and not any(name in known for known in layers):
+            raise FerruleError(f"a hint names the layer '{name}', which none of the {len(networks)} models has")
+    own = [{name: hint for name, hint in job.hints.items() if len(networks) == 1 or name in known} for known in layers]
+    return tuple(divide(network, replace(job, hints=hints)) for network, hints in zip(networks, own, strict=True))
 
 
 def divide(network: Network, job: Job | None = None, *, face: Face = Face.FIRMWARE) -> OptimizedNetwork:

@@ -14,7 +14,7 @@ from ferrule.backends.target import AddressRange, Memory, MemoryKind
 from ferrule.boards import Board
 from ferrule.codegen import CORE
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
-from ferrule.firmware.job import Job, divide
+from ferrule.firmware.job import SHARED, Job, divide_all
 from ferrule.firmware.wires import spare_uarts
 from ferrule.memory import Region
 from ferrule.network import Network
@@ -24,25 +24,55 @@ Faces = Mapping[BackendId, FirmwareTarget]
 
 
 def emit(network: Network, job: Job | None = None) -> codegen.Artifact:
-    """Generate a network's C for the job's board; raises as `divide` and `emit_divided` do."""
+    """Generate a network's C for the job's board; raises as `emit_program` does."""
+    return emit_program([network], job).artifacts[0]
+
+
+def emit_program(networks: Sequence[Network], job: Job | None = None) -> codegen.Program:
+    """Generate the C of one or several networks for one firmware; raises as `divide_all` and `emit_together` do."""
     wanted = job or Job()
     wanted = replace(wanted, board=wanted.load_board())
-    return emit_divided(divide(network, wanted), wanted, network)
+    return emit_together(divide_all(networks, wanted), wanted, networks)
 
 
-def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> codegen.Artifact:
-    """Generate a divided network's C for the job's board: one executor that calls the backends' code in turn.
+def emit_together(optimized: Sequence[OptimizedNetwork], job: Job, networks: Sequence[Network]) -> codegen.Program:
+    """Generate the C of divided networks for one firmware, in which a device has the same place for all of them.
 
-    `network` is the network before it was divided, of which the firmware carries a digest.
+    `networks` are the networks before they were divided, of which the firmware carries digests.
 
     Raises:
-        ArenaOverflowError: the tensors do not fit the board's workspace memory.
-        FerruleError: a device cannot access the memory that it needs, or the board has no free place for it.
+        ArenaOverflowError: the tensors of a network do not fit the board's workspace memory.
+        FerruleError: two networks have the same C identifier, a device cannot access the memory that it needs, or the
+            board has no free place for it.
     """
     board = job.load_board()
     registry = job.backend_source()
-    firmware = {name: _face(guarded(registry.create(name))) for name in optimized.backends}
-    devices = _placed(optimized, firmware, board)
+    backends = dict.fromkeys(name for each in optimized for name in each.backends)
+    firmware = {name: _face(guarded(registry.create(name))) for name in backends}
+    used = list({device.name: device for each in optimized for device in each.devices}.values())
+    devices = _placed(used, firmware, board)
+    arena = ""
+    if job.arena == SHARED:
+        if len(networks) == 1:
+            raise FerruleError("one model has no arena to share", hint="leave out the option, or give several models")
+        arena = codegen.arena_name(codegen.program_symbol([codegen.identifier(each.name) for each in networks]))
+    return codegen.Program(
+        artifacts=tuple(
+            _emitted(each, network, firmware, devices, board, job, arena)
+            for each, network in zip(optimized, networks, strict=True)
+        )
+    )
+
+
+def _emitted(
+    optimized: OptimizedNetwork,
+    network: Network,
+    firmware: Faces,
+    devices: Mapping[str, Device],
+    board: Board,
+    job: Job,
+    arena: str,
+) -> codegen.Artifact:
     graph, workspace = optimized.graph, board.memory(board.placement.workspace)
     masters = _masters(workspace, optimized.devices)
     apart = any(device.name not in masters for device in optimized.devices)
@@ -57,7 +87,9 @@ def emit_divided(optimized: OptimizedNetwork, job: Job, network: Network) -> cod
         line_bytes=workspace.line_bytes,
         masters=masters,
         others=_others(board, optimized.devices) if apart else (),
+        arena=arena,
         overlap=job.overlap == "on",
+        pool=[device for device in devices.values() if device.pool],
         model=network,
     )
 
@@ -77,11 +109,11 @@ def _masters(memory: Memory, devices: Sequence[Device]) -> frozenset[str]:
     return frozenset([*reached, *([CORE] if memory.reached_by(CORE) else [])])
 
 
-def _placed(optimized: OptimizedNetwork, firmware: Faces, board: Board) -> dict[str, Device]:
+def _placed(devices: Sequence[Device], firmware: Faces, board: Board) -> dict[str, Device]:
     """Return the devices by name, with their places on the board added to their bindings."""
-    for device in optimized.devices:
+    for device in devices:
         _check_regions(device, board)
-    placed = _plugged(_wired(optimized.devices, firmware, board), firmware, board)
+    placed = _plugged(_wired(devices, firmware, board), firmware, board)
     for device in placed.values():
         _check_interrupt(device, firmware[device.backend], board)
     return placed

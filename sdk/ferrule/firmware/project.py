@@ -9,7 +9,7 @@ from pathlib import Path
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.boards import DEFAULT_STACK_BYTES, load_board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.build import execute
 from ferrule.firmware.folder import Kept, sha256, write_folder
@@ -63,8 +63,8 @@ class Project:
         return f"<Project {self.folder}: {brief(manifest.model)} for {manifest.platform}, {len(manifest.files)} files>"
 
 
-def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Project:
-    """Write a model's project into the job's folder; the project is self-contained and can be moved.
+def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -> Project:
+    """Write the project of a model, or of several, into the job's folder; it is self-contained and can be moved.
 
     The toolchain need not be installed. `force` replaces generated files that were edited by hand and keeps the
     edited versions beside them as NAME.orig.
@@ -80,15 +80,16 @@ def write_project(artifact: Artifact, job: Job, *, force: bool = False) -> Proje
     platform(job.platform)
     toolchain(job.toolchain)
     check_optimization(job.optimization)
-    identity, files = project_files(artifact, job)
+    program = _program(model)
+    identities, files = project_files(program, job)
     placement = job.load_board().placement
-    generated = {**files.generated, SBOM_NAME: sbom(artifact, identity, files.contributions, files.generated)}
+    generated = {**files.generated, SBOM_NAME: sbom(program, identities, files.contributions, files.generated)}
     every = {**generated, **files.starters}
     manifest = Manifest(
         ferrule_version=VERSION,
         platform=job.platform,
-        model=artifact.graph.name,
-        digest=artifact.digest,
+        model=program.name,
+        digest=program.digest,
         board=files.board_folder,
         board_name="" if platform(job.platform).tools is None else job.load_board().name,
         toolchain=job.toolchain,
@@ -196,8 +197,8 @@ def _built_by(tools: PlatformTools, project: Project, progress: Progress) -> Ima
     return replace(image, stack=StackBound(reason=reason))
 
 
-def make_firmware(artifact: Artifact, job: Job, progress: Progress = say_nothing) -> tuple[Project, Image]:
-    """Write a model's project and build it; for a board that states no size of the stack, the bound decides it.
+def make_firmware(model: Artifact | Program, job: Job, progress: Progress = say_nothing) -> tuple[Project, Image]:
+    """Write a project and build it; for a board that states no size of the stack, the bound decides it.
 
     On a platform with a kernel, no bound is known, and the thread of the model has the usual size.
     The stack gets 2 KiB, and more if the bound with a margin of a quarter needs it. It gets the size that
@@ -206,23 +207,27 @@ def make_firmware(artifact: Artifact, job: Job, progress: Progress = say_nothing
     Raises:
         FerruleError: as `write_project` and `build_project`.
     """
-    board = job.load_board()
+    program, board = _program(model), job.load_board()
     if board.placement.stack_is_stated or platform(job.platform).tools is not None:
-        return _made(artifact, job, progress)
+        return _made(program, job, progress)
     try:
-        made = _made(artifact, replace(job, board=reserving(board, _SMALLEST_STACK)), progress)
+        made = _made(program, replace(job, board=reserving(board, _SMALLEST_STACK)), progress)
         bound = made[1].stack
     except StackTooSmallError as error:
         bound, made = error.bound, None
     wanted = DEFAULT_STACK_BYTES if bound.size_bytes is None else _with_margin(bound.size_bytes)
     if made is not None and wanted <= _SMALLEST_STACK:
         return made
-    return _made(artifact, replace(job, board=reserving(board, wanted)), progress)
+    return _made(program, replace(job, board=reserving(board, wanted)), progress)
 
 
-def _made(artifact: Artifact, job: Job, progress: Progress) -> tuple[Project, Image]:
-    project = write_project(artifact, job)
+def _made(program: Program, job: Job, progress: Progress) -> tuple[Project, Image]:
+    project = write_project(program, job)
     return project, build_project(project, progress=progress)
+
+
+def _program(model: Artifact | Program) -> Program:
+    return model if isinstance(model, Program) else Program(artifacts=(model,))
 
 
 def _with_margin(bound_bytes: int) -> int:

@@ -6,11 +6,11 @@ from __future__ import annotations
 import hashlib
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import Contribution
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.codegen.identity import Identity
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER
 
@@ -21,24 +21,32 @@ _UNKNOWN = "NOASSERTION"
 
 
 def sbom(
-    artifact: Artifact, identity: Identity, contributions: tuple[Contribution, ...], generated: Mapping[str, bytes]
+    program: Program,
+    identities: Sequence[Identity],
+    contributions: tuple[Contribution, ...],
+    generated: Mapping[str, bytes],
 ) -> bytes:
-    """Return the bill of materials of a project with these contributions and generated files.
+    """Return the bill of materials of a project with these identities, contributions and generated files.
 
     It has no time stamp, and its serial number follows from its contents, so that equal projects have equal bills.
     """
     parts = [_contribution(each) for each in contributions]
+    models = [
+        _model(artifact, identity, _MODEL if program.single else f"{_MODEL}/{artifact.symbol}")
+        for artifact, identity in zip(program.artifacts, identities, strict=True)
+    ]
+    references = [str(model["bom-ref"]) for model in models]
     own = {name: data for name, data in generated.items() if not name.startswith(f"{LIBRARY_FOLDER}/")}
     body: dict[str, object] = {
         "version": 1,
         "metadata": {
             "tools": {"components": [{"type": "application", "name": "ferrule", "version": VERSION}]},
-            "component": _firmware(artifact, identity),
+            "component": _firmware(program, identities),
         },
-        "components": [_model(artifact, identity), _generated(own), *parts],
+        "components": [*models, _generated(own), *parts],
         "dependencies": [
-            {"ref": _FIRMWARE, "dependsOn": [_MODEL, _GENERATED, *(str(part["bom-ref"]) for part in parts)]},
-            {"ref": _GENERATED, "dependsOn": [_MODEL]},
+            {"ref": _FIRMWARE, "dependsOn": [*references, _GENERATED, *(str(part["bom-ref"]) for part in parts)]},
+            {"ref": _GENERATED, "dependsOn": references},
         ],
     }
     serial = uuid.UUID(bytes=hashlib.sha256(json.dumps(body).encode()).digest()[:16], version=4)
@@ -51,21 +59,22 @@ def sbom(
     return json.dumps(head | body, indent=2).encode() + b"\n"
 
 
-def _firmware(artifact: Artifact, identity: Identity) -> dict[str, object]:
-    digests = {name: getattr(identity, name) for name in ("model", "plan", "sources")}
-    facts = {**digests, "platform": identity.platform, "board": identity.board}
+def _firmware(program: Program, identities: Sequence[Identity]) -> dict[str, object]:
+    first = identities[0]
+    own = {"model": first.model, "plan": first.plan} if program.single else {}
+    facts = {**own, "sources": first.sources, "platform": first.platform, "board": first.board}
     return {
         "type": "firmware",
         "bom-ref": _FIRMWARE,
-        "name": artifact.symbol,
+        "name": program.symbol,
         "properties": [{"name": f"ferrule:{name}", "value": value} for name, value in facts.items()],
     }
 
 
-def _model(artifact: Artifact, identity: Identity) -> dict[str, object]:
+def _model(artifact: Artifact, identity: Identity, reference: str) -> dict[str, object]:
     return {
         "type": "machine-learning-model",
-        "bom-ref": _MODEL,
+        "bom-ref": reference,
         "name": artifact.graph.name or artifact.symbol,
         "properties": [{"name": "ferrule:model", "value": identity.model}],
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ferrule.boards import Board, Peripheral
-from ferrule.codegen import Artifact, DeviceUse
+from ferrule.codegen import Artifact, DeviceUse, Program
 from ferrule.errors import FerruleError, unknown_name
 
 UART_CLASSES = "UART."
@@ -33,7 +33,7 @@ def spare_uarts(board: Board) -> list[Peripheral]:
     return [each for each in board.peripherals if each.type.startswith(UART_CLASSES) and each.name not in taken]
 
 
-def wires(artifact: Artifact, board: Board) -> tuple[WireUse, ...]:
+def wires(program: Program | Artifact, board: Board) -> tuple[WireUse, ...]:
     """Return the devices behind UARTs, each with its UART.
 
     Raises:
@@ -42,7 +42,7 @@ def wires(artifact: Artifact, board: Board) -> tuple[WireUse, ...]:
     spare = {each.name: each for each in spare_uarts(board)}
     owners: dict[str, str] = {}
     found = []
-    for use in artifact.devices:
+    for use in program.devices:
         if use.driver.wire is None:
             continue
         name = use.driver.wire.uart

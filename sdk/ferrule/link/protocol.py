@@ -35,6 +35,7 @@ class MessageType(IntEnum):
     STACK = 0x08
     DEVICE_TRACE = 0x09
     BUILD_INFO = 0x0A
+    CHOOSE_MODEL = 0x0B
     STARTED = 0x45
     ERROR = 0xFF
 
@@ -119,6 +120,9 @@ _STACK = Struct("<III")
 _TRACE_REQUEST = Struct("<I")
 _TRACE = Struct("<I")
 _CALL = Struct("<IHHi")
+_CHOICE = Struct("<H")
+_CHOSEN = Struct("<HH")
+_NO_CHOICE = 0xFFFF
 _FLAG_PROFILE, _FLAG_TRACE = 1, 2
 
 WRITE_HEADER_BYTES = _WRITE_INPUT.size
@@ -361,6 +365,31 @@ class DeviceTrace:
             operator, device, call, status = reader.take(_CALL)
             calls.append(LinkCall(operator=operator, device=device, call=call, status=status))
         return cls(count=count, calls=tuple(calls))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelChoice:
+    """The response to CHOOSE_MODEL."""
+
+    count: int
+    """Number of models in the firmware."""
+    chosen: int
+    """Index of the model that all other requests are about."""
+
+    @classmethod
+    def decode(cls, payload: bytes) -> ModelChoice:
+        """Decode the response to CHOOSE_MODEL."""
+        reader = _Reader(MessageType.CHOOSE_MODEL, payload)
+        count, chosen = reader.take(_CHOSEN)
+        reader.end()
+        if chosen >= count:
+            raise reader.fail(f"model {chosen} of {count} is chosen")
+        return cls(count=count, chosen=chosen)
+
+
+def choose_request(index: int | None) -> bytes:
+    """Return the payload of a CHOOSE_MODEL request; with None, the choice stays as it is."""
+    return _CHOICE.pack(_NO_CHOICE if index is None else index)
 
 
 def trace_request(first: int) -> bytes:

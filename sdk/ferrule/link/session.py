@@ -30,10 +30,12 @@ from ferrule.link.protocol import (
     LinkCall,
     LinkTensor,
     MessageType,
+    ModelChoice,
     ModelInfo,
     ModelSummary,
     RunResult,
     StackUse,
+    choose_request,
     counters_request,
     decode_counters,
     decode_error,
@@ -156,12 +158,26 @@ class LinkSession(Closing):
         """Return the firmware's statement of its build; None if the firmware is too old to know it."""
         if self._hello is None:
             self.hello()
-        try:
-            return BuildInfo.decode(self._ask(MessageType.BUILD_INFO, b""))
-        except FirmwareError as error:
-            if error.code == ErrorCode.TYPE:
-                return None
-            raise
+        payload = self._ask_if_known(MessageType.BUILD_INFO, b"")
+        return None if payload is None else BuildInfo.decode(payload)
+
+    def model_count(self) -> int:
+        """Return the number of models in the firmware."""
+        choice = self._choice(None)
+        return 1 if choice is None else choice.count
+
+    def choose_model(self, index: int) -> None:
+        """Choose the model, by its number from 0, that all calls are about; at the start of a session it is the first.
+
+        Raises:
+            LinkError: the firmware has no model of that number.
+        """
+        count = self.model_count()
+        if not 0 <= index < count:
+            raise LinkError(f"the firmware has {count} model(s), numbered from 0, none has number {index}")
+        if count > 1:
+            self._choice(index)
+        self._info = None
 
     def run(self, inputs: Sequence[Array], *, profile: bool = False, trace: bool = False) -> LinkRun:
         """Write the inputs, run the model once and read all results.
@@ -256,6 +272,22 @@ class LinkSession(Closing):
             calls += more.calls
             if len(calls) == more.count:
                 return calls
+
+    def _choice(self, index: int | None) -> ModelChoice | None:
+        """Return the models of the firmware after a choice; None from a firmware that serves one model."""
+        if self._hello is None:
+            self.hello()
+        payload = self._ask_if_known(MessageType.CHOOSE_MODEL, choose_request(index))
+        return None if payload is None else ModelChoice.decode(payload)
+
+    def _ask_if_known(self, kind: MessageType, payload: bytes) -> bytes | None:
+        """Return the response to a request; None from a firmware that does not know the request."""
+        try:
+            return self._ask(kind, payload)
+        except FirmwareError as error:
+            if error.code == ErrorCode.TYPE:
+                return None
+            raise
 
     def _next_sequence(self, kind: MessageType) -> int:
         self._sequence = (self._sequence + 1) % _SEQUENCES

@@ -223,7 +223,7 @@ class _Replay:
         """Check that a step reads no output of one that goes on, unless both are in one queue or it is only a view."""
         if step.queue and step.queue == going.step.queue:
             return
-        if all(name in aliases and aliases[name].kind is AliasKind.VIEW for name in step.writes):
+        if step.writes and all(name in aliases and aliases[name].kind is AliasKind.VIEW for name in step.writes):
             return
         for name in step.reads:
             if self.tags.get(name) in going.written:

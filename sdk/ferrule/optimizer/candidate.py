@@ -247,4 +247,7 @@ def _hint(
     devices = {device.name: device for device in candidate.devices}
     if wanted and wanted not in devices:
         raise unknown_name("device", wanted, devices, where=f"of backend {name}")
-    return Hint(candidate=candidate, device=devices[wanted] if wanted else candidate.devices[0])
+    device = devices[wanted] if wanted else candidate.devices[0]
+    if device.pool:  # the first member has the layers of all
+        device = next(each for each in candidate.devices if each.pool)
+    return Hint(candidate=candidate, device=device)

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ferrule.backends.capability import HAS_FP16
-from ferrule.backends.device import BackendId
+from ferrule.backends.device import BackendId, Device
 from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import TensorHandleFactoryRegistry
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
@@ -61,11 +61,10 @@ def optimize(
         add_core_copies(decisions, reachable_memories(bench.candidates, options))
         edges = select_edges(decisions.graph, decisions.assignment, apart)
         connected = Connected(factories={}, edges=add_copies(decisions, edges, apart), crossings=())
-    used = {(given.backend, given.device) for given in decisions.assignment.values()}
     return OptimizedNetwork(
         graph=decisions.graph,
         assignment={layer.name: decisions.assignment[layer.name] for layer in decisions.graph.layers},
-        devices=tuple(d for c in bench.candidates for d in c.devices if (d.backend, d.name) in used),
+        devices=tuple(_used_devices(decisions, bench, options)),
         factories=connected.factories,
         edges=connected.edges,
         crossings=connected.crossings,
@@ -78,6 +77,15 @@ def optimize(
             if layer.name in decisions.replaced
         },
     )
+
+
+def _used_devices(decisions: Decisions, bench: Bench, options: OptimizerOptions) -> Iterator[Device]:
+    """Yield the devices that have layers and, in firmware, the other members of their pools."""
+    used = {(given.backend, given.device) for given in decisions.assignment.values()}
+    for candidate in bench.candidates:
+        own = [device for device in candidate.devices if (device.backend, device.name) in used]
+        pooled = options.face is Face.FIRMWARE and any(device.pool for device in own)
+        yield from (device for device in candidate.devices if device in own or (pooled and device.pool))
 
 
 def _validate(network: Graph) -> None:

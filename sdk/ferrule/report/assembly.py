@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ferrule._version import VERSION
 from ferrule.boards import Board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.devices import Fault
 from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
 from ferrule.errors import FerruleError
@@ -59,6 +59,10 @@ class BuiltFirmware(Protocol):
     @property
     def artifact(self) -> Artifact:
         """The generated C code."""
+
+    @property
+    def program(self) -> Program:
+        """All models of the firmware, this one among them."""
 
     @property
     def project(self) -> Project:
@@ -263,7 +267,7 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
     reserved = done.info.stack_bytes
     sizes = None if done.build is None else done.build.sizes
     if sizes is None and done.build in read_identities(firmware.image):
-        sizes = linked_sizes(firmware.image, done.info.workspace_bytes)
+        sizes = linked_sizes(firmware.image, firmware.program.workspace_bytes)
     used = max(result.stack.peak_bytes for result in (done.profiled, *done.runs))
     bound = _stack_bound(firmware, done.build, used)
     flash, workspace, other, total = None, done.info.workspace_bytes, None, None

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
 
-from ferrule.codegen import Artifact, Call
+from ferrule.codegen import Artifact, Call, DeviceUse
 from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
 from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, DeviceWorkPart, LayerPart
 
@@ -50,9 +50,15 @@ def trace_part(artifact: Artifact, calls: Iterable[LinkCall]) -> DeviceTracePart
     """
     parts = tuple(_call(artifact, call) for call in calls)
     planned = [(call.operator, call.device, str(call.call), 0) for call in artifact.device_calls]
-    names = {use.device.name: use.name for use in artifact.devices}
-    made = [(part.operator, names[part.device], part.call, part.status) for part in parts]
+    uses = {use.device.name: use for use in artifact.devices}
+    made = [(part.operator, _planned_name(uses[part.device], part.call), part.call, part.status) for part in parts]
     return DeviceTracePart(calls=parts, as_planned=_ordered(made) == _ordered(planned))
+
+
+def _planned_name(use: DeviceUse, call: str) -> str:
+    """Return the member of the devices struct that the plan has for a call: of a pool, any member may be open."""
+    whole = call in {str(Call.ACTIVATE), str(Call.DEACTIVATE)} or not use.pool
+    return use.name if whole else use.pool[0]
 
 
 def _ordered(calls: Iterable[_Traced]) -> list[_Traced]:

@@ -18,6 +18,8 @@ struct result {
 
 #define RESULT_BYTES 153u /* without the padding at its end */
 
+static tvm_device_t accelerators[2]; /* owned by the user, and never copied */
+
 static int32_t run_on(tvm_device_t *soft_npu, tvm_device_t *woofles, struct result *result)
 {
     static int8_t x[144] = {INPUT};
@@ -37,7 +39,6 @@ static int32_t run_on(tvm_device_t *soft_npu, tvm_device_t *woofles, struct resu
 
 static void infer(struct result *result)
 {
-    static tvm_device_t accelerators[2]; /* owned by the user, and never copied */
     int32_t status = TVMDeviceInit(&accelerators[0]);
 
     if (status == FERRULE_OK) {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from device_bench import FAULT, HELD_C, Bench, build_bench, check_idle, expected_trace, planned
-from device_networks import artifact, crossing, sample
+from device_networks import POOL, artifact, crossing, sample
 from needs import require_cc, require_module
 
 from ferrule.codegen.schedule import Call
@@ -142,6 +142,31 @@ def test_a_null_device_is_refused(bench: Bench) -> None:
     parts = [ffi.addressof(getattr(library, f"ferrule_crossing_default_{part}")) for part in ("inputs", "outputs")]
     memory = ffi.addressof(library.ferrule_crossing_default_memory)
     assert library.ferrule_crossing_run(*parts, memory, ffi.NULL, ffi.NULL) == -1
+
+
+def test_one_handle_in_two_members_is_refused(bench: Bench) -> None:
+    devices = bench.library.bench_devices
+    handle, devices.npu1 = devices.npu1, devices.npu0
+    try:
+        outcome = bench.run({"x": sample()})
+    finally:
+        devices.npu1 = handle
+    assert (outcome.status, outcome.trace) == (-1, [])
+    check_run(bench)
+
+
+def test_a_pool(folder: Path, host_cc: tuple[str, ...]) -> None:
+    model = artifact(POOL)
+    bench = build_bench(model, folder / "pool", host_cc)
+    check_run(bench)
+    for position, call in enumerate(model.device_calls):
+        if call.call in {Call.ACTIVATE, Call.OPEN, Call.CLOSE}:
+            check_fault(bench, position)
+    handle = bench.handles["npu0"]
+    assert bench.library.ferrule_device_activate(handle) == bench.library.ferrule_device_open(handle) == 0
+    assert bench.run({"x": sample()}).status == -7  # FERRULE_ERR_STATE: the same thread has a member open already
+    assert bench.library.ferrule_device_close(handle) == bench.library.ferrule_device_deactivate(handle) == 0
+    check_run(bench)
 
 
 def test_more_than_there_is_room_for_is_refused(bench: Bench) -> None:

@@ -26,6 +26,7 @@ from ferrule.emulation.attached import attached_devices, attached_wires
 from ferrule.firmware import Job, emit, read_image
 from ferrule.graph import Array
 from ferrule.link import LinkSession
+from ferrule.report.tracing import trace_part
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow]
 FOLDER = Path(__file__).parent
@@ -104,13 +105,11 @@ def test_two_devices(tmp_path: Path) -> None:
     network = device_networks.crossing()
     elf = build(tmp_path / "project", network, job=device_networks.job())
     artifact = device_networks.artifact()
-    names = [use.name for use in artifact.devices]
-    planned = [(call.operator, call.device, int(call.call), 0) for call in artifact.device_calls]
     with running(elf, "mps2-an386") as link:
         for seed in range(3):
             inputs = [device_networks.sample(seed)]
             result = link.run(inputs, trace=True)
-            assert [(each.operator, names[each.device], each.call, each.status) for each in result.calls] == planned
+            assert trace_part(artifact, result.calls).as_planned
             for found, expected in zip(result.outputs, network.run(inputs), strict=True):
                 np.testing.assert_array_equal(found, expected)
 

@@ -177,7 +177,7 @@ MUTANTS = {
     "a notification is lost": (("k_sem_give(&dev->notified);", "(void)dev;"),),
     "notifications are counted": (("k_sem_init(&dev->notified, 0u, 1u)", "k_sem_init(&dev->notified, 0u, 9u)"),),
     "a wait without end": (
-        ("k_sem_take(&dev->notified, K_USEC(timeout_us))", "k_sem_take(&dev->notified, K_FOREVER)"),
+        ("&dev->notified, K_USEC(timeout_us)", "&dev->notified, timeout_us > 0u ? K_FOREVER : K_NO_WAIT"),
     ),
     "a wait that is too short": (("&dev->notified, K_USEC(timeout_us)", "&dev->notified, K_USEC(timeout_us - 500u)"),),
     "suspended is off": (("&state) == 0 && state == PM_DEVICE_STATE_OFF", "&state) == 0 && dev != NULL"),),

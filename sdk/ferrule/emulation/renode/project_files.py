@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ferrule.boards import Board
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.emulation.renode.script import MACHINE, QUANTUM_S, core_name
 from ferrule.errors import FerruleError
 from ferrule.firmware import DEFAULT_PLATFORM
@@ -26,6 +26,7 @@ from ferrule.link.protocol import (
     RESPONSE,
     WRITE_HEADER_BYTES,
     MessageType,
+    choose_request,
     output_request,
     run_request,
     write_request,
@@ -52,7 +53,7 @@ class _Exchange:
     awaited: bytes
 
 
-def check_renode(artifact: Artifact, platform: str, folder: Path) -> None:
+def check_renode(program: Program, platform: str, folder: Path) -> None:
     """Check, before anything is written, that Renode alone can run a project, and that the folder can be written.
 
     Raises:
@@ -63,7 +64,7 @@ def check_renode(artifact: Artifact, platform: str, folder: Path) -> None:
         raise FerruleError(f"{folder}: {above} is not a folder that can be written")
     if platform != DEFAULT_PLATFORM:
         raise FerruleError(f"files for Renode are made for the platform {DEFAULT_PLATFORM}, not for {platform}")
-    modelled = [use.name for use in artifact.devices]
+    modelled = [use.name for use in program.devices]
     if modelled:
         raise FerruleError(
             f"the models of devices ({', '.join(modelled)}) are in Python: Renode alone does not have them",
@@ -71,16 +72,16 @@ def check_renode(artifact: Artifact, platform: str, folder: Path) -> None:
         )
 
 
-def emit_renode(network: Network, artifact: Artifact, board: Board, project: Path, folder: Path) -> list[Path]:
+def emit_renode(networks: Sequence[Network], program: Program, board: Board, project: Path, folder: Path) -> list[Path]:
     """Write the files for a project into a folder and return their paths; existing files of these names are replaced.
 
-    The test checks the firmware's identity. For integer models with small inputs it also compares every output of one
-    inference, byte by byte, with the numpy reference.
+    The test checks the firmware's identity, for each of its models. For integer models with small inputs it also
+    compares every output of one inference, byte by byte, with the numpy reference.
     """
     elf = os.path.relpath(project / BUILD_FOLDER / "firmware.elf", folder)
     files = {
         SCRIPT_NAME: "\n".join(_script(board, Path(elf).as_posix())) + "\n",
-        TEST_NAME: "\n".join(_test(network, artifact, board)) + "\n",
+        TEST_NAME: "\n".join(_test(networks, program, board)) + "\n",
     }
     platforms = {board.path_for_renode(file): file.read_bytes() for file in board.files if file.suffix == ".repl"}
     contents = platforms | {name: text.encode() for name, text in files.items()}
@@ -112,7 +113,7 @@ def _script(board: Board, elf: str) -> Iterator[str]:
     yield f"# connector Connect sysbus.{board.link_uart.name} link"
 
 
-def _test(network: Network, artifact: Artifact, board: Board) -> Iterator[str]:
+def _test(networks: Sequence[Network], program: Program, board: Board) -> Iterator[str]:
     uart = f"sysbus.{board.link_uart.name}"
     yield "*** Comments ***"
     yield f"Run it with Renode's own test runner: renode-test {TEST_NAME}"
@@ -131,15 +132,20 @@ def _test(network: Network, artifact: Artifact, board: Board) -> Iterator[str]:
     yield "    END"
     yield ""
     yield "*** Test Cases ***"
-    yield "The Firmware Has The Model"
-    yield "    Boot"
-    yield from _steps(_identity(artifact))
-    samples = pattern_sample(network.inputs)
-    if _is_checked(network, samples):
-        yield ""
-        yield "One Inference Is Bit-Exact"
+    for index, (network, artifact) in enumerate(zip(networks, program.artifacts, strict=True)):
+        which = "" if program.single else f" {index}"
+        known = _identity(artifact, index)
+        yield f"The Firmware Has The Model{which}"
         yield "    Boot"
-        yield from _steps([*_identity(artifact), *_inference(samples, network.run(samples))])
+        yield from _steps(known)
+        samples = pattern_sample(network.inputs)
+        if _is_checked(network, samples):
+            yield ""
+            yield f"One Inference Is Bit-Exact{which and f' With The Model{which}'}"
+            yield "    Boot"
+            yield from _steps([*known, *_inference(samples, network.run(samples), len(known) + 1)])
+        if artifact is not program.artifacts[-1]:
+            yield ""
 
 
 def _is_checked(network: Network, samples: Sequence[Array]) -> bool:
@@ -155,19 +161,21 @@ def _steps(exchanges: Sequence[_Exchange]) -> Iterator[str]:
         yield f"    Wait For Bytes On Uart      {exchange.awaited.hex(' ')}  timeout={RUN_TIMEOUT_S}"
 
 
-def _identity(artifact: Artifact) -> list[_Exchange]:
-    """Exchange hello and query the model; its digest is text in the answer, which COBS leaves unchanged."""
-    hello = _frames(MessageType.HELLO, 1, b"", b"").sent
-    request = _frames(MessageType.MODEL_INFO, 2, b"", b"").sent
-    return [
-        _Exchange(sent=hello, awaited=_header(MessageType.HELLO | RESPONSE, 1)),
-        _Exchange(sent=request, awaited=artifact.digest[:_DIGEST_CHARACTERS].encode()),
+def _identity(artifact: Artifact, index: int) -> list[_Exchange]:
+    """Exchange hello, choose the model and query it; its digest is text in the answer, which COBS leaves unchanged."""
+    asked = [(MessageType.HELLO, b"")]
+    if index > 0:
+        asked.append((MessageType.CHOOSE_MODEL, choose_request(index)))
+    begun = [
+        _Exchange(sent=_frames(kind, number, payload, b"").sent, awaited=_header(kind | RESPONSE, number))
+        for number, (kind, payload) in enumerate(asked, start=1)
     ]
+    request = _frames(MessageType.MODEL_INFO, len(begun) + 1, b"", b"").sent
+    return [*begun, _Exchange(sent=request, awaited=artifact.digest[:_DIGEST_CHARACTERS].encode())]
 
 
-def _inference(inputs: Sequence[Array], outputs: Sequence[Array]) -> Iterator[_Exchange]:
-    """Write the inputs, run the model and read the outputs."""
-    sequence = 3
+def _inference(inputs: Sequence[Array], outputs: Sequence[Array], sequence: int) -> Iterator[_Exchange]:
+    """Write the inputs, run the model and read the outputs; the first request has this sequence number."""
     step = MAX_PAYLOAD_BYTES - WRITE_HEADER_BYTES
     for index, array in enumerate(inputs):
         data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()

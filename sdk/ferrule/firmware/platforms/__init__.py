@@ -22,7 +22,7 @@ def platform(name: str) -> Platform:
     """Return a platform, or a library for a program's own build, by name; FerruleError if there is none."""
     found = PLATFORMS.get(name) or LIBRARIES.get(name)
     if found is None:
-        raise unknown_name("platform", name, (*PLATFORMS, *LIBRARIES))
+        raise unknown_name("platform", name, LIBRARIES if name.startswith(LIBRARY) else PLATFORMS)
     return found
 
 

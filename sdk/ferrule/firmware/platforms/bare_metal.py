@@ -8,13 +8,21 @@ from dataclasses import dataclass, replace
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import BARE_METAL, LINK, RUNTIME, UART_DRIVERS, Contribution, startup
+from ferrule.backends.contribution import BARE_METAL, RUNTIME, UART_DRIVERS, Contribution, startup
 from ferrule.boards import Board, Peripheral
-from ferrule.codegen import Artifact, DeviceUse
+from ferrule.codegen import DeviceUse, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
-from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.library import (
+    LOCK,
+    Library,
+    devices_header,
+    link_of,
+    main_headers,
+    model_files,
+    model_sources,
+)
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
@@ -47,29 +55,29 @@ class BareMetalPlatform(Platform):
         return None
 
     @override
-    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+    def link_uart(self, program: Program, board: Board) -> Peripheral:
         return board.link_uart
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
-        artifact, board = request.artifact, request.board
+        program, board = request.program, request.board
         library = Library.of(
-            *artifact.contributions,
+            *program.contributions,
             RUNTIME,
-            LINK,
+            link_of(program),
             startup(board.cache_line_bytes),
             uart_driver(board).contribution,
             *_adapter(request),
         )
-        glue = ("devices.c",) if artifact.devices else ()
+        glue = (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
         sources = (
             MAIN,
-            *sorted((*library.sources, *model_sources(artifact), *glue)),
+            *sorted((*library.sources, *model_sources(program), *glue)),
         )  # the order in which all tools link
-        include_dirs = (*((".",) if artifact.devices else ()), MODEL_FOLDER, *library.include_dirs)
+        include_dirs = (*((".",) if program.devices else ()), MODEL_FOLDER, *library.include_dirs)
         values = _values(request, library, sources, include_dirs)
         generated = {
-            **model_files(artifact),
+            **model_files(program),
             **library.files,
             **_board_files(board),
             SCRIPT_NAME: linker_script(board).encode(),
@@ -77,8 +85,13 @@ class BareMetalPlatform(Platform):
             "ferrule.cmake": _rendered("ferrule.cmake.j2", values),
             "toolchain.cmake": _rendered("toolchain.cmake.j2", values),
         }
-        if artifact.devices:
-            generated |= {name: _rendered(f"{name}.j2", values) for name in ("devices.c", "devices.h")}
+        if program.devices:
+            generated |= {
+                "devices.c": _rendered("devices.c.j2", values),
+                devices_header(program): _rendered("devices.h.j2", values),
+            }
+        if program.arena:
+            generated[LOCK] = _rendered("arena_lock.c.j2", values)
         return ProjectFiles(
             generated=generated,
             starters={
@@ -100,7 +113,7 @@ class BareMetalPlatform(Platform):
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
     """Return the adapter of the device API and its clock, with interrupts and serial lines if drivers need them."""
-    if not request.artifact.devices:
+    if not request.program.devices:
         return ()
     lines = [driver.contribution for _, driver in _wires(request)]
     adapter = BARE_METAL.part("bare_metal", "systick", *(("interrupt",) if _interrupts(request) else ()))
@@ -116,7 +129,7 @@ def _wires(request: ProjectRequest) -> tuple[tuple[WireUse, UartDriver], ...]:
     Raises:
         FerruleError: the driver cannot report whether the transmitter can accept a byte, so a write could wait forever.
     """
-    found = tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.artifact, request.board))
+    found = tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.program, request.board))
     for wire, driver in found:
         if not driver.tells_room:
             raise FerruleError(
@@ -132,7 +145,7 @@ def _interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
     Raises:
         FerruleError: two devices share an interrupt, or the vector table has no entry for it.
     """
-    uses = tuple(use for use in request.artifact.devices if use.driver.interrupt is not None)
+    uses = tuple(use for use in request.program.devices if use.driver.interrupt is not None)
     owners: dict[int, str] = {}
     for use in uses:
         line = use.driver.interrupt
@@ -159,8 +172,8 @@ def _values(
     level = check_optimization(request.optimization)
     return {
         "version": VERSION,
-        "artifact": request.artifact,
-        "model": request.artifact.graph,
+        "main_headers": main_headers(request.program),
+        "program": request.program,
         "board": board,
         "driver": uart_driver(board),
         "interrupts": _interrupts(request),
@@ -169,7 +182,7 @@ def _values(
         ),
         "wires": {wire.use.name: (wire, uart) for wire, uart in _wires(request)},
         "device_headers": sorted(
-            {use.driver.header for use in request.artifact.devices}
+            {use.driver.header for use in request.program.devices}
             | {"ferrule/platform/bare_metal.h"}
             | ({"ferrule/platform/interrupt.h"} if _interrupts(request) else set())
             | ({"ferrule/drivers/uart_transport.h", "ferrule/transport.h"} if _wires(request) else set())

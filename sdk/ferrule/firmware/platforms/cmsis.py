@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import CMSIS, DEVICE, LINK, RUNTIME, STARTUP, startup
+from ferrule.backends.contribution import CMSIS, DEVICE, RUNTIME, STARTUP, Contribution, startup
 from ferrule.boards import Board, Peripheral
-from ferrule.codegen import Artifact
+from ferrule.codegen import Program
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.cmsis_board import CmsisBoard, cmsis_board
@@ -25,7 +25,15 @@ from ferrule.firmware.platforms.cmsis_solution import (
     project_yaml,
     solution_yaml,
 )
-from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.library import (
+    LOCK,
+    Library,
+    devices_header,
+    link_of,
+    main_headers,
+    model_files,
+    model_sources,
+)
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
 from ferrule.firmware.probe import ToolStatus, probe_program
@@ -47,11 +55,10 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
 _PLATFORM = (
     CMSIS,
     DEVICE.part("device"),
-    LINK,
     RUNTIME.without("counter"),  # it uses SysTick, which the kernel needs here; cmsis_counter.c replaces it
     replace(STARTUP.part("fault"), include_dirs=(".",)),
 )
-"""The contributions in the platform's layer."""
+"""The contributions in the platform's layer, besides the link."""
 
 _GCC = GccToolchain()
 """CMSIS-Toolbox calls it GCC; csolution's other compilers need a different linker script."""
@@ -148,19 +155,20 @@ class CmsisPlatform(Platform):
         return CmsisTools()
 
     @override
-    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+    def link_uart(self, program: Program, board: Board) -> Peripheral:
         return board.link_uart
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
-        board = cmsis_board(request.board, _interrupts(request.artifact))
+        board = cmsis_board(request.board, _interrupts(request.program))
         values = _values(request, board)
-        library = Library.of(*request.artifact.contributions, *_PLATFORM)
+        library = Library.of(*request.program.contributions, *_platform(request.program))
         generated = {
-            **model_files(request.artifact),
+            **model_files(request.program),
             **library.files,
             **_rendered(values, _GENERATED),
-            **(_rendered(values, _DEVICES) if request.artifact.devices else {}),
+            **(_rendered(values, {LOCK: "cmsis/arena_lock.c.j2"}) if request.program.arena else {}),
+            **(_rendered(values, _devices(request.program)) if request.program.devices else {}),
             SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
         }
         starters = _rendered(values, _STARTERS)
@@ -168,7 +176,7 @@ class CmsisPlatform(Platform):
             generated=generated | _layers(request),
             starters=starters | _solution(request, board),
             contributions=library.contributions,
-            build_hint=f"cbuild {{folder}}/{request.artifact.symbol}.csolution.yml --packs",
+            build_hint=f"cbuild {{folder}}/{request.program.symbol}.csolution.yml --packs",
             notes=()
             if request.toolchain == _GCC.name
             else (f"it is built by {_GCC.name}, not by {request.toolchain}",),
@@ -184,7 +192,6 @@ _GENERATED: Mapping[str, str] = {
     f"{BOARD_FOLDER}/system.c": "cmsis/system.c.j2",
     f"{BOARD_FOLDER}/usart.c": "cmsis/usart.c.j2",
 }
-_DEVICES: Mapping[str, str] = {"devices.c": "cmsis/devices.c.j2", "devices.h": "bare_metal/devices.h.j2"}
 _STARTERS: Mapping[str, str] = {
     "main.c": "cmsis/main.c.j2",
     "CMakeLists.txt": "cmsis/CMakeLists.txt.j2",
@@ -192,14 +199,22 @@ _STARTERS: Mapping[str, str] = {
 }
 
 
-def _device_headers(artifact: Artifact) -> list[str]:
-    usart = ("ferrule/platform/cmsis_usart.h",) if any(use.driver.wire for use in artifact.devices) else ()
-    return sorted({"ferrule/platform/cmsis.h", *usart, *(use.driver.header for use in artifact.devices)})
+def _platform(program: Program) -> tuple[Contribution, ...]:
+    return (*_PLATFORM, link_of(program))
 
 
-def _interrupts(artifact: Artifact) -> list[tuple[str, int]]:
-    lines = ((use.name, use.driver.interrupt) for use in artifact.devices)
+def _device_headers(program: Program) -> list[str]:
+    usart = ("ferrule/platform/cmsis_usart.h",) if any(use.driver.wire for use in program.devices) else ()
+    return sorted({"ferrule/platform/cmsis.h", *usart, *(use.driver.header for use in program.devices)})
+
+
+def _interrupts(program: Program) -> list[tuple[str, int]]:
+    lines = ((use.name, use.driver.interrupt) for use in program.devices)
     return [(name, line) for name, line in lines if line is not None]
+
+
+def _devices(program: Program) -> dict[str, str]:
+    return {"devices.c": "cmsis/devices.c.j2", devices_header(program): "bare_metal/devices.h.j2"}
 
 
 def _rendered(values: Mapping[str, object], templates: Mapping[str, str]) -> dict[str, bytes]:
@@ -208,25 +223,26 @@ def _rendered(values: Mapping[str, object], templates: Mapping[str, str]) -> dic
 
 def _split(request: ProjectRequest) -> tuple[LayerFiles, LayerFiles]:
     """Return the contents of the model's layer and of the platform's layer."""
-    artifact = request.artifact
-    own, platform = Library.of(*artifact.contributions), Library.of(*_PLATFORM)
+    program = request.program
+    own, platform = Library.of(*program.contributions), Library.of(*_platform(program))
     kernels = tuple(name for name in own.sources if name not in own.third_party)
-    link = tuple(name for name in model_sources(artifact) if name.endswith(f"_link{artifact.writer.source_suffix}"))
+    link = tuple(name for name in model_sources(program) if name.endswith(f"_link{program.writer.source_suffix}"))
     rest = tuple(name for name in platform.sources if name not in own.sources)
     board = tuple(sorted(name for name in _GENERATED if name.startswith(BOARD_FOLDER)))
-    devices = ("devices.c",) if artifact.devices else ()
+    devices = ("devices.c",) if program.devices else ()
+    lock = (LOCK,) if program.arena else ()
     return (
         LayerFiles(
-            groups={"Model": tuple(n for n in model_sources(artifact) if n not in link), "Kernels": kernels},
+            groups={"Model": tuple(n for n in model_sources(program) if n not in link), "Kernels": kernels},
             third_party=own.third_party,
             include_dirs=(MODEL_FOLDER, *own.include_dirs),
             system_include_dirs=own.system_include_dirs,
             defines=own.defines,
         ),
         LayerFiles(
-            groups={"Link": link, "Ferrule": (*rest, *devices), "Board": board},
+            groups={"Link": link, "Ferrule": (*rest, *devices, *lock), "Board": board},
             include_dirs=(*((".",) if devices else ()), *platform.include_dirs),
-            defines={**dict(DEFINITIONS), **_cache(request.board)},
+            defines={**dict(DEFINITIONS), **_cache(request.board), **link_of(program).defines},
         ),
     )
 
@@ -238,7 +254,7 @@ def _cache(board: Board) -> Mapping[str, str]:
 
 def _layers(request: ProjectRequest) -> dict[str, bytes]:
     model, platform = _split(request)
-    name = request.artifact.symbol
+    name = request.program.symbol
     return {
         f"{name}.clayer.yml": model_layer(name, model).encode(),
         PLATFORM_LAYER: platform_layer(request.board.name, platform, SCRIPT_NAME).encode(),
@@ -247,7 +263,7 @@ def _layers(request: ProjectRequest) -> dict[str, bytes]:
 
 
 def _solution(request: ProjectRequest, board: CmsisBoard) -> dict[str, bytes]:
-    name = request.artifact.symbol
+    name = request.program.symbol
     level = check_optimization(request.optimization)
     return {
         f"{name}.csolution.yml": solution_yaml(name, request.board, board, level).encode(),
@@ -267,22 +283,22 @@ def _compile_flags(request: ProjectRequest) -> tuple[str, ...]:
 
 
 def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
-    artifact = request.artifact
+    program = request.program
     layers = _split(request)
     return {
         "version": VERSION,
-        "artifact": artifact,
-        "model": artifact.graph,
+        "main_headers": main_headers(request.program),
+        "program": program,
         "board": request.board,
         "core": board.core,
         "macro_width": max(len(name) for name, _ in board.core.macros),
         "vectors": board.vectors,
         "vector_count": board.vector_count,
         "interrupts": {vector.number: vector.stem for vector in board.devices},
-        "wires": {wire.use.name: (wire, board.usart(wire.uart)) for wire in wires(artifact, request.board)},
+        "wires": {wire.use.name: (wire, board.usart(wire.uart)) for wire in wires(program, request.board)},
         "usarts": board.usarts,
         "link_usart": board.link_usart,
-        "device_headers": _device_headers(artifact),
+        "device_headers": _device_headers(program),
         "toolchain": _GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
         "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.include_dirs)),

@@ -4,22 +4,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from ferrule.backends.contribution import Contribution, Warnings, defines_of, merged
-from ferrule.codegen import Artifact
+from ferrule.backends.contribution import LINK, Contribution, Warnings, defines_of, merged
+from ferrule.codegen import Program
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER
 
 
-def model_files(artifact: Artifact) -> dict[str, bytes]:
-    """Return the model's generated files by path in the project."""
-    return {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in artifact.files.items()}
+def model_files(program: Program) -> dict[str, bytes]:
+    """Return the generated files of all models by path in the project."""
+    return {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in program.files.items()}
 
 
-def model_sources(artifact: Artifact) -> tuple[str, ...]:
-    """Return the paths of the model's sources in the project, sorted."""
-    return tuple(f"{MODEL_FOLDER}/{name}" for name in artifact.sources)
+def model_sources(program: Program) -> tuple[str, ...]:
+    """Return the paths of the sources of all models in the project, sorted."""
+    return tuple(f"{MODEL_FOLDER}/{name}" for name in program.sources)
+
+
+def link_of(program: Program) -> Contribution:
+    """Return the link that serves a program: with the choice of a model if there are several."""
+    return LINK if program.single else replace(LINK, defines={"FERRULE_LINK_MODELS": "1"})
+
+
+def devices_header(program: Program) -> str:
+    """Return the name of the header that declares the devices of all models."""
+    return f"ferrule_{program.symbol}_devices.h"
+
+
+LOCK = "arena_lock.c"
+"""The lock of an arena that the models share, in a project that has one."""
+
+
+def main_headers(program: Program) -> list[str]:
+    """Return the generated headers that a project's main.c includes, sorted."""
+    links = [f"ferrule_{artifact.symbol}_link.h" for artifact in program.artifacts]
+    return sorted([*links, *((devices_header(program),) if program.devices else ())])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.backends.contribution import BARE_METAL, CMSIS, HEADERS, Contribution
 from ferrule.boards import Board, Peripheral
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
@@ -86,18 +86,22 @@ class LibraryPlatform(Platform):
         return _YourBuild(self.name)
 
     @override
-    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+    def link_uart(self, program: Program, board: Board) -> Peripheral:
         raise FerruleError("a library has no link")
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
-        artifact = request.artifact
+        artifact = request.program.single
+        if artifact is None:
+            raise FerruleError(
+                f"a library has one model, {len(request.program.artifacts)} are given",
+                hint="generate a library for each: one program can have several",
+            )
         adapter = _ADAPTERS[self.adapter] if artifact.devices else ()
         library = Library.of(*artifact.contributions, *adapter, *_cache(request))
-        model = {name: data for name, data in model_files(artifact).items() if not _is_link(artifact, name)}
-        sources = tuple(
-            sorted((*(name for name in model_sources(artifact) if not _is_link(artifact, name)), *library.sources))
-        )
+        model = {name: data for name, data in model_files(request.program).items() if not _is_link(artifact, name)}
+        own = [name for name in model_sources(request.program) if not _is_link(artifact, name)]
+        sources = tuple(sorted((*own, *library.sources)))
         include_dirs = (MODEL_FOLDER, *library.include_dirs)
         values = {
             "version": VERSION,

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from ferrule.backends.contribution import Contribution
 from ferrule.boards import Board, Peripheral
-from ferrule.codegen import Artifact
+from ferrule.codegen import Program
 from ferrule.firmware.platforms.tools import PlatformTools
 
 MODEL_FOLDER = "model"
@@ -22,7 +22,7 @@ LIBRARY_FOLDER = "lib"
 class ProjectRequest:
     """The inputs from which a project is generated."""
 
-    artifact: Artifact
+    program: Program
     board: Board
     toolchain: str
     """Name of the default toolchain of a bare-metal project."""
@@ -75,7 +75,7 @@ class Platform(Protocol):
         """The tools that build the projects; None if `ferrule build` compiles `ProjectFiles.sources` itself."""
         ...
 
-    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+    def link_uart(self, program: Program, board: Board) -> Peripheral:
         """Return the board's UART that a project's link uses; FerruleError if none is left for it."""
         ...
 

@@ -11,11 +11,11 @@ from ferrule._version import VERSION
 from ferrule.backends.contribution import DEVICE, LINK, RUNTIME, Contribution, merged
 from ferrule.backends.firmware import address_fields
 from ferrule.boards import Board, Peripheral
-from ferrule.codegen import Artifact, memory_of
+from ferrule.codegen import Program, memory_of
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.dom import Call, Expression, Identifier
 from ferrule.errors import FerruleError
-from ferrule.firmware.platforms.library import Library, model_files, model_sources
+from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files, model_sources
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.zephyr_tools import NEWEST_TRIED, ZEPHYR_BOARDS, ZephyrBoard, ZephyrTools
 from ferrule.firmware.template import render
@@ -60,24 +60,25 @@ class ZephyrPlatform(Platform):
         return ZephyrTools()
 
     @override
-    def link_uart(self, artifact: Artifact, board: Board) -> Peripheral:
+    def link_uart(self, program: Program, board: Board) -> Peripheral:
         known = ZEPHYR_BOARDS.get(board.name)
-        return board.link_uart if known is None else board.peripheral(_link(known, artifact, board))
+        return board.link_uart if known is None else board.peripheral(_link(known, program, board))
 
     @override
     def files(self, request: ProjectRequest) -> ProjectFiles:
-        artifact = request.artifact
-        if artifact.storage.others:
-            names = ", ".join(memory_of(region) for region in artifact.storage.others)
+        program = request.program
+        others = {memory_of(region) for artifact in program.artifacts for region in artifact.storage.others}
+        if others:
+            names = ", ".join(sorted(others))
             raise FerruleError(
                 f"the workspace has parts in memory {names}, which devices reach, and a project for Zephyr cannot "
                 "place them there",
                 hint="give the devices the workspace's memory among their `regions`, or choose another platform",
             )
-        library = Library.of(*artifact.contributions, *_MODULE)
+        library = Library.of(*program.contributions, *_MODULE)
         values = _values(request)
         return ProjectFiles(
-            generated={**model_files(artifact), **library.files, **_module_files(), **_glue(artifact, values)},
+            generated={**model_files(program), **library.files, **_module_files(), **_glue(program, values)},
             starters={**_starters(values), **_board_files(request, values)},
             contributions=merged((*library.contributions, _ADAPTER)),
             build_hint=f"west build -b {_platforms(request)[-1]} {{folder}}",
@@ -86,38 +87,40 @@ class ZephyrPlatform(Platform):
 
 
 def _values(request: ProjectRequest) -> dict[str, object]:
-    artifact = request.artifact
-    library = Library.of(*(part for part in artifact.contributions if part.name != DEVICE.name))
-    glue = ("zephyr/devices.c",) if artifact.devices else ()
+    program = request.program
+    library = Library.of(*(part for part in program.contributions if part.name != DEVICE.name))
+    names = (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
+    glue = tuple(f"zephyr/{name}" for name in names)
     include_dirs = (MODEL_FOLDER, *library.include_dirs)
     known = ZEPHYR_BOARDS.get(request.board.name)
     return {
         "version": VERSION,
         "newest_tried": f"v{NEWEST_TRIED}",
         "revision": f"v{NEWEST_TRIED if known is None or known.since is None else known.since}",
-        "artifact": artifact,
-        "model": artifact.graph,
+        "main_headers": main_headers(request.program),
+        "program": program,
         "board": request.board,
         "zephyr_board": known,
         "platforms": _platforms(request),
         "single_uart": _has_single_uart(request.board),
         "optimization": check_optimization(request.optimization),
-        "sources": (*library.sources, *model_sources(artifact), *glue),
+        "library_sources": library.sources,
+        "model_sources": (*model_sources(program), *glue),
         "third_party": library.third_party,
         "third_party_warnings": THIRD_PARTY_WARNINGS,
-        "include_dirs": ("zephyr", *include_dirs) if artifact.devices else include_dirs,
+        "include_dirs": ("zephyr", *include_dirs) if program.devices else include_dirs,
         "system_include_dirs": library.system_include_dirs,
         "defines": library.defines,
-        "addresses": {use.name: _address(use) for use in _nodes(artifact) if address_fields(use.driver)},
+        "addresses": {use.name: _address(use) for use in _nodes(program) if address_fields(use.driver)},
         "device_headers": tuple(dict.fromkeys(_device_headers(request))),
-        "wires": {wire.use.name: wire for wire in wires(artifact, request.board)},
+        "wires": {wire.use.name: wire for wire in wires(program, request.board)},
     }
 
 
 def _device_headers(request: ProjectRequest) -> Iterable[str]:
-    if wires(request.artifact, request.board):
+    if wires(request.program, request.board):
         yield "ferrule/platform/zephyr_uart.h"
-    for use in request.artifact.devices:
+    for use in request.program.devices:
         yield use.driver.header
 
 
@@ -130,14 +133,16 @@ def _module_files() -> dict[str, bytes]:
     }
 
 
-def _glue(artifact: Artifact, values: Mapping[str, object]) -> dict[str, bytes]:
+def _glue(program: Program, values: Mapping[str, object]) -> dict[str, bytes]:
     files = {
         "zephyr/module.yml": "module.yml.j2",
         "zephyr/Kconfig": "module.Kconfig.j2",
         "zephyr/CMakeLists.txt": "module.CMakeLists.txt.j2",
     }
-    if artifact.devices:
-        files |= {"zephyr/devices.c": "devices.c.j2", "zephyr/devices.h": "devices.h.j2"}
+    if program.devices:
+        files |= {"zephyr/devices.c": "devices.c.j2", f"zephyr/{devices_header(program)}": "devices.h.j2"}
+    if program.arena:
+        files |= {f"zephyr/{LOCK}": "arena_lock.c.j2"}
     return {name: _rendered(template, values) for name, template in files.items()}
 
 
@@ -151,22 +156,22 @@ def _starters(values: Mapping[str, object]) -> dict[str, bytes]:
 
 def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[str, bytes]:
     board = ZEPHYR_BOARDS.get(request.board.name)
-    nodes = _nodes(request.artifact)
+    nodes = _nodes(request.program)
     files: dict[str, bytes] = {}
     if _runs_natively(request):
         overlay = _rendered("board.overlay.j2", {**values, "link": _NATIVE_LINK, "nodes": (), "wires": {}})
         files |= {f"boards/{stem}.overlay": overlay for stem in _NATIVE_STEMS}
     if board is not None:
         overlay = _rendered(
-            "board.overlay.j2", {**values, "link": _link(board, request.artifact, request.board), "nodes": nodes}
+            "board.overlay.j2", {**values, "link": _link(board, request.program, request.board), "nodes": nodes}
         )
         files |= {f"boards/{stem}.overlay": overlay for stem in board.stems}
     return files
 
 
-def _nodes(artifact: Artifact) -> tuple[DeviceUse, ...]:
+def _nodes(program: Program) -> tuple[DeviceUse, ...]:
     """Return the devices that need a devicetree node."""
-    return tuple(use for use in artifact.devices if use.driver.base is not None)
+    return tuple(use for use in program.devices if use.driver.base is not None)
 
 
 def _address(use: DeviceUse) -> Expression:
@@ -177,16 +182,16 @@ def _address(use: DeviceUse) -> Expression:
 
 def _runs_natively(request: ProjectRequest) -> bool:
     """Return whether the project runs on native_sim, which has no device registers and no UART for devices."""
-    return not _nodes(request.artifact) and not wires(request.artifact, request.board)
+    return not _nodes(request.program) and not wires(request.program, request.board)
 
 
-def _link(known: ZephyrBoard, artifact: Artifact, board: Board) -> str:
+def _link(known: ZephyrBoard, program: Program, board: Board) -> str:
     """Return the devicetree label of the link's UART, which is neither the console's nor a device's.
 
     Raises:
         FerruleError: no UART is left.
     """
-    taken = {wire.uart.name for wire in wires(artifact, board)}
+    taken = {wire.uart.name for wire in wires(program, board)}
     names = dict.fromkeys((known.link, *(uart.name for uart in spare_uarts(board))))
     link = next((name for name in names if name not in taken), None)
     if link is None:
@@ -208,10 +213,10 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
             f"no Zephyr board is known for {board.name}: an overlay boards/BOARD.overlay must choose "
             "ferrule,link-uart (README.md)"
         )
-    if _nodes(request.artifact):
-        names = ", ".join(use.device.name for use in _nodes(request.artifact))
+    if _nodes(request.program):
+        names = ", ".join(use.device.name for use in _nodes(request.program))
         yield f"native_sim has no registers: there is no overlay for it, since the model uses {names}"
-    wired = [wire.use.device.name for wire in wires(request.artifact, board)]
+    wired = [wire.use.device.name for wire in wires(request.program, board)]
     if wired:
         yield f"native_sim has two UARTs: there is no overlay for it, since the model uses {', '.join(wired)}"
     if _has_single_uart(board):

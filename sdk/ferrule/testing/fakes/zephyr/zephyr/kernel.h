@@ -54,6 +54,7 @@ struct k_sem {
     unsigned int limit;
 };
 
+#define K_MUTEX_DEFINE(name) struct k_mutex name = {.fake_self = &(name), .obj_core = {true}}
 int k_mutex_init(struct k_mutex *mutex);
 int k_mutex_lock(struct k_mutex *mutex, k_timeout_t timeout);
 int k_mutex_unlock(struct k_mutex *mutex);
