@@ -38,7 +38,8 @@ DEVICES = ("--device", "npu0=SoftNpu", "--device", "npu1=SoftNpu")
 def test_inspect_shows_the_schedule(ferrule: Ferrule, model: Path) -> None:
     shown = ferrule("inspect", model, "--backends", "CpuAcc", *DEVICES, *hints(model), "--schedule")
     assert shown.code == 0, shown.err
-    assert "npu0 activate, npu1 activate, npu0 open, npu1 open, npu0 copy_to" in " ".join(shown.out.split())
+    words = " ".join(shown.out.replace("│", " ").split())
+    assert "npu0 activate, npu1 activate, npu0 open, npu1 open, npu0 copy_to" in words
     shown = ferrule("inspect", model, "--backends", "CpuAcc", *DEVICES, *hints(model), "--schedule", "--json")
     schedule = msgspec.json.decode(shown.out)["schedule"]
     calls = {call.split()[1] for part in schedule for call in part["calls"]}

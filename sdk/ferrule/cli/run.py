@@ -161,9 +161,8 @@ def command(
         firmwares = facade.compile(networks, job, engine=engine, progress=say)
         if gdb is not None:
             sources = f"-ex 'directory {firmwares[0].project.folder}'"
-            click.echo(
-                f"waiting: gdb-multiarch {firmwares[0].elf} {sources} -ex 'target remote localhost:{gdb}'", err=True
-            )
+            connect = f"{sources} -ex 'target remote localhost:{gdb}'"
+            click.echo(f"waiting: gdb-multiarch {firmwares[0].elf} {connect}", err=True)
             timeout_s = GDB_TIMEOUT_S
         reports = [
             firmware.run(
