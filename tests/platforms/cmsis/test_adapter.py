@@ -346,6 +346,23 @@ def test_ticks_are_rounded_up_and_one_more(kernel: Machine) -> None:
         assert fakes.calls_of("osEventFlagsWait")[0].arguments[-1] == ticks
 
 
+def test_a_time_of_more_ticks_than_there_are_is_the_longest(kernel: Machine) -> None:
+    dev, fakes = bound(kernel), kernel.fakes
+    fakes.fail("osKernelGetTickFreq", result=2_000_000)
+    fakes.fail("osEventFlagsWait", result=OS_PARAMETER & 0xFFFF_FFFF)
+    kernel.lib.ferrule_platform_wait(dev, 0xFFFF_FFFE)
+    assert fakes.calls_of("osEventFlagsWait")[0].arguments[-1] == 0xFFFF_FFFE
+
+
+def test_a_try_does_not_wait(kernel: Machine) -> None:
+    dev, fakes, lib = bound(kernel), kernel.fakes, kernel.lib
+    assert lib.ferrule_platform_lock(dev, 0) == Status.OK
+    with fakes.as_thread(2):
+        began = fakes.now_us
+        assert lib.ferrule_platform_lock(dev, 0) == Status.BUSY
+        assert fakes.now_us - began < 100
+
+
 def test_early_notifications_count_once(machine: Machine) -> None:
     dev, lib = bound(machine), machine.lib
     for _ in range(2):
