@@ -222,6 +222,9 @@ def cuts_the_power(bench: Bench) -> None:
     assert bench.fakes.power_count("npu") == 0
     assert lib.ferrule_platform_power(handle, True) == OK
     assert bench.fakes.power_count("npu") == 1
+    assert lib.ferrule_platform_cut(handle) == OK
+    assert lib.ferrule_platform_power(handle, True) == OK  # as the next open does
+    assert bench.fakes.power_count("npu") == 1
     bench.fakes.fail("pm_device_state_get", result=-errno.ENOSYS)
     assert lib.ferrule_platform_cut(handle) == UNSUPPORTED
     assert bench.fakes.power_count("npu") == 1
