@@ -240,7 +240,10 @@ def test_a_usart_without_a_driver() -> None:
 
 @pytest.mark.parametrize(
     ("line", "message"),
-    [(0, "interrupt 0 is used by both uart0 and dog"), (240, "device 'dog' has interrupt 240, which does not exist: mps2-an386 has 0 to 31")],
+    [
+        (0, "interrupt 0 is used by both uart0 and dog"),
+        (240, "device 'dog' has interrupt 240, which does not exist: mps2-an386 has 0 to 31"),
+    ],
 )
 def test_interrupts_that_cannot_be(line: int, message: str, tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match=message):
