@@ -38,11 +38,11 @@ DEVICES = ("--device", "npu0=SoftNpu", "--device", "npu1=SoftNpu")
 def test_inspect_shows_the_schedule(ferrule: Ferrule, model: Path) -> None:
     shown = ferrule("inspect", model, "--backends", "CpuAcc", *DEVICES, *hints(model), "--schedule")
     assert shown.code == 0, shown.err
-    assert "npu0 activate, npu0 open, npu0 copy_to" in shown.out
+    assert "npu0 activate, npu1 activate, npu0 open, npu1 open, npu0 copy_to" in " ".join(shown.out.split())
     shown = ferrule("inspect", model, "--backends", "CpuAcc", *DEVICES, *hints(model), "--schedule", "--json")
     schedule = msgspec.json.decode(shown.out)["schedule"]
     calls = {call.split()[1] for part in schedule for call in part["calls"]}
-    assert calls == {str(call) for call in Call}
+    assert calls == {str(call) for call in Call} - {"finish"}  # SoftNpu works in the core's own time
     assert {part["device"] for part in schedule} == {"npu0", "npu1", "CpuAcc"}
 
 

@@ -37,7 +37,7 @@ def test_the_program_works(tmp_path: Path) -> None:
         include_dirs=[tmp_path],
     )
     assert adapter.lib.start_npu0() == zephyr_bench.OK
-    assert adapter.fakes.trace == "new ready?"
+    assert adapter.fakes.trace == "new new ready?"  # a mutex and a semaphore
 
 
 @pytest.mark.cc

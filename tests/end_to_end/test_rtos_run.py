@@ -65,3 +65,20 @@ def test_an_accelerator_behind_a_uart_under_both_engines(platform: str) -> None:
         report = firmware.run(engine=name, trace_devices=True)
         assert report.verdict == "exact"
         assert report.document.count.per_inference > 0
+
+
+@pytest.mark.parametrize("platform", ["cmsis", "zephyr"])
+def test_two_models_share_a_device_and_an_arena(platform: str, models: Path) -> None:
+    job = Job(
+        board=board_for(platform),
+        platform=platform,
+        backends=("Woofles", "CpuAcc"),
+        devices=(BY_INTERRUPT,),
+        arena="shared",
+    )
+    for firmware in ferrule.compile([models / "kws_ref_model.tflite", small_networks.dense()], job):
+        report = firmware.run(trace_devices=True)
+        assert report.verdict == "exact"
+        assert report.document.model.name == firmware.network.name
+        assert report.document.device_trace is not None
+        assert report.document.device_trace.as_planned

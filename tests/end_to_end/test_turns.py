@@ -35,6 +35,8 @@ pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow, pytest.mark.tim
 BASE, INTERRUPT = 0x4008_0000, 28
 INFERENCE_CYCLES = 53 * 25_000
 """53 ms at 25 MHz."""
+BATCH = 4_000
+"""So many inputs that the driver waits for more than 53 ms before it gives up."""
 TURNS = 40_000
 NPU = Device(
     name="npu", backend=BackendId("Woofles"), binding={"base": BASE, "interrupt": INTERRUPT, "use_interrupt": 1}
@@ -45,6 +47,18 @@ COUNT = f"""
         {TURNS_VARIABLE}++;
     }}
 }}
+"""
+LOW = """\
+    static uint64_t stack[64];
+    static const osThreadAttr_t low = {
+        .stack_mem = stack,
+        .stack_size = sizeof stack,
+        .priority = osPriorityLow,
+    };
+"""
+BLOCKS = """\
+    static uint64_t model_block[32];
+    static uint64_t low_block[32];
 """
 
 
@@ -87,7 +101,7 @@ def running(elf: Path, board: Board) -> Iterator[tuple[LinkSession, Slow]]:
 def check(elf: Path, board: Board, network: ferrule.Network) -> None:
     """Check that the thread gets turns during each inference, and that the output is exact."""
     with running(elf, board) as (session, model):
-        x = np.random.default_rng(1).integers(-128, 128, (1, 6)).astype(np.int8)
+        x = np.random.default_rng(1).integers(-128, 128, (BATCH, 6)).astype(np.int8)
         assert session.run([x]).outputs[0].tobytes() == network.run([x])[0].tobytes()
     assert len(model.turns) == 2  # at the start, and over the link
     assert min(model.turns) > TURNS, model.turns
@@ -98,7 +112,7 @@ def job() -> Job:
 
 
 def test_zephyr(tmp_path: Path) -> None:
-    tree, network = zephyr_tree(), small_networks.dense()
+    tree, network = zephyr_tree(), small_networks.dense(batch=BATCH)
     board = load_board(tree.board_name())
     project = ferrule.generate(
         network, replace(job(), board=board, toolchain="arm-none-eabi-gcc", platform="zephyr", out=tmp_path / "project")
@@ -115,27 +129,42 @@ def test_zephyr(tmp_path: Path) -> None:
 def cmsis(folder: Path, network: ferrule.Network) -> Path:
     """Write a project for CMSIS whose main program has a thread that counts, and return its folder."""
     project = cmsis_project.write(folder, network, job=job()).folder
-    main = project / "main.c"
-    text = main.read_text(encoding="utf-8")
-    first, second = "int main(void)", "osThreadNew(serve, NULL, &attributes) == NULL"
-    assert text.count(first) == text.count(second) == 1
-    text = text.replace(
-        first,
-        f"volatile uint32_t {TURNS_VARIABLE};\nstatic void count(void *unused)\n{{\n    (void)unused;{COUNT}\n{first}",
+    counting = f"static void count(void *unused)\n{{\n    (void)unused;{COUNT}"
+    threads = "osThreadNew(serve, NULL, &attributes) == NULL"
+    edit(
+        project / "main.c",
+        ("int main(void)", f"volatile uint32_t {TURNS_VARIABLE};\n{counting}\nint main(void)"),
+        (threads, f"{threads} ||\n        osThreadNew(count, NULL, &low) == NULL"),
+        ("    static const osThreadAttr_t attributes = {", f"{LOW}    static const osThreadAttr_t attributes = {{"),
     )
-    low = "&(const osThreadAttr_t){.priority = osPriorityLow}"
-    main.write_text(text.replace(second, f"{second} ||\n        osThreadNew(count, NULL, {low}) == NULL"), "utf-8")
     return project
+
+
+def edit(file: Path, *changes: tuple[str, str]) -> None:
+    """Replace passages that occur once each."""
+    text = file.read_text(encoding="utf-8")
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    file.write_text(text, encoding="utf-8")
 
 
 def test_rtx5(tmp_path: Path) -> None:
     cmsis_project.packs()
-    network = small_networks.dense()
+    network = small_networks.dense(batch=BATCH)
     check(cmsis_project.build(cmsis(tmp_path / "project", network)), load_board("mps2-an386"), network)
 
 
 def test_freertos(tmp_path: Path) -> None:
     require_variable("CMSIS_FREERTOS_PATH")
-    network = small_networks.dense()
-    elf = freertos_project.build(cmsis(tmp_path / "project", network), "main.c")
+    network = small_networks.dense(batch=BATCH)
+    project = cmsis(tmp_path / "project", network)
+    edit(  # FreeRTOS's layer needs the control block of a thread whose stack is given, and its mark is longer
+        project / "main.c",
+        (".limit = &model_stack[1],", ".limit = &model_stack[4],"),
+        ("    static uint64_t stack[64];\n", f"    static uint64_t stack[64];\n{BLOCKS}"),
+        ('.name = "model",', '.name = "model", .cb_mem = model_block, .cb_size = sizeof model_block,'),
+        (".stack_mem = stack,", ".stack_mem = stack, .cb_mem = low_block, .cb_size = sizeof low_block,"),
+    )
+    elf = freertos_project.build(project, "main.c")
     check(elf, load_board("mps2-an386"), network)

@@ -32,6 +32,7 @@ from ferrule.codegen import Artifact
 from ferrule.emulation import AttachedWire, Machine, engine
 from ferrule.firmware import Job, write_project
 from ferrule.link import Channel, FirmwareError, LinkSession, SerialChannel
+from ferrule.network.samples import random_sample
 from ferrule.report.tracing import trace_part
 from ferrule.resources import root
 
@@ -215,7 +216,7 @@ def test_threads_contend_on_the_host(tree: Tree, tmp_path: Path, locks: bool) ->
     shutil.copytree(root() / "platforms" / "zephyr", module)
     if not locks:
         adapter = module / "src" / "zephyr.c"
-        text, count = re.subn(r"k_mutex_lock\(&dev->lock,[^;]*;", "milliseconds < 0);", adapter.read_text())
+        text, count = re.subn(r"k_mutex_lock\(&dev->lock,[^;]*;", "timeout_us == 1u);", adapter.read_text())
         text, unlocks = re.subn(r"k_mutex_unlock\(&dev->lock\)", "dev == NULL", text)
         assert (count, unlocks) == (1, 1)
         adapter.write_text(text)
@@ -223,3 +224,27 @@ def test_threads_contend_on_the_host(tree: Tree, tmp_path: Path, locks: bool) ->
     text = contention(tree.build(CONTENTION, tmp_path / "build", tree.native_board, *options), tree, None)
     assert ("PASS" in text) is locks, text
     assert ("overlaps=0" in text) is locks, text
+
+
+def test_two_folders_in_one_application(tree: Tree, board: Board, tmp_path: Path) -> None:
+    """The application is the first folder with the main of a project of both models, which the link serves."""
+    networks = (small_networks.dense(), small_networks.two_by_two())
+    job = Job(toolchain="arm-none-eabi-gcc", platform="zephyr")
+    for name, chosen in (("both", networks), ("first", networks[:1]), ("second", networks[1:])):
+        ferrule.generate(chosen, replace(job, out=tmp_path / name))
+    application = tmp_path / "first"
+    (application / "src" / "main.c").write_bytes((tmp_path / "both" / "src" / "main.c").read_bytes())
+    with (application / "prj.conf").open("a") as settings:
+        settings.write("CONFIG_FERRULE_LINK_MODELS=y\n")
+    lists = application / "CMakeLists.txt"
+    own = "EXTRA_ZEPHYR_MODULES ${CMAKE_CURRENT_SOURCE_DIR}"
+    lists.write_text(lists.read_text().replace(own, f"{own} {tmp_path / 'second'}"))
+    elf = tree.build(application, tmp_path / "build", tree.mps2_board())
+    with engine("unicorn").start(Machine(board=board, elf=elf)) as session:
+        read_until(session.channel("console"), r"dense ran in \d+ us[\s\S]*two by two ran in \d+ us")
+        link = LinkSession(session.channel("link"), timeout_s=10, run_timeout_s=PATIENCE_S)
+        for index in (1, 0, 1):
+            link.choose_model(index)
+            given = random_sample(networks[index].inputs, index)
+            for found, expected in zip(link.run(given).outputs, networks[index].run(given), strict=True):
+                assert found.tobytes() == expected.tobytes()

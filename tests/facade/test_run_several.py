@@ -57,6 +57,8 @@ def test_models_share_devices_and_an_arena(zig: str) -> None:
         assert trace is not None
         assert trace.as_planned
         assert {part.device for part in trace.calls} == {"npu0", "npu1"}
+        with pytest.raises(ferrule.FerruleError, match="ownership can't be checked in a firmware with several models"):
+            firmware.run(check_ownership=True)
 
 
 def test_a_list_of_models_may_not_be_empty() -> None:

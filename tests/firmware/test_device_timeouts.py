@@ -9,6 +9,7 @@ import pytest
 from device_networks import NPU0, NPU1, artifact
 
 from ferrule.boards import load_board
+from ferrule.codegen import Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms import PLATFORMS, ProjectRequest
 
@@ -19,7 +20,8 @@ SET = "status = ferrule_device_set_timeout(&npu1_device, 5000u);"
 def test_each_platform_sets_it(platform: str) -> None:
     board = load_board("mps2-an386")
     made = artifact(devices=(NPU0, replace(NPU1, timeout_us=5000)))
-    request = ProjectRequest(artifact=made, board=board, toolchain="arm-none-eabi-gcc", optimization="O2")
+    program = Program(artifacts=(made,))
+    request = ProjectRequest(program=program, board=board, toolchain="arm-none-eabi-gcc", optimization="O2")
     files = PLATFORMS[platform].files(request).generated
     (text,) = [data.decode() for name, data in files.items() if name.endswith("devices.c")]
     assert text.count("ferrule_device_set_timeout") == text.count(SET) == 1

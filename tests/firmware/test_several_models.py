@@ -215,6 +215,12 @@ def test_zephyr_modules_of_two_versions_are_refused(folders: tuple[Path, Path], 
     assert f"{folders[0]}/lib/include/ferrule/link.h and {folders[1]}/lib/include/ferrule/link.h differ" in message
 
 
+def test_a_library_has_one_model() -> None:
+    with pytest.raises(FerruleError, match="a library has one model, 2 are given") as caught:
+        project_files(emit_program([small_networks.dense(), small_networks.two_by_two()]), Job(platform="library"))
+    assert caught.value.hint == "generate a library for each: one program can have several"
+
+
 def test_kconfig_of_the_library_is_read_once() -> None:
     kconfig = text_of(files(emit_program([small_networks.dense()]), "zephyr"), "zephyr/Kconfig")
     assert 'orsource "../lib/platforms/zephyr/Kconfig$(FERRULE_KCONFIG)"\nFERRULE_KCONFIG := .read\n' in kconfig

@@ -83,3 +83,34 @@ def artifact(devices: tuple[Device, ...] = (NPU0, NPU1), hints: Mapping[str, str
 def sample(seed: int = 0) -> Array:
     """Return a random input for `crossing`."""
     return np.random.default_rng(seed).integers(-128, 128, (1, 6, 6, 4)).astype(np.int8)
+
+
+BRANCHES = (("common", "join"), ("npu0", "npu1", "npu2"), ("core0", "core1"))
+"""The layers of `two_branches`: those before and after both branches, that of the device, and that of the core."""
+BRANCH_HINTS = dict.fromkeys((*BRANCHES[0], *BRANCHES[2]), "CpuAcc") | dict.fromkeys(BRANCHES[1], "Woofles")
+
+
+def two_branches() -> Network:
+    """Return a network with a branch for the device and one for the core, which take about the same time."""
+    generator = np.random.default_rng(3)
+    network = Network("branches")
+    network.add_input(int8_input("x", 1, 12, 12, 8))
+    network.add_relu_layer("x", name="common")
+
+    def convolution(source: str, name: str, size: int) -> str:
+        channels = network.info(source).shape[3]
+        return network.add_conv2d_layer(
+            source,
+            generator.integers(-127, 128, (8, size, size, channels), dtype=np.int8),
+            generator.integers(-300, 300, 8, dtype=np.int32),
+            weights_quantization=Quantization.of(0.02, 0),
+            quantization=SCALE,
+            padding="same",
+            name=name,
+        )
+
+    device = convolution(convolution(convolution("common", "npu0", 5), "npu1", 3), "npu2", 5)
+    core = network.add_tanh_layer(convolution("common", "core0", 1), name="core1")
+    network.add_add_layer(device, core, quantization=SCALE, name="join")
+    network.set_outputs(["join"])
+    return network

@@ -137,11 +137,7 @@ def command(
     from ferrule.network.samples import split
     from ferrule.progress import Step
 
-    if options.toolchain is not None and platform != PLATFORMS[0]:
-        raise FerruleError(
-            f"--toolchain {options.toolchain}: the tools of platform {platform} choose the compiler",
-            hint="docs/running.md has the variables that they read",
-        )
+    _refuse_toolchain(options.toolchain, platform)
     injected = _faults(faults)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
@@ -165,9 +161,8 @@ def command(
         firmwares = facade.compile(networks, job, engine=engine, progress=say)
         if gdb is not None:
             sources = f"-ex 'directory {firmwares[0].project.folder}'"
-            click.echo(
-                f"waiting: gdb-multiarch {firmwares[0].elf} {sources} -ex 'target remote localhost:{gdb}'", err=True
-            )
+            connect = f"{sources} -ex 'target remote localhost:{gdb}'"
+            click.echo(f"waiting: gdb-multiarch {firmwares[0].elf} {connect}", err=True)
             timeout_s = GDB_TIMEOUT_S
         reports = [
             firmware.run(
@@ -193,6 +188,14 @@ def command(
         for report in reports:
             print_report(report.document, console())
     return int(any(report.verdict == "different" for report in reports))
+
+
+def _refuse_toolchain(name: str | None, platform: str) -> None:
+    if name is not None and platform != PLATFORMS[0]:
+        raise FerruleError(
+            f"--toolchain {name}: the tools of platform {platform} choose the compiler",
+            hint="docs/running.md has the variables that they read",
+        )
 
 
 def _faults(options: tuple[str, ...]) -> dict[str, Fault]:

@@ -20,7 +20,7 @@ from ferrule.memory import ArenaOverflowError, Region
 OFF_HINT = 'Without devices that work beside the core, less is alive at once: overlap = "off".'
 _WIDTH = 16
 """Partial orders that are followed at once."""
-_MOST_WORK = 6400
+_MOST_WORK = 3200
 """Tasks times partial orders, so that fewer orders are followed in longer networks."""
 _LEAST_GAIN = 100
 """A new order must save one part in so many, since the given one needs the least memory."""

@@ -222,7 +222,7 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
         workspace=tuple(arenas.values()),
         buffers=buffers,
         steps=steps,
-        run=_address(image, f"{prefix}_run"),
+        run=_address(image, f"{prefix}_run_shared" if artifact.arena else f"{prefix}_run"),
         next=_address(image, NEXT) if devices else 0,
         ran=_address(image, RAN) if devices and image.has(RAN) else 0,
         finish=_address(image, FINISH) if any(step.begun for step in steps) else 0,

@@ -86,6 +86,12 @@ def run(
     chosen = engine_for(engine, firmware.board, firmware.program)
     if options.gdb is not None:
         require_gdb(engine)
+    if check_ownership and firmware.program.single is None and firmware.program.devices:
+        raise FerruleError(
+            "ownership can't be checked in a firmware with several models and devices: the other models' runs announce "
+            "layers, too",
+            hint="check each model in a firmware of its own",
+        )
     traced = trace_devices and bool(firmware.artifact.devices)
     _check_locate(chosen, locate=locate)
     if check_ownership:

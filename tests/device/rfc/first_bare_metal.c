@@ -17,7 +17,7 @@ static volatile uint32_t taken;
 void ferrule_interrupt(uint32_t line)
 {
     taken++;
-    if (!woofles_interrupt(tvmgen_crossing_woofles_context())) {
+    if (!woofles_interrupt(tvmgen_mynetwork_woofles_context())) {
         ferrule_interrupt_disable(line);
     }
     ferrule_device_notify(&accelerators[1]);
@@ -42,7 +42,7 @@ int main(void)
     if (ferrule_uart_cmsdk_init(&uart) != FERRULE_OK) {
         return 1;
     }
-    for (size_t i = 0; i < RESULT_BYTES; i++) {
+    for (size_t i = 0; i < sizeof result; i++) {
         ferrule_uart_cmsdk_write(&uart, ((const uint8_t *)&result)[i]);
     }
     return 0;

@@ -59,7 +59,7 @@ static void run(void *unused)
     infer(&result);
     if (ferrule_cmsis_usart_init(&console) == FERRULE_OK &&
         ferrule_cmsis_usart_start(&console) == FERRULE_OK) {
-        (void)transport.write(transport.context, (const uint8_t *)&result, RESULT_BYTES, 1000u);
+        (void)transport.write(transport.context, (const uint8_t *)&result, sizeof result, 1000u);
     }
     for (;;) {
         (void)osDelay(1000u);

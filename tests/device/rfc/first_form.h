@@ -8,31 +8,28 @@
 #ifndef FIRST_FORM_H
 #define FIRST_FORM_H
 
-#include "tvmgen_crossing.h"
+#include "tvmgen_mynetwork.h"
 
 struct result {
     int32_t status;
-    int8_t h[144];
-    int8_t late[5];
+    int8_t y[4];
 };
-
-#define RESULT_BYTES 153u /* without the padding at its end */
 
 static tvm_device_t accelerators[2]; /* owned by the user, and never copied */
 
 static int32_t run_on(tvm_device_t *soft_npu, tvm_device_t *woofles, struct result *result)
 {
-    static int8_t x[144] = {INPUT};
-    struct tvmgen_crossing_inputs inputs = {.x = x};
-    struct tvmgen_crossing_outputs outputs = {.h = result->h, .late = result->late};
-    struct tvmgen_crossing_devices devices = {.softnpu = soft_npu, .woofles = woofles};
+    static int8_t x[6] = {INPUT};
+    struct tvmgen_mynetwork_inputs inputs = {.x = x};
+    struct tvmgen_mynetwork_outputs outputs = {.y = result->y};
+    struct tvmgen_mynetwork_devices devices = {.softnpu = soft_npu, .woofles = woofles};
     int32_t status = TVMDevicePlatformBind(soft_npu, SOFT_NPU);
 
     if (status == FERRULE_OK) {
         status = TVMDevicePlatformBind(woofles, WOOFLES);
     }
     if (status == FERRULE_OK) {
-        status = tvmgen_crossing_run(&inputs, &outputs, &devices);
+        status = tvmgen_mynetwork_run(&inputs, &outputs, &devices);
     }
     return status;
 }

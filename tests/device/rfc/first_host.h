@@ -5,7 +5,9 @@
 
 #include <stdint.h>
 
-/** Run the program; `result` gets the bytes that the other platforms send. */
-void first_infer(uint8_t result[153]);
+/** The 8 bytes that the other platforms send. */
+int8_t *first_result(void);
+/** Run the program. */
+void first_infer(void);
 
 #endif /* FIRST_HOST_H */

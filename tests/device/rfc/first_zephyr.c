@@ -14,7 +14,7 @@ int main(void)
     const struct device *uart = DEVICE_DT_GET(DT_CHOSEN(ferrule_link_uart));
 
     infer(&result);
-    for (size_t i = 0; i < RESULT_BYTES; i++) {
+    for (size_t i = 0; i < sizeof result; i++) {
         uart_poll_out(uart, ((const uint8_t *)&result)[i]);
     }
     return 0;

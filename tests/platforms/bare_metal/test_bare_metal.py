@@ -152,13 +152,17 @@ def test_an_interrupt_between_two_calls_changes_nothing(machine: Machine, call: 
 
 def test_power_is_cut_by_the_hook(machine: Machine) -> None:
     """Without a hook, the device cannot be stopped."""
-    seen: list[int] = []
+    seen: list[str] = []
     cut = machine.lib.ferrule_platform_cut
     assert cut(handle(machine)) == Status.UNSUPPORTED
     assert cut(handle(machine, power=hooks(machine, lambda _: Status.OK, None))) == Status.UNSUPPORTED
-    power = hooks(machine, None, lambda _: seen.append(0) or Status.UNAVAILABLE)
-    assert cut(handle(machine, power=power)) == Status.UNAVAILABLE
-    assert len(seen) == 1
+
+    def off(_context: object) -> int:
+        seen.append("off")
+        return Status.UNAVAILABLE
+
+    assert cut(handle(machine, power=hooks(machine, None, off))) == Status.UNAVAILABLE
+    assert seen == ["off"]
 
 
 def test_a_wait_sleeps_until_its_interrupt(machine: Machine) -> None:

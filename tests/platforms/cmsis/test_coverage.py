@@ -13,6 +13,7 @@ from ferrule.testing.coverage import CoverageReport
 
 FOLDER = Path(__file__).parent
 TESTS = ("test_adapter.py", "test_usart.py", "test_cmsdk_driver.py")
+SHARED = {"command.c", "device.c"}
 pytestmark = pytest.mark.cc
 
 
@@ -20,7 +21,7 @@ def covered(tmp_path: Path, *options: str) -> list[CoverageReport]:
     """Run the tests, and return the coverage of each build: three of the adapter, and one of the driver."""
     reports = count_c(FOLDER, *TESTS, *options, output=tmp_path / "counts.json")
     own = [
-        {name: file for name, file in report.files.items() if name not in {"command.c", "device.c", "cmsdk_bench.c"}}
+        {name: file for name, file in report.files.items() if name not in SHARED and "bench" not in name}
         for report in reports
     ]
     return [CoverageReport(files=files) for files in own]

@@ -36,7 +36,7 @@ def run(folder: Path, adapter: Path, arm_gcc: str, name: str = "unicorn") -> dic
         *(f"-I{path}" for path in (FOLDER, EXAMPLE / "include", sources / "include", port)),
         *("-DFERRULE_FREERTOS_OPEN_TIMEOUT_MS=200", "-Wno-error"),
         *(str(sources / name) for name in ("tasks.c", "queue.c", "list.c")),
-        *(str(port / "port.c"), str(root / "src_c" / "device" / "device.c"), str(adapter)),
+        *(str(port / "port.c"), str(root / "src_c" / "device" / "device.c"), str(adapter), "-lgcc"),
     ]
     machine = build_guest(arm_gcc, "contention", load_board(BOARD), folder / "contention.elf", FOLDER, flags)
     data, expected = b"", 4 * len(WORDS)

@@ -4,10 +4,10 @@
 #include "ferrule_second.c" /* first: it has static names that are common */
 #include "ferrule_second_weights.c"
 
-#include "devices.h"
 #include "ferrule/platform/cmsis.h"
 #include "ferrule/platform/cmsis_port.h"
 #include "ferrule/platform/cmsis_usart.h"
+#include "ferrule_first_devices.h"
 
 #include "RTE_Components.h"
 #include CMSIS_device_header
@@ -27,7 +27,7 @@ static osThreadId_t judge;
 
 static void work(void *number)
 {
-    run_often((uint32_t)(uintptr_t)number, &devices);
+    run_often((uint32_t)(uintptr_t)number, &ferrule_first_default_devices);
     (void)osThreadFlagsSet(judge, 1u << (uintptr_t)number);
     osThreadExit();
 }
@@ -52,9 +52,9 @@ static void supervise(void *unused)
 {
     (void)unused;
     judge = osThreadGetId();
-    told.failures += devices_start() != FERRULE_OK ? 1 : 0;
-    interrupt_driver(devices.npu0);
-    interrupt_driver(devices.npu1);
+    told.failures += ferrule_first_devices_start() != FERRULE_OK ? 1 : 0;
+    interrupt_driver(ferrule_first_default_devices.npu0);
+    interrupt_driver(ferrule_first_default_devices.npu1);
     start(0);
     start(1);
     (void)osThreadFlagsWait(3u, osFlagsWaitAll, osWaitForever);

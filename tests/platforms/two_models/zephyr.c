@@ -7,8 +7,8 @@
 #include <zephyr/kernel.h>
 #include <zephyr/sys/printk.h>
 
-#include "devices.h"
 #include "ferrule/platform/zephyr.h"
+#include "ferrule_first_devices.h"
 
 #define PAUSE() (void)k_msleep(1)
 #include "two_models.h"
@@ -22,7 +22,7 @@ static void work(void *number, void *second, void *third)
 {
     ARG_UNUSED(second);
     ARG_UNUSED(third);
-    run_often((uint32_t)(uintptr_t)number, &devices);
+    run_often((uint32_t)(uintptr_t)number, &ferrule_first_default_devices);
 }
 
 static void start(uintptr_t number)
@@ -33,9 +33,9 @@ static void start(uintptr_t number)
 
 int main(void)
 {
-    told.failures += devices_start() != FERRULE_OK ? 1 : 0;
-    interrupt_driver(devices.npu0);
-    interrupt_driver(devices.npu1);
+    told.failures += ferrule_first_devices_start() != FERRULE_OK ? 1 : 0;
+    interrupt_driver(ferrule_first_default_devices.npu0);
+    interrupt_driver(ferrule_first_default_devices.npu1);
     start(0);
     start(1);
     (void)k_thread_join(&threads[0], K_FOREVER);

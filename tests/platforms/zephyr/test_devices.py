@@ -64,6 +64,15 @@ def test_a_soft_device_cannot_be_cut(bench: Bench) -> None:
     assert bench.adapter.lib.ferrule_platform_cut(bench.handle) == UNSUPPORTED
 
 
+@pytest.mark.parametrize("on", [False, True])
+def test_a_device_that_was_cut_is_off_once(bench: Bench, on: bool) -> None:
+    """Switching it off then changes nothing, and switching it on resumes it."""
+    bench.active()
+    assert bench.adapter.lib.ferrule_platform_cut(bench.handle) == OK
+    assert bench.adapter.lib.ferrule_platform_power(bench.handle, on) == OK
+    assert bench.fakes.power_count("npu") == int(on)
+
+
 def test_a_soft_device_has_nothing_of_a_bind_that_failed(bench: Bench) -> None:
     null = bench.adapter.ffi.NULL
     assert bench.call("init") == OK

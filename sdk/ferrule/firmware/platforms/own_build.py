@@ -22,11 +22,12 @@ from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 
 LIBRARY = "library"
 """Name of the platform whose projects have no adapter; with one, its platform's name follows."""
-_ADAPTERS: Mapping[str, tuple[Contribution, ...]] = {
+_ADAPTERS: Mapping[str, tuple[tuple[Contribution, tuple[str, ...]], ...]] = {
     "": (),
-    "bare-metal": (BARE_METAL.part("bare_metal"),),
-    "cmsis": (CMSIS.part("cmsis", "cmsis_usart"),),
+    "bare-metal": ((BARE_METAL, ("bare_metal",)),),
+    "cmsis": ((CMSIS, ("cmsis", "cmsis_usart")),),
 }
+"""By platform: the contributions of its adapter, and the sources of each that are needed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class LibraryPlatform(Platform):
                 f"a library has one model, {len(request.program.artifacts)} are given",
                 hint="generate a library for each: one program can have several",
             )
-        adapter = _ADAPTERS[self.adapter] if artifact.devices else ()
+        adapter = [part.part(*names) for part, names in _ADAPTERS[self.adapter]] if artifact.devices else []
         library = Library.of(*artifact.contributions, *adapter, *_cache(request))
         model = {name: data for name, data in model_files(request.program).items() if not _is_link(artifact, name)}
         own = [name for name in model_sources(request.program) if not _is_link(artifact, name)]
