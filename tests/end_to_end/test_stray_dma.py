@@ -20,18 +20,18 @@ from ferrule.emulation import EngineError
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 X = np.arange(-8, 8, dtype=np.int8).reshape(1, 16)
-RIGHT = "command->output = ferrule_bus_address(output);"
+RIGHT = "entry->output = ferrule_bus_address(work->output);"
 STRAY = {
     "a write to the stack's memory": (
-        "(void)output;\n    command->output = 0x20000000u;",
+        "entry->output = 0x20000000u;",
         r"write of 16 B at 0x20000000, asked for by a write of 0x1 to QUEUE_HEAD at pc ",
     ),
     "a write to the weights' memory": (
-        "(void)output;\n    command->output = 0x100u;",
+        "entry->output = 0x100u;",
         r"write of 16 B at 0x00000100, asked for by a write of 0x1 to QUEUE_HEAD at pc ",
     ),
     "a read past the end": (
-        f"{RIGHT}\n    command->input = 0x20003000u;",
+        f"{RIGHT}\n    entry->input = 0x20003000u;",
         r"read of 16 B at 0x20003000, asked for by a write of 0x1 to QUEUE_HEAD at pc ",
     ),
 }

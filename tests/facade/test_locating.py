@@ -85,7 +85,7 @@ def test_what_does_not_happen_again(firmware: ferrule.Firmware) -> None:
     [
         (WrongId(), r"status -5 \(UNAVAILABLE\): layer 'first' on Woofles"),
         (DmaErrorAt(at=4), r"status -12 \(DEVICE\): layer 'second' on Woofles"),
-        (NeverDone(since=18), r"status -9 \(TIMEOUT\): layer 'first' on Woofles"),
+        (NeverDone(since=18), r"status -12 \(DEVICE\): layer 'first' on Woofles"),
     ],
 )
 def test_errors_name_status_and_layer(firmware: ferrule.Firmware, fault: Fault, message: str) -> None:

@@ -144,6 +144,9 @@ def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "arm-none-eabi-gcc",
         "qemu-system-arm",
         "make",
+        "cmake",
+        "ninja",
+        "dtc",
         "renode",
     ]
     program = tmp_path / "make"

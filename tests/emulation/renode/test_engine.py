@@ -121,7 +121,8 @@ def test_with_ticks_the_interrupt_comes_when_the_work_is_done(
             lacking_variable("RENODE", "interrupts with ticks in Renode")
         raise
     assert report.verdict == "exact"
-    assert set(reads.of("STATUS", "BUSY")) == {0}
+    busy = reads.of("STATUS", "BUSY")
+    assert 0 < busy.count(1) < 9  # a look after each command, and none while it sleeps
     assert 1 in reads.of("INTERRUPT", "DONE")
 
 

@@ -19,7 +19,7 @@ from ferrule.backends.woofles import firmware as woofles_firmware
 from ferrule.backends.woofles.command import Command
 from ferrule.backends.woofles.model import WooflesModel
 from ferrule.cli.main import main
-from ferrule.codegen import Artifact
+from ferrule.codegen import Artifact, Program
 from ferrule.emulation import OwnershipError, OwnershipPlan, Violation, ownership_plan
 from ferrule.facade import running
 from ferrule.firmware import Image, build_project, emit
@@ -176,7 +176,7 @@ def test_a_device_that_writes_after_its_result_was_collected(
     monkeypatch.setattr(woofles_firmware, "WooflesModel", Late)
     artifact = emit(branches(), firmware.job)
     with pytest.raises(OwnershipError) as caught:
-        replace(firmware, artifact=artifact).run([X], check_ownership=True)
+        replace(firmware, artifact=artifact, program=Program(artifacts=(artifact,))).run([X], check_ownership=True)
     assert (caught.value.violation, caught.value.device) == (OUTSIDE_LAYER, "npu0")
 
 

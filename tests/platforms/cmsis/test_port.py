@@ -19,6 +19,7 @@ def test_it_defines_the_same_functions() -> None:
     port = root().joinpath("include/ferrule/port.h").read_text(encoding="utf-8")
     to_define, defaults = port.split("#ifndef FERRULE_PORT_HAS_CACHE")
     assert len(functions(own)) > 8
-    assert functions(own) == functions(to_define)
+    shared = [each for each in functions(to_define) if "ferrule_port_sleep" not in each]  # threads wait in the kernel
+    assert functions(own) == shared
     assert "FERRULE_PORT_HAS_CACHE" not in own
     assert len(functions(defaults)) == 3
