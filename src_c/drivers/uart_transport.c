@@ -8,12 +8,7 @@
 struct limit {
     uint32_t begin;
     uint32_t length;
-    uint32_t looks;
 };
-
-/* Looks at the UART per reading of the clock, which takes longer, above all on emulators; a power
- * of two. */
-#define LOOKS 64u
 
 static uint32_t product(uint32_t timeout_ms, uint32_t per_ms)
 {
@@ -36,8 +31,7 @@ static struct limit limit_of(const struct ferrule_uart_transport *wire, uint32_t
 static bool is_over(struct limit *limit)
 {
 #ifdef FERRULE_PORT_HAS_CLOCK
-    limit->looks++;
-    return limit->looks % LOOKS == 0u && ferrule_port_now_us() - limit->begin >= limit->length;
+    return ferrule_port_now_us() - limit->begin >= limit->length;
 #else
     return limit->begin++ >= limit->length;
 #endif
