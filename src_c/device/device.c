@@ -98,11 +98,10 @@ static int32_t wait_for_lock(ferrule_device_t *dev, uint32_t timeout_us,
         const uint32_t left = ferrule_stop_limit(stop, whole - passed);
 
         status = ferrule_stop_status(stop);
-        if (status == FERRULE_OK) {
-            status = ferrule_platform_lock(dev, left < LOCK_SLICE_US ? left : LOCK_SLICE_US);
-        } else {
+        if (status != FERRULE_OK) {
             return status;
         }
+        status = ferrule_platform_lock(dev, left < LOCK_SLICE_US ? left : LOCK_SLICE_US);
         passed = ferrule_platform_now_us() - begin;
     } while (status == FERRULE_ERR_TIMEOUT && passed < whole);
     return status;

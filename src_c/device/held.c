@@ -83,17 +83,23 @@ int32_t ferrule_held_activate(struct ferrule_held *held, uint32_t device)
     return tell(held, device, FERRULE_CALL_ACTIVATE, status);
 }
 
-int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device)
+/* Opens a device without a report. */
+static int32_t open_quietly(struct ferrule_held *held, uint32_t device, uint32_t timeout_us)
 {
     int32_t status = FERRULE_ERR_MEMORY;
 
     if (held->count < held->capacity) {
-        status = ferrule_device_open_for(held->handles[device], FERRULE_WAIT_DEFAULT, held->stop);
+        status = ferrule_device_open_for(held->handles[device], timeout_us, held->stop);
         if (status == FERRULE_OK) {
             push(held, device, FERRULE_CALL_CLOSE);
         }
     }
-    return tell(held, device, FERRULE_CALL_OPEN, status);
+    return status;
+}
+
+int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device)
+{
+    return tell(held, device, FERRULE_CALL_OPEN, open_quietly(held, device, FERRULE_WAIT_DEFAULT));
 }
 
 /* The limit of the wait for all devices of a set. */
@@ -114,20 +120,6 @@ static uint32_t rest_of(const struct limit *limit)
     const uint32_t passed = ferrule_platform_now_us() - limit->begin;
 
     return passed < limit->whole ? limit->whole - passed : 0u;
-}
-
-/* Opens a device without a report. */
-static int32_t open_quietly(struct ferrule_held *held, uint32_t device, uint32_t timeout_us)
-{
-    int32_t status = FERRULE_ERR_MEMORY;
-
-    if (held->count < held->capacity) {
-        status = ferrule_device_open_for(held->handles[device], timeout_us, held->stop);
-        if (status == FERRULE_OK) {
-            push(held, device, FERRULE_CALL_CLOSE);
-        }
-    }
-    return status;
 }
 
 static uintptr_t address_of(const struct ferrule_held *held, uint32_t device)

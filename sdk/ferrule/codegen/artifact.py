@@ -16,7 +16,6 @@ from ferrule.codegen.identity import Identity
 from ferrule.codegen.schedule import Call, DeviceCall
 from ferrule.codegen.storage import StoragePlan
 from ferrule.codegen.writer import Writer
-from ferrule.dom import Expression
 from ferrule.errors import unknown_name
 from ferrule.graph import Graph, brief
 from ferrule.memory import Ordering
@@ -113,9 +112,6 @@ class Artifact:
         """The names of the files that are compiled, sorted; the others are headers."""
         return tuple(sorted(name for name in self.files if name.endswith(self.writer.source_suffix)))
 
-    def device_c(self, name: str, address: Expression | None = None) -> Verbatim:
-        """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last.
-
-        `address` is written in place of the number of the registers' address.
-        """
-        return Verbatim(self.writer.declarations(device_declarations(name, self.device(name).driver, address)))
+    def device_c(self, name: str) -> Verbatim:
+        """Return C definitions of the static storage that a program needs for a device; `<name>_context` comes last."""
+        return Verbatim(self.writer.declarations(device_declarations(name, self.device(name).driver)))

@@ -3,8 +3,8 @@
 
 The core begins a device's layer and goes on. It waits for the result at the latest moment: before the first layer that
 reads it, unless this is a later command of the same device, which works in order; before the device's next command if
-its queue is full; and at the end of the run. The order is found by
-simulating runs with estimated times; the estimates influence the speed of the result only.
+its queue is full; and at the end of the run. The order is found by simulating runs with estimated times; the estimates
+influence the speed of the result only.
 """
 
 from __future__ import annotations
