@@ -23,7 +23,7 @@ import pytest
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
 from ferrule.cli import main
-from ferrule.cli.options import OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
+from ferrule.cli.options import GOALS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
 from ferrule.cli.progress import progress
 from ferrule.facade.configuration import Configuration
 from ferrule.firmware import Job, StackBound, ToolStatus, ZigToolchain
@@ -233,6 +233,7 @@ def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
 def test_the_platforms_are_those_of_the_package() -> None:
     assert TRANSFERS == optimizer_options.TRANSFERS
     assert OVERLAPS == firmware.job.OVERLAPS
+    assert GOALS == firmware.job.GOALS
     assert set(PLATFORMS) == set(firmware.PLATFORMS)
     assert PLATFORMS[0] == firmware.DEFAULT_PLATFORM
 

@@ -117,6 +117,9 @@ class LoweringContext:
     memory, it is the byte offset of the scratch in that memory."""
     offsets: Mapping[str, Expression] = field(default_factory=dict, repr=False)
     """Byte offsets, by tensor, of the tensors in the memory of the device that runs the layer."""
+    spare_bytes: int = 0
+    """Bytes of scratch that probably do not raise the peak of the workspace: the most bytes of tensors that any layer
+    needs at once, minus those that this layer needs."""
     resource_handle: Expression = field(default=Null())
     """The device that runs the layer; null on the core."""
 

@@ -20,6 +20,19 @@ class Face(StrEnum):
     tensors."""
 
 
+class Goal(StrEnum):
+    """What a firmware is to have least of; backends choose among their ways to run a layer by it."""
+
+    SPEED = "speed"
+    """Instructions; RAM and flash may grow."""
+    BALANCED = "balanced"
+    """Instructions, as far as neither the weights nor, noticeably, the workspace grow."""
+    SIZE = "size"
+    """Flash."""
+    MEMORY = "memory"
+    """Workspace; instructions may grow."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoreFeatures:
     """Features of the processor core that runs the generated C."""
@@ -32,6 +45,11 @@ class CoreFeatures:
     """Whether it has the DSP extension."""
     mve: bool = False
     """Whether it has the M-profile Vector Extension."""
+
+    @property
+    def baseline(self) -> bool:
+        """Whether it has the Armv6-M instructions only: no long multiply, no IT blocks, no CLZ."""
+        return self.name in {"cortex-m0", "cortex-m0plus", "cortex-m1"}
 
 
 class MemoryKind(StrEnum):
@@ -94,6 +112,8 @@ class Target:
     """The board's memories; empty on the host, or if no board is chosen yet."""
     options: ModelOptions = field(default_factory=dict, hash=False)
     """The user's options for the backend."""
+    goal: Goal = Goal.BALANCED
+    """What the firmware is to have least of; without an effect on the host."""
 
 
 def default_target(backend: BackendId, face: Face = Face.HOST, options: ModelOptions | None = None) -> Target:

@@ -28,6 +28,8 @@ ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 OVERLAPS = ("on", "off")
 """The values of ferrule.firmware.job.OVERLAPS, copied so that --help does not import it; a test compares them."""
+GOALS = ("speed", "balanced", "size", "memory")
+"""The values of ferrule.firmware.job.GOALS, copied so that --help does not import it; a test compares them."""
 TRANSFERS = ("import", "copy")
 """The values of ferrule.optimizer.options.TRANSFERS, copied so that --help does not import it; a test compares them."""
 TARGETS = ("arm-gpu-c++", "arm-cpu-c++")
@@ -168,6 +170,7 @@ class JobOptions:
     toolchain: str | None = None
     optimization: str | None = None
     overlap: str | None = None
+    goal: str | None = None
 
     def job(
         self,
@@ -192,6 +195,7 @@ class JobOptions:
             toolchain=self.toolchain or project.toolchain or TOOLCHAIN,
             optimization=self.optimization or project.optimization or OPTIMIZATIONS[0],
             overlap=self.overlap or project.overlap or OVERLAPS[0],
+            goal=self.goal or project.goal or GOALS[1],
             backends=[name.strip() for name in self.backends.split(",")],
             fallback=not self.no_fallback,
             hints=_hints(self.hints),
@@ -266,6 +270,16 @@ def _collecting(function: _F) -> _F:
     return cast(_F, command)
 
 
+def _goal_option(function: _F) -> _F:
+    return click.option(
+        "--goal",
+        type=click.Choice(GOALS),
+        show_default=GOALS[1],
+        help="What the firmware is to have least of: instructions (speed), instructions as far as weights and "
+        "workspace do not grow (balanced), flash (size), or workspace (memory).",
+    )(function)
+
+
 def _with_division_options(function: _F, default: str | None) -> _F:
     for option in (
         config_option,
@@ -282,6 +296,7 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             help="Let devices work beside the core and one another where they can, or end each layer before the next "
             "one begins, which takes the least memory.",
         ),
+        _goal_option,
         click.option(
             "--backend-option",
             "backend_options",

@@ -16,7 +16,7 @@ from ferrule.dom import AddressOf, Evaluate, Expression, Identifier, Index, Inte
 from ferrule.dom import Call as CallExpression
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
-from ferrule.memory import Region, home
+from ferrule.memory import Region, home, spare_bytes
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -115,6 +115,7 @@ def lower(
     pointers: dict[str, Expression] = {
         name: Identifier(variable) for name, variable in variables.items() if name not in inside
     }
+    spare = spare_bytes(graph, order)
     lowered = []
     for layer in map(graph.layer, order):
         target, use = targets[layer.name], uses.get(layer.name)
@@ -133,6 +134,7 @@ def lower(
                 for name in (*layer.present_inputs, *layer.outputs)
                 if name in inside
             },
+            spare_bytes=0 if use is not None and use.has_memory else spare[layer.name],
             resource_handle=Null() if use is None else handle_of(use),
         )
         op, call = _lower(context, firmware[layer.name], use)

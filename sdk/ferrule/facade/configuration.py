@@ -61,6 +61,8 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """The optimization level, such as Os; `--optimization` precedes it."""
     overlap: Literal["on", "off"] | None = None
     """Whether devices work beside the core and one another; `--overlap` precedes it."""
+    goal: Literal["speed", "balanced", "size", "memory"] | None = None
+    """What the firmware is to have least of; `--goal` precedes it."""
     engine: str | None = None
     """What runs the firmware, such as unicorn or qemu; `--engine` precedes it."""
     import_enabled: bool = False
@@ -80,6 +82,7 @@ class Configuration:
     toolchain: str | None = None
     optimization: str | None = None
     overlap: str | None = None
+    goal: str | None = None
     engine: str | None = None
     import_enabled: bool = False
     fallback_transfers: Mapping[str, str] = field(default_factory=dict)
@@ -187,6 +190,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
         toolchain=contents.toolchain,
         optimization=contents.optimization,
         overlap=contents.overlap,
+        goal=contents.goal,
         engine=contents.engine,
         import_enabled=contents.import_enabled,
         fallback_transfers=dict(contents.fallback),

@@ -12,7 +12,7 @@ from ferrule._typing import override
 from ferrule.backends import Device
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.registry import BackendRegistry, default_registry
-from ferrule.backends.target import Face
+from ferrule.backends.target import Face, Goal
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware.platforms import DEFAULT_PLATFORM
@@ -24,6 +24,7 @@ DEFAULT_BOARD = "mps2-an386"
 SEPARATE, SHARED = "separate", "shared"
 """The values of `Job.arena`."""
 OVERLAPS = ("on", "off")
+GOALS = tuple(str(goal) for goal in Goal)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,9 @@ class Job:
     overlap: str = "on"
     """"on": devices that can do so work beside the core and one another, and the layers are ordered for it; "off": each
     layer ends before the next one begins, which takes the least memory."""
+    goal: str = "balanced"
+    """What the firmware is to have least of: "speed" (instructions), "balanced" (instructions, as far as weights and
+    workspace do not grow), "size" (flash) or "memory" (workspace)."""
     optimization: str = "O3"
     """The compiler's optimization level: O2, O3 or Os."""
     arena: str = SEPARATE
@@ -75,6 +79,8 @@ class Job:
             raise unknown_name("arena", self.arena, (SEPARATE, SHARED), where="in a Job")
         if self.overlap not in OVERLAPS:
             raise unknown_name("overlap", self.overlap, list(OVERLAPS), where="in a Job")
+        if self.goal not in GOALS:
+            raise unknown_name("goal", self.goal, list(GOALS), where="in a Job")
         for name in ("hints", "model_options", "fallback_transfers"):
             object.__setattr__(self, name, dict(getattr(self, name) or {}))
 
@@ -91,6 +97,8 @@ class Job:
             said.append("import_enabled=True")
         if self.overlap != "on":
             said.append(f"overlap={self.overlap!r}")
+        if self.goal != Goal.BALANCED:
+            said.append(f"goal={self.goal!r}")
         said += [f"optimization={self.optimization!r}", f"platform={self.platform!r}"]
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
@@ -117,6 +125,7 @@ class Job:
             fallback_transfers=self.fallback_transfers,
             core=None if board is None else board.cpu.features,
             memories=() if board is None else board.memories,
+            goal=Goal(self.goal),
         )
 
 
@@ -133,6 +142,7 @@ class JobKeywords(TypedDict, total=False):
     import_enabled: bool
     fallback_transfers: Mapping[str, str] | None
     overlap: str
+    goal: str
     optimization: str
     arena: str
     platform: str

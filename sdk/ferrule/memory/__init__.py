@@ -4,7 +4,7 @@
 from ferrule.memory.aliases import views
 from ferrule.memory.draw import draw
 from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, plan_graph, scratch_name
-from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers
+from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers, spare_bytes
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
 from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan
 from ferrule.memory.planner import plan
@@ -46,6 +46,7 @@ __all__ = [
     "schedule_of_lifetimes",
     "scheduled_layers",
     "scratch_name",
+    "spare_bytes",
     "verify",
     "views",
 ]

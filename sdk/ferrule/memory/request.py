@@ -75,11 +75,23 @@ class Alias:
 class Overlap:
     """A layer's output that may overlap its input, since the kernel writes only to bytes that it has already read.
 
-    The overlap is safe if `offset(output) + distance_bytes <= offset(input)` and the layer is the last to read the
-    input's bytes. The kernel states the distance: the maximum, over all moments of its run, of the end of the bytes
-    already written minus the start of the bytes still to be read, each relative to its own buffer. It may be negative.
+    The layer must be the last to read the input's bytes. A kernel that runs from the first byte to the last states
+    `distance_bytes`: the overlap is safe if `offset(output) + distance_bytes <= offset(input)`. The distance is the
+    maximum, over all moments of its run, of the end of the bytes already written minus the start of the bytes still to
+    be read, each relative to its own buffer. It may be negative.
+
+    A kernel that also runs from the last byte to the first, if its output lies above its input, states
+    `backward_bytes`: the overlap is safe if `offset(input) + backward_bytes <= offset(output)`. This distance is the
+    maximum, over all moments of that run, of the end of the bytes still to be read minus the start of the bytes already
+    written, each relative to its own buffer.
     """
 
     output: str
     input: str
-    distance_bytes: int
+    distance_bytes: int | None
+    """None if the output may not start below the input."""
+    backward_bytes: int | None = None
+    """None if the output may not start above the input."""
+    step_bytes: int = 1
+    """An overlap is safe only if the offsets differ by a multiple of this, as for kernels that compute one channel
+    after the other; their distances hold for such offsets."""

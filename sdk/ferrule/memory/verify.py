@@ -119,7 +119,11 @@ def verify(
     replay.run(
         schedule,
         aliases={alias.output: alias for alias in aliases},
-        overlaps={(overlap.output, overlap.input): overlap.distance_bytes for overlap in overlaps},
+        overlaps={
+            (overlap.output, overlap.input): overlap.distance_bytes
+            for overlap in overlaps
+            if overlap.distance_bytes is not None
+        },
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ferrule.backends.device import Device
 from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.target import CoreFeatures, Face, Memory, Target
+from ferrule.backends.target import CoreFeatures, Face, Goal, Memory, Target
 from ferrule.backends.tensor_handle import MemorySource
 
 ALLOCATORS = (
@@ -57,6 +57,8 @@ class OptimizerOptions:
     """The processor core of the board that the network is optimised for; None on the host."""
     memories: tuple[Memory, ...] = ()
     """The memories of that board."""
+    goal: Goal = Goal.BALANCED
+    """What the firmware is to have least of."""
 
     def target(self, device: Device) -> Target:
         """Return the target description that is passed to the device's backend with each query about the device."""
@@ -66,4 +68,5 @@ class OptimizerOptions:
             core=self.core,
             memories=self.memories,
             options=self.model_options.get(device.backend, {}),
+            goal=self.goal,
         )

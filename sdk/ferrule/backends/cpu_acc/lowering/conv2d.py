@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.paired import (
     Channels,
@@ -14,7 +15,8 @@ from ferrule.backends.cpu_acc.lowering.paired import (
     live_blobs,
     pair_weights,
 )
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, weights_of
+from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
+from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
@@ -27,28 +29,53 @@ _WORTH_LISTING = 0.75
 
 
 def lower_conv2d(context: LoweringContext) -> LoweredOp:
-    """Return the call of the CONV_2D kernel that suits the types, the window and the weights."""
+    """Return the call of the CONV_2D kernel that suits the types, the window, the weights, the core and the goal."""
+    check_reach(context, product_matrix(context.layer, weights_of(context)))
+    return choose(context, CONV_2D_ROWS)
+
+
+def _descriptor(context: LoweringContext) -> Conv2dDescriptor:
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, Conv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    image, output, weights = context.input(0), context.operands.output, weights_of(context)
-    matrix = weights.reshape(weights.shape[0], -1)
-    check_reach(context, matrix)
-    if image.dtype is DataType.INT8:
-        channels = int8_channels(context, descriptor.activation, 0)
-        live = np.flatnonzero(~channels.dead)
-        if can_pair(channels.chosen(live), output, descriptor.activation):
-            return _lower_paired(context, descriptor, channels, live)
-    return lower_plain(
-        context,
-        "conv2d",
-        window=descriptor.window(context.input(1)),
-        image=image,
-        output=output,
-        channels=len(matrix),
-        activation=descriptor.activation,
-        channel_factors=() if image.dtype.is_float else factors(context.operands, 0),
-        output_c=len(matrix),
+    return descriptor
+
+
+def _plain(context: LoweringContext) -> Candidate:
+    descriptor, image = _descriptor(context), context.input(0)
+    channels = context.operands.output.shape[3]
+    return Candidate(
+        kernel="conv2d",
+        instructions=10 * macs_of(context),
+        weight_bytes=weights_of(context).nbytes + 9 * channels,
+        lower=lambda: lower_plain(
+            context,
+            "conv2d",
+            window=descriptor.window(context.input(1)),
+            image=image,
+            output=context.operands.output,
+            channels=channels,
+            activation=descriptor.activation,
+            channel_factors=() if image.dtype.is_float else factors(context.operands, 0),
+            output_c=channels,
+        ),
+    )
+
+
+def _paired(context: LoweringContext) -> Candidate | str:
+    descriptor = _descriptor(context)
+    if context.input(0).dtype is not DataType.INT8:
+        return "the data is not int8"
+    channels = int8_channels(context, descriptor.activation, 0)
+    live = np.flatnonzero(~channels.dead)
+    if not can_pair(channels.chosen(live), context.operands.output, descriptor.activation):
+        return "a weight or a sum is too large to be paired, or an output is scaled up"
+    return Candidate(
+        kernel="conv2d_paired_s8",
+        instructions=int(1.2 * macs_of(context)),
+        weight_bytes=live.size * channels.matrix.shape[1] + 14 * live.size,
+        scratch_bytes=_paired_scratch(channels.matrix.shape[1], context),
+        lower=lambda: _lower_paired(context, descriptor, channels, live),
     )
 
 
@@ -90,6 +117,10 @@ def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channe
     )
 
 
+def _paired_scratch(products: int, context: LoweringContext) -> int:
+    return -(-products // 4) * (16 if context.input(0).shape[3] % 4 == 0 else 20)
+
+
 def _leave_out_inputs(context: LoweringContext, matrix: Array) -> tuple[Array, Blob | None]:
     """Return the weights without the inputs whose weights are all zero, and the list of the remaining inputs.
 
@@ -108,3 +139,10 @@ def _leave_out_inputs(context: LoweringContext, matrix: Array) -> tuple[Array, B
 def _is_pointwise(window: Window) -> bool:
     one_pixel = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
     return one_pixel and window.padding == NO_PADDING
+
+
+CONV_2D_ROWS: tuple[Row, ...] = (
+    Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
+    Row(kernel="conv2d", candidate=_plain),
+)
+"""The kernels of CONV_2D."""

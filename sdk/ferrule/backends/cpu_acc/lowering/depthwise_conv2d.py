@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, weights_of
+from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
+from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
@@ -19,31 +21,56 @@ from ferrule.operators.window import Window
 
 
 def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
-    """Return the call of the DEPTHWISE_CONV_2D kernel that suits the types, the window and the weights."""
+    """Return the call of the DEPTHWISE_CONV_2D kernel that suits types, window, weights, core and goal."""
+    check_reach(context, product_matrix(context.layer, weights_of(context)))
+    return choose(context, DEPTHWISE_CONV_2D_ROWS)
+
+
+def _descriptor(context: LoweringContext) -> DepthwiseConv2dDescriptor:
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, DepthwiseConv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    image, output, weights = context.input(0), context.operands.output, weights_of(context)
-    window = descriptor.window(context.input(1))
-    matrix = weights.reshape(-1, weights.shape[3]).T
-    check_reach(context, matrix)
-    channel_factors = () if image.dtype.is_float else factors(context.operands, 3)
-    sliding = _choose_sliding(window, image.shape, output.shape)
-    if image.dtype is DataType.INT8 and sliding is not None and descriptor.depth_multiplier == 1:
-        channels = int8_channels(context, descriptor.activation, 3)
-        live = np.flatnonzero(~channels.dead)
-        if can_scale(channels.chosen(live), output, descriptor.activation):
-            return _lower_3x3(context, descriptor, channels, live, sliding)
-    return lower_plain(
-        context,
-        "depthwise_conv2d",
-        window=window,
-        image=image,
-        output=output,
-        channels=len(matrix),
-        activation=descriptor.activation,
-        channel_factors=channel_factors,
-        depth_multiplier=descriptor.depth_multiplier,
+    return descriptor
+
+
+def _plain(context: LoweringContext) -> Candidate:
+    descriptor, image = _descriptor(context), context.input(0)
+    channels = context.operands.output.shape[3]
+    return Candidate(
+        kernel="depthwise_conv2d",
+        instructions=14 * macs_of(context),
+        weight_bytes=weights_of(context).nbytes + 9 * channels,
+        lower=lambda: lower_plain(
+            context,
+            "depthwise_conv2d",
+            window=descriptor.window(context.input(1)),
+            image=image,
+            output=context.operands.output,
+            channels=channels,
+            activation=descriptor.activation,
+            channel_factors=() if image.dtype.is_float else factors(context.operands, 3),
+            depth_multiplier=descriptor.depth_multiplier,
+        ),
+    )
+
+
+def _3x3(context: LoweringContext) -> Candidate | str:
+    descriptor, image, output = _descriptor(context), context.input(0), context.operands.output
+    sliding = _choose_sliding(descriptor.window(context.input(1)), image.shape, output.shape)
+    if image.dtype is not DataType.INT8:
+        return "the data is not int8"
+    if sliding is None or descriptor.depth_multiplier != 1:
+        return "the window is not 3x3 with a stride of 1 or 2 along one axis, or channels are multiplied"
+    channels = int8_channels(context, descriptor.activation, 3)
+    live = np.flatnonzero(~channels.dead)
+    if not can_scale(channels.chosen(live), output, descriptor.activation):
+        return "a sum is too large, or an output is scaled up"
+    return Candidate(
+        kernel="depthwise_conv2d_3x3_s8",
+        instructions=4 * macs_of(context),
+        weight_bytes=26 * live.size,
+        scratch_bytes=12 * sliding.words,
+        lower=lambda: _lower_3x3(context, descriptor, channels, live, sliding),
     )
 
 
@@ -155,3 +182,10 @@ def _line_words(matrix: Array, *, transposed: bool) -> Array:
         taps = taps.transpose(0, 2, 1)
     ordered = np.ascontiguousarray(taps[:, :, [0, 1, 1, 2]], np.int8)
     return ordered.view("<i4").reshape(-1).astype(np.int32)
+
+
+DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
+    Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),
+    Row(kernel="depthwise_conv2d", candidate=_plain),
+)
+"""The kernels of DEPTHWISE_CONV_2D."""

@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, weights_of
+from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
@@ -15,29 +16,55 @@ from ferrule.operators.window import Window
 
 
 def lower_fully_connected(context: LoweringContext) -> LoweredOp:
-    """Return the call of the FULLY_CONNECTED kernel that suits the types and the weights."""
+    """Return the call of the FULLY_CONNECTED kernel that suits the types, the weights, the core and the goal."""
+    check_reach(context, weights_of(context))
+    return choose(context, FULLY_CONNECTED_ROWS)
+
+
+def _descriptor(context: LoweringContext) -> FullyConnectedDescriptor:
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, FullyConnectedDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    data, output, weights = context.input(0), context.operands.output, weights_of(context)
-    check_reach(context, weights)
-    channel_factors = () if data.dtype.is_float else factors(context.operands, 0)
+    return descriptor
+
+
+def _plain(context: LoweringContext) -> Candidate:
+    """Return the convolution over an image of one column, which is equivalent."""
+    descriptor, data, output = _descriptor(context), context.input(0), context.operands.output
+    weights = weights_of(context)
     rows = data.elements // weights.shape[1]
-    if data.dtype is DataType.INT8:
-        channels = int8_channels(context, descriptor.activation, 0)
-        if can_pair(channels, output, descriptor.activation):
-            return _lower_paired(context, descriptor, channels, rows)
-    # A convolution over an image of one column is equivalent.
-    return lower_plain(
-        context,
-        "conv2d",
-        window=Window(height=1, width=1, stride_h=1, stride_w=1),
-        image=_column(data, rows, weights.shape[1]),
-        output=_column(output, rows, weights.shape[0]),
-        channels=len(weights),
-        activation=descriptor.activation,
-        channel_factors=channel_factors,
-        output_c=len(weights),
+    return Candidate(
+        kernel="conv2d",
+        instructions=10 * macs_of(context),
+        weight_bytes=weights.nbytes + 9 * len(weights),
+        lower=lambda: lower_plain(
+            context,
+            "conv2d",
+            window=Window(height=1, width=1, stride_h=1, stride_w=1),
+            image=_column(data, rows, weights.shape[1]),
+            output=_column(output, rows, weights.shape[0]),
+            channels=len(weights),
+            activation=descriptor.activation,
+            channel_factors=() if data.dtype.is_float else factors(context.operands, 0),
+            output_c=len(weights),
+        ),
+    )
+
+
+def _paired(context: LoweringContext) -> Candidate | str:
+    descriptor, data = _descriptor(context), context.input(0)
+    if data.dtype is not DataType.INT8:
+        return "the data is not int8"
+    channels = int8_channels(context, descriptor.activation, 0)
+    if not can_pair(channels, context.operands.output, descriptor.activation):
+        return "a weight or a sum is too large to be paired, or an output is scaled up"
+    count, products = channels.matrix.shape
+    return Candidate(
+        kernel="fully_connected_paired_s8",
+        instructions=int(1.1 * macs_of(context)),
+        weight_bytes=-(-count // 4) * 4 * (-(-products // 4) * 4 + 12),
+        scratch_bytes=8 * -(-products // 4),
+        lower=lambda: _lower_paired(context, descriptor, channels, data.elements // products),
     )
 
 
@@ -63,3 +90,10 @@ def _lower_paired(
         channels=context.blob("channels", channel_words(channels, 4)),
         output=output_value(context.operands.output, descriptor.activation),
     )
+
+
+FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
+    Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
+    Row(kernel="conv2d", candidate=_plain),
+)
+"""The kernels of FULLY_CONNECTED."""

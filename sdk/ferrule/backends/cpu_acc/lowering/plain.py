@@ -14,6 +14,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range, reduced_multiplier
+from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted import Factor, is_wide
 from ferrule.operators.window import Window
 
@@ -40,6 +41,12 @@ def weights_of(context: LoweringContext) -> Array:
     if weights is None:
         raise UnsupportedError(f"layer '{context.layer.name}' has no weights")
     return weights
+
+
+def macs_of(context: LoweringContext) -> int:
+    """Return the multiply-accumulates of a layer; 0 if its operator counts none."""
+    count = OPERATORS[context.layer.type].macs
+    return 0 if count is None else count(context.layer.descriptor, context.operands)
 
 
 def check_reach(context: LoweringContext, matrix: Array) -> None:

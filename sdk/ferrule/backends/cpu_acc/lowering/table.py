@@ -14,9 +14,10 @@ from ferrule.backends.cpu_acc.lowering.activation import (
     lower_tanh,
 )
 from ferrule.backends.cpu_acc.lowering.binary import lower_arithmetic, lower_extremum
-from ferrule.backends.cpu_acc.lowering.conv2d import lower_conv2d
-from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import lower_depthwise_conv2d
-from ferrule.backends.cpu_acc.lowering.fully_connected import lower_fully_connected
+from ferrule.backends.cpu_acc.lowering.choice import Row
+from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
+from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
     lower_pad,
@@ -72,3 +73,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.NEG: lower_elementwise_unary,
 }
 """The lowering function of each layer type that has a C kernel."""
+
+ROWS: Mapping[LayerType, tuple[Row, ...]] = {
+    LayerType.CONV_2D: CONV_2D_ROWS,
+    LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_CONV_2D_ROWS,
+    LayerType.FULLY_CONNECTED: FULLY_CONNECTED_ROWS,
+}
+"""The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice among the kernels that can run a layer: by the core's features, the goal and the costs.
+
+Each operator with several kernels has a tuple of rows, the preferred one first among equals. A row states which core
+features its kernel needs and returns a candidate with its costs for one layer, or the reason why the kernel cannot run
+it. `choose` picks one candidate; `explain` has all of them, for `ferrule inspect --kernels`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.target import CoreFeatures, Goal
+from ferrule.errors import UnsupportedError
+
+SMALL_SCRATCH = 1024
+"""Scratch up to this many bytes counts as none for the goal `balanced`."""
+
+
+class Feature(StrEnum):
+    """A feature of the core that a kernel needs."""
+
+    LONG_MULTIPLY = "long multiply"
+    """SMULL, from Armv7-M on."""
+    DSP = "DSP extension"
+    MVE = "vector extension (MVE)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A kernel that can run a layer, with its costs."""
+
+    kernel: str
+    """The kernel's name, as in `LoweredOp.kernel`."""
+    instructions: int
+    """Estimate for one inference, within about a tenth."""
+    weight_bytes: int
+    """Flash of the weights and of the tables that grow with the layer."""
+    scratch_bytes: int = 0
+    """As in `LoweredOp.scratch_bytes`; above the layer's spare bytes it probably raises the peak of the workspace."""
+    grows: bool = False
+    """Whether the weights take more than one byte each, apart from padding to whole blocks."""
+    lower: Callable[[], LoweredOp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A kernel in the table of an operator."""
+
+    kernel: str
+    needs: frozenset[Feature] = frozenset()
+    candidate: Callable[[LoweringContext], Candidate | str]
+    """Returns the reason as a string if the kernel cannot run the layer; it is called only if the core has `needs`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """What became of one row for one layer."""
+
+    kernel: str
+    candidate: Candidate | None
+    reason: str
+    """Why it was chosen or not."""
+    chosen: bool = False
+
+
+def core_features(core: CoreFeatures | None) -> frozenset[Feature]:
+    """Return the features of a core; without a core, those that the C fallbacks of all kernels provide: none of them.
+
+    A core without a description is taken for one with long multiplication, as the host has it.
+    """
+    if core is None:
+        return frozenset({Feature.LONG_MULTIPLY})
+    given = {Feature.LONG_MULTIPLY: not core.baseline, Feature.DSP: core.dsp, Feature.MVE: core.mve}
+    return frozenset(feature for feature, there in given.items() if there)
+
+
+def choose(context: LoweringContext, rows: Sequence[Row]) -> LoweredOp:
+    """Return the layer lowered to the kernel that the goal prefers.
+
+    Raises:
+        UnsupportedError: no kernel can run the layer; the message has the reason of each.
+    """
+    for each in explain(context, rows):
+        if each.chosen and each.candidate is not None:
+            return each.candidate.lower()
+    reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in explain(context, rows))
+    raise UnsupportedError(f"layer '{context.layer.name}': no kernel can run it: {reasons}")
+
+
+def explain(context: LoweringContext, rows: Sequence[Row]) -> tuple[Considered, ...]:
+    """Return what became of each row, in the order of the rows."""
+    available = core_features(context.target.core)
+    found: list[Candidate | str] = []
+    for row in rows:
+        missing = sorted(row.needs - available)
+        found.append(f"the core has no {' and no '.join(missing)}" if missing else row.candidate(context))
+    candidates = [each for each in found if isinstance(each, Candidate)]
+    best = min(candidates, key=lambda each: _key(each, context), default=None)
+    return tuple(_considered(row, each, best, context) for row, each in zip(rows, found, strict=True))
+
+
+def _key(candidate: Candidate, context: LoweringContext) -> tuple[int, ...]:
+    """Return the costs in the order in which the goal weighs them; the least is the best."""
+    instructions, weights, scratch = candidate.instructions, candidate.weight_bytes, candidate.scratch_bytes
+    match context.target.goal:
+        case Goal.SPEED:
+            return instructions, weights, scratch
+        case Goal.SIZE:
+            return weights, instructions, scratch
+        case Goal.BALANCED:
+            extra = _extra(scratch, max(context.spare_bytes, SMALL_SCRATCH))
+            return int(candidate.grows), extra, instructions, weights
+        case Goal.MEMORY:
+            return _extra(scratch, context.spare_bytes), int(candidate.grows), instructions, weights
+
+
+def _extra(scratch: int, free: int) -> int:
+    return max(scratch - free, 0)
+
+
+def _considered(row: Row, found: Candidate | str, best: Candidate | None, context: LoweringContext) -> Considered:
+    if isinstance(found, str):
+        return Considered(kernel=row.kernel, candidate=None, reason=found)
+    goal = context.target.goal
+    if found is best or best is None:
+        return Considered(kernel=row.kernel, candidate=found, reason=f"best for {goal}", chosen=True)
+    costs = {
+        "more instructions": found.instructions > best.instructions,
+        "more weights": found.weight_bytes > best.weight_bytes,
+        "more scratch": found.scratch_bytes > best.scratch_bytes,
+    }
+    reason = ", ".join(cost for cost, more in costs.items() if more) or "no better"
+    return Considered(kernel=row.kernel, candidate=found, reason=f"{reason} than {best.kernel}")
