@@ -16,8 +16,10 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.errors import UnsupportedError
 
-SMALL_SCRATCH = 1024
-"""Scratch up to this many bytes counts as none for the goal `balanced`."""
+SMALL_SCRATCH = 2048
+"""Scratch up to this many bytes above the spare ones is small for the goal `balanced`."""
+MEMORY_COST = 1.15
+"""The goal `memory` may take this many times the instructions of `balanced` in a layer."""
 
 
 class Feature(StrEnum):
@@ -98,28 +100,34 @@ def explain(context: LoweringContext, rows: Sequence[Row]) -> tuple[Considered, 
     for row in rows:
         missing = sorted(row.needs - available)
         found.append(f"the core has no {' and no '.join(missing)}" if missing else row.candidate(context))
-    candidates = [each for each in found if isinstance(each, Candidate)]
-    best = min(candidates, key=lambda each: _key(each, context), default=None)
+    best = _best([each for each in found if isinstance(each, Candidate)], context)
     return tuple(_considered(row, each, best, context) for row, each in zip(rows, found, strict=True))
 
 
-def _key(candidate: Candidate, context: LoweringContext) -> tuple[int, ...]:
-    """Return the costs in the order in which the goal weighs them; the least is the best."""
-    instructions, weights, scratch = candidate.instructions, candidate.weight_bytes, candidate.scratch_bytes
+def _best(candidates: Sequence[Candidate], context: LoweringContext) -> Candidate | None:
+    """Return the candidate that the goal prefers, the first among equals; None if there is none."""
+    spare = context.spare_bytes
+
+    def balanced(each: Candidate) -> tuple[int, ...]:
+        return each.grows, _extra(each, spare) > SMALL_SCRATCH, each.instructions, each.weight_bytes
+
+    if not candidates:
+        return None
     match context.target.goal:
         case Goal.SPEED:
-            return instructions, weights, scratch
+            return min(candidates, key=lambda each: (each.instructions, each.weight_bytes, each.scratch_bytes))
         case Goal.SIZE:
-            return weights, instructions, scratch
+            return min(candidates, key=lambda each: (each.weight_bytes, each.instructions, each.scratch_bytes))
         case Goal.BALANCED:
-            extra = _extra(scratch, max(context.spare_bytes, SMALL_SCRATCH))
-            return int(candidate.grows), extra, instructions, weights
+            return min(candidates, key=balanced)
         case Goal.MEMORY:
-            return _extra(scratch, context.spare_bytes), int(candidate.grows), instructions, weights
+            most = MEMORY_COST * min(candidates, key=balanced).instructions
+            fast = [each for each in candidates if each.instructions <= most and not each.grows] or candidates
+            return min(fast, key=lambda each: (_extra(each, spare), each.instructions))
 
 
-def _extra(scratch: int, free: int) -> int:
-    return max(scratch - free, 0)
+def _extra(candidate: Candidate, spare: int) -> int:
+    return max(candidate.scratch_bytes - spare, 0)
 
 
 def _considered(row: Row, found: Candidate | str, best: Candidate | None, context: LoweringContext) -> Considered:
