@@ -7,6 +7,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import (
     Channels,
     can_pair,
@@ -97,6 +98,7 @@ def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channe
         "conv2d_1x1_paired_s8" if pointwise and (whole_words or inputs is not None) else "conv2d_paired_s8",
         header="conv2d",
         table="conv2d_paired_s8_params",
+        overlaps=pixel_overlaps(context, window, image, output, pixels=2),
         scratch_bytes=words * (16 if whole_words or inputs is not None else 20),
         window=window_value(window, image, output),
         input_zero_point=image.zero_point,

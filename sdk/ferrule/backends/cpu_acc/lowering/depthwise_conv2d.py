@@ -9,6 +9,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
@@ -49,6 +50,7 @@ def _plain(context: LoweringContext) -> Candidate:
             channels=channels,
             activation=descriptor.activation,
             channel_factors=() if image.dtype.is_float else factors(context.operands, 3),
+            reads=Reads.PER_CHANNEL,
             depth_multiplier=descriptor.depth_multiplier,
         ),
     )
@@ -141,7 +143,7 @@ def _lower_3x3(
     live: Array,
     sliding: _Sliding,
 ) -> LoweredOp:
-    image, output = context.input(0), context.operands.output
+    image, output, window = context.input(0), context.operands.output, descriptor.window(context.input(1))
     lines, steps = sliding.lines, sliding.steps
     chosen = channels.chosen(live)
     positions, fixed = live_blobs(context, channels, live)
@@ -150,6 +152,7 @@ def _lower_3x3(
         "depthwise_conv2d_3x3_s8",
         header="depthwise_conv2d",
         scratch_bytes=12 * sliding.words,
+        overlaps=() if fixed else plane_overlaps(context, window, transposed=sliding.transposed),
         batches=image.shape[0],
         channels=image.shape[3],
         input_lines=lines.input_extent,

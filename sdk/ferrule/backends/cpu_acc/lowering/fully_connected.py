@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -13,6 +14,9 @@ from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted import factors
 from ferrule.operators.window import Window
+
+_ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
+"""The window of the equivalent convolution over an image of one column."""
 
 
 def lower_fully_connected(context: LoweringContext) -> LoweredOp:
@@ -40,7 +44,7 @@ def _plain(context: LoweringContext) -> Candidate:
         lower=lambda: lower_plain(
             context,
             "conv2d",
-            window=Window(height=1, width=1, stride_h=1, stride_w=1),
+            window=_ROW,
             image=_column(data, rows, weights.shape[1]),
             output=_column(output, rows, weights.shape[0]),
             channels=len(weights),
@@ -77,18 +81,20 @@ def _lower_paired(
 ) -> LoweredOp:
     output_c, input_c = channels.matrix.shape
     words = -(-input_c // 4)
+    data, output = context.input(0), context.operands.output
     return kernel_call(
         context,
         "fully_connected_paired_s8",
         header="fully_connected",
         scratch_bytes=8 * words,
+        overlaps=pixel_overlaps(context, _ROW, _column(data, rows, input_c), _column(output, rows, output_c)),
         rows=rows,
         input_c=input_c,
         output_c=output_c,
         words=words,
         weights=context.blob("weights", pair_weights(channels.matrix, 4)),
         channels=context.blob("channels", channel_words(channels, 4)),
-        output=output_value(context.operands.output, descriptor.activation),
+        output=output_value(output, descriptor.activation),
     )
 
 
