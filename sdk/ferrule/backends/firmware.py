@@ -65,6 +65,29 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCosts:
+    """What a kernel would take for a layer."""
+
+    instructions: int
+    """Estimate for one inference."""
+    weight_bytes: int
+    """Flash of the weights and of the tables that grow with the layer."""
+    scratch_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsideredKernel:
+    """A kernel that a lowering considered for a layer."""
+
+    kernel: str
+    reason: str
+    """Why it was chosen or not."""
+    chosen: bool = False
+    costs: KernelCosts | None = None
+    """None if the kernel cannot run the layer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredOp:
     """A layer lowered to C: the statements that run it, and everything that they need."""
 
@@ -97,6 +120,8 @@ class LoweredOp:
     """Headers to include, written as in an #include, such as ferrule/kernels/conv2d.h."""
     contributions: tuple[Contribution, ...] = ()
     """The C sources that are called and the headers that are included, such as `KERNELS.part("conv2d_s8")`."""
+    considered: tuple[ConsideredKernel, ...] = ()
+    """The kernels among which the lowering chose, for `ferrule inspect --kernels`; empty if there was one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
