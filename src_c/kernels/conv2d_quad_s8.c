@@ -10,6 +10,13 @@
         (at)[(second) ? 1 : 0] = (int16_t)(value);                                                 \
         (at) += 2;                                                                                 \
     } while (false)
-#define WEIGHT_BYTES(products)                  (FERRULE_QUAD * (products))
-#define MULTIPLY(data, weights, products, sums) ferrule_multiply_quad(data, weights, products, sums)
+#define MULTIPLY(data, weights, products, scales, first, second, output, plain)                    \
+    do {                                                                                           \
+        if (plain) {                                                                               \
+            ferrule_multiply_quad_plain(data, weights, products, scales, first, second);           \
+        } else {                                                                                   \
+            ferrule_multiply_quad(data, weights, products, scales, first, second, (output)->low,   \
+                                  (output)->high);                                                 \
+        }                                                                                          \
+    } while (false)
 #include "ferrule/kernels/conv2d_blocks.inc.h"

@@ -49,20 +49,6 @@ static void put_line(const struct ferrule_depthwise_conv2d_columns_s8_params *pa
     }
 }
 
-static inline void store_line(const int32_t *sums, int32_t count, const int32_t *scale,
-                              const struct ferrule_output_s8 *common, int8_t *output,
-                              int32_t step_bytes, bool plain)
-{
-    const struct ferrule_output_s8 limits = *common;
-    const int32_t constants[FERRULE_PLAIN_SCALE_WORDS] = {scale[0], scale[1], scale[2], scale[3]};
-    const int32_t *end = sums + count;
-
-    while (sums != end) {
-        *output = ferrule_store_plain(*sums++, constants, &limits, plain);
-        output += step_bytes;
-    }
-}
-
 static inline void convolve_plane(const struct ferrule_depthwise_conv2d_columns_s8_params *params,
                                   const int8_t *plane, int8_t *output, const int8_t *weights,
                                   const int32_t *scale, int32_t *columns, bool plain)
@@ -99,8 +85,13 @@ static inline void convolve_plane(const struct ferrule_depthwise_conv2d_columns_
         } else {
             ferrule_multiply_columns_by2(columns, turned[oldest], outputs, sums);
         }
-        store_line(sums, params->output_steps, scale, &params->output, output,
-                   params->output_step_bytes, plain);
+        if (plain) {
+            ferrule_store_sums_plain(sums, params->output_steps, scale, output,
+                                     params->output_step_bytes);
+        } else {
+            ferrule_store_sums(sums, params->output_steps, scale, output, params->output_step_bytes,
+                               params->output.low, params->output.high);
+        }
         output += params->output_line_bytes;
     }
 }
@@ -118,7 +109,7 @@ static inline void convolve(const struct ferrule_depthwise_conv2d_columns_s8_par
             (void)memcpy(output + i * params->channels, params->fixed, (size_t)params->channels);
         }
         for (int32_t c = 0; c < params->live_c; ++c) {
-            const int32_t position = params->positions[c];
+            const int32_t position = scale[FERRULE_PLAIN_SCALE_PLACE];
 
             convolve_plane(params, input + position, output + position, weights, scale, scratch,
                            plain);

@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels, live_blobs
+from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.cpu_acc.lowering.scalar import plain_scales
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -81,7 +81,7 @@ def _columns(context: LoweringContext) -> Candidate | str:
     return Candidate(
         kernel="depthwise_conv2d_columns_s8",
         instructions=int(cost * _LINES * _LINES * pixels * live.size),
-        weight_bytes=27 * live.size,
+        weight_bytes=29 * live.size,
         scratch_bytes=scratch,
         lower=lambda: _lower(context, descriptor, channels, live, lines, steps, read, scratch),
     )
@@ -101,13 +101,13 @@ def _lower(
     chosen = channels.chosen(live)
     taps = (chosen.matrix if len(live) else np.zeros((1, _LINES * _LINES), np.int8)).reshape(-1, _LINES, _LINES)
     by_step = taps.transpose(0, 2, 1) if lines.input_stride > steps.input_stride else taps
-    positions, fixed = live_blobs(context, channels, live)
+    fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
     return kernel_call(
         context,
         "depthwise_conv2d_columns_s8",
         header="columns",
         scratch_bytes=scratch,
-        contribution=KERNELS.part("depthwise_conv2d_columns_s8", "multiply_columns"),
+        contribution=KERNELS.part("depthwise_conv2d_columns_s8", "multiply_columns", "store_sums"),
         batches=image.shape[0],
         channels=image.shape[3],
         input_lines=lines.input_extent,
@@ -125,10 +125,9 @@ def _lower(
         columns=read,
         input_zero_point=image.zero_point,
         live_c=len(live),
-        positions=positions,
         fixed=fixed,
         weights=context.blob("weights", np.ascontiguousarray(by_step).reshape(-1)),
-        scales=context.blob("scales", plain_scales(chosen, output.zero_point)),
+        scales=context.blob("scales", plain_scales(chosen, output.zero_point, live)),
         output=output_value(output, descriptor.activation),
     )
 

@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels, live_blobs
+from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
@@ -25,13 +25,19 @@ _LARGEST_PAIR = 255
 """The largest magnitude of two weights whose products with any int8 data add up to 16 bits."""
 
 
-def plain_scales(channels: Channels, zero_point: int) -> Array:
-    """Return FERRULE_PLAIN_SCALE_WORDS words of each channel."""
-    words = np.zeros((max(len(channels.factors), 1), 4), np.int64)
-    for index, (bias, factor) in enumerate(zip(channels.bias, channels.factors, strict=True)):
+def plain_scales(channels: Channels, zero_point: int, places: Array) -> Array:
+    """Return FERRULE_PLAIN_SCALE_WORDS words of each channel; `places` are their indices in an output pixel."""
+    words = np.zeros((max(len(channels.factors), 1), 5), np.int64)
+    for index, (bias, factor, place) in enumerate(zip(channels.bias, channels.factors, places, strict=True)):
         right = -factor.shift
-        words[index] = (2 * bias, factor.multiplier, right, ((2 * zero_point + 1) << right) >> 1)
+        words[index] = (2 * bias, factor.multiplier, right, ((2 * zero_point + 1) << right) >> 1, place)
     return words.reshape(-1).astype(np.int32)
+
+
+def _whole_blocks(channels: Array, block: int) -> Array:
+    """Return the channels' indices, the last one repeated up to a whole block."""
+    missing = -channels.size % block
+    return np.concatenate([channels, channels[-1:].repeat(missing)]) if channels.size else channels
 
 
 def _blocks(matrix: Array, channels: int, products: int) -> Array:
@@ -92,7 +98,7 @@ def _conv2d(
     if image.dtype is not DataType.INT8:
         return "the data is not int8"
     channels = int8_channels(context, descriptor.activation, 0)
-    live = np.flatnonzero(~channels.dead)
+    live = _whole_blocks(np.flatnonzero(~channels.dead), block)
     chosen = channels.chosen(live)
     if not can_scale(chosen, output, descriptor.activation):
         return "a sum is too large, or an output is scaled up"
@@ -106,8 +112,8 @@ def _conv2d(
 
     def lower() -> LoweredOp:
         weights = context.blob("weights", pack(matrix), alignment=4)
-        scales = context.blob("scales", plain_scales(chosen, output.zero_point))
-        positions, fixed = live_blobs(context, channels, live)
+        scales = context.blob("scales", plain_scales(chosen, output.zero_point, live))
+        fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
         inputs: Blob | None = None
         if used is not None:
             listed = np.zeros(products, np.int16)
@@ -126,9 +132,8 @@ def _conv2d(
             products=products,
             weights=weights,
             scales=scales,
-            positions=positions,
             fixed=fixed,
-            live_c=len(live),
+            blocks=live.size // block,
             output_c=len(channels.matrix),
             output=output_value(output, descriptor.activation),
         )
@@ -136,7 +141,7 @@ def _conv2d(
     return Candidate(
         kernel=kernel,
         instructions=int(pixels * (products * (cost * live.size + 3) + 20 * live.size)),
-        weight_bytes=-(-live.size // block) * block * products + 18 * live.size,
+        weight_bytes=live.size * (products + 20),
         scratch_bytes=4 * products,
         lower=lower,
     )
@@ -178,7 +183,7 @@ def _octet(context: LoweringContext) -> Candidate | str:
             input_c=products,
             output_c=count,
             weights=context.blob("weights", octet_weights(channels.matrix), alignment=4),
-            scales=context.blob("scales", plain_scales(channels, output.zero_point)),
+            scales=context.blob("scales", plain_scales(channels, output.zero_point, np.arange(count))),
             output=output_value(output, descriptor.activation),
         )
 
@@ -186,7 +191,7 @@ def _octet(context: LoweringContext) -> Candidate | str:
     return Candidate(
         kernel="fully_connected_octet_s8",
         instructions=int(rows * count * (per_product * products + 20)),
-        weight_bytes=-(-count // OCTET) * OCTET * products + 16 * count,
+        weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
         lower=lower,
     )
 

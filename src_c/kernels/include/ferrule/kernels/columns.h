@@ -26,6 +26,15 @@ void ferrule_multiply_columns_by2(const int32_t *columns, const int8_t *weights,
                                   int32_t *sums);
 
 /**
+ * @brief Store the values of `count` sums of a channel, `step_bytes` apart; `plain` is for outputs
+ * with ferrule_is_plain(). `count` is positive.
+ */
+void ferrule_store_sums_plain(const int32_t *sums, int32_t count, const int32_t *scale,
+                              int8_t *output, int32_t step_bytes);
+void ferrule_store_sums(const int32_t *sums, int32_t count, const int32_t *scale, int8_t *output,
+                        int32_t step_bytes, int32_t low, int32_t high);
+
+/**
  * int8; the window slides along steps, line by line: steps are columns of the image and lines are
  * rows, or vice versa. Strides between elements are in bytes.
  */
@@ -46,8 +55,7 @@ struct ferrule_depthwise_conv2d_columns_s8_params {
     int32_t pad_steps;   /**< before the first */
     int32_t columns;     /**< that the functions above read for all steps of a line */
     int32_t input_zero_point;
-    int32_t live_c;           /**< channels that have weights */
-    const int16_t *positions; /**< channel index of each live channel */
+    int32_t live_c;      /**< channels that have weights */
     const int8_t *fixed; /**< one output pixel, used for the channels that are not live; null if all
                             are live */
     const int8_t *weights; /**< nine per live channel, step by step */

@@ -3,8 +3,8 @@
  * CONV_2D of two pixels and a block of channels at a time. Before inclusion, define CONVOLVE, the
  * kernel's name; BLOCK, the channels of a block; DATA, the type of the patches' elements; PUT(at,
  * value, second), which writes the value of one of the two pixels and moves `at` to the next
- * product; WEIGHT_BYTES(products), the bytes of a block's weights; and MULTIPLY(data, weights,
- * products, sums).
+ * product; and MULTIPLY(data, weights, products, scales, first, second, output, plain), which
+ * computes and stores a block.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -81,8 +81,7 @@ static inline void store_pixels(const struct ferrule_conv2d_blocks_s8_params *pa
                                 const DATA *patches, int8_t *first, int8_t *second, bool plain)
 {
     const struct ferrule_output_s8 output = params->output;
-    const int32_t *scale = params->scales;
-    const int16_t *position = params->positions;
+    const int32_t *scales = params->scales;
     const int8_t *weights = params->weights;
     const int32_t products = params->products;
 
@@ -90,18 +89,10 @@ static inline void store_pixels(const struct ferrule_conv2d_blocks_s8_params *pa
         (void)memcpy(first, params->fixed, (size_t)params->output_c);
         (void)memcpy(second, params->fixed, (size_t)params->output_c);
     }
-    for (int32_t left = params->live_c; left > 0; left -= BLOCK) {
-        int32_t sums[2 * BLOCK];
-
-        MULTIPLY(patches, weights, products, sums);
-        for (int32_t c = 0; c < BLOCK && c < left; ++c) {
-            const int32_t place = *position++;
-
-            second[place] = ferrule_store_plain(sums[2 * c + 1], scale, &output, plain);
-            first[place] = ferrule_store_plain(sums[2 * c], scale, &output, plain);
-            scale += FERRULE_PLAIN_SCALE_WORDS;
-        }
-        weights += WEIGHT_BYTES(products);
+    for (int32_t left = params->blocks; left > 0; --left) {
+        MULTIPLY(patches, weights, products, scales, first, second, &output, plain);
+        scales += BLOCK * FERRULE_PLAIN_SCALE_WORDS;
+        weights += BLOCK * products;
     }
 }
 

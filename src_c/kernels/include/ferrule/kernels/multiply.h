@@ -33,13 +33,18 @@ enum { FERRULE_QUAD = 4, FERRULE_DUO = 2 };
 enum { FERRULE_OCTET = 8 };
 
 /**
- * @brief Compute four channels of two pixels: sums[2 * channel + pixel].
+ * @brief Compute and store four channels of two pixels; `plain` is for outputs with
+ * ferrule_is_plain().
  *
  * `data` has for each product the values of the two pixels; `weights` has for each product a byte
- * per channel. `products` is positive.
+ * per channel. `products` is positive. The second pixel is stored first, so that both pointers may
+ * be equal, if there is only a first one.
  */
+void ferrule_multiply_quad_plain(const int16_t *data, const int8_t *weights, int32_t products,
+                                 const int32_t *scales, int8_t *first, int8_t *second);
 void ferrule_multiply_quad(const int16_t *data, const int8_t *weights, int32_t products,
-                           int32_t *sums);
+                           const int32_t *scales, int8_t *first, int8_t *second, int32_t low,
+                           int32_t high);
 
 /**
  * @brief Compute two channels of two pixels: sums[2 * channel + pixel].
@@ -68,7 +73,7 @@ struct ferrule_conv2d_blocks_s8_params {
     const int16_t *positions; /**< output channel of each live channel */
     const int8_t *fixed; /**< one output pixel, used for the channels that are not live; null if all
                             are live */
-    int32_t live_c;      /**< channels that have weights */
+    int32_t blocks;      /**< of channels that have weights */
     int32_t output_c;
     struct ferrule_output_s8 output;
 };
