@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
@@ -189,6 +190,7 @@ def _line_words(matrix: Array, *, transposed: bool) -> Array:
 
 DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
     Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),
+    DEPTHWISE_CONV_2D_COLUMNS,
     Row(kernel="depthwise_conv2d", candidate=_plain),
 )
 """The kernels of DEPTHWISE_CONV_2D."""

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
+from ferrule.backends.cpu_acc.lowering.scalar import FULLY_CONNECTED_SCALAR
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
@@ -65,7 +66,7 @@ def _paired(context: LoweringContext) -> Candidate | str:
     count, products = channels.matrix.shape
     return Candidate(
         kernel="fully_connected_paired_s8",
-        instructions=int(1.1 * macs_of(context)),
+        instructions=int((1.1 if has_dsp(context.target.core) else 6) * macs_of(context)),
         weight_bytes=-(-count // 4) * 4 * (-(-products // 4) * 4 + 12),
         scratch_bytes=8 * -(-products // 4),
         lower=lambda: _lower_paired(context, descriptor, channels, data.elements // products),
@@ -100,6 +101,7 @@ def _lower_paired(
 
 FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
     Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
+    *FULLY_CONNECTED_SCALAR,
     Row(kernel="conv2d", candidate=_plain),
 )
 """The kernels of FULLY_CONNECTED."""
