@@ -67,9 +67,9 @@ def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
     return CpuAccTarget().lower(lowering_of(graph, core))
 
 
-def run_lowered(graph: Graph, inputs: list[Array]) -> list[Array]:
+def run_lowered(graph: Graph, inputs: list[Array], core: CoreFeatures | None = None) -> list[Array]:
     """Return the outputs of the only layer's C, which may not write outside its outputs nor change its inputs."""
-    op = lower(graph)
+    op = lower(graph, core)
     if op.view_of is not None:
         data = inputs[[info.name for info in graph.inputs].index(op.view_of)]
         return [data.reshape(graph.outputs[0].shape)]
