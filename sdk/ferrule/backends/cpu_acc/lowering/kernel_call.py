@@ -25,6 +25,7 @@ def kernel_call(
     header: str,
     table: str | None = None,
     scratch_bytes: int = 0,
+    scratch_alignment: int = 4,
     extra_blobs: tuple[Blob, ...] = (),
     contribution: Contribution | None = None,
     **fields: FieldValue,
@@ -42,6 +43,7 @@ def kernel_call(
         header=header,
         table=table or f"{kernel}_params",
         scratch_bytes=scratch_bytes,
+        scratch_alignment=scratch_alignment,
         extra_blobs=extra_blobs,
         contribution=contribution,
     )
@@ -55,6 +57,7 @@ def table_call(
     header: str,
     table: str,
     scratch_bytes: int = 0,
+    scratch_alignment: int = 4,
     extra_blobs: tuple[Blob, ...] = (),
     contribution: Contribution | None = None,
 ) -> LoweredOp:
@@ -76,7 +79,7 @@ def table_call(
         declarations=(parameters,),
         blobs=tuple(blobs),
         scratch_bytes=scratch_bytes,
-        scratch_alignment=4,
+        scratch_alignment=scratch_alignment,
         headers=(f"ferrule/kernels/{header}.h",),
         contributions=(contribution or KERNELS.part(kernel),),
     )
