@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from ckernels import NativeNetwork
 from layer_case import layer_network, tensor
-from lowered_call import lower
+from lowered_call import lower, run_overlapping
 from merged import merged
 from needs import require_module
 from oracle import edge_inputs, random_inputs
@@ -88,6 +88,20 @@ def test_plain_c_is_exact(monkeypatch: pytest.MonkeyPatch, row: Row, scratch_byt
     assert set(native.kernels) == {"conv2d_winograd_s8"}
     for which in range(4):
         outputs_of(CASES, native, which)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(("row", "scratch_bytes"), [(TRANSFORMED, 0), (TRANSFORMING, 9000)])
+def test_the_output_may_overlap_the_input_at_the_least_distance(
+    monkeypatch: pytest.MonkeyPatch, row: Row, scratch_bytes: int
+) -> None:
+    use(monkeypatch, row, scratch_bytes)
+    for network in CASES:
+        (overlap,) = lower(network, CORTEX_M4).overlaps
+        assert overlap.distance_bytes is not None
+        inputs = random_inputs(network)
+        got = run_overlapping(network, inputs, overlap, overlap.distance_bytes, CORTEX_M4)
+        np.testing.assert_array_equal(got, network.run(inputs)[0])
 
 
 @pytest.mark.emu

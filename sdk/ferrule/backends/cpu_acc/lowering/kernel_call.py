@@ -11,6 +11,7 @@ from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Aggregate, Call, Evaluate, Expression, Field, Float, Identifier, Integer
 from ferrule.graph import TensorInfo
+from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.window import Window
@@ -27,6 +28,7 @@ def kernel_call(
     scratch_bytes: int = 0,
     scratch_alignment: int = 4,
     extra_blobs: tuple[Blob, ...] = (),
+    overlaps: tuple[Overlap, ...] = (),
     contribution: Contribution | None = None,
     **fields: FieldValue,
 ) -> LoweredOp:
@@ -34,7 +36,7 @@ def kernel_call(
 
     `fields` are the members of `struct ferrule_<table>`; the default of `table` is `<kernel>_params`. `extra_blobs` are
     the blobs to which nested members refer. `contribution` has the kernel's C; the default is the kernel's source among
-    those that Ferrule ships. The output must not overlap the input.
+    those that Ferrule ships. The output overlaps the input only as `overlaps` permit.
     """
     return table_call(
         context,
@@ -45,6 +47,7 @@ def kernel_call(
         scratch_bytes=scratch_bytes,
         scratch_alignment=scratch_alignment,
         extra_blobs=extra_blobs,
+        overlaps=overlaps,
         contribution=contribution,
     )
 
@@ -59,6 +62,7 @@ def table_call(
     scratch_bytes: int = 0,
     scratch_alignment: int = 4,
     extra_blobs: tuple[Blob, ...] = (),
+    overlaps: tuple[Overlap, ...] = (),
     contribution: Contribution | None = None,
 ) -> LoweredOp:
     """Return the same call as `kernel_call`, with the members in a mapping."""
@@ -80,6 +84,7 @@ def table_call(
         blobs=tuple(blobs),
         scratch_bytes=scratch_bytes,
         scratch_alignment=scratch_alignment,
+        overlaps=overlaps,
         headers=(f"ferrule/kernels/{header}.h",),
         contributions=(contribution or KERNELS.part(kernel),),
     )

@@ -9,6 +9,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import SMALL_SCRATCH, Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType
@@ -142,6 +143,7 @@ def _lower(
         header="winograd",
         scratch_bytes=scratch,
         scratch_alignment=16,
+        overlaps=pixel_overlaps(context, layer.window, image, output, tile=(2, 4)),
         window=window_value(layer.window, image, output),
         output_c=output.shape[3],
         input_zero_point=image.zero_point,
