@@ -20,6 +20,7 @@ from ferrule.backends.cpu_acc.lowering.paired import (
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.scalar import CONV_2D_SCALAR
+from ferrule.backends.cpu_acc.lowering.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
@@ -156,6 +157,7 @@ def _is_pointwise(window: Window) -> bool:
 
 CONV_2D_ROWS: tuple[Row, ...] = (
     MVE_CONV_2D_ROW,
+    *WINOGRAD_ROWS,
     Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *CONV_2D_SCALAR,
     Row(kernel="conv2d", candidate=_plain),
