@@ -504,6 +504,10 @@ VALUES: list[tuple[dict[str, object], str]] = [
     ({"blobs": (changed(OP.blobs[0], alignment=3),)}, "alignment is 3, expected a power of two"),
     ({"blobs": OP.blobs * 2}, "has 2 arrays with the name 'p_w'"),
     ({"overlaps": (Overlap(output="x", input="x", distance_bytes=0),)}, r"overlaps\[0\] is for output 'x'"),
+    (
+        {"overlaps": (Overlap(output=Y.name, input="x", distance_bytes=0, step_bytes=0),)},
+        r"overlaps\[0\] has a step_bytes of 0, expected 1 or more",
+    ),
     ({"overlaps": (Overlap(output=Y.name, input="w", distance_bytes=0),)}, r"overlaps\[0\] is for .* input 'w'"),
     ({"statements": (), "view_of": "w"}, r"view_of is 'w', expected an input .*: \['x'\]"),
     ({"view_of": "x"}, "view_of is set beside statements or a status"),

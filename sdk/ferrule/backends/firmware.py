@@ -145,6 +145,8 @@ class LoweringContext:
     spare_bytes: int = 0
     """Bytes of scratch that probably do not raise the peak of the workspace: the most bytes of tensors that any layer
     needs at once, minus those that this layer needs."""
+    bands: int = 1
+    """How often one inference runs the layer, which then is a band of a larger one."""
     resource_handle: Expression = field(default=Null())
     """The device that runs the layer; null on the core."""
 

@@ -202,6 +202,8 @@ def _wrong_sharing(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
                 f"overlaps[{index}] is for output '{overlap.output}' and input '{overlap.input}', expected one of "
                 f"{list(layer.outputs)} and one of {list(computed)}"
             )
+        if overlap.step_bytes < 1:
+            yield f"overlaps[{index}] has a step_bytes of {overlap.step_bytes}, expected 1 or more"
     if op.view_of is None:
         return
     if op.view_of not in computed:

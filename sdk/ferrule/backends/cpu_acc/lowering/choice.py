@@ -80,6 +80,11 @@ def core_features(core: CoreFeatures | None) -> frozenset[Feature]:
     return frozenset(feature for feature, there in given.items() if there)
 
 
+def has_dsp(core: CoreFeatures | None) -> bool:
+    """Return whether the costs of a core with the DSP extension hold, as they do for a core without a description."""
+    return core is None or core.dsp
+
+
 def choose(context: LoweringContext, rows: Sequence[Row]) -> LoweredOp:
     """Return the layer lowered to the kernel that the goal prefers.
 
