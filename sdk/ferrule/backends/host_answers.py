@@ -175,7 +175,7 @@ class GuardedWorkloads(WorkloadFactory):
 
     @override
     def join(self, workloads: Sequence[Workload]) -> GuardedWorkload | None:
-        question = f"join() of {len(workloads)} workloads"
+        question = "join()"
         join = getattr(self._asker.bare, "join", None)
         if join is None:  # the backend's factory is no WorkloadFactory, and need not have it
             return None

@@ -53,7 +53,7 @@ def test_views_are_part_of_a_sequence() -> None:
 @pytest.mark.parametrize("zero_point", [-128, 3, 127])
 @pytest.mark.parametrize("low", [-128, -7])
 def test_a_proved_rule_is_the_integer_rule_for_every_sum(zero_point: int, low: int) -> None:
-    random = np.random.default_rng(zero_point + low)
+    random = np.random.default_rng(300 + zero_point + low)
     factors = [Factor(multiplier=int(random.integers(1 << 30, (1 << 31) - 1)), shift=-shift) for shift in range(1, 13)]
     reach = np.full(len(factors), 200_000)
     rule = float_rule(factors, reach, zero_point, low, 127)
