@@ -22,7 +22,7 @@ from needs import require_cc, require_module
 from ferrule.backends.cpu_acc.backend import CpuAcc
 from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, generate
-from ferrule.graph import Array
+from ferrule.graph import Array, Graph
 from ferrule.network import Network
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -45,13 +45,20 @@ class NativeNetwork:
     """A network compiled once, for runs on many inputs."""
 
     def __init__(
-        self, network: Network, *, sanitizers: tuple[str, ...] = UNDEFINED, defines: tuple[str, ...] = ()
+        self,
+        network: Network,
+        *,
+        sanitizers: tuple[str, ...] = UNDEFINED,
+        defines: tuple[str, ...] = (),
+        graph: Graph | None = None,
     ) -> None:
+        """`graph` is what CpuAcc made of the network; by default the network itself."""
         require_module("cffi", "pip install cffi")
         import cffi
 
         self.network = network
-        self.artifact = _generate(network)
+        network.validate()
+        self.artifact = _generate(network if graph is None else graph)
         library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
@@ -105,8 +112,7 @@ class _Guarded:
         return self._memory[self._start : end].tobytes()
 
 
-def _generate(network: Network) -> Artifact:
-    network.validate()
+def _generate(network: Graph) -> Artifact:
     backend = CpuAcc()
     target = backend.firmware_target()
     names = [layer.name for layer in network.layers]

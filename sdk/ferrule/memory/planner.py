@@ -121,7 +121,7 @@ def _distances(
         output, source = overlap.output, overlap.input
         if output not in groups or source not in groups:
             raise ValueError(f"overlap of '{output}' and '{source}' names a buffer that is not requested")
-        if overlap.distance_bytes is None:
+        if overlap.distance_bytes is None or overlap.step_bytes != 1:
             continue
         step = lifetimes[output].first
         others = (first for name, first in starts[groups[source]].items() if name != source)

@@ -6,8 +6,10 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
@@ -48,6 +50,7 @@ def _plain(context: LoweringContext) -> Candidate:
             channels=channels,
             activation=descriptor.activation,
             channel_factors=() if image.dtype.is_float else factors(context.operands, 3),
+            reads=Reads.PER_CHANNEL,
             depth_multiplier=descriptor.depth_multiplier,
         ),
     )
@@ -82,7 +85,7 @@ def _lower_3x3(
     live: Array,
     sliding: Sliding,
 ) -> LoweredOp:
-    image, output = context.input(0), context.operands.output
+    image, output, window = context.input(0), context.operands.output, descriptor.window(context.input(1))
     lines, steps = sliding.lines, sliding.steps
     chosen = channels.chosen(live)
     positions, fixed = live_blobs(context, channels, live)
@@ -91,6 +94,7 @@ def _lower_3x3(
         "depthwise_conv2d_3x3_s8",
         header="depthwise_conv2d",
         scratch_bytes=12 * sliding.words,
+        overlaps=() if fixed else plane_overlaps(context, window, transposed=sliding.transposed),
         batches=image.shape[0],
         channels=image.shape[3],
         input_lines=lines.input_extent,
@@ -120,6 +124,7 @@ DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
     lines_row(1),
     lines_row(2),
     Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),
+    DEPTHWISE_CONV_2D_COLUMNS,
     Row(kernel="depthwise_conv2d", candidate=_plain),
 )
 """The kernels of DEPTHWISE_CONV_2D."""

@@ -11,6 +11,7 @@ from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Aggregate, Call, Evaluate, Expression, Field, Float, Identifier, Integer
 from ferrule.graph import TensorInfo
+from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.window import Window
@@ -26,6 +27,7 @@ def kernel_call(
     table: str | None = None,
     scratch_bytes: int = 0,
     extra_blobs: tuple[Blob, ...] = (),
+    overlaps: tuple[Overlap, ...] = (),
     contribution: Contribution | None = None,
     **fields: FieldValue,
 ) -> LoweredOp:
@@ -33,7 +35,7 @@ def kernel_call(
 
     `fields` are the members of `struct ferrule_<table>`; the default of `table` is `<kernel>_params`. `extra_blobs` are
     the blobs to which nested members refer. `contribution` has the kernel's C; the default is the kernel's source among
-    those that Ferrule ships. The output must not overlap the input.
+    those that Ferrule ships. The output overlaps the input only as `overlaps` permit.
     """
     return table_call(
         context,
@@ -43,6 +45,7 @@ def kernel_call(
         table=table or f"{kernel}_params",
         scratch_bytes=scratch_bytes,
         extra_blobs=extra_blobs,
+        overlaps=overlaps,
         contribution=contribution,
     )
 
@@ -56,6 +59,7 @@ def table_call(
     table: str,
     scratch_bytes: int = 0,
     extra_blobs: tuple[Blob, ...] = (),
+    overlaps: tuple[Overlap, ...] = (),
     contribution: Contribution | None = None,
 ) -> LoweredOp:
     """Return the same call as `kernel_call`, with the members in a mapping."""
@@ -77,6 +81,7 @@ def table_call(
         blobs=tuple(blobs),
         scratch_bytes=scratch_bytes,
         scratch_alignment=4,
+        overlaps=overlaps,
         headers=(f"ferrule/kernels/{header}.h",),
         contributions=(contribution or KERNELS.part(kernel),),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, kernel_call, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.unary import unary_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers
 from ferrule.dom import Aggregate, Field
@@ -102,12 +103,14 @@ def _lower_pool2d(context: LoweringContext, kernel: str) -> LoweredOp:
     else:
         table = "pool2d_params"
         low, high = activation_range(descriptor.activation, output)
+    image, window = context.input(0), descriptor.window
     return kernel_call(
         context,
         kernel,
         header="pool2d",
         table=table,
-        window=window_value(descriptor.window, context.input(0), output),
+        overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
+        window=window_value(window, image, output),
         low=low,
         high=high,
     )
