@@ -10,6 +10,7 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
 from ferrule.backends.cpu_acc.lowering.proved import proved_words
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
@@ -193,6 +194,7 @@ def _lower(context: LoweringContext, plan: _Plan) -> LoweredOp:
         plan.kernel,
         header="conv2d",
         table="conv2d_block_s8_params",
+        overlaps=pixel_overlaps(context, plan.window, image, output, pixels=2),
         scratch_bytes=plan.scratch_bytes,
         window=window_value(plan.window, image, output),
         input_zero_point=image.zero_point,
