@@ -276,6 +276,32 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
             "pop {r4-r11, pc}\n\t");
 }
 
+/* The rest of the rows is one byte each. */
+__attribute__((naked, noinline)) void
+ferrule_block_gather_rgb(const struct ferrule_block_rows *rows __attribute__((unused)),
+                         const int8_t *source __attribute__((unused)),
+                         int32_t offset __attribute__((unused)),
+                         uint32_t *patches __attribute__((unused)))
+{
+    __asm__("push {r4-r9, lr}\n\t"
+            "ldr r12, [r0, #12]\n\t" /* step */
+            "mov r0, r1\n\t"
+            "mov r1, r2\n\t" WIDEN WIDEN "add r0, r0, r12\n\t" WIDEN WIDEN
+            "add r0, r0, r12\n\t" WIDEN WIDEN "add r12, r12, #8\n\t"
+            "ldrsb r8, [r0]\n\t"
+            "ldrsb r9, [r0, r1]\n\t"
+            "sub r0, r0, r12\n\t"
+            "ldrsb r6, [r0]\n\t"
+            "ldrsb r7, [r0, r1]\n\t"
+            "sub r0, r0, r12\n\t"
+            "ldrsb r4, [r0]\n\t"
+            "ldrsb r5, [r0, r1]\n\t"
+            "pkhbt r6, r4, r6, lsl #16\n\t"
+            "pkhbt r7, r5, r7, lsl #16\n\t"
+            "stm r3, {r6-r9}\n\t"
+            "pop {r4-r9, pc}\n\t");
+}
+
 #else
 
 static void widen_two(const int8_t *source, int32_t offset, int32_t words, uint32_t *patches)
@@ -301,6 +327,12 @@ void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *s
             at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
         }
     }
+}
+
+void ferrule_block_gather_rgb(const struct ferrule_block_rows *rows, const int8_t *source,
+                              int32_t offset, uint32_t *patches)
+{
+    ferrule_block_gather(rows, source, offset, patches);
 }
 
 /* The sums of a block's channels for one pixel; of channels 1 and 3 they are times 256. */

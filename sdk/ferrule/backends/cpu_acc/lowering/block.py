@@ -195,6 +195,7 @@ def _lower(context: LoweringContext, plan: _Plan) -> LoweredOp:
     if plan.inputs is not None:
         inputs = context.blob("inputs", np.pad(plan.inputs, (0, -plan.inputs.size % 4)).astype(np.int16))
     block, blobs = _block_value(context, plan)
+    row_bytes = plan.window.width * image.shape[3]
     return kernel_call(
         context,
         plan.kernel,
@@ -207,6 +208,7 @@ def _lower(context: LoweringContext, plan: _Plan) -> LoweredOp:
         inputs=inputs,
         line_bytes=plan.line_bytes,
         rows=_rows_value(plan, image),
+        gather=Identifier(f"ferrule_block_gather{'_rgb' if plan.window.height == 3 and row_bytes == 9 else ''}"),
         block=block,
         extra_blobs=blobs,
         contribution=KERNELS.part(plan.kernel, "block"),

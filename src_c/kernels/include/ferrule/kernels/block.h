@@ -75,4 +75,9 @@ struct ferrule_block_rows {
 void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *source,
                           int32_t offset, uint32_t *patches);
 
+/** @brief The same for three rows of nine bytes, as a window of 3x3 pixels with three channels has.
+ */
+void ferrule_block_gather_rgb(const struct ferrule_block_rows *rows, const int8_t *source,
+                              int32_t offset, uint32_t *patches);
+
 #endif
