@@ -51,12 +51,12 @@ class NativeNetwork:
         *,
         sanitizers: tuple[str, ...] = UNDEFINED,
         defines: tuple[str, ...] = (),
-        graph: Graph | None = None,
         core: CoreFeatures | None = None,
+        graph: Graph | None = None,
     ) -> None:
-        """`graph` is what CpuAcc made of the network; by default the network itself.
+        """Lower for `core`, whose kernels then run in plain C; without a core, for one without extensions.
 
-        Kernels are those for `core`, in plain C; without a core, those for one without extensions.
+        `graph` is what CpuAcc made of the network; by default the network itself.
         """
         require_module("cffi", "pip install cffi")
         import cffi

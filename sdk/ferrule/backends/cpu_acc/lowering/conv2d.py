@@ -7,6 +7,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.mve import MVE_CONV_2D_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import (
     Channels,
@@ -49,7 +50,7 @@ def _plain(context: LoweringContext) -> Candidate:
     channels = context.operands.output.shape[3]
     return Candidate(
         kernel="conv2d",
-        instructions=10 * macs_of(context),
+        instructions=10 * macs_of(context) + 30 * context.operands.output.elements,
         weight_bytes=weights_of(context).nbytes + 9 * channels,
         lower=lambda: lower_plain(
             context,
@@ -75,11 +76,20 @@ def _paired(context: LoweringContext) -> Candidate | str:
         return "a weight or a sum is too large to be paired, or an output is scaled up"
     return Candidate(
         kernel="conv2d_paired_s8",
-        instructions=int((1.2 if has_dsp(context.target.core) else 6) * macs_of(context)),
+        instructions=_paired_instructions(context, live.size, channels.matrix.shape[1])
+        if has_dsp(context.target.core)
+        else 6 * macs_of(context),
         weight_bytes=live.size * channels.matrix.shape[1] + 14 * live.size,
         scratch_bytes=_paired_scratch(channels.matrix.shape[1], context),
         lower=lambda: _lower_paired(context, descriptor, channels, live),
     )
+
+
+def _paired_instructions(context: LoweringContext, live: int, products: int) -> int:
+    words = -(-products // 4)
+    output = context.operands.output
+    gather = 20 * words + 80 if context.input(0).shape[3] % 4 == 0 else 90 * words
+    return -(-output.elements // output.shape[3] // 2) * (-(-live // 2) * (15 * words + 46) + gather)
 
 
 def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channels: Channels, live: Array) -> LoweredOp:
@@ -146,6 +156,7 @@ def _is_pointwise(window: Window) -> bool:
 
 
 CONV_2D_ROWS: tuple[Row, ...] = (
+    MVE_CONV_2D_ROW,
     *WINOGRAD_ROWS,
     Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *CONV_2D_SCALAR,
