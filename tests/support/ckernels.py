@@ -14,13 +14,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from needs import require_cc, require_module
 
 from ferrule.backends.cpu_acc.backend import CpuAcc
-from ferrule.backends.target import Face, default_target
+from ferrule.backends.target import CoreFeatures, Face, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.graph import Array
 from ferrule.network import Network
@@ -45,13 +46,19 @@ class NativeNetwork:
     """A network compiled once, for runs on many inputs."""
 
     def __init__(
-        self, network: Network, *, sanitizers: tuple[str, ...] = UNDEFINED, defines: tuple[str, ...] = ()
+        self,
+        network: Network,
+        *,
+        sanitizers: tuple[str, ...] = UNDEFINED,
+        defines: tuple[str, ...] = (),
+        core: CoreFeatures | None = None,
     ) -> None:
+        """`core` is the core for which the kernels are chosen; the host runs their plain C."""
         require_module("cffi", "pip install cffi")
         import cffi
 
         self.network = network
-        self.artifact = _generate(network)
+        self.artifact = _generate(network, core)
         library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
@@ -105,7 +112,7 @@ class _Guarded:
         return self._memory[self._start : end].tobytes()
 
 
-def _generate(network: Network) -> Artifact:
+def _generate(network: Network, core: CoreFeatures | None) -> Artifact:
     network.validate()
     backend = CpuAcc()
     target = backend.firmware_target()
@@ -113,7 +120,7 @@ def _generate(network: Network) -> Artifact:
     return generate(
         network,
         firmware=dict.fromkeys(names, target),
-        targets=dict.fromkeys(names, default_target(backend.id, Face.FIRMWARE)),
+        targets=dict.fromkeys(names, replace(default_target(backend.id, Face.FIRMWARE), core=core)),
         workspace_bytes=_WORKSPACE_BYTES,
     )
 
