@@ -20,7 +20,7 @@ from ferrule.operators.fixed_point import activation_range
 _SUM_BITS = 8
 """Sums are multiplied by 2**8, since weights are."""
 _SHIFT = 11
-"""The value of FERRULE_PROVED_SHIFT."""
+"""The value of FERRULE_DEPTHWISE_SHIFT."""
 _CANDIDATES = 2000
 """The number of multipliers to try above, and below, the one nearest to the factor."""
 _LIMIT = 1 << 31
