@@ -283,7 +283,9 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
         ram=RamPart(
             workspace=workspace,
             activations=region.activation_peak_bytes,
-            activations_certificate=firmware.artifact.ordering.qualify(region.activation_certificate),
+            activations_certificate=firmware.artifact.ordering.qualify(
+                region.activation_certificate, region.activation_peak_bytes
+            ),
             stack_used=used,
             stack_reserved=reserved,
             stack_bound=bound.size_bytes,
