@@ -209,7 +209,7 @@ def test_an_overflow_is_reported_only_where_no_choice_of_regions_fits(requests: 
             name: [one for one, region in zip(requests, choice, strict=True) if region == name]
             for name in ("fast", "slow")
         }
-        possible |= brute_force(chosen["fast"], [], 7) <= 6 and brute_force(chosen["slow"], {}, 9) <= 8
+        possible |= brute_force(chosen["fast"], [], 7) <= 6 and brute_force(chosen["slow"], [], 9) <= 8
     assert fits == possible
 
 
