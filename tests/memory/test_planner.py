@@ -255,7 +255,7 @@ def test_alignments_of_buffer_and_region_both_hold() -> None:
     assert found.region("sram").alignment == 60
     assert found.peak_bytes == brute_force(
         [request("a", 5, 0, 1, alignment=12), request("b", 5, 0, 1, alignment=6), request("c", 1, 0, 1, alignment=30)],
-        {},
+        [],
         found.peak_bytes,
     )
 
