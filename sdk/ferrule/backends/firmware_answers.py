@@ -144,6 +144,11 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
         yield f"timeout_us is {op.timeout_us}, expected a number from 0 to {_LAST_ADDRESS - 1}"
     if op.start is not None and op.status is None:
         yield "start is set without a status, expected both: the status for when nothing runs beside the operator"
+    for index, kernel in enumerate(op.considered):
+        for cost in () if kernel.costs is None else fields(kernel.costs):
+            value = getattr(kernel.costs, cost.name)
+            if value < 0:
+                yield f"considered[{index}].costs.{cost.name} is {value}, expected 0 or more"
     yield from _wrong_code((op.statements, op.declarations, op.status, op.start))
     yield from _wrong_alignment("scratch_alignment", op.scratch_alignment)
     for index, blob in enumerate(op.blobs):
