@@ -178,7 +178,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
 void ferrule_depthwise_conv2d_3x3_by1_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch)
 {
-    static const struct ferrule_depthwise_way by1 = {turn, store_line};
+    static const struct ferrule_depthwise_way by1 = {2 * (2 * LINES - 1), turn, store_line};
 
     ferrule_depthwise_lines(params, input, output, scratch, &by1);
 }

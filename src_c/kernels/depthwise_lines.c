@@ -264,8 +264,11 @@ static void convolve(const struct ferrule_depthwise_lines_params *params, const 
             channel->offset_bytes = positions[i];
             channel->bias = scale[0];
             channel->bias_again = scale[0];
-            channel->multiplier = scale[1];
+            channel->multiplier = (int32_t)((uint32_t)scale[1] & (uint32_t)INT32_MAX);
             way->turn(weights, channel->weights);
+            for (int32_t k = 0; scale[1] < 0 && k < way->words; ++k) {
+                channel->weights[k] = ferrule_proved_half(channel->weights[k]);
+            }
             weights += LINES;
             scale += 2;
         }

@@ -14,9 +14,10 @@ from oracle import edge_inputs, random_inputs
 from ferrule.backends.cpu_acc.lowering import depthwise_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
 from ferrule.backends.target import CoreFeatures
-from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import Padding
@@ -101,9 +102,26 @@ POOLS = {
     for case, window in WINDOWS.items()
     for kind, type_ in [("average", LayerType.AVERAGE_POOL_2D), ("max", LayerType.MAX_POOL_2D)]
 }
+
+
+def addition(type_: LayerType, shape: Shape, other: Shape) -> Network:
+    """Return an ADD or SUB of two inputs."""
+    infos = [
+        TensorInfo(name=name, shape=each, dtype=DataType.INT8, quantization=Quantization.of(scale, zero_point))
+        for name, each, scale, zero_point in [("a", shape, 0.0312, -7), ("b", other, 0.0547, 11)]
+    ]
+    return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, 5))
+
+
+SUMS = {
+    "sum of 37 elements": addition(LayerType.ADD, (37,), (37,)),
+    "difference of 256 elements": addition(LayerType.SUB, (16, 16), (16, 16)),
+    "sum of repeated rows": addition(LayerType.ADD, (4, 9), (1, 9)),
+}
 CASES = {
     **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
     **POOLS,
+    **{case: (each, "scaled_sum_s8") for case, each in SUMS.items()},
 }
 """Networks of one layer, and their kernels."""
 

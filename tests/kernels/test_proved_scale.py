@@ -31,7 +31,7 @@ def channel(weights: list[int], bias: int, scale: float) -> Channels:
 @given(
     weights=st.lists(st.integers(-128, 127), min_size=1, max_size=9),
     bias=st.integers(-20000, 20000),
-    exponent=st.floats(-12, -4.2),
+    exponent=st.floats(-17, -4.2),
 )
 def test_every_sum(weights: list[int], bias: int, exponent: float) -> None:
     given_channel = channel(weights, bias, 2.0**exponent)
@@ -47,9 +47,10 @@ def test_every_sum(weights: list[int], bias: int, exponent: float) -> None:
     wanted = np.clip(
         multiply_by_quantized_multiplier(products + bias, factor.multiplier, factor.shift) - 128, -128, 127
     )
-    accumulators = (products << 8) + int(scales.bias[0])
+    halved = scales.multiplier[0] < 0
+    accumulators = (products << (7 if halved else 8)) + int(scales.bias[0])
     assert np.abs(accumulators).max() < 2**31
-    got = np.clip(((accumulators * int(scales.multiplier[0])) >> 32) >> 11, -128, 127)
+    got = np.clip(((accumulators * (int(scales.multiplier[0]) & 0x7FFFFFFF)) >> 32) >> 11, -128, 127)
     np.testing.assert_array_equal(got, wanted)
 
 
@@ -60,6 +61,12 @@ def test_typical_channels_have_constants() -> None:
             random.integers(-127, 128, 9).tolist(), int(random.integers(-9000, 9000)), random.uniform(0.003, 0.03)
         )
         assert proved_scales(one, OUTPUT, Activation.RELU) is not None
+
+
+def test_a_very_small_factor_halves_the_weights() -> None:
+    scales = proved_scales(channel([127, -127, 100], 90000, 2.0**-16.5), OUTPUT, Activation.RELU)
+    assert scales is not None
+    assert scales.multiplier[0] < 0
 
 
 def test_other_outputs_have_none() -> None:

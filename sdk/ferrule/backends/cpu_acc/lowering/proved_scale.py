@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constants that requantise accumulators with one multiplication, proved for each channel.
 
-The C (`ferrule/kernels/proved_scale.h`) stores the int8 nearest to ((256 * sum + bias) * multiplier) >> 43. Both this
-and the reference's value never decrease when the sum grows, so they are equal for every sum if they are equal where the
+The C (`ferrule/kernels/proved_scale.h`) stores ((256 * sum + bias) * multiplier) >> 43, saturated to int8. Channels
+with a very small factor have 128 for 256, so that the bias, which includes the zero point, fits into 32 bits. Both this and
+the reference's value never decrease when the sum grows, so they are equal for every sum if they are equal where the
 reference's value changes: at the least sum of each value and at the sum just below.
 """
 
@@ -17,8 +18,8 @@ from ferrule.graph import Array, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
 
-_SUM_BITS = 8
-"""Sums are multiplied by 2**8, since weights are."""
+_SUM_BITS = (8, 7)
+"""Sums are multiplied by 2**8 or 2**7, since weights are."""
 _SHIFT = 11
 """The value of FERRULE_DEPTHWISE_SHIFT."""
 _CANDIDATES = 2000
@@ -32,6 +33,7 @@ class ProvedScales:
 
     bias: Array
     multiplier: Array
+    """With the highest bit set where weights are halved."""
 
 
 def proved_scales(channels: Channels, output: TensorInfo, activation: Activation) -> ProvedScales | None:
@@ -45,17 +47,27 @@ def proved_scales(channels: Channels, output: TensorInfo, activation: Activation
     products = channels.matrix.astype(np.int64)
     low = channels.bias + np.where(products < 0, products * 127, products * -128).sum(axis=1)
     high = channels.bias + np.where(products < 0, products * -128, products * 127).sum(axis=1)
-    for index, factor in enumerate(channels.factors):
-        constants = _prove(factor.multiplier, factor.shift, int(low[index]), int(high[index]))
+    for index in range(len(channels.factors)):
+        constants = _of_channel(channels, index, int(low[index]), int(high[index]))
         if constants is None:
             return None
-        bias = constants[1] + (int(channels.bias[index]) << _SUM_BITS)
-        reach = int(channels.reach[index]) << _SUM_BITS
-        if abs(constants[1]) + reach >= _LIMIT or not -_LIMIT <= bias < _LIMIT:
-            return None
-        found.append((bias, constants[0]))
+        found.append(constants)
     words = np.array(found, np.int64).reshape(-1, 2)
     return ProvedScales(bias=words[:, 0].astype(np.int32), multiplier=words[:, 1].astype(np.int32))
+
+
+def _of_channel(channels: Channels, index: int, low: int, high: int) -> tuple[int, int] | None:
+    """Return bias and multiplier of a channel whose sums are from `low` to `high`; None if there are none."""
+    factor = channels.factors[index]
+    for bits in _SUM_BITS:
+        constants = _prove(factor.multiplier, factor.shift, low, high, bits)
+        if constants is None:
+            continue
+        multiplier, zero = constants
+        bias = zero + (int(channels.bias[index]) << bits)
+        if abs(zero) + (int(channels.reach[index]) << bits) < _LIMIT:
+            return bias, multiplier if bits == _SUM_BITS[0] else multiplier - _LIMIT
+    return None
 
 
 def least_sums(multiplier: int, shift: int) -> Array:
@@ -69,9 +81,9 @@ def least_sums(multiplier: int, shift: int) -> Array:
     return least
 
 
-def _prove(multiplier: int, shift: int, low: int, high: int) -> tuple[int, int] | None:
+def _prove(multiplier: int, shift: int, low: int, high: int, bits: int) -> tuple[int, int] | None:
     """Return multiplier and bias, without the channel's own, for sums from `low` to `high`; None if there are none."""
-    nearest = round(multiplier * 2.0 ** (1 + shift + _SHIFT - _SUM_BITS))
+    nearest = round(multiplier * 2.0 ** (1 + shift + _SHIFT - bits))
     if shift > 0 or not _CANDIDATES < nearest < _LIMIT - _CANDIDATES:
         return None
     sums = least_sums(multiplier, shift)
@@ -79,13 +91,13 @@ def _prove(multiplier: int, shift: int, low: int, high: int) -> tuple[int, int] 
     values = np.arange(-127, 128, dtype=np.int64)[reached] << (32 + _SHIFT)
     sums = sums[reached]
     if not sums.size:
-        return _constant(nearest, low, high, int((least_sums(multiplier, shift) <= low).sum()) - 128)
+        return _constant(nearest, (low, high), int((least_sums(multiplier, shift) <= low).sum()) - 128, bits)
     for start in range(0, _CANDIDATES, 40):
         near = np.arange(start, start + 40, dtype=np.int64)
         candidates = nearest + np.concatenate([near, -near])
         needed = -((-values[:, None]) // candidates)
-        least = (needed - (sums[:, None] << _SUM_BITS)).max(axis=0)
-        most = (needed - 1 - ((sums[:, None] - 1) << _SUM_BITS)).min(axis=0)
+        least = (needed - (sums[:, None] << bits)).max(axis=0)
+        most = (needed - 1 - ((sums[:, None] - 1) << bits)).min(axis=0)
         fitting = np.flatnonzero(least <= most)
         if fitting.size:
             best = fitting[0]
@@ -93,12 +105,8 @@ def _prove(multiplier: int, shift: int, low: int, high: int) -> tuple[int, int] 
     return None
 
 
-def _constant(multiplier: int, low: int, high: int, value: int) -> tuple[int, int] | None:
-    """Return constants with which all sums from `low` to `high` have one value."""
-    bias = -(-((2 * value + 1) << (31 + _SHIFT)) // multiplier) - ((low + high) << (_SUM_BITS - 1))
-    ends = {_value(end, multiplier, bias) for end in (low, high)}
-    return (multiplier, bias) if ends == {value} else None
-
-
-def _value(total: int, multiplier: int, bias: int) -> int:
-    return min(max((((total << _SUM_BITS) + bias) * multiplier) >> (32 + _SHIFT), -128), 127)
+def _constant(multiplier: int, ends: tuple[int, int], value: int, bits: int) -> tuple[int, int] | None:
+    """Return constants with which all sums between the ends have one value."""
+    bias = -(-((2 * value + 1) << (31 + _SHIFT)) // multiplier) - (sum(ends) << (bits - 1))
+    values = {min(max((((end << bits) + bias) * multiplier) >> (32 + _SHIFT), -128), 127) for end in ends}
+    return (multiplier, bias) if values == {value} else None

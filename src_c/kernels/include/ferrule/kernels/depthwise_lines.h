@@ -73,6 +73,7 @@ struct ferrule_depthwise_line {
 
 /** The two parts of a kernel that depend on the window's stride along the steps. */
 struct ferrule_depthwise_way {
+    int32_t words; /**< of the weights of a channel in all rotations */
     /** Expand three words of weights to those of all rotations. */
     void (*turn)(const int32_t *weights, uint32_t *turned);
     void (*store_line)(const struct ferrule_depthwise_line *line);

@@ -5,7 +5,8 @@
  * The stored value is the high word of (256 * sum + bias) * multiplier, shifted to the right and
  * saturated to int8. The constants of a channel are chosen, and proved equal to the reference for
  * every sum, when the model is lowered (ferrule.backends.cpu_acc.lowering.proved_scale); weights
- * are widened to 256 times their value.
+ * are widened to 256 times their value, or to 128 times where the highest bit of the multiplier is
+ * set.
  */
 #ifndef FERRULE_KERNELS_PROVED_SCALE_H_INCLUDED
 #define FERRULE_KERNELS_PROVED_SCALE_H_INCLUDED
@@ -48,6 +49,12 @@ static inline uint32_t ferrule_proved_even(uint32_t weights)
 static inline uint32_t ferrule_proved_odd(uint32_t weights)
 {
     return weights & 0xff00ff00u;
+}
+
+/** @brief Return half of widened weights. */
+static inline uint32_t ferrule_proved_half(uint32_t widened)
+{
+    return ((widened >> 1) & 0x7fff7fffu) | (widened & 0x80008000u);
 }
 
 #endif
