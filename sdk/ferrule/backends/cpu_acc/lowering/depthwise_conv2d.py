@@ -9,6 +9,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
@@ -185,6 +186,7 @@ def _line_words(matrix: Array, *, transposed: bool) -> Array:
 
 
 DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
+    MVE_DEPTHWISE_ROW,
     Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),
     Row(kernel="depthwise_conv2d", candidate=_plain),
 )
