@@ -26,6 +26,9 @@
  * only if it changes. */
 static bool dwt_counts(void)
 {
+#if defined(__ARM_ARCH_ISA_THUMB) && __ARM_ARCH_ISA_THUMB == 1
+    return false; /* Armv6-M has no cycle counter, and only a debugger may access its DWT */
+#else
     ferrule_mmio_write32(DEMCR, ferrule_mmio_read32(DEMCR) | DEMCR_TRCENA);
     ferrule_mmio_write32(DWT_LAR, LAR_UNLOCK);
     ferrule_mmio_write32(DWT_CTRL, ferrule_mmio_read32(DWT_CTRL) | CTRL_CYCCNTENA);
@@ -36,6 +39,7 @@ static bool dwt_counts(void)
         }
     }
     return false;
+#endif
 }
 
 #ifdef FERRULE_PORT_HAS_CYCLES

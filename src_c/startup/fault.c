@@ -23,6 +23,20 @@ void ferrule_fault_store(const uint32_t *frame, uint32_t exc_return);
 
 __attribute__((naked)) void ferrule_fault_entry(void)
 {
+#if __ARM_ARCH_ISA_THUMB == 1              /* Armv6-M */
+    __asm__ volatile(".syntax unified\n\t" /* GCC has the older syntax for these cores */
+                     "mov r1, lr\n\t"
+                     "mrs r0, msp\n\t"
+                     "lsrs r2, r1, #3\n\t" /* bit 2 */
+                     "bcc 1f\n\t"
+                     "mrs r0, psp\n\t"
+                     "1:\n\t"
+                     "ldr r2, 2f\n\t"
+                     "mov sp, r2\n\t"
+                     "bl ferrule_fault_store\n\t" /* a short branch may not reach it */
+                     ".balign 4\n\t"
+                     "2: .word ferrule_fault_stack + 256\n\t");
+#else
     __asm__ volatile("tst lr, #4\n\t"
                      "ite eq\n\t"
                      "mrseq r0, msp\n\t"
@@ -37,6 +51,7 @@ __attribute__((naked)) void ferrule_fault_entry(void)
                      "add r2, r2, #256\n\t"
                      "mov sp, r2\n\t"
                      "b ferrule_fault_store\n\t");
+#endif
 }
 
 __attribute__((used)) void ferrule_fault_store(const uint32_t *frame, uint32_t exc_return)
@@ -61,10 +76,17 @@ __attribute__((used)) void ferrule_fault_store(const uint32_t *frame, uint32_t e
     record->psr = readable ? frame[7] : 0;
     record->sp = sp;
     record->exc_return = exc_return;
+#if __ARM_ARCH_ISA_THUMB == 1 /* Armv6-M has no record of the cause */
+    record->cfsr = 0;
+    record->hfsr = 0;
+    record->mmfar = 0;
+    record->bfar = 0;
+#else
     record->cfsr = SCB_CFSR;
     record->hfsr = SCB_HFSR;
     record->mmfar = SCB_MMFAR;
     record->bfar = SCB_BFAR;
+#endif
     record->magic =
         FERRULE_FAULT_MAGIC; /* last, so that a reader that polls it finds a complete record */
     for (;;) {

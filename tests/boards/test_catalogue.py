@@ -15,7 +15,10 @@ from ferrule.errors import FerruleError
 from ferrule.resources import root
 
 STACK = 'stack = "ssram23"'
-SHIPPED = ["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "nrf52840dk", "stm32f4_discovery"]
+SHIPPED = [
+    *("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "nrf52840dk", "stm32f4_discovery"),
+    "stm32g0b1",
+]
 
 
 @pytest.fixture
@@ -121,6 +124,18 @@ def test_the_stm32f4_discovery() -> None:
     assert board.qemu.lacks == ("ccm",)
     assert board.qemu.serial["usart2"] == 1
     assert board.qemu.instructions_per_tick == 1000 / 168  # QEMU's clock, which differs from the chip's
+
+
+def test_the_stm32g0b1() -> None:
+    board = load_board("stm32g0b1")
+    assert (board.cpu.type, board.cpu.fpu, board.cpu.interrupts) == ("cortex-m0plus", "none", 31)
+    assert board.cpu.features.baseline
+    assert {memory.name: (memory.address, memory.size_bytes) for memory in board.memories} == {
+        "flash": (0x0800_0000, 512 << 10),
+        "sram": (0x2000_0000, 144 << 10),
+    }
+    assert (board.link_uart.address, board.uart_clock_hz(board.link_uart)) == (0x4000_4400, 64_000_000)
+    assert [len(board.setup_for(names)) for names in ((), ("usart2",), ("usart2", "usart1"))] == [4, 9, 14]
 
 
 def test_the_default_stack_has_to_fit(monkeypatch: pytest.MonkeyPatch) -> None:

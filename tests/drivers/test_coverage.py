@@ -11,7 +11,7 @@ from coverage_gate import count_c
 from ferrule.testing.coverage import FileCoverage
 
 FOLDER = Path(__file__).parent
-DRIVERS = ("uart_nrf", "uart_stm32")
+DRIVERS = ("uart_nrf", "uart_stm32", "uart_stm32f7")
 pytestmark = pytest.mark.cc
 
 
@@ -28,6 +28,8 @@ def test_all_of_it_runs(tmp_path: Path, driver: str) -> None:
     assert len(file.branches) > 4
 
 
-@pytest.mark.parametrize("driver", [DRIVERS[0], pytest.param(DRIVERS[1], marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    "driver", [DRIVERS[0], *(pytest.param(each, marks=pytest.mark.nightly) for each in DRIVERS[1:])]
+)
 def test_what_does_not_run_is_noticed(tmp_path: Path, driver: str) -> None:
     assert not covered(tmp_path, driver, "-k", "no_configuration").is_full

@@ -17,16 +17,18 @@ from ferrule.resources import root
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 FIRMWARE = Path(__file__).parent / "firmware"
-STM32, NRF = "stm32f4_discovery", "nrf52840dk"
+STM32, STM32G0, NRF = "stm32f4_discovery", "stm32g0b1", "nrf52840dk"
 INTERRUPTS = {
     STM32: {"TEST_ENABLE": "0xCu", "TEST_INTERRUPT": "0x20u", "TEST_LINE": "38u"},  # CR1.RXNEIE
+    STM32G0: {"TEST_ENABLE": "0x0u", "TEST_INTERRUPT": "0x20u", "TEST_LINE": "28u"},  # CR1.RXNEIE
     NRF: {"TEST_ENABLE": "0x304u", "TEST_INTERRUPT": "0x10u", "TEST_LINE": "2u"},  # INTENSET.ENDRX
 }
 BROKEN = {
     STM32: {"TEST_BROKEN": "0xCu", "TEST_BROKEN_VALUE": "0x2004u"},  # CR1 without TE
+    STM32G0: {"TEST_BROKEN": "0x0u", "TEST_BROKEN_VALUE": "0x5u"},  # CR1 without TE
     NRF: {"TEST_BROKEN": "0x50Cu", "TEST_BROKEN_VALUE": "0xFFFFFFFFu"},  # PSEL.TXD without a pin
 }
-RUNS = [(STM32, "unicorn"), (STM32, "qemu"), (NRF, "unicorn")]
+RUNS = [(STM32, "unicorn"), (STM32, "qemu"), (STM32G0, "unicorn"), (NRF, "unicorn")]
 
 
 def machine(name: str, folder: Path, **more: str) -> Machine:
@@ -79,7 +81,7 @@ def test_bytes_are_echoed(board: str, name: str, interrupt: bool, tmp_path: Path
             assert channel.read(9, 10) == bytes([byte ^ 0x55])
 
 
-@pytest.mark.parametrize("board", [STM32, NRF])
+@pytest.mark.parametrize("board", [STM32, STM32G0, NRF])
 def test_more_than_the_buffers_hold(board: str, tmp_path: Path) -> None:
     need("unicorn")
     data = bytes(index * 7 & 0xFF for index in range(150_000))
@@ -88,7 +90,9 @@ def test_more_than_the_buffers_hold(board: str, tmp_path: Path) -> None:
         assert receive(session.channel(), len(data)) == bytes(byte ^ 0x55 for byte in data)
 
 
-@pytest.mark.parametrize(("board", "why"), [(STM32, "UE and TE of CR1"), (NRF, "a pin in PSEL.TXD")])
+@pytest.mark.parametrize(
+    ("board", "why"), [(STM32, "UE and TE of CR1"), (STM32G0, "UE and TE of CR1"), (NRF, "a pin in PSEL.TXD")]
+)
 def test_a_transmitter_that_is_off_is_told(board: str, why: str, tmp_path: Path) -> None:
     need("unicorn")
     with engine("unicorn").start(machine(board, tmp_path, **BROKEN[board])) as session:
@@ -100,7 +104,7 @@ def test_a_transmitter_that_is_off_is_told(board: str, why: str, tmp_path: Path)
     assert [note for note in report.notes if "dropped 3 B" in note and why in note]
 
 
-@pytest.mark.parametrize("board", [STM32, NRF])
+@pytest.mark.parametrize("board", [STM32, STM32G0, NRF])
 def test_an_interrupt_that_nobody_enabled_wakes_nobody(board: str, tmp_path: Path) -> None:
     need("unicorn")
     settings = {**INTERRUPTS[board], "TEST_INTERRUPT": "0u"}

@@ -20,7 +20,12 @@ from ferrule.errors import FerruleError
 from ferrule.report import Verdict
 
 pytestmark = pytest.mark.emu
-RUNS = {"mps3-an547": ("qemu",), "nrf52840dk": ("unicorn",), "stm32f4_discovery": ("unicorn", "qemu")}
+RUNS = {
+    "mps3-an547": ("qemu",),
+    "nrf52840dk": ("unicorn",),
+    "stm32f4_discovery": ("unicorn", "qemu"),
+    "stm32g0b1": ("unicorn",),
+}
 """The engines that support each board."""
 
 
@@ -59,7 +64,7 @@ def test_a_small_model(board: str, engine_name: str, toolchain: str, request: py
 
 
 @pytest.mark.parametrize("backend", ["Woofles", "UartWoofles"])
-@pytest.mark.parametrize("board", ["nrf52840dk", "stm32f4_discovery"])
+@pytest.mark.parametrize("board", ["nrf52840dk", "stm32f4_discovery", "stm32g0b1"])
 def test_accelerators_on_the_bus_and_behind_a_uart(board: str, backend: str) -> None:
     need("unicorn")
     network = small_networks.dense()

@@ -15,7 +15,7 @@ import pytest
 import small_networks
 
 import ferrule
-from ferrule.emulation import EngineError
+from ferrule.emulation import EngineError, EngineOptions
 from ferrule.errors import FerruleError, InputError, MissingToolError
 from ferrule.facade import running
 from ferrule.firmware import BuildError, StackBound, ZigToolchain, build_project
@@ -80,6 +80,22 @@ def test_several_inputs_and_outputs(built: Build) -> None:
         wanted = network.run([left[index : index + 1], right[index : index + 1]])
         for output, reference in zip(report.outputs, wanted, strict=True):
             assert output[index : index + 1].tolist() == reference.tolist()
+
+
+def test_the_link_gives_the_same_outputs(built: Build, monkeypatch: pytest.MonkeyPatch) -> None:
+    firmware = built(small_networks.two_by_two())
+    written: list[int] = []
+    send = LinkSession._write_input
+    monkeypatch.setattr(
+        LinkSession, "_write_input", lambda self, index, data: (written.append(index), send(self, index, data))
+    )
+    direct = firmware.run()
+    assert not written
+    linked = firmware.run(options=EngineOptions(through_link=True))
+    assert written
+    assert direct.verdict is linked.verdict is ferrule.Verdict.EXACT
+    for one, other in zip(direct.outputs, linked.outputs, strict=True):
+        assert one.tolist() == other.tolist()
 
 
 def test_a_network_without_layers(built: Build) -> None:

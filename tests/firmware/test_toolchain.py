@@ -20,6 +20,7 @@ BOARD = load_board("mps2-an386")
 @pytest.mark.parametrize(
     ("core", "fpu", "dsp", "zig", "gcc"),
     [
+        ("cortex-m0plus", "none", False, ("eabi", "cortex_m0plus"), ("cortex-m0plus", "soft", None)),
         ("cortex-m3", "none", False, ("eabi", "cortex_m3"), ("cortex-m3", "soft", None)),
         ("cortex-m4", "none", True, ("eabi", "cortex_m4"), ("cortex-m4", "soft", None)),
         ("cortex-m4", "fpv4-sp-d16", True, ("eabihf", "cortex_m4+vfp4d16sp"), ("cortex-m4", "hard", "fpv4-sp-d16")),
@@ -93,6 +94,7 @@ def test_a_missing_toolchain_names_what_installs_it(monkeypatch: pytest.MonkeyPa
         ("mps2-an505", True, False, True),
         ("mps3-an547", True, True, True),
         ("stm32f4_discovery", True, False, True),
+        ("stm32g0b1", False, False, False),
     ],
 )
 def test_the_compiler_uses_what_the_core_has(

@@ -23,7 +23,8 @@ class Core:
     dsp: tuple[bool, ...]
     mve: tuple[bool, ...] = (False,)
     interrupts: int = 240
-    """The largest number of lines that the interrupt controller can have (Armv7-M ARM, B1.5.3; Armv8-M ARM, B3.1)."""
+    """The largest number of lines that the interrupt controller can have (Armv6-M ARM, B3.4; Armv7-M ARM, B1.5.3;
+    Armv8-M ARM, B3.1)."""
     has_stack_limit: bool = False
     """Whether the core has MSPLIM and PSPLIM."""
     has_data_cache: bool = False
@@ -31,6 +32,8 @@ class Core:
 
 
 CORES: Mapping[str, Core] = {
+    "cortex-m0": Core(fpus=("none",), dsp=(False,), interrupts=32),
+    "cortex-m0plus": Core(fpus=("none",), dsp=(False,), interrupts=32),
     "cortex-m3": Core(fpus=("none",), dsp=(False,)),
     "cortex-m4": Core(fpus=("none", "fpv4-sp-d16"), dsp=(True,)),
     "cortex-m7": Core(fpus=("none", "fpv5-sp-d16", "fpv5-d16"), dsp=(True,), has_data_cache=True),
@@ -56,7 +59,7 @@ def cpu(entry: Entry, description: CpuDescription, file: Path) -> Cpu:
     kind = entry.text("cpuType")
     if kind is None:
         raise FerruleError(f"{entry.place}: '{entry.name}' has no cpuType")
-    plain = kind.removesuffix("f")
+    plain = kind.removesuffix("f").replace("+", "plus")
     core = CORES.get(plain)
     if core is None:
         raise FerruleError(f"{entry.place}: core '{kind}' is not supported", hint=f"supported: {', '.join(CORES)}")

@@ -86,6 +86,12 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     metavar="PORT",
     help="unicorn, qemu: halt the firmware until gdb connects to this TCP port; no time-out applies.",
 )
+@click.option(
+    "--through-link",
+    is_flag=True,
+    help="unicorn: transfer inputs and outputs through the link, as on a real board, which takes the firmware more "
+    "than a hundred instructions per byte; otherwise the engine accesses the memory directly.",
+)
 @click.option("--trace-devices", is_flag=True, help="Report every device call: operator, device, call, status.")
 @click.option(
     "--fault",
@@ -118,6 +124,7 @@ def command(
     keep: Path | None,
     timeout_s: float,
     gdb: int | None,
+    through_link: bool,
     trace_devices: bool,
     faults: tuple[str, ...],
     locate: bool,
@@ -156,7 +163,7 @@ def command(
         targets = parse_output_options(outputs, networks[0].outputs)
         if json_path is not None and str(json_path) != "-":
             require_writable("--json", json_path)
-        engine_options = EngineOptions(port=port, baud=baud, gdb=gdb)
+        engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
         firmwares = facade.compile(networks, job, engine=engine, progress=say)
         if gdb is not None:

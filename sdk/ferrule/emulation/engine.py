@@ -15,7 +15,7 @@ from ferrule.devices import DeviceModel, Range, SerialModel
 from ferrule.emulation.crash import CrashReport
 from ferrule.emulation.ownership import OwnershipCounts, OwnershipPlan
 from ferrule.errors import FerruleError, MissingToolError
-from ferrule.link import DEFAULT_BAUD, Channel
+from ferrule.link import DEFAULT_BAUD, BoardMemory, Channel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,6 +73,9 @@ class EngineOptions:
     """serial: bits per second."""
     gdb: int | None = None
     """unicorn and qemu: the local TCP port on which to wait for gdb; the firmware is halted until it connects."""
+    through_link: bool = False
+    """unicorn: whether inputs and outputs pass through the link, as on a real board and with the other engines, and not
+    directly to and from the emulated memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,10 @@ class Session(Protocol):
 
     def counters(self) -> Counters:
         """Return the current counts."""
+
+    def memory(self) -> BoardMemory | None:
+        """Return the board's memory, or None if the engine does not reach it while the firmware runs."""
+        return None
 
     def ownership(self) -> OwnershipCounts | None:
         """Return what the check of ownership has covered so far; None if the machine has no plan for it."""

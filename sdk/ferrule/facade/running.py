@@ -32,7 +32,7 @@ from ferrule.emulation.attached import attached_devices, attached_wires, check_f
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, platform
 from ferrule.graph import Array
-from ferrule.link import BuildInfo, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
+from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network.samples import Sample, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
@@ -222,6 +222,8 @@ def _execute(
     with chosen.start(machine) as session:
         try:
             link = _connect(firmware, session, timeout_s)
+            if not options.through_link:
+                _reach_tensors(firmware, session, link)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
             done = _serve(link, session, devices, samples, said, started, trace=trace, announced=announced)
@@ -244,6 +246,13 @@ def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> Lin
     _choose(firmware, link)
     _check_identity(firmware, link.model_info(), link.build_info())
     return link
+
+
+def _reach_tensors(firmware: BuiltFirmware, session: Session, link: LinkSession) -> None:
+    """Let inputs and outputs bypass the link where the engine reaches the firmware's memory."""
+    memory, model = session.memory(), f"ferrule_{firmware.artifact.symbol}_link_model"
+    if memory is not None and firmware.image.has(model):
+        link.use_direct(DirectTensors.of(memory, firmware.image.address_of(model)))
 
 
 def _choose(firmware: BuiltFirmware, link: LinkSession) -> None:

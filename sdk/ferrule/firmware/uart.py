@@ -49,6 +49,12 @@ DRIVERS: Mapping[str, UartDriver] = {
         header="ferrule/drivers/uart_stm32.h",
         tells_room=True,
     ),
+    "UART.STM32F7_USART": UartDriver(
+        prefix="ferrule_uart_stm32f7",
+        contribution=UART_DRIVERS.part("uart_stm32f7"),
+        header="ferrule/drivers/uart_stm32f7.h",
+        tells_room=True,
+    ),
 }
 """Drivers by Renode's class of the UART."""
 

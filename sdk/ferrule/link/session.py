@@ -15,6 +15,7 @@ from ferrule.closing import Closing
 from ferrule.errors import InputError
 from ferrule.graph.tensor import Array
 from ferrule.link.channel import Channel
+from ferrule.link.direct import DirectTensors
 from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError, ProtocolVersionError
 from ferrule.link.frame import Frame, FrameReceiver
 from ferrule.link.protocol import (
@@ -99,6 +100,8 @@ class LinkSession(Closing):
     A request without an answer is repeated up to `retries` times, at intervals of `timeout_s`. A run may take
     `run_timeout_s` from the moment the firmware reports its start. The first request, HELLO, is repeated for at least
     `start_timeout_s`, since a firmware may run its model once before it answers.
+
+    After `use_direct`, the inputs and outputs do not pass through the channel.
     """
 
     def __init__(
@@ -121,6 +124,7 @@ class LinkSession(Closing):
         self._run_sequence: int | None = None
         self._hello: Hello | None = None
         self._info: ModelInfo | None = None
+        self._direct: DirectTensors | None = None
 
     @override
     def close(self) -> None:
@@ -131,6 +135,10 @@ class LinkSession(Closing):
     def damaged_frames(self) -> int:
         """The number of damaged frames and pieces of noise dropped since the session began."""
         return self._receiver.damaged
+
+    def use_direct(self, tensors: DirectTensors) -> None:
+        """Access the chosen model's inputs and outputs in the memory of the emulated board, until another is chosen."""
+        self._direct = tensors
 
     def hello(self) -> Hello:
         """Begin the session: request the firmware's identity and check the version of the protocol.
@@ -178,6 +186,7 @@ class LinkSession(Closing):
         if count > 1:
             self._choice(index)
         self._info = None
+        self._direct = None
 
     def run(self, inputs: Sequence[Array], *, profile: bool = False, trace: bool = False) -> LinkRun:
         """Write the inputs, run the model once and read all results.
@@ -191,8 +200,12 @@ class LinkSession(Closing):
             LinkError: the link fails, or the run used the whole stack.
         """
         info = self.model_info()
-        for index, data in enumerate(_as_bytes(info.inputs, inputs)):
-            self._write_input(index, data)
+        data = _as_bytes(info.inputs, inputs)
+        if self._direct is not None:
+            self._direct.write(data)
+        else:
+            for index, each in enumerate(data):
+                self._write_input(index, each)
         result = RunResult.decode(self._ask(MessageType.RUN, run_request(profile=profile, trace=trace)))
         calls = self._read_calls() if trace else ()
         if result.status != 0:
@@ -240,6 +253,14 @@ class LinkSession(Closing):
             self._ask(MessageType.WRITE_INPUT, write_request(index, offset, data[offset : offset + step]))
 
     def _read_output(self, index: int, tensor: LinkTensor) -> Array:
+        data = self._read_through_link(index, tensor) if self._direct is None else self._direct.read(index)
+        return (
+            np.frombuffer(bytearray(data), tensor.dtype.numpy.newbyteorder("<"))
+            .astype(tensor.dtype.numpy, copy=False)
+            .reshape(tensor.shape)
+        )
+
+    def _read_through_link(self, index: int, tensor: LinkTensor) -> bytes:
         step = self._chunk_bytes()
         data = bytearray()
         while len(data) < tensor.size_bytes:
@@ -248,11 +269,7 @@ class LinkSession(Closing):
             if len(piece) != size:
                 raise LinkError(f"{size} bytes of output '{tensor.name}' were requested, {len(piece)} arrived")
             data += piece
-        return (
-            np.frombuffer(data, tensor.dtype.numpy.newbyteorder("<"))
-            .astype(tensor.dtype.numpy, copy=False)
-            .reshape(tensor.shape)
-        )
+        return bytes(data)
 
     def _read_counters(self, count: int) -> tuple[int, ...]:
         counters: tuple[int, ...] = ()

@@ -14,6 +14,7 @@
 #include "uart.h"
 #include "uart_nrf.h"
 #include "uart_stm32.h"
+#include "uart_stm32f7.h"
 
 enum {
     FLASH = 0x00000000,
@@ -21,7 +22,7 @@ enum {
     FLASH_BYTES = 0x400,
     RAM_BYTES = 0x1FE, /* the last word is incomplete */
     LINES = 240,
-    UARTS = 3,
+    UARTS = 4,
     SITES = 64,
     LAST_REGISTER = FERRULE_D0 + 8,
 };
@@ -115,7 +116,7 @@ static void access_uart(void)
 {
     static const uint32_t NORDIC[] = {0x000, 0x004, 0x008, 0x110, 0x200, 0x304, 0x500, 0x50C,
                                       0x514, 0x524, 0x534, 0x538, 0x544, 0x548, 0x120, 0x13C};
-    const uint32_t offset = below(0x20);
+    const uint32_t offset = below(0x30);
     const unsigned bytes = 1u << below(3);
     const uint32_t value = random_word() >> below(32);
     const uint32_t nordic = below(4) != 0 ? NORDIC[below(16)] : below(0x1000);
@@ -124,6 +125,8 @@ static void access_uart(void)
     ferrule_uart_write(NULL, offset, bytes, value, uarts[0]);
     (void)ferrule_uart_stm32_read(NULL, offset, bytes, uarts[1]);
     ferrule_uart_stm32_write(NULL, offset, bytes, value, uarts[1]);
+    (void)ferrule_uart_stm32f7_read(NULL, offset, bytes, uarts[3]);
+    ferrule_uart_stm32f7_write(NULL, offset, bytes, value, uarts[3]);
     (void)ferrule_uart_nrf_read(NULL, nordic, bytes, uarts[2]);
     ferrule_uart_nrf_write(NULL, nordic, bytes, nordic_values[below(6)], uarts[2]);
 }
@@ -255,7 +258,7 @@ static void enable_trace(void *unit, uint32_t enabled)
 static void make_core(uint8_t *flash, uint8_t *ram)
 {
     struct ferrule_core_config config = {
-        .architecture = 7 + below(2), .lines = LINES, .priority_mask = 0xFF};
+        .architecture = 6 + below(3), .lines = LINES, .priority_mask = 0xFF};
     guest = (struct ferrule_guest){.start_emulation = start_emulation,
                                    .stop_emulation = stop_emulation,
                                    .read_register = read_register,
@@ -340,6 +343,7 @@ int main(int count, char **arguments)
     }
     ferrule_uart_stm32_reset(uarts[1]);
     ferrule_uart_nrf_reset(uarts[2]);
+    ferrule_uart_stm32f7_reset(uarts[3]);
     uint32_t stops = 0;
     for (unsigned long round = 0; round < rounds; ++round) {
         if (round % 16 == 0) {

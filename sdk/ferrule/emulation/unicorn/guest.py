@@ -20,6 +20,7 @@ PAGE_BYTES = 1024
 """Unicorn's smallest mapping for M-profile cores."""
 MODELS: Mapping[str, str] = {
     "cortex-m0": "UC_CPU_ARM_CORTEX_M0",
+    "cortex-m0plus": "UC_CPU_ARM_CORTEX_M0",
     "cortex-m3": "UC_CPU_ARM_CORTEX_M3",
     "cortex-m4": "UC_CPU_ARM_CORTEX_M4",
     "cortex-m7": "UC_CPU_ARM_CORTEX_M7",

@@ -18,7 +18,7 @@ SOURCE_FOLDER = Path(__file__).parent / "src"
 FLAGS = ("-std=c11", "-O2")
 HEADERS = (
     *("alignment", "guest", "nvic", "core", "systick", "system_control", "exceptions", "cycle_counter"),
-    *("ownership", "owned_layers", "uart", "uart_nrf", "uart_stm32"),
+    *("ownership", "owned_layers", "uart", "uart_nrf", "uart_stm32", "uart_stm32f7"),
 )
 SOURCES = (*HEADERS, "run")
 
@@ -97,6 +97,8 @@ _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_uart_nrf_update", None, (ctypes.POINTER(layout.UartState),)),
     ("ferrule_uart_stm32_reset", None, (ctypes.POINTER(layout.UartState),)),
     ("ferrule_uart_stm32_update", None, (ctypes.POINTER(layout.UartState),)),
+    ("ferrule_uart_stm32f7_reset", None, (ctypes.POINTER(layout.UartState),)),
+    ("ferrule_uart_stm32f7_update", None, (ctypes.POINTER(layout.UartState),)),
 )
 
 

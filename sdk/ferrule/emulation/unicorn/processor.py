@@ -22,14 +22,16 @@ NEVER = (1 << 64) - 1
 
 CPU_IDS: Mapping[str, int] = {
     "cortex-m0": 0x410C_C200,
+    "cortex-m0plus": 0x410C_C601,
     "cortex-m3": 0x410F_C231,
     "cortex-m4": 0x410F_C240,
     "cortex-m7": 0x411F_C272,
     "cortex-m33": 0x410F_D213,
 }
-"""The values of CPUID, equal to QEMU's."""
-ARMV8 = ("cortex-m33",)
-LINES: Mapping[int, int] = {7: 240, 8: 480}
+"""The values of CPUID, equal to QEMU's, which has no Cortex-M0+: that is revision r0p1."""
+ARCHITECTURES: Mapping[str, int] = {"cortex-m0": 6, "cortex-m0plus": 6, "cortex-m33": 8}
+"""The architecture of the cores that are not Armv7-M."""
+LINES: Mapping[int, int] = {6: 32, 7: 240, 8: 480}
 """Number of interrupt lines by architecture, the largest that it allows."""
 ALL_PRIORITY_BITS = 0xFF
 
@@ -82,7 +84,7 @@ class Processor:
         self._timers: list[Timer] = []
         self._state = (ctypes.c_char * guest.hooks.ferrule_core_bytes())()
         self._core = ctypes.addressof(self._state)
-        architecture = 8 if board.cpu.type in ARMV8 else 7
+        architecture = ARCHITECTURES.get(board.cpu.type, 7)
         config = layout.CoreConfig(
             architecture=architecture,
             lines=LINES[architecture],

@@ -29,7 +29,7 @@ from ferrule.emulation.unicorn.ownership import Ownership
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.processor import Processor
 from ferrule.emulation.unicorn.uart import Uart, UartWire
-from ferrule.link import Channel
+from ferrule.link import BoardMemory, Channel, LinkError
 
 SLICE_INSTRUCTIONS = 2_000_000
 """Largest number of instructions between two checks of the clock, about 10 ms."""
@@ -67,6 +67,24 @@ class UnicornChannel(Channel):
     @override
     def close(self) -> None:
         """Do nothing: the session owns the UART."""
+
+
+class GuestMemory(BoardMemory):
+    """The memory of a guest between two pieces of its run."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+
+    @override
+    def read(self, address: int, size_bytes: int) -> bytes:
+        return self._guest.read_memory(address, size_bytes)
+
+    @override
+    def write(self, address: int, data: bytes) -> None:
+        view = self._guest.memory_view(address, len(data))
+        if view.readonly:
+            raise LinkError(f"an input cannot be written to {address:#010x}, which the firmware cannot write either")
+        view[:] = data
 
 
 class UnicornSession(EmulatorSession):
@@ -126,6 +144,10 @@ class UnicornSession(EmulatorSession):
     @override
     def counters(self) -> Counters:
         return Counters(instructions=self._guest.executed(), resolution=1)
+
+    @override
+    def memory(self) -> BoardMemory:
+        return GuestMemory(self._guest)
 
     @override
     def ownership(self) -> OwnershipCounts | None:

@@ -50,6 +50,13 @@ KINDS: Mapping[str, UartKind] = {
         receive_interrupt=1 << 2 | 1 << 5 | 1 << 13,
         transmits_if="UE and TE of CR1, BRR at least 16",
     ),
+    "UART.STM32F7_USART": UartKind(
+        prefix="ferrule_uart_stm32f7",
+        transmit_output=None,
+        receive_output=None,
+        receive_interrupt=1 << 0 | 1 << 2 | 1 << 5,
+        transmits_if="UE and TE of CR1, BRR at least 16",
+    ),
     "UART.NRF52840_UART": UartKind(
         prefix="ferrule_uart_nrf",
         transmit_output=None,

@@ -112,13 +112,17 @@ class BareMetalPlatform(Platform):
 
 
 def _adapter(request: ProjectRequest) -> tuple[Contribution, ...]:
-    """Return the adapter of the device API and its clock, with interrupts and serial lines if drivers need them."""
+    """Return the adapter of the device API and its clock, with interrupts and serial lines if drivers need them.
+
+    A core without a cycle counter gets the clock alone: it counts beyond the 24 bits of SysTick.
+    """
+    clock = {"FERRULE_CLOCK_HZ": f"{request.board.clock_hz}u"}
     if not request.program.devices:
-        return ()
+        return (replace(BARE_METAL.part("systick"), defines=clock),) if request.board.cpu.features.baseline else ()
     lines = [driver.contribution for _, driver in _wires(request)]
     adapter = BARE_METAL.part("bare_metal", "systick", *(("interrupt",) if _interrupts(request) else ()))
     return (
-        replace(adapter, defines={"FERRULE_CLOCK_HZ": f"{request.board.clock_hz}u"}),
+        replace(adapter, defines=clock),
         *((UART_DRIVERS.part("uart_transport"), *lines) if lines else ()),
     )
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROW
+from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.mve import MVE_CONV_2D_ROW
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import (
     Channels,
     can_pair,
@@ -18,6 +20,8 @@ from ferrule.backends.cpu_acc.lowering.paired import (
 )
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
+from ferrule.backends.cpu_acc.lowering.scalar import CONV_2D_SCALAR
+from ferrule.backends.cpu_acc.lowering.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
@@ -67,6 +71,8 @@ def _paired(context: LoweringContext) -> Candidate | str:
     descriptor = _descriptor(context)
     if context.input(0).dtype is not DataType.INT8:
         return "the data is not int8"
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
     channels = int8_channels(context, descriptor.activation, 0)
     live = np.flatnonzero(~channels.dead)
     if not can_pair(channels.chosen(live), context.operands.output, descriptor.activation):
@@ -105,6 +111,7 @@ def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channe
         "conv2d_1x1_paired_s8" if pointwise and (whole_words or inputs is not None) else "conv2d_paired_s8",
         header="conv2d",
         table="conv2d_paired_s8_params",
+        overlaps=pixel_overlaps(context, window, image, output, pixels=2),
         scratch_bytes=words * (16 if whole_words or inputs is not None else 20),
         window=window_value(window, image, output),
         input_zero_point=image.zero_point,
@@ -151,7 +158,10 @@ def _is_pointwise(window: Window) -> bool:
 
 CONV_2D_ROWS: tuple[Row, ...] = (
     MVE_CONV_2D_ROW,
+    *WINOGRAD_ROWS,
+    BLOCK_ROW,
     Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
+    *CONV_2D_SCALAR,
     Row(kernel="conv2d", candidate=_plain),
 )
 """The kernels of CONV_2D."""

@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
+from ferrule.backends.cpu_acc.lowering.scalar import FULLY_CONNECTED_SCALAR
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted import factors
 from ferrule.operators.window import Window
+
+_ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
+"""The window of the equivalent convolution over an image of one column."""
 
 
 def lower_fully_connected(context: LoweringContext) -> LoweredOp:
@@ -41,7 +46,7 @@ def _plain(context: LoweringContext) -> Candidate:
         lower=lambda: lower_plain(
             context,
             "conv2d",
-            window=Window(height=1, width=1, stride_h=1, stride_w=1),
+            window=_ROW,
             image=_column(data, rows, weights.shape[1]),
             output=_column(output, rows, weights.shape[0]),
             channels=len(weights),
@@ -56,6 +61,8 @@ def _paired(context: LoweringContext) -> Candidate | str:
     descriptor, data = _descriptor(context), context.input(0)
     if data.dtype is not DataType.INT8:
         return "the data is not int8"
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
     channels = int8_channels(context, descriptor.activation, 0)
     if not can_pair(channels, context.operands.output, descriptor.activation):
         return "a weight or a sum is too large to be paired, or an output is scaled up"
@@ -78,24 +85,27 @@ def _lower_paired(
 ) -> LoweredOp:
     output_c, input_c = channels.matrix.shape
     words = -(-input_c // 4)
+    data, output = context.input(0), context.operands.output
     return kernel_call(
         context,
         "fully_connected_paired_s8",
         header="fully_connected",
         scratch_bytes=8 * words,
+        overlaps=pixel_overlaps(context, _ROW, _column(data, rows, input_c), _column(output, rows, output_c)),
         rows=rows,
         input_c=input_c,
         output_c=output_c,
         words=words,
         weights=context.blob("weights", pair_weights(channels.matrix, 4)),
         channels=context.blob("channels", channel_words(channels, 4)),
-        output=output_value(context.operands.output, descriptor.activation),
+        output=output_value(output, descriptor.activation),
     )
 
 
 FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
     MVE_FULLY_CONNECTED_ROW,
     Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
+    *FULLY_CONNECTED_SCALAR,
     Row(kernel="conv2d", candidate=_plain),
 )
 """The kernels of FULLY_CONNECTED."""

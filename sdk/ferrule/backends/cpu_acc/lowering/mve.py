@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
@@ -37,6 +38,7 @@ _LEAST_COLLECTED, _LEAST_WINDOWS, _MOST_COLLECTED = 256, 640, 1024
 """Limits of the scratch for the windows that are collected at once, unless two of them need more."""
 _MOST_PIXELS = 32
 _GENERAL, _LISTED = 1, 2
+_ONE_PIXEL = Window(height=1, width=1, stride_h=1, stride_w=1)
 _WORTH_LISTING = 0.75
 TOO_LARGE = "a sum is too large, or an output is scaled up"
 
@@ -93,6 +95,7 @@ def _lower_pointwise(
         "conv2d_1x1_mve_s8",
         header="conv2d_mve",
         scratch_bytes=pixels * (input_c if inputs is None else len(inputs)) + _VECTOR - 1,
+        overlaps=pixel_overlaps(context, _ONE_PIXEL, context.input(0), context.operands.output),
         contribution=KERNELS.part("conv2d_1x1_mve_s8", "mve_store_pairs"),
         extra_blobs=blobs,
         count=count,
@@ -142,6 +145,7 @@ def _lower_windows(
         "conv2d_mve_s8",
         header="conv2d_mve",
         scratch_bytes=scratch_bytes,
+        overlaps=pixel_overlaps(context, window, image, context.operands.output),
         contribution=KERNELS.part("conv2d_mve_s8", "mve_store_pairs"),
         extra_blobs=blobs,
         window=window_value(window, image, context.operands.output),

@@ -11,6 +11,7 @@ from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.mve import TOO_LARGE, is_plain, words
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -73,6 +74,7 @@ def _lower(
         "depthwise_conv2d_mve_s8",
         header="depthwise_conv2d_mve",
         scratch_bytes=image.shape[3],
+        overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
         contribution=KERNELS.part("depthwise_conv2d_mve_s8", "mve_depthwise"),
         window=window_value(window, image, output),
         input_zero_point=image.zero_point,

@@ -53,7 +53,7 @@ struct ferrule_core {
     uint64_t slept;                                     /* time spent asleep, in instructions */
     void (*enable_trace)(void *unit, uint32_t enabled); /* NULL: no trace unit */
     void *trace_unit;
-    uint32_t architecture; /* 7 or 8 */
+    uint32_t architecture; /* 6, 7 or 8 */
     uint32_t asleep;       /* enum ferrule_sleep */
     uint32_t event;        /* event register of WFE */
     uint32_t masked; /* nonzero: a pending exception is masked by PRIMASK, BASEPRI or FAULTMASK */

@@ -25,6 +25,7 @@
 #define CCR_NONBASETHRDENA  (1u << 0)
 #define DEMCR_TRCENA        (1u << 24)
 #define CPUID_PART          0xFFF0u
+#define CPUID_PART_M0_PLUS  0xC600u
 #define CPUID_PART_M7       0xC270u
 /* Of a Cortex-M7 with caches of 16 KiB: 4 ways of 128 lines of 32 bytes (its TRM, 3.3.3 and 3.3.4).
  * The caches hold nothing, so maintaining them has no effect. */
@@ -208,7 +209,7 @@ static void write_aircr(struct ferrule_core *core, uint32_t value)
     if ((value & AIRCR_KEY_MASK) != AIRCR_KEY) {
         return;
     }
-    core->nvic.group = value >> 8 & 7u;
+    core->nvic.group = core->architecture < 7 ? 0u : value >> 8 & 7u;
     if (core->architecture >= 8) {
         core->words[FERRULE_SCS_AIRCR / 4] = value & AIRCR_KEPT_8;
     }
@@ -247,8 +248,46 @@ static bool is_region(uint32_t offset)
     return offset >= FERRULE_SCS_MPU_RBAR && offset < FERRULE_SCS_MPU_END;
 }
 
+/* Whether a core has a register: Armv6-M has few of them (Armv6-M ARM, B3.2 to B3.5), and a
+ * Cortex-M0 has no VTOR and no MPU. */
+static bool exists(const struct ferrule_core *core, uint32_t offset)
+{
+    const bool plus = (core->words[FERRULE_SCS_CPUID / 4] & CPUID_PART) == CPUID_PART_M0_PLUS;
+    if (core->architecture >= 7) {
+        return true;
+    }
+    switch (offset) {
+    case FERRULE_SCS_ACTLR:
+    case FERRULE_SCS_ISER:
+    case FERRULE_SCS_ICER:
+    case FERRULE_SCS_ISPR:
+    case FERRULE_SCS_ICPR:
+    case FERRULE_SCS_CPUID:
+    case FERRULE_SCS_ICSR:
+    case FERRULE_SCS_AIRCR:
+    case FERRULE_SCS_SCR:
+    case FERRULE_SCS_CCR:
+    case FERRULE_SCS_SHPR + 4:
+    case FERRULE_SCS_SHPR + 8:
+        return true;
+    case FERRULE_SCS_VTOR:
+    case FERRULE_SCS_MPU_TYPE:
+    case FERRULE_SCS_MPU_CTRL:
+    case FERRULE_SCS_MPU_RNR:
+    case FERRULE_SCS_MPU_RBAR:
+    case FERRULE_SCS_MPU_RBAR + 4:
+        return plus;
+    default:
+        return (offset >= FERRULE_SYSTICK_CONTROL && offset <= FERRULE_SYSTICK_CALIBRATION) ||
+               (offset >= FERRULE_SCS_IPR && offset < FERRULE_SCS_IPR + core->nvic.count);
+    }
+}
+
 static uint32_t read_word(struct ferrule_core *core, uint32_t offset)
 {
+    if (!exists(core, offset)) {
+        return 0;
+    }
     if (offset >= FERRULE_SYSTICK_CONTROL && offset <= FERRULE_SYSTICK_CALIBRATION) {
         return ferrule_systick_read(core, offset);
     }
@@ -365,6 +404,9 @@ static void write_other(struct ferrule_core *core, uint32_t offset, uint32_t val
 static void write_word(struct ferrule_core *core, uint32_t offset, uint32_t merged,
                        uint32_t written)
 {
+    if (!exists(core, offset) || (core->architecture < 7 && offset == FERRULE_SCS_CCR)) {
+        return; /* the CCR of Armv6-M is read-only */
+    }
     if (offset >= FERRULE_SYSTICK_CONTROL && offset <= FERRULE_SYSTICK_CALIBRATION) {
         ferrule_systick_write(core, offset, merged);
     } else if (offset >= FERRULE_SCS_ISER && offset < FERRULE_SCS_ITNS) {
@@ -410,12 +452,13 @@ void ferrule_system_control_reset(struct ferrule_core *core, uint32_t cpu_id, ui
 {
     core->words[FERRULE_SCS_CPUID / 4] = cpu_id;
     core->words[FERRULE_SCS_VTOR / 4] = vector_table;
-    core->words[FERRULE_SCS_CCR / 4] =
-        CCR_STKALIGN | (core->architecture >= 8 ? CCR_NONBASETHRDENA : 0u);
+    core->words[FERRULE_SCS_CCR / 4] = CCR_STKALIGN |
+                                       (core->architecture >= 8 ? CCR_NONBASETHRDENA : 0u) |
+                                       (core->architecture < 7 ? CCR_UNALIGN_TRP : 0u);
     if ((cpu_id & CPUID_PART) == CPUID_PART_M7) {
         core->words[FERRULE_SCS_CLIDR / 4] = CLIDR_M7;
         core->words[FERRULE_SCS_CCSIDR / 4] = CCSIDR_M7_DATA;
     }
     core->words[FERRULE_SCS_MPU_TYPE / 4] = FERRULE_CORE_REGIONS << 8;
-    core->words[FERRULE_SCS_FPCCR / 4] = FPCCR_ASPEN_LSPEN;
+    core->words[FERRULE_SCS_FPCCR / 4] = core->architecture < 7 ? 0u : FPCCR_ASPEN_LSPEN;
 }
