@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
@@ -37,8 +38,9 @@ _LEAST_COLLECTED, _LEAST_WINDOWS, _MOST_COLLECTED = 256, 640, 1024
 """Limits of the scratch for the windows that are collected at once, unless two of them need more."""
 _MOST_PIXELS = 32
 _GENERAL, _LISTED = 1, 2
+_ONE_PIXEL = Window(height=1, width=1, stride_h=1, stride_w=1)
 _WORTH_LISTING = 0.75
-_TOO_LARGE = "a sum is too large, or an output is scaled up"
+TOO_LARGE = "a sum is too large, or an output is scaled up"
 
 
 def _conv2d(context: LoweringContext) -> Candidate | str:
@@ -52,7 +54,7 @@ def _conv2d(context: LoweringContext) -> Candidate | str:
     if not live.size:
         return "all channels are dead"
     if not can_scale(channels.chosen(live), context.operands.output, descriptor.activation):
-        return _TOO_LARGE
+        return TOO_LARGE
     window = descriptor.window(context.input(1))
     if _is_pointwise(window):
         return _pointwise(context, descriptor.activation, channels, live)
@@ -93,6 +95,7 @@ def _lower_pointwise(
         "conv2d_1x1_mve_s8",
         header="conv2d_mve",
         scratch_bytes=pixels * (input_c if inputs is None else len(inputs)) + _VECTOR - 1,
+        overlaps=pixel_overlaps(context, _ONE_PIXEL, context.input(0), context.operands.output),
         contribution=KERNELS.part("conv2d_1x1_mve_s8", "mve_store_pairs"),
         extra_blobs=blobs,
         count=count,
@@ -142,6 +145,7 @@ def _lower_windows(
         "conv2d_mve_s8",
         header="conv2d_mve",
         scratch_bytes=scratch_bytes,
+        overlaps=pixel_overlaps(context, window, image, context.operands.output),
         contribution=KERNELS.part("conv2d_mve_s8", "mve_store_pairs"),
         extra_blobs=blobs,
         window=window_value(window, image, context.operands.output),
@@ -160,7 +164,7 @@ def _fully_connected(context: LoweringContext) -> Candidate | str:
         return "the data is not int8"
     channels = int8_channels(context, descriptor.activation, 0)
     if not can_scale(channels, context.operands.output, descriptor.activation):
-        return _TOO_LARGE
+        return TOO_LARGE
     count, products = channels.matrix.shape
     vectors, blocks, rows = _vectors(products), -(-count // len(_EIGHT)), data.elements // products
     whole = products % _VECTOR == 0
@@ -194,7 +198,7 @@ def _lower_fully_connected(
         first=(vectors - 1) % _ROW_PASS + 1,
         data_bytes=_VECTOR * vectors,
         output_c=count,
-        general=int(not _is_plain(output, activation)),
+        general=int(not is_plain(output, activation)),
         output=output_value(output, activation),
         input_c=products,
         rows=rows,
@@ -219,7 +223,7 @@ class _Weights:
         """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
         sizes = [pixels] * (together // pixels) + [together % pixels] * bool(together % pixels)
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
-        general = not _is_plain(self._context.operands.output, self._activation)
+        general = not is_plain(self._context.operands.output, self._activation)
         block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 23 + 6 * general + self._listed
         fixed = 3 * len(self._channels.dead) // _VECTOR + 8 if self._channels.dead.any() else 0
         return count // together * (pairs * (self._blocks * block + 19) + 100 * calls) + count * fixed
@@ -230,7 +234,7 @@ class _Weights:
         output = context.operands.output
         stream = context.blob("weights", self.stream)
         fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
-        kind = _LISTED * self._listed + _GENERAL * (not _is_plain(output, self._activation))
+        kind = _LISTED * self._listed + _GENERAL * (not is_plain(output, self._activation))
         value = Aggregate(
             (
                 Field(Identifier(stream.name), "stream"),
@@ -253,20 +257,20 @@ def _stream(channels: Channels, block: int, positions: Array | None = None) -> A
     matrix[:, :products] = channels.matrix
     weights = matrix.reshape(-1, block, vectors, _VECTOR).transpose(0, 2, 1, 3)
     parts = [
-        _words(channels.bias.astype("<i4"), block),
-        _words(np.ascontiguousarray(weights), block * vectors * _VECTOR),
-        _words(np.array([factor.multiplier for factor in channels.factors], "<i4"), block),
-        _words(np.array([factor.shift for factor in channels.factors], np.int8), block),
+        words(channels.bias.astype("<i4"), block),
+        words(np.ascontiguousarray(weights), block * vectors * _VECTOR),
+        words(np.array([factor.multiplier for factor in channels.factors], "<i4"), block),
+        words(np.array([factor.shift for factor in channels.factors], np.int8), block),
     ]
     if positions is not None:
-        parts.append(_words(positions.astype("<u2"), block))
+        parts.append(words(positions.astype("<u2"), block))
     joined: Array = np.concatenate(parts, axis=1).reshape(-1)
     return joined
 
 
-def _words(values: Array, per_block: int) -> Array:
+def words(values: Array, per_block: int) -> Array:
     """Return values as little-endian words, one row per block."""
-    return values.reshape(-1, per_block).view("<i4").astype(np.int32)
+    return np.ascontiguousarray(values.reshape(-1, per_block)).view("<i4").astype(np.int32)
 
 
 def _pixels(context: LoweringContext, together: int, least: int, scratch: Callable[[int], int]) -> int:
@@ -287,7 +291,7 @@ def _vectors(products: int) -> int:
     return -(-products // _VECTOR)
 
 
-def _is_plain(output: TensorInfo, activation: Activation) -> bool:
+def is_plain(output: TensorInfo, activation: Activation) -> bool:
     """Return whether an output meets the conditions of `ferrule_is_plain`."""
     return (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
 
