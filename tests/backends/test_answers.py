@@ -22,7 +22,16 @@ from ferrule.backends.conforming import fits, misfit
 from ferrule.backends.context import BackendEvent, CreationOptions, NetworkId, RuntimePart
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.contribution import Contribution
-from ferrule.backends.firmware import Blob, DeviceDriver, LoweredOp, LoweringContext, Socket, Wire
+from ferrule.backends.firmware import (
+    Blob,
+    ConsideredKernel,
+    DeviceDriver,
+    KernelCosts,
+    LoweredOp,
+    LoweringContext,
+    Socket,
+    Wire,
+)
 from ferrule.backends.firmware_answers import guarded_target
 from ferrule.backends.optimization_views import OptimizationViews, Substitution
 from ferrule.backends.option import BackendOption
@@ -126,12 +135,14 @@ MOMENT = {
     name: Row(call=lambda guard, name=name: getattr(guard, name)(NetworkId(0)), wrong=BOOLEANS, good=True)
     for name in host_answers.MOMENTS
 }
+COSTS = KernelCosts(instructions=1, weight_bytes=2, scratch_bytes=3)
 OP = LoweredOp(
     kernel="k",
     statements=(Evaluate(Call(Identifier("f"), (Integer(1),))),),
     blobs=(Blob(name="p_w", data=np.zeros(4, np.int8)),),
     overlaps=(Overlap(output=Y.name, input="x", distance_bytes=0),),
     contributions=(Contribution(name="c", folder=Path(__file__).parent, sources=()),),
+    considered=(ConsideredKernel(kernel="k", reason="r", costs=COSTS),),
 )
 DRIVER = DeviceDriver(driver="d", header="d.h", context="c", wire=Wire())
 VIEWS = OptimizationViews(untouched=(VIEW,))
@@ -227,6 +238,7 @@ INTERFACES: Mapping[type, Interface] = {
             "create_fallback_import": Row(
                 call=lambda guard: guard.create_fallback_import(info()), wrong=(None, 3), whose=OF_LAYER
             ),
+            "join": Row(call=lambda guard: guard.join([guard, guard]), wrong=(3, True), good=None),
         },
     ),
     workload.Workload: Interface(
@@ -440,6 +452,8 @@ def changed(value: Any, **changes: Any) -> Any:  # noqa: ANN401 - any dataclass
 NESTED = {
     LoweredOp: (OP, lambda op: op),
     Blob: (OP.blobs[0], lambda blob: changed(OP, blobs=(blob,))),
+    ConsideredKernel: (OP.considered[0], lambda kernel: changed(OP, considered=(kernel,))),
+    KernelCosts: (COSTS, lambda costs: changed(OP, considered=(changed(OP.considered[0], costs=costs),))),
     Overlap: (OP.overlaps[0], lambda overlap: changed(OP, overlaps=(overlap,))),
     Evaluate: (OP.statements[0], lambda statement: changed(OP, statements=(statement,))),
     Call: (OP.statements[0].expression, lambda call: changed(OP, statements=(Evaluate(call),))),
@@ -447,6 +461,7 @@ NESTED = {
     Wire: (DRIVER.wire, lambda wire: changed(DRIVER, wire=wire)),
 }
 OPTIONAL = {"view_of", "status", "start", "cycles", "timeout_us", "uart", "model", "base", "interrupt", "wire"}
+OPTIONAL |= {"costs", "distance_bytes", "backward_bytes"}
 FIELDS = [(kind, each.name) for kind in NESTED for each in fields(kind)]
 
 
@@ -490,9 +505,17 @@ VALUES: list[tuple[dict[str, object], str]] = [
     ({"blobs": (changed(OP.blobs[0], alignment=3),)}, "alignment is 3, expected a power of two"),
     ({"blobs": OP.blobs * 2}, "has 2 arrays with the name 'p_w'"),
     ({"overlaps": (Overlap(output="x", input="x", distance_bytes=0),)}, r"overlaps\[0\] is for output 'x'"),
+    (
+        {"overlaps": (Overlap(output=Y.name, input="x", distance_bytes=0, step_bytes=0),)},
+        r"overlaps\[0\] has a step_bytes of 0, expected 1 or more",
+    ),
     ({"overlaps": (Overlap(output=Y.name, input="w", distance_bytes=0),)}, r"overlaps\[0\] is for .* input 'w'"),
     ({"statements": (), "view_of": "w"}, r"view_of is 'w', expected an input .*: \['x'\]"),
     ({"view_of": "x"}, "view_of is set beside statements or a status"),
+    (
+        {"considered": (changed(OP.considered[0], costs=changed(COSTS, weight_bytes=-1)),)},
+        r"considered\[0\].costs.weight_bytes is -1, expected 0 or more",
+    ),
     ({"cycles": -1}, "cycles is -1, expected 0 or more"),
     ({"timeout_us": -1}, "timeout_us is -1, expected a number from 0"),
     ({"timeout_us": (1 << 32) - 1}, r"timeout_us is \d+, expected a number from 0"),

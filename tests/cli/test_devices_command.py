@@ -63,6 +63,22 @@ def test_the_schedule_is_that_of_a_board(ferrule: Ferrule, model: Path) -> None:
     assert (shown.code, "are only valid with --backends" in shown.err) == (2, True)
 
 
+def test_inspect_shows_the_kernels_of_a_board(ferrule: Ferrule, model: Path) -> None:
+    shown = ferrule("inspect", model, "--kernels", "--board", "mps2-an385", "--goal", "speed")
+    assert shown.code == 0, shown.err
+    assert "the firmware's kernels" in shown.out
+    assert "run by" not in shown.out  # no backends were named
+    shown = ferrule("inspect", model, "--kernels", "--backends", "CpuAcc", *DEVICES, *hints(model), "--json")
+    document = msgspec.json.decode(shown.out)
+    assert document["division"] is not None
+    kernels = {part["layer"]: part for part in document["kernels"]}
+    assert {part["backend"] for part in kernels.values()} >= {"CpuAcc", "SoftNpu"}
+    assert all(sum(kernel["chosen"] for kernel in part["kernels"]) == 1 for part in kernels.values())
+    assert any(overlap["forward_bytes"] == 0 for part in kernels.values() for overlap in part["overlaps"])
+    shown = ferrule("inspect", model, "--goal", "speed")
+    assert (shown.code, "are only valid with --backends or --kernels" in shown.err) == (2, True)
+
+
 @pytest.mark.cc
 @pytest.mark.emu
 def test_a_model_on_the_core_calls_no_device(ferrule: Ferrule, model: Path) -> None:

@@ -55,6 +55,7 @@ from ferrule.dom import (
     Unary,
     UnaryOperator,
     Variable,
+    While,
 )
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.rendering import string_literal
@@ -178,6 +179,10 @@ def test_statements_run(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
             Block((Assign(total, Integer(100)),)),
         ),
         Block((Assign(total, Binary(BinaryOperator.ADD, total, n)),)),
+        While(
+            Binary(BinaryOperator.LESS, total, Integer(104)),
+            Block((Assign(total, Binary(BinaryOperator.ADD, total, Integer(1))),)),
+        ),
         Evaluate(total),
         Return(total),
     )
@@ -185,6 +190,7 @@ def test_statements_run(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     source = C_WRITER.source(module, "A banner.").replace("    total;\n", "")  # a statement without effect is a warning
     library = _compiled(tmp_path, host_cc, source)
     assert library.run(5) == 105
+    assert library.run(1) == 104
     assert library.run(-5) == -1
 
 

@@ -92,7 +92,7 @@ def test_int8_models_equal_tflm(
         for output, reference in zip(report.outputs, truth, strict=True):
             np.testing.assert_array_equal(output, reference, err_msg=engine)
         ram = report.memory.ram
-        assert ram.activations == INT8[model]
+        assert ram.activations <= INT8[model]
         assert ram.stack_used <= (ram.stack_bound or 0) <= 1.5 * ram.stack_used
         assert report.memory.ram.activations_certificate == "optimal"
         counts[engine] = report.document.count

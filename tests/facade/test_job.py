@@ -88,6 +88,24 @@ def test_the_same_job_is_inspected() -> None:
     assert ferrule.inspect(network, backends=["CpuAcc"]).schedule is None
 
 
+def test_the_kernels_of_the_same_job_are_inspected() -> None:
+    network = small_networks.dense()
+    job = ferrule.Job(board="mps2-an386", goal="size")
+    assert ferrule.inspect(network, job).kernels is None
+    inspected = ferrule.inspect(network, job, kernels=True).kernels
+    assert inspected is not None
+    emitted = emit(network, job).operators
+    assert [part.layer for part in inspected] == [record.layer for record in emitted]
+    for part, record in zip(inspected, emitted, strict=True):
+        (chosen,) = (kernel for kernel in part.kernels if kernel.chosen)
+        assert chosen.scratch_bytes is not None
+        assert record.kernel.startswith(chosen.kernel)
+    several = next(part for part in inspected if len(part.kernels) > 1)
+    assert {kernel.reason for kernel in several.kernels if kernel.chosen} == {"best for size"}
+    assert all(kernel.reason for kernel in several.kernels)
+    assert any(kernel.instructions for kernel in several.kernels)
+
+
 @pytest.mark.cc
 @pytest.mark.emu
 def test_a_firmware_knows_its_job(zig: str, file: Path, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from needs import require_cc, require_module
 from ferrule.backends.cpu_acc.backend import CpuAcc
 from ferrule.backends.target import CoreFeatures, Face, default_target
 from ferrule.codegen import Artifact, generate
-from ferrule.graph import Array
+from ferrule.graph import Array, Graph
 from ferrule.network import Network
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
@@ -52,13 +52,18 @@ class NativeNetwork:
         sanitizers: tuple[str, ...] = UNDEFINED,
         defines: tuple[str, ...] = (),
         core: CoreFeatures | None = None,
+        graph: Graph | None = None,
     ) -> None:
-        """`core` is the core for which the kernels are chosen; the host runs their plain C."""
+        """Lower for `core`, whose kernels then run in plain C; without a core, for one without extensions.
+
+        `graph` is what CpuAcc made of the network; by default the network itself.
+        """
         require_module("cffi", "pip install cffi")
         import cffi
 
         self.network = network
-        self.artifact = _generate(network, core)
+        network.validate()
+        self.artifact = _generate(network if graph is None else graph, core)
         library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
@@ -112,8 +117,7 @@ class _Guarded:
         return self._memory[self._start : end].tobytes()
 
 
-def _generate(network: Network, core: CoreFeatures | None) -> Artifact:
-    network.validate()
+def _generate(network: Graph, core: CoreFeatures | None) -> Artifact:
     backend = CpuAcc()
     target = backend.firmware_target()
     names = [layer.name for layer in network.layers]

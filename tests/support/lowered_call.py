@@ -50,23 +50,27 @@ def address_sanitizer_environment() -> dict[str, str]:
     return require_sanitizers("address") | {"FERRULE_TEST_SANITIZER": "address"}
 
 
-def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
-    """Return the lowered form of the graph's only layer."""
+def lowering_of(graph: Graph, core: CoreFeatures | None = None) -> LoweringContext:
+    """Return what CpuAcc gets to lower the graph's only layer for a core, by default a Cortex-M4."""
     (layer,) = graph.layers
     names = [tensor.info.name for tensor in graph.tensors if not tensor.is_constant]
-    context = LoweringContext(
+    return LoweringContext(
         graph=graph,
         layer=layer,
         target=replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), core=core or _M4),
         prefix="case",
         pointers={name: Identifier(f"tensor_{name}") for name in names},
     )
-    return CpuAccTarget().lower(context)
 
 
-def run_lowered(graph: Graph, inputs: list[Array]) -> list[Array]:
+def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
+    """Return the lowered form of the graph's only layer."""
+    return CpuAccTarget().lower(lowering_of(graph, core))
+
+
+def run_lowered(graph: Graph, inputs: list[Array], core: CoreFeatures | None = None) -> list[Array]:
     """Return the outputs of the only layer's C, which may not write outside its outputs nor change its inputs."""
-    op = lower(graph)
+    op = lower(graph, core)
     if op.view_of is not None:
         data = inputs[[info.name for info in graph.inputs].index(op.view_of)]
         return [data.reshape(graph.outputs[0].shape)]
@@ -82,22 +86,33 @@ def run_lowered(graph: Graph, inputs: list[Array]) -> list[Array]:
     return [call.array(f"tensor_{info.name}", np.empty(info.shape, info.dtype.numpy)) for info in graph.outputs]
 
 
-def run_overlapping(graph: Graph, inputs: list[Array], overlap: Overlap, shift_bytes: int) -> Array:
-    """Return the output of the C when it is placed `shift_bytes` below the input that the overlap names."""
-    op = lower(graph)
+def run_overlapping(
+    graph: Graph, inputs: list[Array], overlap: Overlap, shift_bytes: int, core: CoreFeatures | None = None
+) -> Array:
+    """Return the output of the C if the input that the overlap names starts `shift_bytes` above it.
+
+    The number may be negative; nothing may be written outside of the output's bytes and the input's.
+    """
+    op = lower(graph, core)
     call = _Calls(op)
+    output = graph.outputs[0]
+    start, other = max(-shift_bytes, 0), max(shift_bytes, 0)
+    whole = np.empty(0, np.uint8)
     for info, data in zip(graph.inputs, inputs, strict=True):
         if info.name != overlap.input:
             call.add(f"tensor_{info.name}", data)
             continue
-        whole = np.zeros(max(shift_bytes + data.nbytes, graph.outputs[0].size_bytes), np.uint8)
-        whole[shift_bytes : shift_bytes + data.nbytes] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
-        call.add(f"tensor_{overlap.output}", whole)
-        call.place(f"tensor_{info.name}", f"tensor_{overlap.output}", shift_bytes)
+        whole = np.full(max(other + data.nbytes, start + output.size_bytes), _GUARD, np.uint8)
+        whole[other : other + data.nbytes] = np.ascontiguousarray(data).reshape(-1).view(np.uint8)
+        call.add("both", whole)
+        call.place(f"tensor_{info.name}", "both", other)
+    call.place(f"tensor_{overlap.output}", "both", start)
     call.run()
-    output = graph.outputs[0]
-    content = call.array(f"tensor_{overlap.output}", np.empty(0, np.uint8))
-    return content[: output.size_bytes].view(output.dtype.numpy).reshape(output.shape)
+    content = call.array("both", np.empty(0, np.uint8)).copy()
+    written = content[start : start + output.size_bytes].tobytes()
+    whole[start : start + output.size_bytes] = content[start : start + output.size_bytes]
+    assert np.array_equal(content, whole), f"{op.kernel} writes outside of its output"
+    return np.frombuffer(written, output.dtype.numpy).reshape(output.shape)
 
 
 class _Calls:

@@ -65,6 +65,29 @@ class Blob:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelCosts:
+    """What a kernel would take for a layer."""
+
+    instructions: int
+    """Estimate for one inference."""
+    weight_bytes: int
+    """Flash of the weights and of the tables that grow with the layer."""
+    scratch_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsideredKernel:
+    """A kernel that a lowering considered for a layer."""
+
+    kernel: str
+    reason: str
+    """Why it was chosen or not."""
+    chosen: bool = False
+    costs: KernelCosts | None = None
+    """None if the kernel cannot run the layer."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredOp:
     """A layer lowered to C: the statements that run it, and everything that they need."""
 
@@ -97,6 +120,8 @@ class LoweredOp:
     """Headers to include, written as in an #include, such as ferrule/kernels/conv2d.h."""
     contributions: tuple[Contribution, ...] = ()
     """The C sources that are called and the headers that are included, such as `KERNELS.part("conv2d_s8")`."""
+    considered: tuple[ConsideredKernel, ...] = ()
+    """The kernels among which the lowering chose, for `ferrule inspect --kernels`; empty if there was one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,6 +145,8 @@ class LoweringContext:
     spare_bytes: int = 0
     """Bytes of scratch that probably do not raise the peak of the workspace: the most bytes of tensors that any layer
     needs at once, minus those that this layer needs."""
+    bands: int = 1
+    """How often one inference runs the layer, which then is a band of a larger one."""
     resource_handle: Expression = field(default=Null())
     """The device that runs the layer; null on the core."""
 

@@ -144,6 +144,11 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
         yield f"timeout_us is {op.timeout_us}, expected a number from 0 to {_LAST_ADDRESS - 1}"
     if op.start is not None and op.status is None:
         yield "start is set without a status, expected both: the status for when nothing runs beside the operator"
+    for index, kernel in enumerate(op.considered):
+        for cost in () if kernel.costs is None else fields(kernel.costs):
+            value = getattr(kernel.costs, cost.name)
+            if value < 0:
+                yield f"considered[{index}].costs.{cost.name} is {value}, expected 0 or more"
     yield from _wrong_code((op.statements, op.declarations, op.status, op.start))
     yield from _wrong_alignment("scratch_alignment", op.scratch_alignment)
     for index, blob in enumerate(op.blobs):
@@ -197,6 +202,8 @@ def _wrong_sharing(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
                 f"overlaps[{index}] is for output '{overlap.output}' and input '{overlap.input}', expected one of "
                 f"{list(layer.outputs)} and one of {list(computed)}"
             )
+        if overlap.step_bytes < 1:
+            yield f"overlaps[{index}] has a step_bytes of {overlap.step_bytes}, expected 1 or more"
     if op.view_of is None:
         return
     if op.view_of not in computed:

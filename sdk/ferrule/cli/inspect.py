@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,13 @@ if TYPE_CHECKING:
 @click.option(
     "--schedule", "show_schedule", is_flag=True, help="With --backends: list the firmware's device calls in order."
 )
+@click.option(
+    "--kernels",
+    "show_kernels",
+    is_flag=True,
+    help="List the kernels considered for each layer of the firmware, with their estimated costs, and why one was "
+    "chosen; --board and --goal are valid with it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @dynamic_options
 @division_options(None)
@@ -42,6 +50,7 @@ def command(
     model: Path,
     show_plan: bool,
     show_schedule: bool,
+    show_kernels: bool,
     as_json: bool,
     dynamic_path: Path | None,
     isolate: bool,
@@ -57,6 +66,9 @@ def command(
     --schedule also shows when devices are activated, opened, closed and deactivated, what is copied to and from their
     memories, and why the tensors that cross between the core and devices are shared in place or copied.
 
+    With --kernels, also show which kernels can run each layer on --board, what each costs, and which one is best for
+    --goal.
+
     With --target, also show what would become of each layer in a C++ class over the Arm Compute Library, and why if it
     is not possible.
     """
@@ -65,17 +77,27 @@ def command(
     classes.refuse_without_target()
     network = formats.load(model, dequantize_weights=dequantize_weights)
     wanted = classes.acl()
+    divided = options.backends is not None
+    if show_kernels and not divided:
+        options = replace(options, backends="CpuAcc")
     if options.backends is not None:
         from ferrule.facade.configuration import read_configuration
 
         with read_configuration(options.config).with_dynamic_backends(dynamic_path, isolate=isolate) as configuration:
             inspection = facade.inspect(
-                network, options.job(configuration), schedule=show_schedule, target=classes.target, acl=wanted
+                network,
+                options.job(configuration),
+                schedule=show_schedule,
+                kernels=show_kernels,
+                target=classes.target,
+                acl=wanted,
             )
+        if not divided:
+            inspection = replace(inspection, division=None)
     elif any((*_of_division(options), dynamic_path, isolate, show_schedule)):
         raise FerruleError(
-            "--board, --hint, --device, --backend-option, --overlap, --no-fallback, --import, --fallback, "
-            "--dynamic-path, --isolate-dynamic-backends and --schedule are only valid with --backends"
+            "--board, --goal, --hint, --device, --backend-option, --overlap, --no-fallback, --import, --fallback, "
+            "--dynamic-path, --isolate-dynamic-backends and --schedule are only valid with --backends or --kernels"
         )
     else:
         inspection = facade.inspect(network, target=classes.target, acl=wanted)
@@ -92,6 +114,7 @@ def command(
 def _of_division(options: JobOptions) -> tuple[object, ...]:
     return (
         options.board,
+        options.goal,
         options.hints,
         options.devices,
         options.backend_options,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ferrule._typing import override
 from ferrule.backends import BackendId
 from ferrule.backends.contribution import Contribution
-from ferrule.backends.firmware import device_declarations
+from ferrule.backends.firmware import ConsideredKernel, device_declarations
 from ferrule.codegen.crossings import Crossing
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.identity import Identity
@@ -19,6 +19,7 @@ from ferrule.codegen.writer import Writer
 from ferrule.errors import unknown_name
 from ferrule.graph import Graph, brief
 from ferrule.memory import Ordering
+from ferrule.memory.request import Overlap
 from ferrule.rendering import Verbatim
 
 
@@ -39,6 +40,10 @@ class OperatorRecord:
     scratch_bytes: int
     device_calls: tuple[DeviceCall, ...] = ()
     """The device calls before, in and after the operator, if none fails."""
+    considered: tuple[ConsideredKernel, ...] = ()
+    """The kernels among which the lowering chose; empty if there was one."""
+    overlaps: tuple[Overlap, ...] = ()
+    """How far an output may overlap an input whose last reader is the operator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,6 +19,7 @@ from ferrule.dom import (
     If,
     Return,
     Statement,
+    While,
 )
 from ferrule.rendering.c_text import COLUMNS
 
@@ -39,6 +40,8 @@ class CStatements(CExpressions):
                 return self.block(item, indent)
             case If():
                 return self._if(item, indent)
+            case While(condition, body):
+                return f"{indent}while ({self.expression(condition)}) {self.block(body, indent).lstrip()}"
             case Return(value):
                 return f"{indent}return;" if value is None else self._wrapped(f"{indent}return ", value)
             case Comment(text):

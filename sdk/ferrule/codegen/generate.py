@@ -146,4 +146,6 @@ def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer, ste
         constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
         scratch_bytes=item.op.scratch_bytes,
         device_calls=step.calls,
+        considered=item.op.considered,
+        overlaps=item.op.overlaps,
     )

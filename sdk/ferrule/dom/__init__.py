@@ -60,6 +60,7 @@ from ferrule.dom.statements import (
     If,
     Return,
     Statement,
+    While,
 )
 from ferrule.dom.types import ArrayType, ClassType, Const, Pointer, Reference, Scalar, StructType, Type
 
@@ -123,4 +124,5 @@ __all__ = [
     "UnaryOperator",
     "Variable",
     "Visibility",
+    "While",
 ]

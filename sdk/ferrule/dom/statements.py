@@ -50,6 +50,14 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
+class While:
+    """Statements repeated as long as a condition holds before them."""
+
+    condition: Expression
+    body: Block
+
+
+@dataclass(frozen=True, slots=True)
 class Return:
     """A return from the function, with or without a value."""
 
@@ -63,4 +71,4 @@ class Comment:
     text: str
 
 
-Statement = Evaluate | Declare | Assign | Block | If | Return | Comment
+Statement = Evaluate | Declare | Assign | Block | If | While | Return | Comment

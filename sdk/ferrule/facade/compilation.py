@@ -43,7 +43,7 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.report import RunReport
-from ferrule.report.explaining import explain_division, explain_schedule
+from ferrule.report.explaining import explain_division, explain_kernels, explain_schedule
 from ferrule.report.inspection import Inspection, inspect_network
 from ferrule.report.locating import observed_network
 from ferrule.scratch import ScratchFolder
@@ -234,6 +234,7 @@ def inspect(
     job: Job | None = None,
     *,
     schedule: bool = False,
+    kernels: bool = False,
     target: str | None = None,
     acl: AclOptions | None = None,
     **keywords: Unpack[JobKeywords],
@@ -241,8 +242,9 @@ def inspect(
     """Return a network's layers, tensors, MACs and arena; with a job also each layer's backend and the reason.
 
     The fields of a Job may be given as keywords. `schedule` adds the firmware's device calls in order, and
-    what became of each tensor that crosses between the core and devices. `target`, with the options `acl`, adds what
-    would become of each layer in a C++ class (see `generate_acl`).
+    what became of each tensor that crosses between the core and devices. `kernels` adds the kernels that were
+    considered for each layer of the firmware, with their estimated costs, and why one was chosen. `target`, with the
+    options `acl`, adds what would become of each layer in a C++ class (see `generate_acl`).
 
     Raises:
         ModelError, UnsupportedError: the network is not valid, or the model's file is malformed.
@@ -252,12 +254,18 @@ def inspect(
     inspection = inspect_network(given)
     if target is not None:
         inspection = replace(inspection, artifact=inspect_class(given, target, acl or AclOptions()))
-    if job is None and not keywords and not schedule:
+    if job is None and not keywords and not schedule and not kernels:
         return inspection
     wanted = job_from(job, keywords)
     division = explain_division(given, wanted)
     operators, crossings = explain_schedule(given, wanted) if schedule else (None, None)
-    return replace(inspection, division=division, schedule=operators, crossings=crossings)
+    return replace(
+        inspection,
+        division=division,
+        schedule=operators,
+        crossings=crossings,
+        kernels=explain_kernels(given, wanted) if kernels else None,
+    )
 
 
 class _Lease:

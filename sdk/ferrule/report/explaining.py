@@ -7,11 +7,13 @@ from collections.abc import Mapping
 
 from ferrule.backends import Backend, PreCompiledDescriptor
 from ferrule.backends.context import BackendUnavailableError
+from ferrule.backends.firmware import ConsideredKernel
 from ferrule.backends.guarded import guarded
 from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.codegen import Call
+from ferrule.codegen.artifact import OperatorRecord
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, divide, emit
 from ferrule.graph import Layer
@@ -25,6 +27,9 @@ from ferrule.report.inspection import (
     DivisionPart,
     FinalLayerPart,
     FinalPart,
+    KernelPart,
+    LayerKernelsPart,
+    OverlapPart,
     RefusalPart,
     ScheduledPart,
     TakerPart,
@@ -90,6 +95,52 @@ def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, .
         for each in artifact.crossings
     )
     return schedule, crossings
+
+
+def explain_kernels(network: Network, job: Job) -> tuple[LayerKernelsPart, ...]:
+    """Return the kernels that were considered for each layer of the firmware, and which one was chosen.
+
+    Raises:
+        FerruleError: as `emit` does.
+    """
+    return tuple(_kernels(record) for record in emit(network, job).operators)
+
+
+def _kernels(record: OperatorRecord) -> LayerKernelsPart:
+    alone = KernelPart(
+        kernel=record.kernel,
+        chosen=True,
+        reason="the only kernel",
+        instructions=None,
+        weight_bytes=record.constant_bytes,
+        scratch_bytes=record.scratch_bytes,
+    )
+    return LayerKernelsPart(
+        layer=record.layer,
+        type=record.type,
+        backend=record.backend,
+        kernels=tuple(map(_kernel, record.considered)) or (alone,),
+        overlaps=tuple(
+            OverlapPart(
+                input=each.input,
+                forward_bytes=each.distance_bytes,
+                backward_bytes=each.backward_bytes,
+                step_bytes=each.step_bytes,
+            )
+            for each in record.overlaps
+        ),
+    )
+
+
+def _kernel(kernel: ConsideredKernel) -> KernelPart:
+    return KernelPart(
+        kernel=kernel.kernel,
+        chosen=kernel.chosen,
+        reason=kernel.reason,
+        instructions=None if kernel.costs is None else kernel.costs.instructions,
+        weight_bytes=None if kernel.costs is None else kernel.costs.weight_bytes,
+        scratch_bytes=None if kernel.costs is None else kernel.costs.scratch_bytes,
+    )
 
 
 def _final(network: Network, job: Job, face: Face) -> FinalPart:

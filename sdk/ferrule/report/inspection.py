@@ -189,6 +189,44 @@ class DeviceCrossingPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KernelPart:
+    """A kernel that was considered for a layer of the firmware."""
+
+    kernel: str
+    chosen: bool
+    reason: str
+    """Why it was chosen or not."""
+    instructions: int | None
+    """Estimate for one inference; null if the kernel cannot run the layer, or the backend states none."""
+    weight_bytes: int | None
+    scratch_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OverlapPart:
+    """How far the chosen kernel's output may overlap an input."""
+
+    input: str
+    forward_bytes: int | None
+    """Bytes by which the output must start below the input; null if it may not start below."""
+    backward_bytes: int | None
+    """Bytes by which the output must start above the input; null if it may not start above."""
+    step_bytes: int
+    """The difference must be a multiple of this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKernelsPart:
+    """The kernels considered for a layer of the firmware, in the order of execution."""
+
+    layer: str
+    type: str
+    backend: str
+    kernels: tuple[KernelPart, ...]
+    overlaps: tuple[OverlapPart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClassLayerPart:
     """What becomes of a layer in a C++ class over the Arm Compute Library."""
 
@@ -230,6 +268,8 @@ class Inspection:
     """None unless it was requested."""
     crossings: tuple[DeviceCrossingPart, ...] | None = None
     """The tensors that cross between the core and devices in the firmware; None unless the schedule was requested."""
+    kernels: tuple[LayerKernelsPart, ...] | None = None
+    """The kernels of the firmware's layers, in the order of execution; None unless they were requested."""
     artifact: ClassPart | None = None
     """None unless a target of a C++ class was given."""
 

@@ -13,7 +13,9 @@ from ferrule.report.inspection import (
     DivisionPart,
     FinalPart,
     Inspection,
+    KernelPart,
     LayerInspection,
+    LayerKernelsPart,
     ScheduledPart,
     TakerPart,
     TensorPart,
@@ -50,6 +52,8 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         _print_schedule(inspection.schedule, console)
     if inspection.crossings:
         _print_device_crossings(inspection.crossings, console)
+    if inspection.kernels is not None:
+        _print_kernels(inspection.kernels, console)
     if inspection.artifact is not None:
         _print_class(inspection, inspection.artifact, console)
 
@@ -189,6 +193,51 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
         whole=("layer", "run by"),
         title="the firmware's operators in order, and the calls of devices",
     )
+
+
+def _print_kernels(layers: Sequence[LayerKernelsPart], console: Console) -> None:
+    """Print the kernels that were considered for each layer of the firmware, the chosen one marked by an arrow."""
+    from rich.markup import escape
+
+    rows = []
+    for index, layer in enumerate(layers):
+        for number, kernel in enumerate(layer.kernels):
+            rows.append(
+                (
+                    "" if number else str(index),
+                    "" if number else escape(layer.layer),
+                    ("-> " if kernel.chosen else "   ") + escape(kernel.kernel),
+                    *("" if cost is None else f"{cost:,}" for cost in _costs(kernel)),
+                    _overlaps(layer) if kernel.chosen else "",
+                    escape(kernel.reason),
+                )
+            )
+    print_table(
+        console,
+        ("#", "layer", "kernel", "instructions", "weights, B", "scratch, B", "overlap, B", "why"),
+        rows,
+        right=("#", "instructions", "weights, B", "scratch, B"),
+        whole=("layer", "kernel"),
+        title="the firmware's kernels: estimates of one inference",
+    )
+
+
+def _costs(kernel: KernelPart) -> tuple[int | None, int | None, int | None]:
+    return kernel.instructions, kernel.weight_bytes, kernel.scratch_bytes
+
+
+def _overlaps(layer: LayerKernelsPart) -> str:
+    """Return the distances between output and input from which on they may overlap."""
+    lines = []
+    for overlap in layer.overlaps:
+        ways = [
+            f"{bytes_:,} {way}"
+            for bytes_, way in ((overlap.forward_bytes, "below"), (overlap.backward_bytes, "above"))
+            if bytes_ is not None
+        ]
+        step = f", in steps of {overlap.step_bytes:,}" if overlap.step_bytes > 1 else ""
+        lines.append(" or ".join(ways) + step)
+    return "\n".join(lines)
 
 
 def _print_device_crossings(crossings: Sequence[DeviceCrossingPart], console: Console) -> None:

@@ -14,16 +14,18 @@ from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.plain import WEIGHTED, check_weighted
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
+from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
+from ferrule.backends.cpu_acc.streaming.selection import stream
 from ferrule.backends.device import BackendId
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
-from ferrule.backends.optimization_views import ModelOptions
+from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
 from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryBackend
-from ferrule.backends.target import Target
+from ferrule.backends.target import Face, Goal, Target
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import DataType, Graph, Layer
+from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -53,6 +55,8 @@ class CpuAccTarget:
 
     def lower(self, context: LoweringContext) -> LoweredOp:
         """Return the layer as C; UnsupportedError if there is no kernel for it."""
+        if context.layer.type is LayerType.PRE_COMPILED:
+            return lower_stream(context, self.lower)
         lowering = LOWERINGS.get(context.layer.type)
         if lowering is None:
             raise UnsupportedError(f"layer '{context.layer.name}': there is no C kernel for {context.layer.type}")
@@ -81,6 +85,12 @@ class CpuAcc(HostMemoryBackend):
     @override
     def handle_factory_preferences(self) -> Sequence[FactoryId]:
         return (self.factory_id, HOST_FACTORY)
+
+    @override
+    def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
+        if target.face is Face.FIRMWARE and target.goal is Goal.MEMORY:
+            return stream(view)
+        return untouched(view)
 
     @override
     def context(self, options: CreationOptions) -> BackendContext | None:

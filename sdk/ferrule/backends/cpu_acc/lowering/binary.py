@@ -175,7 +175,7 @@ def sum_tables(total: Sum) -> SumTables | None:
 
 def _lower_sum(context: LoweringContext, name: str, total: Sum, shape: Aggregate) -> LoweredOp:
     output = context.operands.output
-    if output.dtype is DataType.INT8 and output.elements >= TABLE_MIN_ELEMENTS:
+    if output.dtype is DataType.INT8 and output.elements * context.bands >= TABLE_MIN_ELEMENTS:
         tables = sum_tables(total)
         if tables is not None:
             return binary_call(

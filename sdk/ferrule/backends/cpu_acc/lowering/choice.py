@@ -3,16 +3,16 @@
 
 Each operator with several kernels has a tuple of rows, the preferred one first among equals. A row states which core
 features its kernel needs and returns a candidate with its costs for one layer, or the reason why the kernel cannot run
-it. `choose` picks one candidate; `explain` has all of them, for `ferrule inspect --kernels`.
+it. `choose` picks one candidate and states all of them in `LoweredOp.considered`, for `ferrule inspect --kernels`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, LoweringContext
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.errors import UnsupportedError
 
@@ -94,10 +94,11 @@ def choose(context: LoweringContext, rows: Sequence[Row]) -> LoweredOp:
     Raises:
         UnsupportedError: no kernel can run the layer; the message has the reason of each.
     """
-    for each in explain(context, rows):
+    considered = explain(context, rows)
+    for each in considered:
         if each.chosen and each.candidate is not None:
-            return each.candidate.lower()
-    reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in explain(context, rows))
+            return replace(each.candidate.lower(), considered=tuple(map(_stated, considered)))
+    reasons = "; ".join(f"{each.kernel}: {each.reason}" for each in considered)
     raise UnsupportedError(f"layer '{context.layer.name}': no kernel can run it: {reasons}")
 
 
@@ -151,3 +152,19 @@ def _considered(row: Row, found: Candidate | str, best: Candidate | None, contex
     }
     reason = ", ".join(cost for cost, more in costs.items() if more) or "no better"
     return Considered(kernel=row.kernel, candidate=found, reason=f"{reason} than {best.kernel}")
+
+
+def _stated(considered: Considered) -> ConsideredKernel:
+    candidate = considered.candidate
+    if candidate is None:
+        return ConsideredKernel(kernel=considered.kernel, reason=considered.reason)
+    return ConsideredKernel(
+        kernel=candidate.kernel,
+        reason=considered.reason,
+        chosen=considered.chosen,
+        costs=KernelCosts(
+            instructions=candidate.instructions,
+            weight_bytes=candidate.weight_bytes,
+            scratch_bytes=candidate.scratch_bytes,
+        ),
+    )

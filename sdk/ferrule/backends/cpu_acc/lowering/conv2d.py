@@ -7,6 +7,8 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.mve import MVE_CONV_2D_ROW
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import (
     Channels,
     can_pair,
@@ -18,6 +20,7 @@ from ferrule.backends.cpu_acc.lowering.paired import (
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.scalar import CONV_2D_SCALAR
+from ferrule.backends.cpu_acc.lowering.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
@@ -47,7 +50,7 @@ def _plain(context: LoweringContext) -> Candidate:
     channels = context.operands.output.shape[3]
     return Candidate(
         kernel="conv2d",
-        instructions=10 * macs_of(context),
+        instructions=10 * macs_of(context) + 30 * context.operands.output.elements,
         weight_bytes=weights_of(context).nbytes + 9 * channels,
         lower=lambda: lower_plain(
             context,
@@ -75,11 +78,18 @@ def _paired(context: LoweringContext) -> Candidate | str:
         return "a weight or a sum is too large to be paired, or an output is scaled up"
     return Candidate(
         kernel="conv2d_paired_s8",
-        instructions=int(1.2 * macs_of(context)),
+        instructions=_paired_instructions(context, live.size, channels.matrix.shape[1]),
         weight_bytes=live.size * channels.matrix.shape[1] + 14 * live.size,
         scratch_bytes=_paired_scratch(channels.matrix.shape[1], context),
         lower=lambda: _lower_paired(context, descriptor, channels, live),
     )
+
+
+def _paired_instructions(context: LoweringContext, live: int, products: int) -> int:
+    words = -(-products // 4)
+    output = context.operands.output
+    gather = 20 * words + 80 if context.input(0).shape[3] % 4 == 0 else 90 * words
+    return -(-output.elements // output.shape[3] // 2) * (-(-live // 2) * (15 * words + 46) + gather)
 
 
 def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channels: Channels, live: Array) -> LoweredOp:
@@ -100,6 +110,7 @@ def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channe
         "conv2d_1x1_paired_s8" if pointwise and (whole_words or inputs is not None) else "conv2d_paired_s8",
         header="conv2d",
         table="conv2d_paired_s8_params",
+        overlaps=pixel_overlaps(context, window, image, output, pixels=2),
         scratch_bytes=words * (16 if whole_words or inputs is not None else 20),
         window=window_value(window, image, output),
         input_zero_point=image.zero_point,
@@ -145,6 +156,8 @@ def _is_pointwise(window: Window) -> bool:
 
 
 CONV_2D_ROWS: tuple[Row, ...] = (
+    MVE_CONV_2D_ROW,
+    *WINOGRAD_ROWS,
     Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *CONV_2D_SCALAR,
     Row(kernel="conv2d", candidate=_plain),

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.scalar import FULLY_CONNECTED_SCALAR
@@ -14,6 +16,9 @@ from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted import factors
 from ferrule.operators.window import Window
+
+_ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
+"""The window of the equivalent convolution over an image of one column."""
 
 
 def lower_fully_connected(context: LoweringContext) -> LoweredOp:
@@ -36,12 +41,12 @@ def _plain(context: LoweringContext) -> Candidate:
     rows = data.elements // weights.shape[1]
     return Candidate(
         kernel="conv2d",
-        instructions=10 * macs_of(context),
+        instructions=10 * macs_of(context) + 30 * context.operands.output.elements,
         weight_bytes=weights.nbytes + 9 * len(weights),
         lower=lambda: lower_plain(
             context,
             "conv2d",
-            window=Window(height=1, width=1, stride_h=1, stride_w=1),
+            window=_ROW,
             image=_column(data, rows, weights.shape[1]),
             output=_column(output, rows, weights.shape[0]),
             channels=len(weights),
@@ -64,7 +69,7 @@ def _paired(context: LoweringContext) -> Candidate | str:
     count, products = channels.matrix.shape
     return Candidate(
         kernel="fully_connected_paired_s8",
-        instructions=int(1.1 * macs_of(context)),
+        instructions=int(1.1 * macs_of(context)) + 20 * context.operands.output.elements,
         weight_bytes=-(-count // 4) * 4 * (-(-products // 4) * 4 + 12),
         scratch_bytes=8 * -(-products // 4),
         lower=lambda: _lower_paired(context, descriptor, channels, data.elements // products),
@@ -80,22 +85,25 @@ def _lower_paired(
 ) -> LoweredOp:
     output_c, input_c = channels.matrix.shape
     words = -(-input_c // 4)
+    data, output = context.input(0), context.operands.output
     return kernel_call(
         context,
         "fully_connected_paired_s8",
         header="fully_connected",
         scratch_bytes=8 * words,
+        overlaps=pixel_overlaps(context, _ROW, _column(data, rows, input_c), _column(output, rows, output_c)),
         rows=rows,
         input_c=input_c,
         output_c=output_c,
         words=words,
         weights=context.blob("weights", pair_weights(channels.matrix, 4)),
         channels=context.blob("channels", channel_words(channels, 4)),
-        output=output_value(context.operands.output, descriptor.activation),
+        output=output_value(output, descriptor.activation),
     )
 
 
 FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
+    MVE_FULLY_CONNECTED_ROW,
     Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *FULLY_CONNECTED_SCALAR,
     Row(kernel="conv2d", candidate=_plain),

@@ -11,6 +11,7 @@ from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Aggregate, Call, Evaluate, Expression, Field, Float, Identifier, Integer
 from ferrule.graph import TensorInfo
+from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.window import Window
@@ -25,7 +26,9 @@ def kernel_call(
     header: str,
     table: str | None = None,
     scratch_bytes: int = 0,
+    scratch_alignment: int = 4,
     extra_blobs: tuple[Blob, ...] = (),
+    overlaps: tuple[Overlap, ...] = (),
     contribution: Contribution | None = None,
     **fields: FieldValue,
 ) -> LoweredOp:
@@ -33,7 +36,7 @@ def kernel_call(
 
     `fields` are the members of `struct ferrule_<table>`; the default of `table` is `<kernel>_params`. `extra_blobs` are
     the blobs to which nested members refer. `contribution` has the kernel's C; the default is the kernel's source among
-    those that Ferrule ships. The output must not overlap the input.
+    those that Ferrule ships. The output overlaps the input only as `overlaps` permit.
     """
     return table_call(
         context,
@@ -42,7 +45,9 @@ def kernel_call(
         header=header,
         table=table or f"{kernel}_params",
         scratch_bytes=scratch_bytes,
+        scratch_alignment=scratch_alignment,
         extra_blobs=extra_blobs,
+        overlaps=overlaps,
         contribution=contribution,
     )
 
@@ -55,7 +60,9 @@ def table_call(
     header: str,
     table: str,
     scratch_bytes: int = 0,
+    scratch_alignment: int = 4,
     extra_blobs: tuple[Blob, ...] = (),
+    overlaps: tuple[Overlap, ...] = (),
     contribution: Contribution | None = None,
 ) -> LoweredOp:
     """Return the same call as `kernel_call`, with the members in a mapping."""
@@ -76,7 +83,8 @@ def table_call(
         declarations=(parameters,),
         blobs=tuple(blobs),
         scratch_bytes=scratch_bytes,
-        scratch_alignment=4,
+        scratch_alignment=scratch_alignment,
+        overlaps=overlaps,
         headers=(f"ferrule/kernels/{header}.h",),
         contributions=(contribution or KERNELS.part(kernel),),
     )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -76,11 +77,13 @@ def lower_plain(
     channels: int,
     activation: Activation,
     channel_factors: Sequence[Factor],
+    reads: Reads = Reads.PER_ELEMENT,
     **fields: FieldValue,
 ) -> LoweredOp:
     """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
-    `fields` are the members of the operator's parameter table except the window, weights, scales and limits.
+    `fields` are the members of the operator's parameter table except the window, weights, scales and limits. `reads` is
+    as in `pixel_overlaps`.
     """
     bias = _bias(context, channels)
     members: dict[str, FieldValue] = {
@@ -102,9 +105,10 @@ def lower_plain(
     else:
         low, high = float_limits(activation) if output.dtype.is_float else activation_range(activation, output)
         members |= {"low": low, "high": high}
+    overlaps = pixel_overlaps(context, window, image, output, reads=reads)
     narrow = output.dtype is DataType.INT16 and not is_wide(context.operands)
     kernel = f"{operator}_{'narrow_' if narrow else ''}{_SUFFIXES[output.dtype]}"
-    return table_call(context, kernel, members, header=operator, table=f"{kernel}_params")
+    return table_call(context, kernel, members, header=operator, table=f"{kernel}_params", overlaps=overlaps)
 
 
 def _bias(context: LoweringContext, channels: int) -> Array:

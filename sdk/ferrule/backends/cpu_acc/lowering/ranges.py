@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.streaming.chain import Streamed
+from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
@@ -54,6 +56,11 @@ def channel_ranges(graph: Graph, tensor: str) -> Ranges:
     for name in reversed(chain):
         known[name] = _ranges_of(graph, name, known)
     return known[tensor]
+
+
+def seed_ranges(graph: Graph, tensor: str, ranges: Ranges) -> None:
+    """State the ranges of an input of a graph that is a part of another one; without them, they are the whole ones."""
+    _KNOWN.setdefault(graph, {})[tensor] = ranges
 
 
 def _ranges_of(graph: Graph, tensor: str, known: Mapping[str, Ranges]) -> Ranges:
@@ -153,6 +160,17 @@ def _view(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
     return given if shape and shape[-1] == given.low.size else None
 
 
+def _chain(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
+    """Return the ranges behind a chain of layers that runs row by row."""
+    del graph
+    descriptor = layer.descriptor
+    if not isinstance(descriptor, PreCompiledDescriptor) or not isinstance(descriptor.payload, Streamed):
+        return None
+    inside = descriptor.payload.graph
+    seed_ranges(inside, inside.inputs[0].name, given)
+    return channel_ranges(inside, inside.outputs[0].name)
+
+
 _RULES: Mapping[LayerType, Callable[[Graph, Layer, Ranges], Ranges | None]] = {
     LayerType.CONV_2D: _weighted,
     LayerType.DEPTHWISE_CONV_2D: _weighted,
@@ -162,4 +180,5 @@ _RULES: Mapping[LayerType, Callable[[Graph, Layer, Ranges], Ranges | None]] = {
     LayerType.RESHAPE: _view,
     LayerType.SQUEEZE: _view,
     LayerType.EXPAND_DIMS: _view,
+    LayerType.PRE_COMPILED: _chain,
 }

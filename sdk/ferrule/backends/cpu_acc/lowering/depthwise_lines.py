@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DEPTHWISE_CONV_2D with a window of 3x3 on cores with the DSP extension, four channels of a line at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ferrule.backends.contribution import KERNELS
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
+from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
+from ferrule.backends.cpu_acc.lowering.paired import Channels, int8_channels, live_blobs
+from ferrule.backends.cpu_acc.lowering.proved_scale import ProvedScales, proved_scales
+from ferrule.backends.cpu_acc.lowering.sliding import Sliding, line_words, slidings
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+
+_CHANNELS = 4
+_WIDENED_BYTES = 48
+"""Bytes of scratch for two pixels of three lines of four channels."""
+
+
+def lines_row(stride: int) -> Row:
+    """Return the row of the kernel whose window moves by `stride` pixels along a line."""
+    return Row(
+        kernel=f"depthwise_conv2d_3x3_by{stride}_s8",
+        needs=frozenset({Feature.DSP}),
+        candidate=_candidate(stride),
+    )
+
+
+def _candidate(stride: int) -> Callable[[LoweringContext], Candidate | str]:
+    def candidate(context: LoweringContext) -> Candidate | str:
+        descriptor = context.layer.descriptor
+        if not isinstance(descriptor, DepthwiseConv2dDescriptor):
+            raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+        image, output = context.input(0), context.operands.output
+        if image.dtype is not DataType.INT8:
+            return "the data is not int8"
+        ways = slidings(descriptor.window(context.input(1)), image.shape, output.shape)
+        ways = [way for way in ways if way.steps.window_stride == stride]
+        if not ways or descriptor.depth_multiplier != 1:
+            return f"the window is not 3x3 with a stride of {stride} along one axis, or channels are multiplied"
+        channels = int8_channels(context, descriptor.activation, 3)
+        live = np.flatnonzero(~channels.dead)
+        scales = proved_scales(channels.chosen(live), output, descriptor.activation)
+        if scales is None:
+            return "the output is not that of a RELU, or there are no proved constants for some channel"
+        way = min(ways, key=lambda each: _instructions(each, live, image.shape[3]))
+        return Candidate(
+            kernel=f"depthwise_conv2d_3x3_by{stride}_s8",
+            instructions=image.shape[0] * _instructions(way, live, image.shape[3]),
+            weight_bytes=22 * live.size + (channels.dead.size if channels.dead.any() else 0),
+            scratch_bytes=_WIDENED_BYTES * way.words,
+            lower=lambda: _lower(context, descriptor, channels, live, scales, way),
+        )
+
+    return candidate
+
+
+def _instructions(way: Sliding, live: Array, channels: int) -> int:
+    """Return an estimate for one image."""
+    lines, steps = way.lines.output_extent, way.steps.output_extent
+    line = 220 + 60 * steps if way.steps.window_stride == 1 else 240 + 90 * steps
+    return -(-live.size // _CHANNELS) * (600 + lines * line) + (channels - live.size) * 2 * lines * steps
+
+
+def _lower(
+    context: LoweringContext,
+    descriptor: DepthwiseConv2dDescriptor,
+    channels: Channels,
+    live: Array,
+    scales: ProvedScales,
+    way: Sliding,
+) -> LoweredOp:
+    image, window = context.input(0), descriptor.window(context.input(1))
+    lines, steps = way.lines, way.steps
+    kernel = f"depthwise_conv2d_3x3_by{steps.window_stride}_s8"
+    positions, fixed = live_blobs(context, channels, live)
+    words = np.stack([scales.bias, scales.multiplier], axis=1).reshape(-1)
+    return kernel_call(
+        context,
+        kernel,
+        header="depthwise_lines",
+        table="depthwise_lines_params",
+        scratch_bytes=_WIDENED_BYTES * way.words,
+        overlaps=plane_overlaps(context, window, transposed=way.transposed),
+        contribution=KERNELS.part("depthwise_lines", kernel),
+        batches=image.shape[0],
+        channels=image.shape[3],
+        input_lines=lines.input_extent,
+        input_steps=steps.input_extent,
+        input_line_bytes=lines.input_stride,
+        input_step_bytes=steps.input_stride,
+        output_lines=lines.output_extent,
+        output_steps=steps.output_extent,
+        output_line_bytes=lines.output_stride,
+        output_step_bytes=steps.output_stride,
+        line_stride=lines.window_stride,
+        pad_lines=lines.pad,
+        pad_steps=steps.pad,
+        words=way.words,
+        input_zero_point=image.zero_point,
+        live_c=live.size,
+        positions=positions,
+        fixed=fixed,
+        weights=context.blob("weights", line_words(channels.chosen(live).matrix, transposed=way.transposed)),
+        scales=context.blob("scales", words if words.size else np.zeros(1, np.int32)),
+    )

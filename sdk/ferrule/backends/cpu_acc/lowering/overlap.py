@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The safe distances between input and output of kernels that go over an NHWC image, from the order of their steps.
+
+A kernel goes in steps: in each, it reads the windows of some output pixels, then writes these pixels. The functions
+here follow the bytes written and the bytes still to be read through all steps, and return the distances that
+`ferrule.memory.Overlap` defines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from ferrule.backends.firmware import LoweringContext
+from ferrule.graph import Array, TensorInfo
+from ferrule.memory.request import Overlap
+from ferrule.operators.window import Window
+
+
+class Reads(StrEnum):
+    """When a kernel that goes pixel by pixel reads a window."""
+
+    BEFORE = "before"
+    """In full, before it writes the first byte of the pixels of the step."""
+    PER_ELEMENT = "per element"
+    """Once more for each element of the pixel."""
+    PER_CHANNEL = "per channel"
+    """One channel of the input at a time, before it writes the elements of the pixel that belong to the channel."""
+
+
+def pixel_overlaps(
+    context: LoweringContext,
+    window: Window,
+    image: TensorInfo,
+    output: TensorInfo,
+    *,
+    reads: Reads = Reads.BEFORE,
+    pixels: int = 1,
+    tile: tuple[int, int] | None = None,
+    reversible: bool = False,
+) -> tuple[Overlap, ...]:
+    """Return the overlap of a kernel that computes all channels of an output pixel in one step.
+
+    `image` and `output` are NHWC. A step has `pixels` consecutive pixels in the order of memory, which may go over the
+    end of a row, or with `tile` the pixels of a tile of (rows, columns); tiles go from left to right, then downwards.
+    `reversible` is whether the kernel also runs through the same steps from the last to the first if its output lies
+    above its input; then `reads` is BEFORE. A constant input has no overlap.
+    """
+    if context.is_constant(0):
+        return ()
+    run = _Run.of(window, image, output, pixels=pixels, tile=tile)
+    distances = [run.forward()]
+    if reads is not Reads.BEFORE:
+        distances.append(run.inside(_waiting_bytes(reads, image, output)))
+    return (
+        Overlap(
+            input=context.input(0).name,
+            output=context.operands.output.name,
+            distance_bytes=max(*distances, -image.size_bytes),
+            backward_bytes=max(run.backward(), -output.size_bytes) if reversible else None,
+        ),
+    )
+
+
+def plane_overlaps(context: LoweringContext, window: Window, *, transposed: bool = False) -> tuple[Overlap, ...]:
+    """Return the overlap of a depthwise kernel that computes all pixels of some channels, then of the next channels.
+
+    Input and output have the same channels. The kernel copies lines of a channel into scratch, once each and in order.
+    A line of the output is written when the lines of its windows have been copied, and no later ones. Lines are rows,
+    or columns if `transposed`. A constant input has no overlap.
+    """
+    if context.is_constant(0):
+        return ()
+    image, output = context.input(0), context.operands.output
+    pixel_bytes = image.shape[3] * image.dtype.size_bytes
+    if transposed:
+        # Columns are not in the order of memory, so only the same place may be safe; no other multiple of the step is.
+        step = max(image.size_bytes, output.size_bytes)
+        distance: int | None = 0 if _replaces_columns(window, image, output) else None
+    else:
+        step = pixel_bytes
+        distance = max(_line_distance(window, image, output) * pixel_bytes, -image.size_bytes)
+    if distance is None:
+        return ()
+    return (Overlap(input=image.name, output=output.name, distance_bytes=distance, step_bytes=step),)
+
+
+def _waiting_bytes(reads: Reads, image: TensorInfo, output: TensorInfo) -> int:
+    """Return the most bytes by which the written part of a pixel is ahead of the part of its window that was read."""
+    elements = output.shape[3] - (1 if reads is Reads.PER_ELEMENT else image.shape[3])
+    return elements * output.dtype.size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Run:
+    """The pixels in the order in which a kernel computes them, all in bytes from the start of their own tensor."""
+
+    first: Array
+    """Start of each pixel in the output."""
+    end: Array
+    window_first: Array
+    """Start of the part of each pixel's window that is inside the image; `_NEVER` if there is none."""
+    window_end: Array
+    """End of that part; `-_NEVER` if there is none."""
+    last: Array
+    """The place of the last pixel of each step, ascending."""
+
+    @classmethod
+    def of(
+        cls, window: Window, image: TensorInfo, output: TensorInfo, *, pixels: int, tile: tuple[int, int] | None
+    ) -> _Run:
+        batches, height, width, channels = output.shape
+        rows = _taps(image.shape[1], height, window.height, window.stride_h, window.dilation_h, window.padding.top)
+        columns = _taps(image.shape[2], width, window.width, window.stride_w, window.dilation_w, window.padding.left)
+        pixel_bytes = image.shape[3] * image.dtype.size_bytes
+        inside = (rows[0] <= rows[1])[:, None] & (columns[0] <= columns[1])
+        low = np.where(inside, (rows[0][:, None] * image.shape[2] + columns[0]) * pixel_bytes, _NEVER)
+        high = np.where(inside, (rows[1][:, None] * image.shape[2] + columns[1] + 1) * pixel_bytes, -_NEVER)
+        images = np.arange(batches, dtype=np.int64)[:, None] * (image.size_bytes // batches)
+        window_first = np.where(low.ravel() == _NEVER, low.ravel(), low.ravel() + images).ravel()
+        window_end = np.where(high.ravel() < 0, high.ravel(), high.ravel() + images).ravel()
+        number = np.arange(batches * height * width, dtype=np.int64)
+        if tile is None:
+            step = number // pixels
+        else:
+            row, column = number // width, number % width
+            across, down = -(-width // tile[1]), -(-height // tile[0])
+            step = (row // height * down + row % height // tile[0]) * across + column // tile[1]
+        order = np.argsort(step, kind="stable")
+        first = number * channels * output.dtype.size_bytes
+        return cls(
+            first=first[order],
+            end=first[order] + channels * output.dtype.size_bytes,
+            window_first=window_first[order],
+            window_end=window_end[order],
+            last=np.flatnonzero(np.diff(step[order], append=-1)),
+        )
+
+    def forward(self) -> int:
+        """Return the largest end of the written bytes minus start of the bytes to be read, after any step."""
+        written = np.maximum.accumulate(self.end)[self.last[:-1]]
+        left = np.minimum.accumulate(self.window_first[::-1])[::-1][self.last[:-1] + 1]
+        return int((written - left).max(initial=-_NEVER))
+
+    def backward(self) -> int:
+        """Return the largest end of the bytes to be read minus start of the written bytes, with the steps reversed."""
+        written = np.minimum.accumulate(self.first[::-1])[::-1][self.last[:-1] + 1]
+        left = np.maximum.accumulate(self.window_end)[self.last[:-1]]
+        return int((left - written).max(initial=-_NEVER))
+
+    def inside(self, waiting: int) -> int:
+        """Return the largest distance while a pixel is written, if `waiting` bytes of it may be ahead of its window."""
+        return int((self.first + waiting - self.window_first).max(initial=-_NEVER))
+
+
+_NEVER = 1 << 62
+"""Later than any byte of a tensor."""
+
+
+def _taps(extent: int, count: int, kernel: int, stride: int, dilation: int, pad: int) -> tuple[Array, Array]:
+    """Return the first and the last index inside the image along one axis, by window; the first is larger if none."""
+    start = np.arange(count, dtype=np.int64) * stride - pad
+    skipped = -(-np.maximum(-start, 0) // dilation)
+    fitting = np.minimum((extent - 1 - start) // dilation, kernel - 1)
+    empty = (skipped >= kernel) | (fitting < skipped)
+    return np.where(empty, extent, start + skipped * dilation), np.where(empty, -1, start + fitting * dilation)
+
+
+def _line_distance(window: Window, image: TensorInfo, output: TensorInfo) -> int:
+    """Return the distance in pixels of a kernel that copies rows of one channel ahead of the row that it writes."""
+    batches, height, width, _ = output.shape
+    copied = _lines_copied(window.height, window.stride_h, window.dilation_h, window.padding.top, height)
+    copied[-1] = image.shape[1]  # no step comes after the last one
+    read = np.arange(batches)[:, None] * image.shape[1] + np.clip(copied, 0, image.shape[1])
+    ahead = np.arange(1, batches * height + 1) * width - read.ravel() * image.shape[2]
+    return int(ahead[:-1].max(initial=-_NEVER))
+
+
+def _lines_copied(kernel: int, stride: int, dilation: int, pad: int, count: int) -> Array:
+    """Return, by line of the output, one more than the last line of the image under its windows."""
+    return np.arange(count, dtype=np.int64) * stride - pad + (kernel - 1) * dilation + 1
+
+
+def _replaces_columns(window: Window, image: TensorInfo, output: TensorInfo) -> bool:
+    """Return whether a kernel that copies columns has read each pixel before it writes one at the same place."""
+    batches, height, width, _ = output.shape
+    if batches != 1:
+        return False
+    copied = _lines_copied(window.width, window.stride_w, window.dilation_w, window.padding.left, width)
+    copied[-1] = image.shape[2]  # no step comes after the last one
+    pixel = np.arange(min(height * width, image.shape[1] * image.shape[2]), dtype=np.int64)
+    return bool((pixel % image.shape[2] < copied[pixel % width]).all())

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chain of layers as stages that compute bands of rows: the rows that each band reads and writes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import groupby
+
+from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.window import Window
+
+_LARGEST_COUNT = 1 << 15
+"""Rows are counted in 16 bits, also beyond the end of a tensor."""
+_MOST_STAGES = 120
+"""Stages and tensors are numbered in 8 bits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """The rows of a tensor that a stage reads: band b needs `rows` rows from row `b * step - pad` on."""
+
+    tensor: int
+    """Index in `Chain.tensors`."""
+    rows: int
+    step: int
+    pad: int
+
+    def first(self, band: int) -> int:
+        """Return the first row that a band needs."""
+        return max(band * self.step - self.pad, 0)
+
+    def end(self, band: int, height: int) -> int:
+        """Return the end of the rows that a band needs of a tensor with so many rows."""
+        return min(band * self.step - self.pad + self.rows, height)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Bands of a stage that are computed alike: by the layer's kernel, on an image of a few rows."""
+
+    input_rows: int
+    output_rows: int
+    """0 if the band only adds to the sums of a global average pool."""
+    top: int = 0
+    """Rows of padding above the image."""
+    bottom: int = 0
+    first: bool = True
+    """Whether it is the first band; told apart for a global average pool only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """A layer of a chain."""
+
+    layer: Layer
+    inputs: tuple[Reach, ...]
+    output: int
+    """Index in `Chain.tensors`."""
+    rows: int
+    """Output rows per band; the last band may write fewer."""
+    late: int
+    """Bands that write no row, before the first one that does."""
+    top: int
+    """Bands before the equal ones; each is a part of its own."""
+    middle: int
+    """Number of equal bands."""
+    parts: tuple[Part, ...]
+    """In the order of the bands; the equal bands are one part."""
+    sums_bytes: int = 0
+    """Size of the sums of a global average pool, which it adds up band by band."""
+
+    @property
+    def bands(self) -> int:
+        """The number of bands."""
+        return len(self.parts) - 1 + self.middle
+
+    def written(self, band: int, height: int) -> int:
+        """Return the number of rows that a band writes to a tensor with so many rows."""
+        return 0 if band < self.late else min(self.rows, height - (band - self.late) * self.rows)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Chain:
+    """Layers with one input and one output tensor, in an order of execution."""
+
+    graph: Graph
+    """The layers, and nothing else."""
+    tensors: tuple[TensorInfo, ...]
+    """The chain's input first, then the outputs of the stages, in order."""
+    stages: tuple[Stage, ...]
+
+    @classmethod
+    def of(cls, graph: Graph, rows: int) -> Chain:
+        """Return the chain whose stages compute so many rows at once; `refusal` is "" for each of the layers."""
+        layers = graph.layers
+        tensors = (graph.inputs[0], *(graph.info(layer.outputs[0]) for layer in layers))
+        index = {info.name: number for number, info in enumerate(tensors)}
+        stages = tuple(_stage(graph, layer, number + 1, index, rows) for number, layer in enumerate(layers))
+        return cls(graph=graph, tensors=tensors, stages=stages)
+
+    @cached_property
+    def readers(self) -> tuple[tuple[tuple[int, Reach], ...], ...]:
+        """By tensor: the stages that read it, with what they need."""
+        found: list[list[tuple[int, Reach]]] = [[] for _ in self.tensors]
+        for number, stage in enumerate(self.stages):
+            for reach in stage.inputs:
+                found[reach.tensor].append((number, reach))
+        return tuple(map(tuple, found))
+
+    def last_reader(self, tensor: int) -> int:
+        """Return the last stage that reads a tensor; the last stage for the chain's output."""
+        return max((number for number, _ in self.readers[tensor]), default=len(self.stages) - 1)
+
+    def height(self, tensor: int) -> int:
+        """Return the number of rows of a tensor."""
+        return self.tensors[tensor].shape[1]
+
+    def row_bytes(self, tensor: int) -> int:
+        """Return the size of a row of a tensor."""
+        info = self.tensors[tensor]
+        return info.size_bytes // info.shape[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Streamed:
+    """The payload of the layer that stands for a chain."""
+
+    graph: Graph
+    """The chain's layers."""
+    rows: int
+    """Rows that the stages compute at once."""
+
+    def chain(self) -> Chain:
+        """Return the stages."""
+        return Chain.of(self.graph, self.rows)
+
+
+def refusal(graph: Graph, layer: Layer) -> str:
+    """Return the reason why a layer cannot be a stage of any chain; "" if it can."""
+    infos = [graph.info(name) for name in data_inputs(graph, layer)]
+    window = window_of(graph, layer)
+    if window is None and layer.type is not LayerType.ADD:
+        return f"{layer.type} does not run row by row"
+    if len(infos) != (2 if layer.type is LayerType.ADD else 1) or not all(map(_is_image, infos)):
+        return "its inputs are not one int8 image each"
+    if not _is_image(graph.info(layer.outputs[0])):
+        return "its output is not one int8 image"
+    if layer.type is LayerType.ADD and any(info.shape != graph.info(layer.outputs[0]).shape for info in infos):
+        return "an input is broadcast"
+    if window is not None and (window.height - 1) * window.dilation_h + infos[0].shape[1] >= _LARGEST_COUNT:
+        return f"it has {infos[0].shape[1]} rows"
+    return ""
+
+
+def _is_image(info: TensorInfo) -> bool:
+    return info.dtype is DataType.INT8 and len(info.shape) == 4 and info.shape[0] == 1 and min(info.shape) > 0
+
+
+def fits(layers: Sequence[Layer]) -> bool:
+    """Return whether a chain can have so many stages."""
+    return len(layers) <= _MOST_STAGES
+
+
+def data_inputs(graph: Graph, layer: Layer) -> tuple[str, ...]:
+    """Return the inputs of a layer that are not constants."""
+    return tuple(name for name in layer.present_inputs if not graph.tensor(name).is_constant)
+
+
+def window_of(graph: Graph, layer: Layer) -> Window | None:
+    """Return the window of a layer that has one."""
+    match layer.descriptor:
+        case Conv2dDescriptor() | DepthwiseConv2dDescriptor():
+            weights = layer.inputs[1]
+            if weights is None or not graph.tensor(weights).is_constant:
+                return None
+            return layer.descriptor.window(graph.info(weights))
+        case Pool2dDescriptor():
+            return layer.descriptor.window
+        case _:
+            return None
+
+
+def _stage(graph: Graph, layer: Layer, output: int, index: dict[str, int], rows: int) -> Stage:
+    window = window_of(graph, layer) or Window(height=1, width=1, stride_h=1, stride_w=1)
+    names = data_inputs(graph, layer)
+    source, result = graph.info(names[0]), graph.info(layer.outputs[0])
+    if layer.type is LayerType.AVERAGE_POOL_2D and result.shape[1:3] == (1, 1) and _is_whole(window, source):
+        return _mean_stage(layer, source, index[names[0]], output, rows)
+    height, count = source.shape[1], result.shape[1]
+    rows = min(rows, count)
+    step, pad, taps = rows * window.stride_h, window.padding.top, (window.height - 1) * window.dilation_h + 1
+    parts = []
+    for start in range(0, count, rows):
+        made = min(rows, count - start)
+        low = start * window.stride_h - pad
+        high = low + (made - 1) * window.stride_h + taps
+        inside = min(high, height) - max(low, 0)
+        parts.append(Part(input_rows=inside, output_rows=made, top=max(-low, 0), bottom=max(high - height, 0)))
+    reach = (rows - 1) * window.stride_h + taps
+    return _grouped(
+        layer, tuple(Reach(tensor=index[name], rows=reach, step=step, pad=pad) for name in names), output, rows, parts
+    )
+
+
+def _is_whole(window: Window, image: TensorInfo) -> bool:
+    return (window.height, window.width) == image.shape[1:3] and not any(
+        (window.padding.top, window.padding.bottom, window.padding.left, window.padding.right)
+    )
+
+
+def _mean_stage(layer: Layer, source: TensorInfo, tensor: int, output: int, rows: int) -> Stage:
+    height = source.shape[1]
+    starts = range(0, height, min(rows, height))
+    parts = [
+        Part(input_rows=min(rows, height - start), output_rows=int(start == starts[-1]), first=start == 0)
+        for start in starts
+    ]
+    reach = Reach(tensor=tensor, rows=rows, step=rows, pad=0)
+    return _grouped(layer, (reach,), output, 1, parts, late=len(parts) - 1, sums_bytes=4 * source.shape[3])
+
+
+def _grouped(
+    layer: Layer,
+    inputs: tuple[Reach, ...],
+    output: int,
+    rows: int,
+    bands: Sequence[Part],
+    late: int = 0,
+    sums_bytes: int = 0,
+) -> Stage:
+    """Return a stage whose longest run of equal bands is one part."""
+    runs = [(part, len(list(same))) for part, same in groupby(bands)]
+    longest = max(range(len(runs)), key=lambda number: runs[number][1])
+    top = sum(length for _, length in runs[:longest])
+    middle = runs[longest][1]
+    parts = (*bands[:top], runs[longest][0], *bands[top + middle :])
+    return Stage(
+        layer=layer,
+        inputs=inputs,
+        output=output,
+        rows=rows,
+        late=late,
+        top=top,
+        middle=middle,
+        parts=parts,
+        sums_bytes=sums_bytes,
+    )

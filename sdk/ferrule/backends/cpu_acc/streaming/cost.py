@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Estimates of instructions: those of a layer, and those that a chain adds."""
+
+from __future__ import annotations
+
+from ferrule.backends.cpu_acc.streaming.chain import Chain, window_of
+from ferrule.backends.cpu_acc.streaming.timeline import Timeline
+from ferrule.graph import Graph, Layer, LayerType
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+
+_PER_MAC = {LayerType.DEPTHWISE_CONV_2D: 3.0}
+_PER_BAND = 400
+"""Instructions of a band beside those of its pixels: the choice of the band, the call, and the kernel's preparation."""
+_PER_MOVED_BYTE = 0.5
+_PER_BAND_AND_CHANNEL = {LayerType.DEPTHWISE_CONV_2D: 40}
+"""The preparation for each channel, which a depthwise kernel repeats for each band."""
+
+
+def instructions_of(graph: Graph, layer: Layer) -> float:
+    """Return the estimated instructions of a layer that runs as a whole."""
+    operator = OPERATORS.get(layer.type)
+    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    macs = 0 if operator is None or operator.macs is None else operator.macs(layer.descriptor, operands)
+    window = window_of(graph, layer)
+    taps = 1 if window is None or macs else window.height * window.width
+    return _PER_MAC.get(layer.type, 1.0) * macs + 8.0 * taps * sum(info.elements for info in operands.outputs)
+
+
+def overhead_of(chain: Chain, times: Timeline) -> float:
+    """Return the estimated instructions that a chain adds to those of its layers."""
+    total = _PER_BAND * times.steps + _PER_MOVED_BYTE * times.moved_bytes
+    for stage in chain.stages:
+        channels = chain.tensors[stage.output].shape[3]
+        total += _PER_BAND_AND_CHANNEL.get(stage.layer.type, 0) * channels * stage.bands
+        width = chain.tensors[stage.output].shape[2]
+        pixels = width * stage.rows
+        if stage.layer.type is LayerType.CONV_2D and pixels % 2:  # kernels compute two pixels at once
+            total += 0.4 * instructions_of(chain.graph, stage.layer) / pixels
+    return total

@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A chain as one generated function: a loop over bands, each of which calls the ordinary kernel of its layer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from ferrule._typing import override
+from ferrule.backends.contribution import KERNELS
+from ferrule.backends.cpu_acc.lowering.ranges import channel_ranges, seed_ranges
+from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, Streamed, data_inputs
+from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
+from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table
+from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.dom import (
+    AddressOf,
+    Aggregate,
+    ArrayType,
+    Binary,
+    BinaryOperator,
+    Block,
+    Call,
+    Comment,
+    Const,
+    Declaration,
+    Declare,
+    Evaluate,
+    Expression,
+    Field,
+    Function,
+    Identifier,
+    If,
+    Index,
+    Integer,
+    Member,
+    Parameter,
+    Pointer,
+    Scalar,
+    Statement,
+    StructType,
+    Variable,
+    While,
+)
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, Graph, TensorInfo, assemble
+from ferrule.memory.request import Overlap
+from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.rendering import one_line
+
+Lower = Callable[[LoweringContext], LoweredOp]
+
+_INPUT, _LINES, _OUTPUT, _SCRATCH = map(Identifier, ("input", "lines", "output", "scratch"))
+_STREAM, _STEP = Identifier("stream"), Identifier("step")
+_PLACES = ("FERRULE_STREAM_INPUT", "FERRULE_STREAM_LINES", "FERRULE_STREAM_OUTPUT")
+_STATE_ALIGNMENT = 8
+_SPARE_BYTES = 2048
+"""Kernel scratch that counts as none in a chain: its stages share one scratch."""
+
+
+def streamed(context: LoweringContext) -> Streamed:
+    """Return the payload of the context's layer; UnsupportedError if the layer is not a chain."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, PreCompiledDescriptor) or not isinstance(descriptor.payload, Streamed):
+        raise UnsupportedError(f"layer '{context.layer.name}' was compiled by another backend")
+    return descriptor.payload
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BandContext(LoweringContext):
+    """The context of a part of a stage; the parts of a stage share equal blobs."""
+
+    shared: dict[tuple[str, int, bytes], Blob] = field(default_factory=dict, repr=False)
+
+    @override
+    def blob(self, suffix: str, data: Array, alignment: int = 4) -> Blob:
+        made = LoweringContext.blob(self, suffix, data, alignment)
+        return self.shared.setdefault((str(data.dtype), alignment, data.tobytes()), made)
+
+
+def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
+    """Return a chain as C; `lower` lowers single layers."""
+    payload = streamed(context)
+    chain = payload.chain()
+    times = timeline(chain)
+    source, (output, lines) = chain.tensors[0].name, context.layer.outputs
+    seed_ranges(payload.graph, source, channel_ranges(context.graph, source))
+    state = _up(4 * len(chain.tensors) + 2 * len(chain.stages) + 2)
+    stages = [_Stage.of(context, chain, number, times, state, lower) for number in range(len(chain.stages))]
+    ops = [op for stage in stages for op in stage.ops]
+    kernel_scratch = max((op.scratch_bytes for op in ops), default=0)
+    blobs = {blob.name: blob for op in ops for blob in op.blobs}
+    call = Call(
+        Identifier(context.symbol("rows")),
+        (context.pointer(source), context.pointer(lines), context.pointer(output), context.scratch),
+    )
+    return LoweredOp(
+        kernel="stream",
+        statements=(Evaluate(call),),
+        declarations=(
+            *(declaration for op in ops for declaration in op.declarations),
+            *_tables(context, chain, times),
+            _function(context, chain, times, stages),
+        ),
+        blobs=tuple(blobs.values()),
+        scratch_bytes=state + kernel_scratch,
+        overlaps=(
+            Overlap(output=output, input=source, distance_bytes=times.output_distance),
+            Overlap(output=lines, input=source, distance_bytes=times.lines_distance),
+        ),
+        headers=("ferrule/kernels/stream.h", *(header for op in ops for header in op.headers)),
+        contributions=(KERNELS.part("stream"), *(part for op in ops for part in op.contributions)),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stage:
+    """A stage with the C of each of its parts."""
+
+    stage: Stage
+    ops: tuple[LoweredOp, ...]
+
+    @classmethod
+    def of(
+        cls, context: LoweringContext, chain: Chain, number: int, times: Timeline, state: int, lower: Lower
+    ) -> _Stage:
+        """Return a stage lowered part by part."""
+        stage = chain.stages[number]
+        shared: dict[tuple[str, int, bytes], Blob] = {}
+        ops = []
+        for index, part in enumerate(stage.parts):
+            graph = _band_graph(chain.graph, stage, part)
+            for name in data_inputs(graph, stage.layer):
+                seed_ranges(graph, name, channel_ranges(chain.graph, name))
+            band = _BandContext(
+                graph=graph,
+                layer=graph.layers[0],
+                target=context.target,
+                prefix=context.symbol(f"{number}_{index}"),
+                pointers=_pointers(graph),
+                scratch=AddressOf(Index(_SCRATCH, Integer(state))),
+                spare_bytes=max(context.spare_bytes, _SPARE_BYTES),
+                bands=stage.bands,
+                shared=shared,
+            )
+            sums = times.sums[number]
+            op = lower(band) if sums is None else _mean(band, part, sums, chain.graph)
+            if op.view_of is not None or op.status is not None:
+                raise UnsupportedError(f"layer '{stage.layer.name}' cannot run in bands: it is no plain kernel call")
+            ops.append(op)
+        return cls(stage=stage, ops=tuple(ops))
+
+
+def _up(size: int) -> int:
+    return -(-size // _STATE_ALIGNMENT) * _STATE_ALIGNMENT
+
+
+def _band_graph(graph: Graph, stage: Stage, part: Part) -> Graph:
+    """Return a graph of the stage's layer alone, for an image of a part's rows."""
+    layer = stage.layer
+    inputs = data_inputs(graph, layer)
+    tensors = {name: graph.tensor(name) for name in (*layer.present_inputs, *layer.outputs)}
+    for name, rows in (*((each, part.input_rows) for each in inputs), (layer.outputs[0], part.output_rows)):
+        info = tensors[name].info
+        tensors[name] = replace(tensors[name], info=_with_rows(info, rows))
+    descriptor = layer.descriptor
+    padding = getattr(descriptor, "padding", None)
+    if padding is not None and not stage.sums_bytes:
+        around = replace(padding, top=part.top, bottom=part.bottom)
+        descriptor = replace(descriptor, padding=around)  # type: ignore[call-arg]
+    own = replace(layer, descriptor=descriptor)
+    return assemble(graph.name, inputs=inputs, outputs=layer.outputs, layers=(own,), tensors=tensors)
+
+
+def _with_rows(info: TensorInfo, rows: int) -> TensorInfo:
+    return replace(info, shape=(info.shape[0], max(rows, 1), *info.shape[2:]))
+
+
+def _pointers(graph: Graph) -> dict[str, Expression]:
+    places: dict[str, Expression] = {
+        info.name: Index(Member(_STEP, "inputs"), Integer(index)) for index, info in enumerate(graph.inputs)
+    }
+    return places | {graph.outputs[0].name: Member(_STEP, "output")}
+
+
+def _mean(context: LoweringContext, part: Part, sums: Buffer, graph: Graph) -> LoweredOp:
+    """Return a band of a global average pool."""
+    descriptor, (_, height, width, channels) = context.layer.descriptor, graph.info(str(context.layer.inputs[0])).shape
+    if not isinstance(descriptor, Pool2dDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    low, high = activation_range(descriptor.activation, context.operands.output)
+    table, pointer = parameter_table(
+        context,
+        "ferrule_stream_mean_s8_params",
+        pixels=part.input_rows * width,
+        channels=channels,
+        count=height * width,
+        low=low,
+        high=high,
+        first=part.first,
+        last=part.output_rows > 0,
+    )
+    place = AddressOf(Index(_LINES, Integer(sums.offset)))
+    call = Call(
+        Identifier("ferrule_stream_mean_s8"), (pointer, context.input_pointer(0), context.output_pointer(), place)
+    )
+    return LoweredOp(
+        kernel="stream_mean_s8",
+        statements=(Evaluate(call),),
+        declarations=(table,),
+        contributions=(KERNELS.part("stream_mean_s8"),),
+    )
+
+
+# ---- the tables
+
+
+def _tables(context: LoweringContext, chain: Chain, times: Timeline) -> Iterator[Declaration]:
+    tensors = [_tensor(chain, number, times.buffers[number]) for number in range(len(chain.tensors))]
+    stages = [_stage(chain, stage) for stage in chain.stages]
+    yield _array(context.symbol("tensors"), "ferrule_stream_tensor", tensors)
+    yield _array(context.symbol("stages"), "ferrule_stream_stage", stages)
+    fields: dict[str, Expression] = {
+        "tensors": Identifier(context.symbol("tensors")),
+        "stages": Identifier(context.symbol("stages")),
+        "tensor_count": Integer(len(tensors)),
+        "stage_count": Integer(len(stages)),
+        "last_reader": Integer(chain.last_reader(0)),
+    }
+    yield Variable(
+        name=context.symbol("chain"), type=Const(StructType("ferrule_stream_chain")), value=_aggregate(fields)
+    )
+
+
+def _array(name: str, struct: str, rows: Sequence[Expression]) -> Variable:
+    return Variable(
+        name=name,
+        type=ArrayType(Const(StructType(struct)), len(rows)),
+        value=Aggregate(tuple(Field(row) for row in rows)),
+    )
+
+
+def _aggregate(fields: dict[str, Expression]) -> Aggregate:
+    return Aggregate(tuple(Field(value, name) for name, value in fields.items()))
+
+
+def _tensor(chain: Chain, number: int, buffer: Buffer | None) -> Expression:
+    place = _PLACES[1] if buffer is not None else _PLACES[0] if number == 0 else _PLACES[2]
+    return _aggregate(
+        {
+            "row_bytes": Integer(chain.row_bytes(number)),
+            "offset": Integer(0 if buffer is None else buffer.offset),
+            "height": Integer(chain.height(number)),
+            "capacity": Integer(chain.height(number) if buffer is None else buffer.rows),
+            "place": Identifier(place),
+        }
+    )
+
+
+def _stage(chain: Chain, stage: Stage) -> Expression:
+    inputs = [
+        _aggregate(
+            {
+                "rows": Integer(reach.rows),
+                "step": Integer(reach.step),
+                "pad": Integer(reach.pad),
+                "tensor": Integer(reach.tensor),
+            }
+        )
+        for reach in stage.inputs
+    ]
+    numbers = {
+        "bands": stage.bands,
+        "late": stage.late,
+        "rows": stage.rows,
+        "top": stage.top,
+        "middle": stage.middle,
+        "input_count": len(inputs),
+        "output": stage.output,
+        "last_reader": chain.last_reader(stage.output),
+    }
+    reaches = Aggregate(tuple(Field(each) for each in inputs))
+    return _aggregate({"inputs": reaches, **{name: Integer(number) for name, number in numbers.items()}})
+
+
+# ---- the function
+
+
+def _function(context: LoweringContext, chain: Chain, times: Timeline, stages: Sequence[_Stage]) -> Function:
+    attach = Call(
+        Identifier("ferrule_stream_attach"),
+        (
+            AddressOf(_STREAM),
+            AddressOf(Identifier(context.symbol("chain"))),
+            _INPUT,
+            _LINES,
+            _OUTPUT,
+            _SCRATCH,
+        ),
+    )
+    begin = Call(Identifier("ferrule_stream_begin"), (AddressOf(_STREAM), Integer(chain.height(0), unsigned=True)))
+    following = Call(Identifier("ferrule_stream_next"), (AddressOf(_STREAM), AddressOf(_STEP)))
+    bands = tuple(
+        statement for number, stage in enumerate(stages) for statement in _stage_code(chain, times, number, stage)
+    )
+    return Function(
+        name=context.symbol("rows"),
+        returns=Scalar.VOID,
+        parameters=(
+            Parameter(name=_INPUT.name, type=Pointer(Const(Scalar.INT8))),
+            Parameter(name=_LINES.name, type=Pointer(Scalar.INT8)),
+            Parameter(name=_OUTPUT.name, type=Pointer(Scalar.INT8)),
+            Parameter(name=_SCRATCH.name, type=Pointer(Scalar.UINT8)),
+        ),
+        body=Block(
+            (
+                Declare(_STREAM.name, StructType("ferrule_stream")),
+                Declare(_STEP.name, StructType("ferrule_stream_step")),
+                Evaluate(attach),
+                Evaluate(begin),
+                While(following, Block(bands)),
+            )
+        ),
+        doc=f"Run {len(stages)} layers in {times.steps} bands of rows, with {times.lines_bytes} B of line buffers; the "
+        "next band is always one of the last layer that has its rows.",
+    )
+
+
+def _stage_code(chain: Chain, times: Timeline, number: int, lowered: _Stage) -> Iterator[Statement]:
+    stage = lowered.stage
+    yield Comment(_headline(chain, times, number, stage))
+    calls = tuple(
+        statement
+        for index, op in enumerate(lowered.ops)
+        for statement in (op.statements if len(lowered.ops) == 1 else (_when("part", index, op.statements),))
+    )
+    yield _when("stage", number, calls)
+
+
+def _when(member: str, number: int, statements: Iterable[Statement]) -> If:
+    condition = Binary(BinaryOperator.EQUAL, Member(_STEP, member), Integer(number, unsigned=True))
+    return If(condition, Block(tuple(statements)))
+
+
+def _headline(chain: Chain, times: Timeline, number: int, stage: Stage) -> str:
+    buffer = times.buffers[stage.output]
+    rows = (
+        f"{stage.rows} of {chain.height(stage.output)} rows" if stage.rows > 1 else f"{chain.height(stage.output)} rows"
+    )
+    into = (
+        "to the output" if buffer is None else f"to a buffer of {buffer.rows} rows of {chain.row_bytes(stage.output)} B"
+    )
+    return f"{number}: {one_line(stage.layer.name)}, {stage.layer.type}: {rows} rows {into}"

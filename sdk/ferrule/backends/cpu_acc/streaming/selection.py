@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The choice of the layers that run row by row: those chains that give the lowest peak of the activations.
+
+The layers of a graph, in their order, are divided into chains and single layers. The peak of a division is the most
+bytes of tensors that one of its parts needs. Of all divisions that cost at most `MEMORY_COST` times the instructions of
+the single layers, one with the lowest peak is chosen, and of these the cheapest one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ferrule.backends.cpu_acc.lowering.choice import MEMORY_COST
+from ferrule.backends.cpu_acc.streaming.chain import Chain, Streamed, data_inputs, fits, refusal
+from ferrule.backends.cpu_acc.streaming.cost import instructions_of, overhead_of
+from ferrule.backends.cpu_acc.streaming.timeline import Timeline, timeline
+from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDescriptor, Substitution
+from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+
+_ROWS = (1, 2, 4)
+"""The rows that the stages of a chain may compute at once."""
+_VIEWS = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """Consecutive layers of a graph that run as one."""
+
+    first: int
+    end: int
+    rows: int
+    """Rows at once; 0 for a single layer that runs as a whole."""
+    peak_bytes: int
+    cost: float
+    """Estimated instructions."""
+
+
+def stream(view: SubgraphView) -> OptimizationViews:
+    """Return the answer in which chains of layers run row by row where that lowers the peak."""
+    chains = [part for part in _Division(view).parts() if part.rows]
+    substitutions, left = [], view
+    for part in chains:
+        chain = SubgraphView.of(view.graph, (layer.name for layer in view.graph.layers[part.first : part.end]))
+        substitutions.append(substitution(chain, part.rows))
+        left = left.without(chain.names)
+    return OptimizationViews(substitutions=tuple(substitutions), untouched=(left,) if left.names else ())
+
+
+def substitution(view: SubgraphView, rows: int) -> Substitution:
+    """Return the replacement of layers by one layer, whose stages compute so many rows at once."""
+    payload = Streamed(graph=view.to_graph(), rows=rows)
+    lines = TensorInfo(
+        name=view.graph.unique_name(f"{view.outputs[0]}_lines"),
+        shape=(max(timeline(payload.chain()).lines_bytes, 1),),
+        dtype=DataType.INT8,
+    )
+    descriptor = PreCompiledDescriptor(
+        payload=payload,
+        label=f"{len(view.names)} layers, row by row",
+        macs=sum(_macs(view.graph, each) for each in view.layers),
+    )
+    layer = Layer(
+        name=view.graph.unique_name(f"stream_{view.names[0]}"),
+        type=LayerType.PRE_COMPILED,
+        descriptor=descriptor,
+        inputs=view.inputs,
+        outputs=(*view.outputs, lines.name),
+    )
+    return Substitution(replaced=view, layers=(layer,), tensors=(lines,))
+
+
+def _macs(graph: Graph, layer: Layer) -> int:
+    count = OPERATORS[layer.type].macs
+    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    return 0 if count is None else count(layer.descriptor, operands)
+
+
+class _Division:
+    """The search for the best division of a graph's layers."""
+
+    def __init__(self, view: SubgraphView) -> None:
+        self._graph = view.graph
+        self._layers = view.graph.layers
+        own = set(view.names)
+        self._able = [layer.name in own and not refusal(view.graph, layer) for layer in self._layers]
+        self._known: dict[tuple[int, int, int], _Part | None] = {}
+        self._last = self._last_uses()
+        self._singles = [self._single(index) for index in range(len(self._layers))]
+
+    def parts(self) -> list[_Part]:
+        """Return the parts of the best division, in order; single layers only if chains do not lower the peak."""
+        plain = max(part.peak_bytes for part in self._singles)
+        most = MEMORY_COST * sum(part.cost for part in self._singles)
+        lowest = self._lowest_peak()
+        peaks = sorted(
+            {lowest, plain, *(part.peak_bytes for part in self._candidates(plain) if part.peak_bytes > lowest)}
+        )
+        found = bisect_left(peaks, True, key=lambda peak: self._cheapest(peak)[0] <= most)
+        if found == len(peaks) or peaks[found] >= plain:
+            return self._singles
+        return self._cheapest(peaks[found])[1]
+
+    def _last_uses(self) -> dict[str, int]:
+        """Return, by tensor that is not a constant, the index of its last reader, or of its writer."""
+        last = {info.name: 0 for info in self._graph.inputs}
+        for index, layer in enumerate(self._layers):
+            last |= dict.fromkeys((*data_inputs(self._graph, layer), *layer.outputs), index)
+        return last | {info.name: len(self._layers) for info in self._graph.outputs}
+
+    @cached_property
+    def _firsts(self) -> dict[str, int]:
+        """By tensor: the index of its writer; -1 for an input."""
+        made = {name: index for index, layer in enumerate(self._layers) for name in layer.outputs}
+        return {info.name: -1 for info in self._graph.inputs} | made
+
+    def _others(self, first: int, end: int) -> int:
+        """Return the bytes of tensors that live throughout some layers and are not read by them last, or not at all."""
+        read = {name for layer in self._layers[first:end] for name in data_inputs(self._graph, layer)}
+        return sum(
+            self._graph.info(name).size_bytes
+            for name, last in self._last.items()
+            if self._firsts.get(name, first) < first <= last and (name not in read or last >= end)
+        )
+
+    def _single(self, index: int) -> _Part:
+        layer, graph = self._layers[index], self._graph
+        read = dict.fromkeys(name for name in data_inputs(graph, layer) if self._last[name] <= index)
+        inputs = sum(graph.info(name).size_bytes for name in read)
+        written = sum(graph.info(name).size_bytes for name in layer.outputs)
+        if layer.type in _VIEWS and read:
+            peak = inputs
+        elif self._able[index] and layer.type is LayerType.ADD:
+            peak = max(inputs, written)
+        elif self._able[index] and read:
+            peak = _extent(self._timeline(index, index + 1, 1), inputs, written)
+        else:
+            peak = inputs + written
+        return _Part(
+            first=index,
+            end=index + 1,
+            rows=0,
+            peak_bytes=peak + self._others(index, index + 1),
+            cost=instructions_of(graph, layer),
+        )
+
+    def _timeline(self, first: int, end: int, rows: int) -> Timeline:
+        view = SubgraphView.of(self._graph, (layer.name for layer in self._layers[first:end]))
+        return timeline(Chain.of(view.to_graph(), rows))
+
+    def _border(self, first: int, end: int) -> tuple[str, str] | None:
+        """Return the input and the output of layers that could be a chain; None if they could not."""
+        inside = {name for layer in self._layers[first:end] for name in layer.outputs}
+        read = {name for layer in self._layers[first:end] for name in data_inputs(self._graph, layer)} - inside
+        written = [name for name in inside if self._last[name] >= end]
+        if len(read) != 1 or len(written) != 1 or written[0] != self._layers[end - 1].outputs[0]:
+            return None
+        return next(iter(read)), written[0]
+
+    def _least(self, first: int, end: int) -> int:
+        """Return a lower bound of the peak of a chain, without running through its bands."""
+        graph = self._graph
+        inside = [self._layers[first + index].outputs[0] for index in range(end - first)]
+        rows = dict.fromkeys(inside[:-1], 1)
+        chain = self._layers[first:end]
+        for layer in chain:
+            taps = getattr(layer.descriptor, "pool_h", 1)
+            if layer.type in {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D}:
+                taps = graph.info(str(layer.inputs[1])).shape[1]
+            for name in data_inputs(graph, layer):
+                if name in rows and graph.info(name).shape[1] != taps:
+                    rows[name] = max(rows[name], taps)
+        lines = sum(_row_bytes(graph.info(name)) * count for name, count in rows.items() if count > 1)
+        return graph.info(inside[-1]).size_bytes + lines
+
+    def _part(self, first: int, end: int, rows: int) -> _Part | None:
+        """Return a chain of layers; None if they cannot be one."""
+        key = first, end, rows
+        if key not in self._known:
+            self._known[key] = self._new_part(first, end, rows)
+        return self._known[key]
+
+    def _new_part(self, first: int, end: int, rows: int) -> _Part | None:
+        border = self._border(first, end)
+        if border is None or not fits(self._layers[first:end]):
+            return None
+        view = SubgraphView.of(self._graph, (layer.name for layer in self._layers[first:end]))
+        chain = Chain.of(view.to_graph(), rows)
+        times = timeline(chain)
+        source, output = (self._graph.info(name).size_bytes for name in border)
+        extent = _extent(times, source, output) if self._last[border[0]] < end else output + times.lines_bytes
+        return _Part(
+            first=first,
+            end=end,
+            rows=rows,
+            peak_bytes=extent + self._others(first, end),
+            cost=sum(part.cost for part in self._singles[first:end]) + overhead_of(chain, times),
+        )
+
+    def _chains_before(self, end: int) -> Iterator[int]:
+        """Yield the first layers of possible chains up to `end`, the shortest chain first."""
+        for first in range(end - 1, -1, -1):
+            if not self._able[first]:
+                return
+            yield first
+
+    def _lowest_peak(self) -> int:
+        """Return the lowest peak of any division."""
+        best = [0]
+        for end in range(1, len(self._layers) + 1):
+            lowest = max(best[end - 1], self._singles[end - 1].peak_bytes)
+            for first in self._chains_before(end):
+                if best[first] < lowest and self._least(first, end) < lowest:
+                    part = self._part(first, end, 1)
+                    if part is not None:
+                        lowest = min(lowest, max(best[first], part.peak_bytes))
+            best.append(lowest)
+        return best[-1]
+
+    def _candidates(self, peak: int) -> Iterator[_Part]:
+        """Yield the single layers, and the chains examined so far, below a peak."""
+        examined = (part for part in self._known.values() if part is not None)
+        yield from (part for part in (*self._singles, *examined) if part.peak_bytes < peak)
+
+    def _cheapest(self, peak: int) -> tuple[float, list[_Part]]:
+        """Return the cost and the parts of the cheapest division of at most this peak; infinity if there is none."""
+        best: list[tuple[float, list[_Part]]] = [(0.0, [])]
+        for end in range(1, len(self._layers) + 1):
+            found = (float("inf"), list[_Part]())
+            for part in self._parts_before(end, peak):
+                cost, parts = best[part.first]
+                if cost + part.cost < found[0]:
+                    found = cost + part.cost, [*parts, part]
+            best.append(found)
+        return best[-1]
+
+    def _parts_before(self, end: int, peak: int) -> Iterator[_Part]:
+        single = self._singles[end - 1]
+        if single.peak_bytes <= peak:
+            yield single
+        hot = False
+        for first in self._chains_before(end):
+            hot = hot or self._singles[first].peak_bytes > peak
+            if not hot or self._least(first, end) > peak:
+                continue
+            for rows in _ROWS:
+                part = self._part(first, end, rows)
+                if part is not None and part.peak_bytes <= peak:
+                    yield part
+
+
+def _row_bytes(info: TensorInfo) -> int:
+    return info.size_bytes // info.shape[1]
+
+
+def _extent(times: Timeline, source: int, output: int) -> int:
+    """Return the bytes that a chain needs with its input, its output and its line buffers overlapped as far as safe."""
+    behind = max(times.output_distance + source, output) + times.lines_bytes
+    between = max(times.output_distance, output + times.lines_distance) + source
+    return min(max(behind, source + times.lines_bytes), max(between, source, output + times.lines_bytes))

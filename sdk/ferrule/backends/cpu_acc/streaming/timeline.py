@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The order in which a chain computes its bands, and the line buffers that this order needs.
+
+It is the order of `ferrule_stream_next` in C: the next band is one of the last stage that has the rows it needs. If the
+rows of the input are pushed, the next row comes when no band can be computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ferrule.backends.cpu_acc.streaming.chain import Chain
+
+_ALIGNMENT = 4
+"""Of the line buffers, in bytes."""
+_PUSH = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buffer:
+    """A line buffer, or the sums of a global average pool."""
+
+    offset: int
+    size_bytes: int
+    rows: int = 0
+    """0 for sums."""
+
+    @property
+    def end(self) -> int:
+        """The first byte after it."""
+        return self.offset + self.size_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """The order of a chain's bands, as figures."""
+
+    steps: int
+    """Bands of all stages."""
+    moved_bytes: int
+    """Bytes that move to the front of their line buffers."""
+    buffers: tuple[Buffer | None, ...]
+    """By tensor; None for a resident input and for the output."""
+    sums: tuple[Buffer | None, ...]
+    """By stage."""
+    lines_bytes: int
+    """Size of all line buffers; some share their bytes, as they are never in use at the same time."""
+    output_distance: int
+    """How far the output must start below a resident input; see `Overlap.distance_bytes`."""
+    lines_distance: int
+    """The same for the line buffers."""
+
+
+class _Run:
+    """A simulated run of a chain."""
+
+    def __init__(self, chain: Chain, *, pushed: bool) -> None:
+        self._chain = chain
+        self._pushed = pushed
+        count = len(chain.tensors)
+        self._ends = [0] * count
+        self._firsts = [0] * count
+        self._bands = [0] * len(chain.stages)
+        self._step = 0
+        self._since: list[int | None] = [None] * count
+        self.capacities = [0] * count
+        self.moved_bytes = 0
+        self.live = [0] * count
+        """By tensor: the steps during which its buffer is in use, as bits."""
+        self.sums = [0] * len(chain.stages)
+        """By stage: the same for its sums."""
+        self.writes: list[tuple[int, int, int, int]] = []
+        """By step: the stage or _PUSH, the tensor, the end of its rows, and the first row needed of the input."""
+
+    def kept(self, tensor: int) -> int:
+        """Return the first row of a tensor that is still needed."""
+        kept = self._ends[tensor]
+        for stage, reach in self._chain.readers[tensor]:
+            band = self._bands[stage]
+            if band < self._chain.stages[stage].bands:
+                kept = min(kept, reach.first(band))
+        return kept
+
+    def whole(self) -> None:
+        """Run all bands, and measure the capacities."""
+        chain = self._chain
+        if not self._pushed:
+            self._ends[0] = chain.height(0)
+            self._since[0] = 0
+        start = chain.last_reader(0)
+        while True:
+            stage = next((number for number in range(start, -1, -1) if self._ready(number)), None)
+            if stage is not None:
+                self._fire(stage)
+                start = chain.last_reader(chain.stages[stage].output)
+            elif self._pushed and self._ends[0] < chain.height(0):
+                self._write(_PUSH, 0, 1)
+                self._close((0,))
+                start = chain.last_reader(0)
+            else:
+                break
+        for tensor, since in enumerate(self._since):
+            if since is not None:
+                self.live[tensor] |= _bits(since, self._step)
+
+    def _ready(self, number: int) -> bool:
+        stage, band = self._chain.stages[number], self._bands[number]
+        return band < stage.bands and all(
+            self._ends[reach.tensor] >= reach.end(band, self._chain.height(reach.tensor)) for reach in stage.inputs
+        )
+
+    def _fire(self, number: int) -> None:
+        stage, band = self._chain.stages[number], self._bands[number]
+        self._write(number, stage.output, stage.written(band, self._chain.height(stage.output)))
+        if stage.sums_bytes:
+            self.sums[number] |= 1 << (self._step - 1) if band == 0 else _bits(_lowest(self.sums[number]), self._step)
+        self._bands[number] += 1
+        self._close(tuple(reach.tensor for reach in stage.inputs))
+
+    def _write(self, stage: int, tensor: int, rows: int) -> None:
+        """Append rows to a tensor; the buffer is measured here, and moves are counted by `moves`."""
+        kept = self.kept(tensor)
+        if self._since[tensor] is None and rows:
+            self._since[tensor] = self._step
+        self._ends[tensor] += rows
+        self.capacities[tensor] = max(self.capacities[tensor], self._ends[tensor] - kept)
+        self.writes.append((stage, tensor, self._ends[tensor], self.kept(0)))
+        self._step += 1
+
+    def _close(self, tensors: Sequence[int]) -> None:
+        """End the use of the buffers whose rows are all done."""
+        for tensor in tensors:
+            since = self._since[tensor]
+            if since is not None and self.kept(tensor) == self._ends[tensor]:
+                self.live[tensor] |= _bits(since, self._step)
+                self._since[tensor] = None
+
+
+def timeline(chain: Chain, *, pushed: bool = False) -> Timeline:
+    """Return the line buffers of a chain whose input is resident, or whose input's rows are pushed."""
+    run = _Run(chain, pushed=pushed)
+    run.whole()
+    inner = [*([0] if pushed else []), *range(1, len(chain.tensors) - 1)]
+    wanted = {
+        ("rows", tensor): (run.capacities[tensor] * chain.row_bytes(tensor), run.live[tensor]) for tensor in inner
+    }
+    wanted |= {
+        ("sums", number): (stage.sums_bytes, run.sums[number])
+        for number, stage in enumerate(chain.stages)
+        if stage.sums_bytes
+    }
+    places = _placed(wanted)
+    sizes = {key: size for key, (size, _) in wanted.items()}
+    buffers = tuple(
+        Buffer(offset=places["rows", tensor], size_bytes=sizes["rows", tensor], rows=run.capacities[tensor])
+        if ("rows", tensor) in places
+        else None
+        for tensor in range(len(chain.tensors))
+    )
+    sums = tuple(
+        Buffer(offset=places["sums", number], size_bytes=stage.sums_bytes) if stage.sums_bytes else None
+        for number, stage in enumerate(chain.stages)
+    )
+    return Timeline(
+        steps=len(run.writes),
+        moved_bytes=_moved_bytes(chain, run),
+        buffers=buffers,
+        sums=sums,
+        lines_bytes=max((places[key] + sizes[key] for key in wanted), default=0),
+        output_distance=_distance(chain, run, lambda stage, tensor, end: _output_end(chain, tensor, end)),
+        lines_distance=_distance(chain, run, lambda stage, tensor, end: _lines_end(stage, tensor, buffers, sums)),
+    )
+
+
+def _moved_bytes(chain: Chain, run: _Run) -> int:
+    """Return an upper estimate of the bytes that the buffers move: all rows that stay, at each write."""
+    rows = {
+        reach.tensor: max(reach.rows - reach.step, 0) * chain.row_bytes(reach.tensor)
+        for stage in chain.stages
+        for reach in stage.inputs
+    }
+    return sum(rows.get(tensor, 0) for _, tensor, _, _ in run.writes)
+
+
+def _output_end(chain: Chain, tensor: int, end: int) -> int:
+    return end * chain.row_bytes(tensor) if tensor == len(chain.tensors) - 1 else 0
+
+
+def _lines_end(stage: int, tensor: int, buffers: Sequence[Buffer | None], sums: Sequence[Buffer | None]) -> int:
+    found = (buffers[tensor], sums[stage] if stage != _PUSH else None)
+    return max((each.end for each in found if each is not None), default=0)
+
+
+def _distance(chain: Chain, run: _Run, written: Callable[[int, int, int], int]) -> int:
+    """Return the maximum of the end of what is written minus the start of what is read of the resident input.
+
+    What a step writes counts against what it reads itself, too.
+    """
+    row_bytes, height = chain.row_bytes(0), chain.height(0)
+    distance, end = -height * row_bytes, 0
+    for stage, tensor, rows, first in run.writes:
+        end = max(end, written(stage, tensor, rows))
+        if end and first < height:
+            distance = max(distance, end - first * row_bytes)
+    return distance
+
+
+def _placed(wanted: dict[tuple[str, int], tuple[int, int]]) -> dict[tuple[str, int], int]:
+    """Return the offsets of buffers given by size and times of use: the better of two orders, at the first gap."""
+    orders = (
+        sorted(wanted, key=lambda key: (_lowest(wanted[key][1]), key)),
+        sorted(wanted, key=lambda key: (-wanted[key][0], key)),
+    )
+    layouts = [_at_first_gap(order, wanted) for order in orders]
+    return min(layouts, key=lambda places: max((at + wanted[key][0] for key, at in places.items()), default=0))
+
+
+def _at_first_gap(
+    order: Sequence[tuple[str, int]], wanted: dict[tuple[str, int], tuple[int, int]]
+) -> dict[tuple[str, int], int]:
+    places: dict[tuple[str, int], int] = {}
+    for key in order:
+        size, live = wanted[key]
+        offset = 0
+        for other in sorted(places, key=places.__getitem__):
+            if not wanted[other][1] & live:
+                continue
+            if offset + size <= places[other]:
+                break
+            offset = max(offset, -(-(places[other] + wanted[other][0]) // _ALIGNMENT) * _ALIGNMENT)
+        places[key] = offset
+    return places
+
+
+def _bits(first: int, end: int) -> int:
+    """Return a number with the bits of the steps [first, end) set."""
+    return ((1 << (end - first)) - 1) << first
+
+
+def _lowest(bits: int) -> int:
+    return (bits & -bits).bit_length() - 1

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/depthwise_lines.h"
+
+enum { LINES = FERRULE_DEPTHWISE_LINES };
+
+/* Line j of the window is at place (oldest + j) % 3, so place p uses the weights of line (p -
+ * oldest) mod 3, which start at word 2 * (2 - oldest + p). */
+static void turn(const int32_t *weights, uint32_t *turned)
+{
+    for (int32_t j = 0; j < 2 * LINES - 1; ++j) {
+        uint32_t word = (uint32_t)weights[(j + 1) % LINES];
+
+        turned[2 * j] = ferrule_proved_even(word);
+        turned[2 * j + 1] = ferrule_proved_odd(word);
+    }
+}
+
+#if FERRULE_HAS_DSP
+/* Weights stay in r2 to r7. Words of the lines in scratch: the current ones in x, y and z, the
+ * next one of x in `next`, then each register takes the next word of the line after it; after
+ * four steps, all registers have their first places again. Accumulators are r12 and lr. */
+#define STEP(x, y, z, next)                                                                        \
+    "ldr " next ", [r0, #12]!\n\t"                                                                 \
+    "ldrd r12, lr, [sp]\n\t"                                                                       \
+    "smlad r12, " x ", r2, r12\n\t"                                                                \
+    "smlatb lr, " x ", r2, lr\n\t"                                                                 \
+    "smlabt r12, " next ", r3, r12\n\t"                                                            \
+    "smlad lr, " next ", r3, lr\n\t"                                                               \
+    "ldr " x ", [r0, #4]\n\t"                                                                      \
+    "smlad r12, " y ", r4, r12\n\t"                                                                \
+    "smlatb lr, " y ", r4, lr\n\t"                                                                 \
+    "smlabt r12, " x ", r5, r12\n\t"                                                               \
+    "smlad lr, " x ", r5, lr\n\t"                                                                  \
+    "ldr " y ", [r0, #8]\n\t"                                                                      \
+    "smlad r12, " z ", r6, r12\n\t"                                                                \
+    "smlatb lr, " z ", r6, lr\n\t"                                                                 \
+    "smlabt r12, " y ", r7, r12\n\t"                                                               \
+    "smlad lr, " y ", r7, lr\n\t"                                                                  \
+    "ldr " z ", [sp, #8]\n\t" FERRULE_ASM_PROVED_TWO("r12", "lr", z) "ldr " z ", [sp, #12]\n\t"    \
+                                                                     "strb r12, [r1]\n\t"          \
+                                                                     "strb lr, [r1, " z "]\n\t"    \
+                                                                     "add r1, r1, " z              \
+                                                                     ", lsl #1\n\t"
+
+/* 16 bytes: the first words in the registers that a step takes them from. The table has the
+ * distances to these places, in halfwords. */
+#define ENTER(x, y, z, label)                                                                      \
+    "ldr.w " x ", [r0]\n\t"                                                                        \
+    "ldr.w " y ", [r0, #4]\n\t"                                                                    \
+    "ldr.w " z ", [r0, #8]\n\t"                                                                    \
+    "b.w " label "\n\t"
+
+/* clang-format off */
+#define ENTRIES                                                                                    \
+    "tbb [pc, r8]\n\t"                                                                             \
+    ".byte 3, 11, 19, 27, 35, 0\n\t"                                                               \
+    ENTER("r8", "r9", "r10", "1f")                                                                 \
+    ENTER("r11", "r8", "r9", "2f")                                                                 \
+    ENTER("r10", "r11", "r8", "3f")                                                                \
+    ENTER("r9", "r10", "r11", "4f")                                                                \
+    ENTER("r8", "r9", "r10", "5f")
+
+#define LOOP                                                                                       \
+    "1:\n\t" STEP("r8", "r9", "r10", "r11")                                                        \
+    "2:\n\t" STEP("r11", "r8", "r9", "r10")                                                        \
+    "3:\n\t" STEP("r10", "r11", "r8", "r9")                                                        \
+    "4:\n\t" STEP("r9", "r10", "r11", "r8")                                                        \
+    "ldr r11, [sp, #16]\n\t"                                                                       \
+    "cmp r0, r11\n\t"                                                                              \
+    "bne 1b\n"
+
+/* The last output of an odd number of steps. */
+#define LAST_STEP                                                                                  \
+    "5:\n\t"                                                                                       \
+    "ldr r11, [sp, #44]\n\t"                                                                       \
+    "cmp r11, #0\n\t"                                                                              \
+    "beq 6f\n\t"                                                                                   \
+    "ldr r12, [sp]\n\t"                                                                            \
+    "ldr r11, [r0, #12]\n\t"                                                                       \
+    "smlad r12, r8, r2, r12\n\t"                                                                   \
+    "ldr r8, [r0, #16]\n\t"                                                                        \
+    "smlabt r12, r11, r3, r12\n\t"                                                                 \
+    "ldr r11, [r0, #20]\n\t"                                                                       \
+    "smlad r12, r9, r4, r12\n\t"                                                                   \
+    "smlabt r12, r8, r5, r12\n\t"                                                                  \
+    "smlad r12, r10, r6, r12\n\t"                                                                  \
+    "ldr r10, [sp, #8]\n\t"                                                                        \
+    "smlabt r12, r11, r7, r12\n\t"                                                                 \
+    FERRULE_ASM_PROVED("r12", "r10")                                                               \
+    "strb r12, [r1]\n"                                                                             \
+    "6:\n\t"
+/* clang-format on */
+
+/*
+ * The stack: 0, 4 bias; 8 multiplier; 12 step bytes; 16 the last words of a line; 20 next channel;
+ * 24 end of channels; 28 output line; 32 offset of the weights in a channel; 36 bytes of a line's
+ * words; 40 entry; 44 whether the number of steps is odd.
+ */
+static void store_line(const struct ferrule_depthwise_line *line)
+{
+    register const struct ferrule_depthwise_line *r0 __asm__("r0") = line;
+
+    __asm__ volatile("push {r4-r11}\n\t"
+                     "sub sp, #48\n\t"
+                     "ldm r0, {r1-r6}\n\t"
+                     "str r6, [sp, #12]\n\t"
+                     "strd r2, r3, [sp, #24]\n\t"
+                     "rsb r4, r4, #2\n\t"
+                     "lsl r4, r4, #3\n\t"
+                     "add r4, r4, #20\n\t"
+                     "lsr r6, r5, #1\n\t"
+                     "add r7, r6, r6, lsl #1\n\t"
+                     "lsl r7, r7, #2\n\t"
+                     "strd r4, r7, [sp, #32]\n\t"
+                     "and r8, r5, #1\n\t"
+                     "rsb r9, r6, #0\n\t"
+                     "and r9, r9, #3\n\t"
+                     "cmp r6, #0\n\t"
+                     "it eq\n\t"
+                     "moveq r9, #4\n\t"
+                     "strd r9, r8, [sp, #40]\n\t"
+                     "mov r12, r1\n"
+                     "0:\n\t"
+                     "add r11, r12, #80\n\t"
+                     "str r11, [sp, #20]\n\t"
+                     "ldm r12, {r0, r1, r8, r9, r10}\n\t"
+                     "stm sp, {r8, r9, r10}\n\t"
+                     "ldrd r8, r9, [sp, #28]\n\t"
+                     "add r1, r1, r8\n\t"
+                     "add r12, r12, r9\n\t"
+                     "ldr r8, [sp, #36]\n\t"
+                     "ldm r12, {r2-r7}\n\t"
+                     "add r8, r8, r0\n\t"
+                     "str r8, [sp, #16]\n\t"
+                     "ldr r8, [sp, #40]\n\t" ENTRIES LOOP LAST_STEP "ldrd r12, r11, [sp, #20]\n\t"
+                     "cmp r12, r11\n\t"
+                     "bne 0b\n\t"
+                     "add sp, #48\n\t"
+                     "pop {r4-r11}"
+                     : "+r"(r0)
+                     :
+                     : "r1", "r2", "r3", "r12", "lr", "cc", "memory");
+}
+#else
+static void store_line(const struct ferrule_depthwise_line *line)
+{
+    for (const struct ferrule_depthwise_channel *channel = line->channels; channel != line->end;
+         ++channel) {
+        const uint32_t *weights = &channel->weights[2 * (LINES - 1 - line->oldest)];
+        const uint32_t *words = channel->words;
+        int8_t *output = line->output + channel->offset_bytes;
+
+        for (int32_t step = 0; step < line->steps; step += 2) {
+            uint32_t even = (uint32_t)channel->bias;
+            uint32_t odd = even;
+
+            for (int32_t i = 0; i < LINES; ++i) {
+                uint32_t now = words[i];
+                uint32_t next = words[LINES + i];
+
+                even = ferrule_dual_multiply_add(now, weights[2 * i], even);
+                even = ferrule_low_high_multiply_add(next, weights[2 * i + 1], even);
+                odd = ferrule_dual_multiply_add(next, weights[2 * i + 1], odd);
+                odd = ferrule_low_high_multiply_add(weights[2 * i], now, odd);
+            }
+            *output = ferrule_proved_s8(even, channel->multiplier);
+            output += line->step_bytes;
+            if (step + 1 < line->steps) {
+                *output = ferrule_proved_s8(odd, channel->multiplier);
+                output += line->step_bytes;
+            }
+            words += LINES;
+        }
+    }
+}
+#endif
+
+void ferrule_depthwise_conv2d_3x3_by1_s8(const struct ferrule_depthwise_lines_params *params,
+                                         const int8_t *input, int8_t *output, void *scratch)
+{
+    static const struct ferrule_depthwise_way by1 = {turn, store_line};
+
+    ferrule_depthwise_lines(params, input, output, scratch, &by1);
+}

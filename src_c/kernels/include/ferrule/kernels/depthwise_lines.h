@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file DEPTHWISE_CONV_2D of int8 with a window of 3x3, line by line, for cores with the DSP
+ * extension. Any context; the kernels keep no state between calls.
+ *
+ * The window slides along steps, line by line: steps are columns and lines are rows, or vice versa.
+ * Four live channels at a time: scratch holds three lines of each of them, widened to 16 bits, two
+ * pixels per word; the words of the three lines for the same step are adjacent. A new line replaces
+ * the oldest, so the order of the lines in scratch rotates, and the weights rotate with it.
+ *
+ * The output may replace the input where lines are read before they are written, since a channel's
+ * output depends on no other channel of the input.
+ */
+#ifndef FERRULE_KERNELS_DEPTHWISE_LINES_H_INCLUDED
+#define FERRULE_KERNELS_DEPTHWISE_LINES_H_INCLUDED
+
+#include <stdint.h>
+
+#include "ferrule/kernels/proved_scale.h"
+
+enum {
+    FERRULE_DEPTHWISE_LINES = 3,
+    FERRULE_DEPTHWISE_CHANNELS = 4,
+    FERRULE_DEPTHWISE_TURNS = 15 /**< words of weights of a channel in all rotations, at most */
+};
+
+/** Strides between elements are in bytes. */
+struct ferrule_depthwise_lines_params {
+    int32_t batches;
+    int32_t channels;
+    int32_t input_lines;
+    int32_t input_steps;
+    int32_t input_line_bytes;
+    int32_t input_step_bytes;
+    int32_t output_lines;
+    int32_t output_steps;
+    int32_t output_line_bytes;
+    int32_t output_step_bytes;
+    int32_t line_stride; /**< of the window, positive */
+    int32_t pad_lines;   /**< before the first, 0 to 2 */
+    int32_t pad_steps;   /**< before the first, 0 to 2 */
+    int32_t words; /**< words of a line, two pixels each: output_steps / 2 + 1, rounded up, for
+                      steps of 1; output_steps + 1 for steps of 2 */
+    int32_t input_zero_point;
+    int32_t live_c;           /**< channels that have weights */
+    const int16_t *positions; /**< channel index of each live channel, ascending */
+    const int8_t *fixed; /**< one output pixel, used for the channels that are not live; null if all
+                            are live */
+    const int32_t *weights; /**< per live channel, one word per line of the window: bytes w0, w1,
+                               w1, w2 */
+    const int32_t *scales;  /**< per live channel its bias and multiplier; see proved_scale.h */
+};
+
+/** A live channel of the four in scratch. */
+struct ferrule_depthwise_channel {
+    const uint32_t *words; /**< its lines */
+    int32_t offset_bytes;  /**< of the channel in a pixel */
+    int32_t bias;
+    int32_t bias_again; /**< the assembler loads two accumulators at once */
+    int32_t multiplier;
+    uint32_t weights[FERRULE_DEPTHWISE_TURNS];
+};
+
+/** One line of the output. */
+struct ferrule_depthwise_line {
+    const struct ferrule_depthwise_channel *channels;
+    const struct ferrule_depthwise_channel *end;
+    int8_t *output;
+    int32_t oldest; /**< the place of the first line of the window in scratch */
+    int32_t steps;
+    int32_t step_bytes;
+};
+
+/** The two parts of a kernel that depend on the window's stride along the steps. */
+struct ferrule_depthwise_way {
+    /** Expand three words of weights to those of all rotations. */
+    void (*turn)(const int32_t *weights, uint32_t *turned);
+    void (*store_line)(const struct ferrule_depthwise_line *line);
+};
+
+/** @brief Run a kernel; scratch: 48 * words bytes aligned to 4. */
+void ferrule_depthwise_lines(const struct ferrule_depthwise_lines_params *params,
+                             const int8_t *input, int8_t *output, uint32_t *scratch,
+                             const struct ferrule_depthwise_way *way);
+
+/** @brief Convolve each channel on its own, in steps of 1; scratch as above. */
+void ferrule_depthwise_conv2d_3x3_by1_s8(const struct ferrule_depthwise_lines_params *params,
+                                         const int8_t *input, int8_t *output, void *scratch);
+
+/** @brief Convolve each channel on its own, in steps of 2; scratch as above. */
+void ferrule_depthwise_conv2d_3x3_by2_s8(const struct ferrule_depthwise_lines_params *params,
+                                         const int8_t *input, int8_t *output, void *scratch);
+
+#endif

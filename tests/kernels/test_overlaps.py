@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Overlaps that lowerings state: the C runs at the least distance, and the distances follow from the order of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from lowered_call import lower, lowering_of, run_overlapping
+from oracle import random_inputs
+from weighted_cases import FAMILY, within_tolerance
+
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps, plane_overlaps
+from ferrule.graph import DataType
+from ferrule.memory.request import Overlap
+from ferrule.network import Network
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.window import Window
+
+
+def shifts(overlap: Overlap, network: Network) -> Iterator[int]:
+    """Yield (offset of the input - offset of the output) at the least distances, and in place if that is allowed."""
+    info = network.info(overlap.input)
+    step = int(np.lcm(overlap.step_bytes, info.dtype.size_bytes))
+    if overlap.distance_bytes is not None:
+        yield -(-overlap.distance_bytes // step) * step
+    if overlap.backward_bytes is not None:
+        yield overlap.backward_bytes // -step * step
+    if overlap.distance_bytes is not None and overlap.distance_bytes <= 0:
+        yield 0
+
+
+def check(network: Network) -> None:
+    """Compare the C at each of the least distances with numpy."""
+    inputs = random_inputs(network)
+    (wanted,) = network.run(inputs)
+    for overlap in lower(network).overlaps:
+        for shift in shifts(overlap, network):
+            got = run_overlapping(network, inputs, overlap, shift)
+            if wanted.dtype == np.float32:
+                assert within_tolerance(network, inputs, got, wanted), (overlap, shift)
+            else:
+                np.testing.assert_array_equal(got, wanted, err_msg=f"{overlap} at {shift}")
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("family", FAMILY)
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16, DataType.FLOAT32])
+@settings(max_examples=15, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
+@given(data=st.data())
+def test_a_kernel_may_run_at_its_least_distance(family: str, dtype: DataType, data: st.DataObject) -> None:
+    check(data.draw(FAMILY[family](dtype)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """The elements that a kernel reads, and those that it writes after that, as indices in their tensors."""
+
+    reads: Sequence[int] = ()
+    writes: Sequence[int] = ()
+
+
+def is_safe(steps: Sequence[Step], shift: int) -> bool:
+    """Return whether no element is overwritten before it is read, with the input `shift` elements above the output."""
+    lost: set[int] = set()
+    for step in steps:
+        if lost.intersection(step.reads):
+            return False
+        lost.update(place - shift for place in step.writes)
+    return True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """The order of a kernel's steps over a network's only layer."""
+
+    network: Network
+    window: Window
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        return self.network.inputs[0].shape, self.network.outputs[0].shape
+
+    def under(self, batch: int, row: int, column: int) -> list[int]:
+        """Return the pixels of the image under the window of one output pixel."""
+        (_, height, width, _), _ = self.shapes
+        found = []
+        for i in range(self.window.height):
+            for j in range(self.window.width):
+                y = row * self.window.stride_h - self.window.padding.top + i * self.window.dilation_h
+                x = column * self.window.stride_w - self.window.padding.left + j * self.window.dilation_w
+                if 0 <= y < height and 0 <= x < width:
+                    found.append((batch * height + y) * width + x)
+        return found
+
+    def of_tiles(self, rows: int, columns: int) -> list[Step]:
+        """Return the steps of a kernel that reads the windows of a tile, then writes its pixels."""
+        (_, _, _, input_c), (batches, height, width, output_c) = self.shapes
+        steps = []
+        for b in range(batches):
+            for top in range(0, height, rows):
+                for left in range(0, width, columns):
+                    tile = [
+                        (b, y, x)
+                        for y in range(top, min(top + rows, height))
+                        for x in range(left, min(left + columns, width))
+                    ]
+                    steps.append(self._step(tile, input_c, output_c))
+        return steps
+
+    def of_runs(self, pixels: int) -> list[Step]:
+        """Return the steps of a kernel that reads the windows of consecutive pixels, then writes them."""
+        (_, _, _, input_c), (batches, height, width, output_c) = self.shapes
+        order = [(b, y, x) for b in range(batches) for y in range(height) for x in range(width)]
+        return [self._step(order[n : n + pixels], input_c, output_c) for n in range(0, len(order), pixels)]
+
+    def _step(self, tile: Sequence[tuple[int, int, int]], input_c: int, output_c: int) -> Step:
+        _, (_, height, width, _) = self.shapes
+        reads = [pixel * input_c + c for place in tile for pixel in self.under(*place) for c in range(input_c)]
+        writes = [((b * height + y) * width + x) * output_c + c for b, y, x in tile for c in range(output_c)]
+        return Step(reads=reads, writes=writes)
+
+    def of_elements(self, *, whole: bool) -> list[Step]:
+        """Return the steps of a kernel that reads the window, or one channel of it, for each element that it writes."""
+        (_, _, _, input_c), (batches, height, width, output_c) = self.shapes
+        steps = []
+        for b, y, x in np.ndindex(batches, height, width):
+            for c in range(output_c):
+                channels = range(input_c) if whole else [c * input_c // output_c]
+                reads = [pixel * input_c + each for pixel in self.under(b, y, x) for each in channels]
+                steps.append(Step(reads=reads, writes=[((b * height + y) * width + x) * output_c + c]))
+        return steps
+
+    def of_planes(self, *, transposed: bool) -> list[Step]:
+        """Return the steps of a kernel that copies the lines of one channel ahead of the line that it writes."""
+        (_, input_h, input_w, channels), (batches, height, width, _) = self.shapes
+        window = self.window
+        steps = []
+        for b, c, line in np.ndindex(batches, channels, width if transposed else height):
+            top = line * (window.stride_w if transposed else window.stride_h)
+            top -= window.padding.left if transposed else window.padding.top
+            reach = (window.width - 1) * window.dilation_w if transposed else (window.height - 1) * window.dilation_h
+            before = top - (window.stride_w if transposed else window.stride_h) + reach + 1 if line else top
+            lines = [n for n in range(max(before, top, 0), top + reach + 1) if n < (input_w if transposed else input_h)]
+            if transposed:
+                reads = [(b * input_h + y) * input_w + x for y in range(input_h) for x in lines]
+                writes = [(b * height + y) * width + line for y in range(height)]
+            else:
+                reads = [(b * input_h + y) * input_w + x for y in lines for x in range(input_w)]
+                writes = [(b * height + line) * width + x for x in range(width)]
+            steps.append(Step(reads=[n * channels + c for n in reads], writes=[n * channels + c for n in writes]))
+        return steps
+
+
+def only(overlaps: Sequence[Overlap]) -> Overlap:
+    (found,) = overlaps
+    return found
+
+
+conv2d = FAMILY["conv2d"](DataType.INT8)
+depthwise = FAMILY["depthwise_conv2d"](DataType.INT8)
+
+
+def order_of(network: Network) -> Order:
+    (layer,) = network.layers
+    assert isinstance(layer.descriptor, Conv2dDescriptor | DepthwiseConv2dDescriptor)
+    return Order(network=network, window=layer.descriptor.window(network.info(layer.inputs[1] or "")))
+
+
+@settings(max_examples=40)
+@given(conv2d, st.integers(1, 3), st.none() | st.tuples(st.integers(1, 3), st.integers(1, 3)))
+def test_the_distances_of_pixels_are_the_least(network: Network, pixels: int, tile: tuple[int, int] | None) -> None:
+    order, context = order_of(network), lowering_of(network)
+    image, output = network.inputs[0], network.outputs[0]
+    found = only(pixel_overlaps(context, order.window, image, output, pixels=pixels, tile=tile, reversible=True))
+    steps = order.of_runs(pixels) if tile is None else order.of_tiles(*tile)
+    least, most = found.distance_bytes, found.backward_bytes
+    assert least is not None
+    assert most is not None
+    assert is_safe(steps, least)
+    assert is_safe(steps, least + 1)
+    assert least == -image.size_bytes or not is_safe(steps, least - 1)
+    backward = list(reversed(steps))
+    assert is_safe(backward, -most)
+    assert is_safe(backward, -most - 1)
+    assert most == -output.size_bytes or not is_safe(backward, 1 - most)
+
+
+@settings(max_examples=25)
+@given(conv2d)
+def test_a_window_that_is_read_for_each_element_stays(network: Network) -> None:
+    order, context = order_of(network), lowering_of(network)
+    found = only(pixel_overlaps(context, order.window, network.inputs[0], network.outputs[0], reads=Reads.PER_ELEMENT))
+    assert is_safe(order.of_elements(whole=True), found.distance_bytes or 0)
+
+
+@settings(max_examples=40)
+@given(depthwise)
+def test_a_channel_of_a_window_stays_until_it_is_read(network: Network) -> None:
+    order, context = order_of(network), lowering_of(network)
+    found = only(pixel_overlaps(context, order.window, network.inputs[0], network.outputs[0], reads=Reads.PER_CHANNEL))
+    assert is_safe(order.of_elements(whole=False), found.distance_bytes or 0)
+
+
+@settings(max_examples=40)
+@given(depthwise.filter(lambda network: network.inputs[0].shape[3] == network.outputs[0].shape[3]), st.booleans())
+def test_planes_that_keep_the_distance_of_lines_are_safe(network: Network, transposed: bool) -> None:
+    order, context = order_of(network), lowering_of(network)
+    steps = order.of_planes(transposed=transposed)
+    overlaps = plane_overlaps(context, order.window, transposed=transposed)
+    for overlap in overlaps:
+        assert overlap.distance_bytes is not None
+        first = -(-overlap.distance_bytes // overlap.step_bytes)
+        for multiple in range(first, first + 3):
+            assert is_safe(steps, multiple * overlap.step_bytes), (overlap, multiple)
+    if not overlaps and order.window.stride_w == 1 and network.inputs[0].shape[0] == 1:
+        assert not is_safe(steps, 0)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A slice of the campaign of random shapes, and the campaign itself. tests/shapes.py runs whole campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from needs import require_module, require_program
+from shape_campaign import Progress, Setting, check_all_turns, main, parsed, run_campaign, smallest
+from shape_cases import Case, draw
+
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, DataType, LayerType
+from ferrule.network import Network
+
+SEED = 1
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize(
+    ("board", "engine", "count"),
+    [
+        ("mps2-an386", "unicorn", 24),
+        ("mps2-an385", "unicorn", 8),
+        ("mps3-an547", "qemu", 8),
+        pytest.param("mps2-an505", "unicorn", 300, marks=pytest.mark.nightly),
+        pytest.param("mps2-an386", "unicorn", 2000, marks=pytest.mark.nightly),
+        pytest.param("mps2-an385", "unicorn", 1000, marks=pytest.mark.nightly),
+        pytest.param("mps3-an547", "qemu", 1000, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_slice_of_the_campaign(board: str, engine: str, count: int) -> None:
+    require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
+    if engine == "qemu":
+        require_program("qemu-system-arm", "apt install qemu-system-arm")
+    else:
+        require_module("unicorn", "pip install ferrule[run]")
+    setting = Setting(board=board, engine=engine, goal="speed")
+    progress = Progress(path=None, key="")
+    assert run_campaign(setting, seed=SEED, count=count, batch=100, progress=progress, every=True) == []
+    assert progress.done == count
+    assert progress.kernels.total() >= count
+
+
+class Wrong(Setting):
+    """A board whose kernel for windows of three rows writes a wrong last value if there are two channels or more."""
+
+    def run(self, network: Network, inputs: Sequence[Array]) -> tuple[list[Array], list[str]]:
+        outputs = network.run(list(inputs))
+        names = []
+        for number, layer in enumerate(network.layers):
+            weights = network.info(layer.present_inputs[1]).shape if len(layer.present_inputs) > 1 else ()
+            if layer.type is LayerType.CONV_2D and weights[1] == 3 and weights[3] >= 2:
+                outputs[number].flat[-1] ^= 1
+            names.append(f"{layer.name} fake")
+        return outputs, names
+
+
+class Refusing(Setting):
+    """A board that cannot run any firmware with a MAX_POOL_2D."""
+
+    def run(self, network: Network, inputs: Sequence[Array]) -> tuple[list[Array], list[str]]:
+        for layer in network.layers:
+            if layer.type is LayerType.MAX_POOL_2D:
+                raise FerruleError("a pool")
+        return network.run(list(inputs)), [f"{layer.name} fake" for layer in network.layers]
+
+
+def test_a_difference_is_found_and_made_smaller() -> None:
+    differences = run_campaign(
+        Wrong(), seed=SEED, count=100, batch=50, progress=Progress(path=None, key=""), every=False
+    )
+    assert differences
+    case = smallest(differences[0], Wrong()).case
+    assert (case.type, case.kernel_h, case.channels) == (LayerType.CONV_2D, 3, 2)
+    assert case.size <= differences[0].case.size
+    assert (case.height, case.width, case.kernel_w, case.outputs, case.batch) == (1, 1, 1, 1, 1)
+    assert parsed(case.brief) == case
+
+
+def test_a_case_that_cannot_be_run_is_found_among_others() -> None:
+    cases = [draw(SEED, index) for index in range(40)]
+    wanted = [case for case in cases if case.type is LayerType.MAX_POOL_2D]
+    assert wanted
+    found = check_all_turns(cases, Refusing(), every=False)
+    assert [each.case for each in found.differences] == wanted
+    assert found.kernels.total() == len(cases) - len(wanted)
+
+
+def test_each_candidate_has_its_turn() -> None:
+    require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
+    require_module("unicorn", "pip install ferrule[run]")
+    case = Case(type=LayerType.CONV_2D, dtype=DataType.INT8, seed=1, height=2, width=3, channels=8, outputs=5)
+    outcome = check_all_turns([case], Setting(), every=True)
+    assert outcome.differences == []
+    assert "int8 conv2d_s8" in outcome.kernels
+    assert len(outcome.kernels) > 1
+    assert set(check_all_turns([case], Setting(), every=False).kernels) < set(outcome.kernels)
+
+
+def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    first = Progress(path=path, key="one")
+    assert run_campaign(Refusing(), seed=3, count=2, batch=1, progress=first, every=False) == []
+    again = Progress(path=path, key="one")
+    again.load()
+    assert (again.done, again.kernels) == (2, first.kernels)
+    other = Progress(path=path, key="two")
+    other.load()
+    assert other.done == 0
+
+
+def test_the_same_numbers_give_the_same_case() -> None:
+    assert draw(1, 5) == draw(1, 5) != draw(1, 6)
+    network = draw(1, 5).network()
+    for one, other in zip(draw(1, 5).arrays(network), draw(1, 5).arrays(network), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_command_reports_the_smallest_case(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Setting, "run", Wrong.run)
+    monkeypatch.setattr("sys.argv", ["shapes.py", "--count", "60", "--board", "mps2-an385", "--chosen"])
+    assert main("shapes") == 1
+    said = capsys.readouterr().out
+    assert "DIFFERENT: fake: 1 of " in said
+    assert "--board mps2-an385" in said
+    (case,) = {line.split("--case '")[1].rstrip("'") for line in said.splitlines() if "--case" in line}
+    monkeypatch.setattr("sys.argv", ["shapes.py", "--case", case])
+    assert main("shapes") == 1

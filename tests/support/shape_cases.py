@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random networks of one integer layer, each a function of a few numbers, so that a failing one can be made smaller."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from layer_case import layer_network, tensor
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.rectify import ReluDescriptor
+from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.window import Padding, same_padding
+
+MOST_MACS = 250_000
+"""Larger layers are made smaller, so that ten thousand can be emulated."""
+_SHARES = {
+    LayerType.CONV_2D: 44,
+    LayerType.DEPTHWISE_CONV_2D: 24,
+    LayerType.FULLY_CONNECTED: 10,
+    LayerType.AVERAGE_POOL_2D: 5,
+    LayerType.MAX_POOL_2D: 4,
+    LayerType.ADD: 4,
+    LayerType.SUB: 2,
+    LayerType.MUL: 3,
+    LayerType.SOFTMAX: 2,
+    LayerType.RELU: 2,
+}
+"""Layers in a hundred."""
+_WINDOWED = frozenset(_SHARES) - {
+    LayerType.FULLY_CONNECTED,
+    LayerType.ADD,
+    LayerType.SUB,
+    LayerType.MUL,
+    LayerType.SOFTMAX,
+    LayerType.RELU,
+}
+_WINDOWS = [(1, 1)] * 6 + [(3, 3)] * 8 + [(2, 2), (4, 4), (5, 5), (1, 3), (3, 1), (10, 4), (1, 7), (5, 1), (2, 3)]
+_WEIGHTS = ["any"] * 6 + ["extreme", "sparse", "small", "rows"]
+_INPUTS = ["any"] * 12 + ["extreme", "extreme", "lowest", "highest"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A network of one layer and its inputs; all that is not a field is drawn from `seed`."""
+
+    type: LayerType
+    dtype: DataType
+    seed: int
+    batch: int = 1
+    height: int = 1
+    width: int = 1
+    channels: int = 1
+    outputs: int = 1
+    """Output channels of CONV_2D and FULLY_CONNECTED; the depth multiplier of DEPTHWISE_CONV_2D."""
+    kernel_h: int = 1
+    kernel_w: int = 1
+    stride_h: int = 1
+    stride_w: int = 1
+    dilation_h: int = 1
+    dilation_w: int = 1
+    top: int = 0
+    bottom: int = 0
+    left: int = 0
+    right: int = 0
+    activation: Activation = Activation.NONE
+    weights: str = "any"
+    inputs: str = "any"
+
+    @property
+    def size(self) -> int:
+        """A measure of the effort to understand the case."""
+        return sum(self._numbers().values())
+
+    def _numbers(self) -> dict[str, int]:
+        named = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "seed"}
+        return {name: value for name, value in named.items() if isinstance(value, int)}
+
+    def smaller(self) -> Iterator[Case]:
+        """Yield the cases with one number less, the smallest first; not all of them are valid."""
+        for plain in (
+            replace(self, activation=Activation.NONE),
+            replace(self, weights="any"),
+            replace(self, inputs="any"),
+        ):
+            if plain != self:
+                yield plain
+        for name, value in self._numbers().items():
+            least = 0 if name in {"top", "bottom", "left", "right"} else 1
+            for less in dict.fromkeys((least, value // 2, value - 1)):
+                if least <= less < value:
+                    yield replace(self, **{name: less})  # type: ignore[arg-type]
+
+    @property
+    def brief(self) -> str:
+        """The fields that differ from their defaults, as Python."""
+        said = [
+            f"{field.name}={_python(getattr(self, field.name))}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        ]
+        return f"Case({', '.join(said)})"
+
+    def network(self) -> Network:
+        """Return the network; UnsupportedError or ValueError if there is none with these numbers."""
+        network = _network(self)
+        network.validate()
+        return network
+
+    def arrays(self, network: Network) -> list[Array]:
+        """Return an array for each input of the network."""
+        generator = np.random.default_rng((self.seed, 1))
+        return [_values(generator, info, self.inputs) for info in network.inputs]
+
+
+def draw(seed: int, index: int) -> Case:
+    """Return the case of this number in the sequence of a seed."""
+    for attempt in range(100):
+        case = _fitting(_draw(random.Random(f"{seed} {index} {attempt}")))
+        try:
+            case.network()
+        except (UnsupportedError, ValueError):
+            continue
+        return case
+    raise AssertionError(f"no valid case of seed {seed} and index {index}")
+
+
+def _python(value: object) -> str:
+    return (
+        f"{type(value).__name__}.{value.name}" if isinstance(value, LayerType | DataType | Activation) else repr(value)
+    )
+
+
+def _draw(numbers: random.Random) -> Case:
+    type_ = numbers.choices(list(_SHARES), list(_SHARES.values()))[0]
+    dtype = DataType.INT16 if numbers.random() < 0.2 else DataType.INT8
+    case = Case(
+        type=type_,
+        dtype=dtype,
+        seed=numbers.randrange(1 << 32),
+        batch=numbers.choices([1, 2, 3], [85, 10, 5])[0],
+        height=_extent(numbers),
+        width=_extent(numbers),
+        channels=_channels(numbers),
+        outputs=_channels(numbers),
+        activation=numbers.choice([Activation.RELU, *Activation]),
+        weights=numbers.choice(_WEIGHTS),
+        inputs=numbers.choice(_INPUTS),
+    )
+    if type_ is LayerType.DEPTHWISE_CONV_2D:
+        case = replace(case, outputs=numbers.choices([1, 2, 3, 4, 8], [75, 9, 6, 5, 5])[0])
+    if type_ in {LayerType.SOFTMAX, LayerType.RELU}:
+        case = replace(case, activation=Activation.NONE)
+    return _with_window(numbers, case) if type_ in _WINDOWED else case
+
+
+def _extent(numbers: random.Random) -> int:
+    return numbers.choice([1, 2, 3, numbers.randint(1, 12), numbers.randint(1, 12), numbers.randint(8, 24)])
+
+
+def _channels(numbers: random.Random) -> int:
+    return numbers.choice(
+        [1, 2, 3, numbers.randint(1, 40), numbers.randint(1, 40), 4 * numbers.randint(1, 10), 8, 16, 32]
+    )
+
+
+def _with_window(numbers: random.Random, case: Case) -> Case:
+    kernel_h, kernel_w = numbers.choice(_WINDOWS)
+    if numbers.random() < 0.15:
+        kernel_h, kernel_w = numbers.randint(1, 6), numbers.randint(1, 6)
+    stride_h, stride_w = numbers.choice(
+        [(1, 1), (1, 1), (1, 1), (2, 2), (2, 2), (numbers.randint(1, 3), numbers.randint(1, 3))]
+    )
+    pool = case.type in {LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D}
+    dilation_h, dilation_w = (1, 1)
+    if not pool and numbers.random() < 0.12:
+        dilation_h, dilation_w = numbers.randint(1, 3), numbers.randint(1, 3)
+    reach_h, reach_w = (kernel_h - 1) * dilation_h + 1, (kernel_w - 1) * dilation_w + 1
+    kind = numbers.choices(["same", "valid", "explicit"], [55, 25, 20])[0]
+    if kind == "valid" and (reach_h > case.height or reach_w > case.width):
+        kind = "same"
+    if kind == "same":
+        top, bottom = same_padding(case.height, kernel_h, stride_h, dilation_h)
+        left, right = same_padding(case.width, kernel_w, stride_w, dilation_w)
+    elif kind == "explicit":
+        most_h, most_w = (kernel_h - 1, kernel_w - 1) if pool else (min(reach_h + 1, 4), min(reach_w + 1, 4))
+        top, bottom = numbers.randint(0, most_h), numbers.randint(0, most_h)
+        left, right = numbers.randint(0, most_w), numbers.randint(0, most_w)
+    else:
+        top = bottom = left = right = 0
+    return replace(
+        case,
+        kernel_h=kernel_h,
+        kernel_w=kernel_w,
+        stride_h=stride_h,
+        stride_w=stride_w,
+        dilation_h=dilation_h,
+        dilation_w=dilation_w,
+        top=top,
+        bottom=bottom,
+        left=left,
+        right=right,
+    )
+
+
+def _fitting(case: Case) -> Case:
+    """Return the case with fewer pixels and channels if it would take too long."""
+    while _work(case) > MOST_MACS:
+        if case.height * case.width > 36:
+            case = replace(case, height=max(1, case.height * 2 // 3), width=max(1, case.width * 2 // 3))
+        else:
+            case = replace(case, channels=max(1, case.channels * 2 // 3), outputs=max(1, case.outputs * 2 // 3))
+    return case
+
+
+def _work(case: Case) -> int:
+    pixels = case.batch * case.height * case.width // (case.stride_h * case.stride_w)
+    return (pixels + 1) * case.channels * case.outputs * case.kernel_h * case.kernel_w
+
+
+def _network(case: Case) -> Network:
+    generator = np.random.default_rng((case.seed, 0))
+    data = tensor("data", _data_shape(case), case.dtype, _scale(generator, -8, 2), _zero_point(generator, case.dtype))
+    descriptor = _descriptor(case)
+    match case.type:
+        case LayerType.CONV_2D:
+            return _weighted(
+                case, generator, descriptor, data, (case.outputs, case.kernel_h, case.kernel_w, case.channels), 0
+            )
+        case LayerType.DEPTHWISE_CONV_2D:
+            shape = (1, case.kernel_h, case.kernel_w, case.channels * case.outputs)
+            return _weighted(case, generator, descriptor, data, shape, 3)
+        case LayerType.FULLY_CONNECTED:
+            return _weighted(case, generator, descriptor, data, (case.outputs, case.channels * case.height), 0)
+        case LayerType.ADD | LayerType.SUB | LayerType.MUL:
+            return _arithmetic(case, generator, descriptor, data)
+        case LayerType.SOFTMAX:
+            output = Quantization.of(1 / 256, -128) if case.dtype is DataType.INT8 else Quantization.of(1 / 32768, 0)
+            return layer_network(case.type, descriptor, [data], output)
+        case LayerType.RELU:
+            output = Quantization.of(data.scale * _scale(generator, -1, 1), _zero_point(generator, case.dtype))
+            return layer_network(case.type, descriptor, [data], output)
+        case _:
+            return layer_network(case.type, descriptor, [data], data.quantization)
+
+
+def _data_shape(case: Case) -> Shape:
+    if case.type is LayerType.FULLY_CONNECTED:
+        return (case.batch, case.channels * case.height)
+    if case.type is LayerType.SOFTMAX:
+        return (case.batch, case.height, case.channels)
+    return (case.batch, case.height, case.width, case.channels)
+
+
+def _descriptor(case: Case) -> Descriptor:
+    padding = Padding(top=case.top, bottom=case.bottom, left=case.left, right=case.right)
+    strides = {"stride_h": case.stride_h, "stride_w": case.stride_w}
+    dilations = {"dilation_h": case.dilation_h, "dilation_w": case.dilation_w}
+    match case.type:
+        case LayerType.CONV_2D:
+            return Conv2dDescriptor(**strides, **dilations, padding=padding, activation=case.activation)
+        case LayerType.DEPTHWISE_CONV_2D:
+            return DepthwiseConv2dDescriptor(
+                depth_multiplier=case.outputs, **strides, **dilations, padding=padding, activation=case.activation
+            )
+        case LayerType.FULLY_CONNECTED:
+            return FullyConnectedDescriptor(activation=case.activation)
+        case LayerType.ADD | LayerType.SUB | LayerType.MUL:
+            return BinaryDescriptor(activation=case.activation)
+        case LayerType.SOFTMAX:
+            return SoftmaxDescriptor()
+        case LayerType.RELU:
+            return ReluDescriptor()
+        case _:
+            return Pool2dDescriptor(
+                pool_h=case.kernel_h, pool_w=case.kernel_w, **strides, padding=padding, activation=case.activation
+            )
+
+
+def _weighted(
+    case: Case, generator: np.random.Generator, descriptor: Descriptor, data: TensorInfo, shape: Shape, axis: int
+) -> Network:
+    count = shape[axis]
+    per_channel = case.type is not LayerType.FULLY_CONNECTED and generator.random() < 0.7
+    spread = generator.choice([0.5, 2, 7])
+    largest = _scale(generator, -9, -2)
+    scales = [
+        float(np.float32(largest * 2.0 ** -generator.uniform(0, spread))) for _ in range(count if per_channel else 1)
+    ]
+    weights = _weights(generator, case.weights, shape, axis)
+    products = weights.size // count
+    usual = np.sqrt(products) * 73 * (100 if case.dtype is DataType.INT8 else 19_000)
+    fraction = 2.0 ** generator.uniform(-2, 1) * usual / (60 if case.dtype is DataType.INT8 else 12_000)
+    if generator.random() < 0.08:
+        fraction = 2.0 ** generator.uniform(-4, 1)  # the requantisation shifts to the left, or not at all
+    low, high = case.activation.limits
+    if high is not None:  # the limits lie inside the range of the type
+        steps = (high - (low or 0)) / generator.uniform(60, 255) * (1 if case.dtype is DataType.INT8 else 2.0**-7)
+        scales = [float(np.float32(scale * steps / (data.scale * max(scales) * fraction))) for scale in scales]
+    output = Quantization.of(
+        float(np.float32(data.scale * max(scales) * fraction)), _output_zero_point(case, generator)
+    )
+    infos = [
+        data,
+        TensorInfo(
+            name="weights",
+            shape=shape,
+            dtype=DataType.INT8,
+            quantization=Quantization(scales=tuple(scales), zero_points=(0,) * len(scales), axis=axis),
+        ),
+    ]
+    arrays: Mapping[int, Array] = {1: weights}
+    if generator.random() < 0.85:
+        wide = case.dtype is DataType.INT16
+        quantized = Quantization(
+            scales=tuple(float(np.float32(data.scale * scale)) for scale in scales), zero_points=(0,) * len(scales)
+        )
+        dtype = DataType.INT64 if wide else DataType.INT32
+        infos.append(TensorInfo(name="bias", shape=(count,), dtype=dtype, quantization=quantized))
+        bias = generator.normal(0, usual * generator.choice([0.1, 1, 1]), count)
+        dead = generator.random(count) < generator.choice([0, 0, 0.3])
+        bias[dead] = generator.choice([-1, 1]) * 260.0 * 128 * products
+        arrays = {**arrays, 2: bias.astype(dtype.numpy)}
+    return layer_network(case.type, descriptor, infos, output, arrays)
+
+
+def _weights(generator: np.random.Generator, kind: str, shape: Shape, axis: int) -> Array:
+    lowest = -128 if generator.random() < 0.2 else -127
+    match kind:
+        case "extreme":
+            found = generator.choice([lowest, 127], shape)
+        case "small":
+            found = generator.integers(-3, 4, shape)
+        case _:
+            found = generator.integers(lowest, 128, shape)
+    if kind == "sparse":
+        found[generator.random(shape) < 0.8] = 0
+    if kind == "rows":  # whole channels of zeros or of one value
+        rows = np.moveaxis(found, axis, 0)
+        for row in range(len(rows)):
+            if generator.random() < 0.4:
+                rows[row] = generator.choice([0, 1, lowest, 127])
+    return found.astype(np.int8)
+
+
+def _arithmetic(case: Case, generator: np.random.Generator, descriptor: Descriptor, data: TensorInfo) -> Network:
+    shape = data.shape
+    if generator.random() < 0.25:
+        shape = tuple(extent if generator.random() < 0.5 else 1 for extent in shape)
+    other = tensor(
+        "other", shape, case.dtype, data.scale * _scale(generator, -2, 2), _zero_point(generator, case.dtype)
+    )
+    reach = 128 if case.dtype is DataType.INT8 else 32768
+    largest = data.scale * other.scale * reach if case.type is LayerType.MUL else max(data.scale, other.scale)
+    output = Quantization.of(
+        float(np.float32(largest * _scale(generator, -1, 1.5))), _zero_point(generator, case.dtype)
+    )
+    constants = {}
+    if generator.random() < 0.2:
+        constants = {1: _values(generator, other, "any")}
+    return layer_network(case.type, descriptor, [data, other], output, constants)
+
+
+def _scale(generator: np.random.Generator, low: float, high: float) -> float:
+    return float(np.float32(2.0 ** generator.uniform(low, high)))
+
+
+def _zero_point(generator: np.random.Generator, dtype: DataType) -> int:
+    if dtype is DataType.INT16:
+        return 0
+    return int(generator.choice([-128, -128, -128, 0, 127, int(generator.integers(-128, 128))]))
+
+
+def _output_zero_point(case: Case, generator: np.random.Generator) -> int:
+    """Return a zero point that leaves a part of the range above it to an activation."""
+    zero_point = _zero_point(generator, case.dtype)
+    return zero_point if case.activation is Activation.NONE else min(zero_point, int(generator.integers(0, 60)))
+
+
+def _values(generator: np.random.Generator, info: TensorInfo, kind: str) -> Array:
+    limits = np.iinfo(info.dtype.numpy)
+    extremes = {"extreme": [limits.min, limits.max], "lowest": [limits.min], "highest": [limits.max]}
+    if kind in extremes:
+        return generator.choice(extremes[kind], info.shape).astype(info.dtype.numpy)
+    return generator.integers(limits.min, limits.max, info.shape, dtype=info.dtype.numpy, endpoint=True)
