@@ -18,7 +18,7 @@ from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import Identity, identity_files, plan_digest, shortened, sources_digest
 from ferrule.codegen.link_table import link_module
-from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, lower, macs
+from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, fed_input, lower, macs
 from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
@@ -107,6 +107,7 @@ def generate(
         storage=storage,
         ordering=ordering,
         workspace_bytes=sum(storage.plan.region(arena.name).peak_bytes for arena in storage.arenas),
+        input_rows=fed_input(lowered.layers),
         crossings=crossings(lowered, storage),
     )
 
