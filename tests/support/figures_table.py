@@ -13,6 +13,8 @@ from pathlib import Path
 
 from firmware_figures import MODELS, Figures, build, measure
 
+from ferrule import override
+
 TABLE = Path(__file__).resolve().parents[1] / "figures.toml"
 RISE = 5
 """Thousandths by which no figure may rise."""
@@ -21,6 +23,7 @@ BOARDS = {
     "mps2-an386": ("speed", "balanced", "memory"),
     "mps2-an385": ("balanced",),
     "mps3-an547": ("balanced",),
+    "stm32g0b1": ("balanced",),
 }
 """The goals by board."""
 METRICS = ("instructions", "flash", "ram")
@@ -50,6 +53,7 @@ class Row:
         """The row's name within its toolchain."""
         return f"{self.model} {self.board} {self.goal}"
 
+    @override
     def __str__(self) -> str:
         return f"{self.name} {self.toolchain}"
 
