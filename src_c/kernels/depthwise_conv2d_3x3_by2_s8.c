@@ -38,22 +38,32 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "smlabt r12, " y ", r6, r12\n\t" FERRULE_ASM_PROVED("r12", "lr") "strb r12, [r1]\n\t"          \
                                                                      "add r1, r1, " z "\n\t"
 
-/* 16 bytes: the first words in the registers that a step takes them from. */
+/* 16 bytes: the first words in the registers that a step takes them from. The table has the
+ * distances to these places, in halfwords. */
 #define ENTER(x, y, z, label)                                                                      \
     "ldr.w " x ", [r0]\n\t"                                                                        \
     "ldr.w " y ", [r0, #4]\n\t"                                                                    \
     "ldr.w " z ", [r0, #8]\n\t"                                                                    \
     "b.w " label "\n\t"
 
+/* clang-format off */
 #define ENTRIES                                                                                    \
-    "10:\n\t" ENTER("r8", "r9", "r10", "1f") ENTER("r11", "r8", "r9", "2f")                        \
-        ENTER("r10", "r11", "r8", "3f") ENTER("r9", "r10", "r11", "4f")
+    "tbb [pc, r8]\n\t"                                                                             \
+    ".byte 2, 10, 18, 26\n\t"                                                                      \
+    ENTER("r8", "r9", "r10", "1f")                                                                 \
+    ENTER("r11", "r8", "r9", "2f")                                                                 \
+    ENTER("r10", "r11", "r8", "3f")                                                                \
+    ENTER("r9", "r10", "r11", "4f")
 
 #define LOOP                                                                                       \
-    "1:\n\t" STEP("r8", "r9", "r10", "r11") "2:\n\t" STEP("r11", "r8", "r9", "r10") "3:\n\t" STEP( \
-        "r10", "r11", "r8", "r9") "4:\n\t" STEP("r9", "r10", "r11", "r8") "ldr r11, [sp, #16]\n\t" \
-                                                                          "cmp r0, r11\n\t"        \
-                                                                          "bne 1b\n\t"
+    "1:\n\t" STEP("r8", "r9", "r10", "r11")                                                        \
+    "2:\n\t" STEP("r11", "r8", "r9", "r10")                                                        \
+    "3:\n\t" STEP("r10", "r11", "r8", "r9")                                                        \
+    "4:\n\t" STEP("r9", "r10", "r11", "r8")                                                        \
+    "ldr r11, [sp, #16]\n\t"                                                                       \
+    "cmp r0, r11\n\t"                                                                              \
+    "bne 1b\n\t"
+/* clang-format on */
 
 /*
  * The stack: 0 output line; 4 offset of the weights in a channel; 8 bytes of a line's words; 12
@@ -77,9 +87,6 @@ static void store_line(const struct ferrule_depthwise_line *line)
                      "str r7, [sp, #8]\n\t"
                      "rsb r9, r5, #0\n\t"
                      "and r9, r9, #3\n\t"
-                     "adr.w r10, 10f\n\t"
-                     "add r9, r10, r9, lsl #4\n\t"
-                     "orr r9, r9, #1\n\t"
                      "str r9, [sp, #28]\n\t"
                      "mov r12, r1\n"
                      "0:\n\t"
@@ -93,8 +100,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
                      "ldm r12, {r2-r6}\n\t"
                      "add r8, r8, r0\n\t"
                      "str r8, [sp, #16]\n\t"
-                     "ldr pc, [sp, #28]\n\t"
-                     ".balign 4\n" ENTRIES LOOP "ldrd r12, r11, [sp, #20]\n\t"
+                     "ldr r8, [sp, #28]\n\t" ENTRIES LOOP "ldrd r12, r11, [sp, #20]\n\t"
                      "cmp r12, r11\n\t"
                      "bne 0b\n\t"
                      "add sp, #32\n\t"

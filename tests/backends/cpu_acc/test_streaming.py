@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,9 +15,10 @@ import ferrule
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.backends.cpu_acc.backend import CpuAcc
 from ferrule.backends.cpu_acc.streaming.chain import Chain, refusal
-from ferrule.backends.cpu_acc.streaming.selection import stream, substitution
+from ferrule.backends.cpu_acc.streaming.selection import substitution
 from ferrule.backends.cpu_acc.streaming.timeline import timeline
 from ferrule.backends.optimization_views import OptimizationViews
+from ferrule.backends.target import Face, Goal, default_target
 from ferrule.graph import Array, Graph, SubgraphView
 from ferrule.operators.activation import Activation
 from ferrule.optimizer.substitution import Answer, apply_answers
@@ -181,16 +182,21 @@ def test_the_skipped_rows_of_a_residual_wait_for_their_sum() -> None:
     assert first.rows == 2, "the sum reads a row when the depthwise layer has the next one"
 
 
+def answer(network: Network) -> OptimizationViews:
+    target = replace(default_target(CpuAcc.id, Face.FIRMWARE), goal=Goal.MEMORY)
+    return CpuAcc().optimize_subgraph(SubgraphView.of(network, [layer.name for layer in network.layers]), target)
+
+
 def test_chains_are_chosen_where_they_lower_the_peak() -> None:
     sketch = Sketch.of(4, 24, 24, 2)
     at = sketch.conv(sketch.conv("x", 16), 16)
     network = sketch.finish(sketch.conv(at, 4, strides=(2, 2)))
-    views = stream(SubgraphView.of(network, [layer.name for layer in network.layers]))
+    views = answer(network)
     (chain,) = views.substitutions
     assert chain.replaced.names == tuple(layer.name for layer in network.layers)
     small = Sketch.of(5, 4, 4, 2)
     network = small.finish(small.conv("x", 2))
-    views = stream(SubgraphView.of(network, [layer.name for layer in network.layers]))
+    views = answer(network)
     assert views.substitutions == ()
     assert [view.names for view in views.untouched] == [(network.layers[0].name,)]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
@@ -61,6 +61,8 @@ def _3x3(context: LoweringContext) -> Candidate | str:
     sliding = choose_sliding(descriptor.window(context.input(1)), image.shape, output.shape)
     if image.dtype is not DataType.INT8:
         return "the data is not int8"
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
     if sliding is None or descriptor.depth_multiplier != 1:
         return "the window is not 3x3 with a stride of 1 or 2 along one axis, or channels are multiplied"
     channels = int8_channels(context, descriptor.activation, 3)

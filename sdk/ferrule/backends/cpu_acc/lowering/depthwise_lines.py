@@ -10,6 +10,7 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
+from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, int8_channels, live_blobs
 from ferrule.backends.cpu_acc.lowering.proved_scale import ProvedScales, proved_scales
 from ferrule.backends.cpu_acc.lowering.sliding import Sliding, line_words, slidings
@@ -55,7 +56,7 @@ def _candidate(stride: int) -> Callable[[LoweringContext], Candidate | str]:
             instructions=image.shape[0] * _instructions(way, live, image.shape[3]),
             weight_bytes=22 * live.size + (channels.dead.size if channels.dead.any() else 0),
             scratch_bytes=_WIDENED_BYTES * way.words,
-            lower=lambda: _lower(context, stride, channels, live, scales, way),
+            lower=lambda: _lower(context, descriptor, channels, live, scales, way),
         )
 
     return candidate
@@ -69,11 +70,16 @@ def _instructions(way: Sliding, live: Array, channels: int) -> int:
 
 
 def _lower(
-    context: LoweringContext, stride: int, channels: Channels, live: Array, scales: ProvedScales, way: Sliding
+    context: LoweringContext,
+    descriptor: DepthwiseConv2dDescriptor,
+    channels: Channels,
+    live: Array,
+    scales: ProvedScales,
+    way: Sliding,
 ) -> LoweredOp:
-    image = context.input(0)
-    kernel = f"depthwise_conv2d_3x3_by{stride}_s8"
+    image, window = context.input(0), descriptor.window(context.input(1))
     lines, steps = way.lines, way.steps
+    kernel = f"depthwise_conv2d_3x3_by{steps.window_stride}_s8"
     positions, fixed = live_blobs(context, channels, live)
     words = np.stack([scales.bias, scales.multiplier], axis=1).reshape(-1)
     return kernel_call(
@@ -82,6 +88,7 @@ def _lower(
         header="depthwise_lines",
         table="depthwise_lines_params",
         scratch_bytes=_WIDENED_BYTES * way.words,
+        overlaps=plane_overlaps(context, window, transposed=way.transposed),
         contribution=KERNELS.part("depthwise_lines", kernel),
         batches=image.shape[0],
         channels=image.shape[3],

@@ -8,9 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
+from ferrule.backends.cpu_acc.lowering.plain import macs_of
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
@@ -21,6 +22,8 @@ from ferrule.operators.window import NO_PADDING, Window
 QUAD, DUO, OCTET = 4, 2, 8
 """The channels of a block, as in the header."""
 _WORTH_LISTING = 0.75
+_WITH_DSP = 7
+"""Instructions per multiply-accumulate, less than those of the plain kernels."""
 _LARGEST_PAIR = 255
 """The largest magnitude of two weights whose products with any int8 data add up to 16 bits."""
 
@@ -32,6 +35,11 @@ def plain_scales(channels: Channels, zero_point: int, places: Array) -> Array:
         right = -factor.shift
         words[index] = (2 * bias, factor.multiplier, right, ((2 * zero_point + 1) << right) >> 1, place)
     return words.reshape(-1).astype(np.int32)
+
+
+def cost_on(context: LoweringContext, instructions: int) -> int:
+    """Return the costs on the core; with the DSP extension, more than those of any kernel for it."""
+    return _WITH_DSP * macs_of(context) if has_dsp(context.target.core) else instructions
 
 
 def _whole_blocks(channels: Array, block: int) -> Array:
@@ -140,7 +148,7 @@ def _conv2d(
 
     return Candidate(
         kernel=kernel,
-        instructions=int(pixels * (products * (cost * live.size + 3) + 20 * live.size)),
+        instructions=cost_on(context, int(pixels * (products * (cost * live.size + 3) + 20 * live.size))),
         weight_bytes=live.size * (products + 20),
         scratch_bytes=4 * products,
         lower=lower,
@@ -157,6 +165,8 @@ def _quad(context: LoweringContext) -> Candidate | str:
 
 
 def _duo(context: LoweringContext) -> Candidate | str:
+    if context.target.core is None or not context.target.core.baseline:
+        return "blocks of four channels take fewer instructions, except on Armv6-M"
     return _conv2d(context, "conv2d_duo_s8", ("multiply_duo",), DUO, 3.3, duo_weights)
 
 
@@ -190,7 +200,7 @@ def _octet(context: LoweringContext) -> Candidate | str:
     per_product = 4.8 if context.target.core is not None and context.target.core.baseline else 2.2
     return Candidate(
         kernel="fully_connected_octet_s8",
-        instructions=int(rows * count * (per_product * products + 20)),
+        instructions=cost_on(context, int(rows * count * (per_product * products + 20))),
         weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
         lower=lower,
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The depthwise kernels for cores with the DSP extension: in plain C on the host, in assembler on an emulated board."""
+"""Kernels for cores with the DSP extension: in plain C on the host, in assembler on an emulated board."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import Padding
 
 CORE = CoreFeatures(name="cortex-m4", dsp=True)
@@ -52,8 +53,15 @@ def depthwise(
     return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, output, constants)
 
 
+def pool(type_: LayerType, image: tuple[int, int, int, int], descriptor: Pool2dDescriptor) -> Network:
+    """Return an AVERAGE_POOL_2D or a MAX_POOL_2D."""
+    quantization = Quantization.of(0.05, 11)
+    data = TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=quantization)
+    return layer_network(type_, descriptor, [data], quantization, {})
+
+
 SAME = (1, 1, 1, 1)
-CASES: dict[str, tuple[Network, str]] = {
+DEPTHWISE: dict[str, tuple[Network, str]] = {
     "rows, all phases of the loop": (depthwise((1, 3, 9, 4), (1, 1), SAME), "by1"),
     "columns, odd steps": (depthwise((1, 25, 5, 8), (1, 1), SAME), "by1"),
     "one row": (depthwise((1, 1, 6, 5), (1, 1), SAME), "by1"),
@@ -78,15 +86,33 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depthwise_conv2d, "DEPTHWISE_CONV_2D_ROWS", (lines_row(1), lines_row(2)))
 
 
-def kernel_of(case: str) -> str:
-    return f"depthwise_conv2d_3x3_{CASES[case][1]}_s8"
+ACROSS = Padding(top=1, bottom=1, left=1, right=1)
+WINDOWS = {
+    "all of 300 pixels": ((1, 20, 15, 6), Pool2dDescriptor(pool_h=20, pool_w=15)),
+    "whole rows": ((1, 6, 5, 7), Pool2dDescriptor(pool_h=3, pool_w=5)),
+    "windows that reach over the border": (
+        (2, 5, 4, 9),
+        Pool2dDescriptor(pool_h=3, pool_w=3, stride_h=2, stride_w=1, padding=ACROSS, activation=Activation.RELU),
+    ),
+    "a single channel": ((1, 4, 4, 1), Pool2dDescriptor(pool_h=2, pool_w=2, stride_h=2, stride_w=2)),
+}
+POOLS = {
+    f"{kind}, {case}": (pool(type_, *window), f"{kind}_pool2d_words_s8")
+    for case, window in WINDOWS.items()
+    for kind, type_ in [("average", LayerType.AVERAGE_POOL_2D), ("max", LayerType.MAX_POOL_2D)]
+}
+CASES = {
+    **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
+    **POOLS,
+}
+"""Networks of one layer, and their kernels."""
 
 
 @pytest.mark.cc
 @pytest.mark.parametrize("case", CASES)
 def test_the_plain_c(case: str) -> None:
     network = CASES[case][0]
-    assert lower(network, CORE).kernel == kernel_of(case)
+    assert lower(network, CORE).kernel == CASES[case][1]
     for inputs in [random_inputs(network), *edge_inputs(network).values()]:
         np.testing.assert_array_equal(run_lowered(network, inputs, CORE)[0], network.run(inputs)[0])
 
@@ -101,6 +127,6 @@ def test_the_assembler() -> None:
     inputs = random_inputs(network)
     firmware = ferrule.compile(network, board="mps2-an386", toolchain="arm-none-eabi-gcc", goal="speed")
     report = firmware.run(inputs, engine="unicorn")
-    assert sorted(layer.kernel for layer in report.layers) == sorted(map(kernel_of, CASES))
+    assert sorted(layer.kernel for layer in report.layers) == sorted(kernel for _, kernel in CASES.values())
     for case, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):
         np.testing.assert_array_equal(got, wanted, err_msg=case)
