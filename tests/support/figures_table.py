@@ -24,7 +24,6 @@ BOARDS = {
     "mps2-an385": ("balanced",),
     "stm32g0b1": ("balanced",),
     "mps3-an547": ("balanced",),
-    "stm32g0b1": ("balanced",),
 }
 """The goals by board."""
 METRICS = ("instructions", "flash", "ram")

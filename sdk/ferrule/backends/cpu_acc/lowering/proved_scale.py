@@ -2,9 +2,9 @@
 """Constants that requantise accumulators with one multiplication, proved for each channel.
 
 The C (`ferrule/kernels/proved_scale.h`) stores ((256 * sum + bias) * multiplier) >> 43, saturated to int8. Channels
-with a very small factor have 128 for 256, so that the bias, which includes the zero point, fits into 32 bits. Both this and
-the reference's value never decrease when the sum grows, so they are equal for every sum if they are equal where the
-reference's value changes: at the least sum of each value and at the sum just below.
+with a very small factor have 128 for 256, so that the bias, which includes the zero point, fits into 32 bits. Neither
+this nor the reference's value ever decreases when the sum grows, so they are equal for every sum if they are equal
+where the reference's value changes: at the least sum of each value and at the sum just below.
 """
 
 from __future__ import annotations
