@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ferrule/kernels/high_product.h"
+
 /* Define as 0 to use plain C. */
 #ifndef FERRULE_HAS_DSP
 #if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
@@ -153,8 +155,7 @@ static inline int32_t ferrule_high_product(int32_t a, int32_t b)
     __asm__("smmulr %0, %1, %2" : "=r"(result) : "r"(a), "r"(b));
     return result;
 #else
-    int64_t product = (int64_t)a * b;
-    return (int32_t)(product >> 32) + (int32_t)((uint32_t)product >> 31);
+    return ferrule_high_product_rounded(a, b);
 #endif
 }
 
