@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.window import Window
 
-_KERNEL = "conv2d_winograd_s8"
+_KERNEL, _TRANSFORMING_KERNEL = "conv2d_winograd_s8", "conv2d_winograd_transforming_s8"
 _BLOCK, _CHUNK, _TAPS, _POSITIONS = 4, 16, 9, 16
 _SUM_BYTES = 4 * 2 * _BLOCK * _POSITIONS
 _CHUNK_BYTES = 2 * _POSITIONS * _BLOCK * _CHUNK
@@ -108,7 +108,7 @@ def _transforming(context: LoweringContext) -> Candidate | str:
     calls = 80 * at_once * layer.padded // _CHUNK
     chunks = context.input(0).shape[0] * -(-layer.pairs // at_once)
     return Candidate(
-        kernel=_KERNEL,
+        kernel=_TRANSFORMING_KERNEL,
         instructions=layer.instructions + chunks * layer.blocks * (_BLOCK * 26 * layer.padded + calls),
         weight_bytes=layer.blocks * _BLOCK * _TAPS * layer.padded + layer.constants.nbytes,
         scratch_bytes=layer.scratch_bytes(at_once),
@@ -159,7 +159,7 @@ def _lower(
 ) -> LoweredOp:
     context, image, output = layer.context, layer.context.input(0), layer.context.operands.output
     scratch = layer.scratch_bytes(pairs_at_once) if transformed is None else _SUM_BYTES + layer.pair_bytes
-    return kernel_call(
+    op = kernel_call(
         context,
         _KERNEL,
         header="winograd",
@@ -176,6 +176,7 @@ def _lower(
         proved=layer.constants.shape[1] == 2,
         output=output_value(output, layer.activation),
     )
+    return op if weights is None else replace(op, kernel=_TRANSFORMING_KERNEL)
 
 
 def transformed_words(taps: Array) -> Array:
@@ -202,6 +203,6 @@ def weight_words(taps: Array) -> Array:
 
 WINOGRAD_ROWS: tuple[Row, ...] = (
     Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transformed),
-    Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transforming),
+    Row(kernel=_TRANSFORMING_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transforming),
 )
 """Winograd's algorithm, with the weights transformed at build time, or at run time."""
