@@ -13,6 +13,8 @@ from pathlib import Path
 
 from firmware_figures import MODELS, Figures, build, measure
 
+from ferrule import override
+
 TABLE = Path(__file__).resolve().parents[1] / "figures.toml"
 RISE = 5
 """Thousandths by which no figure may rise."""
@@ -51,6 +53,7 @@ class Row:
         """The row's name within its toolchain."""
         return f"{self.model} {self.board} {self.goal}"
 
+    @override
     def __str__(self) -> str:
         return f"{self.name} {self.toolchain}"
 
