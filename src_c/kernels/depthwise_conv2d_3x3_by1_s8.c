@@ -10,8 +10,8 @@ static void turn(const int32_t *weights, uint32_t *turned)
     for (int32_t j = 0; j < 2 * LINES - 1; ++j) {
         uint32_t word = (uint32_t)weights[(j + 1) % LINES];
 
-        turned[2 * j] = ferrule_proved_even(word);
-        turned[2 * j + 1] = ferrule_proved_odd(word);
+        turned[2 * j] = ferrule_depthwise_even(word);
+        turned[2 * j + 1] = ferrule_depthwise_odd(word);
     }
 }
 
@@ -36,29 +36,38 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "smlatb lr, " z ", r6, lr\n\t"                                                                 \
     "smlabt r12, " y ", r7, r12\n\t"                                                               \
     "smlad lr, " y ", r7, lr\n\t"                                                                  \
-    "ldr " z ", [sp, #8]\n\t" FERRULE_ASM_PROVED_TWO("r12", "lr", z) "ldr " z ", [sp, #12]\n\t"    \
-                                                                     "strb r12, [r1]\n\t"          \
-                                                                     "strb lr, [r1, " z "]\n\t"    \
-                                                                     "add r1, r1, " z              \
-                                                                     ", lsl #1\n\t"
+    "ldr " z ", [sp, #8]\n\t" FERRULE_PROVED_BIASED("r12", z)                                      \
+        FERRULE_PROVED_BIASED("lr", z) "ldr " z ", [sp, #12]\n\t"                                  \
+                                       "strb r12, [r1]\n\t"                                        \
+                                       "strb lr, [r1, " z "]\n\t"                                  \
+                                       "add r1, r1, " z ", lsl #1\n\t"
 
-/* 16 bytes: the first words in the registers that a step takes them from. */
+/* 16 bytes: the first words in the registers that a step takes them from. The table has the
+ * distances to these places, in halfwords. */
 #define ENTER(x, y, z, label)                                                                      \
     "ldr.w " x ", [r0]\n\t"                                                                        \
     "ldr.w " y ", [r0, #4]\n\t"                                                                    \
     "ldr.w " z ", [r0, #8]\n\t"                                                                    \
     "b.w " label "\n\t"
 
+/* clang-format off */
 #define ENTRIES                                                                                    \
-    "10:\n\t" ENTER("r8", "r9", "r10", "1f") ENTER("r11", "r8", "r9", "2f")                        \
-        ENTER("r10", "r11", "r8", "3f") ENTER("r9", "r10", "r11", "4f")                            \
-            ENTER("r8", "r9", "r10", "5f")
+    "tbb [pc, r8]\n\t"                                                                             \
+    ".byte 3, 11, 19, 27, 35, 0\n\t"                                                               \
+    ENTER("r8", "r9", "r10", "1f")                                                                 \
+    ENTER("r11", "r8", "r9", "2f")                                                                 \
+    ENTER("r10", "r11", "r8", "3f")                                                                \
+    ENTER("r9", "r10", "r11", "4f")                                                                \
+    ENTER("r8", "r9", "r10", "5f")
 
 #define LOOP                                                                                       \
-    "1:\n\t" STEP("r8", "r9", "r10", "r11") "2:\n\t" STEP("r11", "r8", "r9", "r10") "3:\n\t" STEP( \
-        "r10", "r11", "r8", "r9") "4:\n\t" STEP("r9", "r10", "r11", "r8") "ldr r11, [sp, #16]\n\t" \
-                                                                          "cmp r0, r11\n\t"        \
-                                                                          "bne 1b\n"
+    "1:\n\t" STEP("r8", "r9", "r10", "r11")                                                        \
+    "2:\n\t" STEP("r11", "r8", "r9", "r10")                                                        \
+    "3:\n\t" STEP("r10", "r11", "r8", "r9")                                                        \
+    "4:\n\t" STEP("r9", "r10", "r11", "r8")                                                        \
+    "ldr r11, [sp, #16]\n\t"                                                                       \
+    "cmp r0, r11\n\t"                                                                              \
+    "bne 1b\n"
 
 /* The last output of an odd number of steps. */
 #define LAST_STEP                                                                                  \
@@ -76,8 +85,11 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "smlabt r12, r8, r5, r12\n\t"                                                                  \
     "smlad r12, r10, r6, r12\n\t"                                                                  \
     "ldr r10, [sp, #8]\n\t"                                                                        \
-    "smlabt r12, r11, r7, r12\n\t" FERRULE_ASM_PROVED("r12", "r10") "strb r12, [r1]\n"             \
-                                                                    "6:\n\t"
+    "smlabt r12, r11, r7, r12\n\t"                                                                 \
+    FERRULE_PROVED_BIASED("r12", "r10")                                                               \
+    "strb r12, [r1]\n"                                                                             \
+    "6:\n\t"
+/* clang-format on */
 
 /*
  * The stack: 0, 4 bias; 8 multiplier; 12 step bytes; 16 the last words of a line; 20 next channel;
@@ -106,9 +118,6 @@ static void store_line(const struct ferrule_depthwise_line *line)
                      "cmp r6, #0\n\t"
                      "it eq\n\t"
                      "moveq r9, #4\n\t"
-                     "adr.w r10, 10f\n\t"
-                     "add r9, r10, r9, lsl #4\n\t"
-                     "orr r9, r9, #1\n\t"
                      "strd r9, r8, [sp, #40]\n\t"
                      "mov r12, r1\n"
                      "0:\n\t"
@@ -123,8 +132,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
                      "ldm r12, {r2-r7}\n\t"
                      "add r8, r8, r0\n\t"
                      "str r8, [sp, #16]\n\t"
-                     "ldr pc, [sp, #40]\n\t"
-                     ".balign 4\n" ENTRIES LOOP LAST_STEP "ldrd r12, r11, [sp, #20]\n\t"
+                     "ldr r8, [sp, #40]\n\t" ENTRIES LOOP LAST_STEP "ldrd r12, r11, [sp, #20]\n\t"
                      "cmp r12, r11\n\t"
                      "bne 0b\n\t"
                      "add sp, #48\n\t"
@@ -139,6 +147,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
     for (const struct ferrule_depthwise_channel *channel = line->channels; channel != line->end;
          ++channel) {
         const uint32_t *weights = &channel->weights[2 * (LINES - 1 - line->oldest)];
+        const int32_t scale[FERRULE_PROVED_WORDS] = {channel->multiplier, 0};
         const uint32_t *words = channel->words;
         int8_t *output = line->output + channel->offset_bytes;
 
@@ -155,10 +164,10 @@ static void store_line(const struct ferrule_depthwise_line *line)
                 odd = ferrule_dual_multiply_add(next, weights[2 * i + 1], odd);
                 odd = ferrule_low_high_multiply_add(weights[2 * i], now, odd);
             }
-            *output = ferrule_proved_s8(even, channel->multiplier);
+            *output = ferrule_proved_s8(even, scale);
             output += line->step_bytes;
             if (step + 1 < line->steps) {
-                *output = ferrule_proved_s8(odd, channel->multiplier);
+                *output = ferrule_proved_s8(odd, scale);
                 output += line->step_bytes;
             }
             words += LINES;
@@ -170,7 +179,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
 void ferrule_depthwise_conv2d_3x3_by1_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch)
 {
-    static const struct ferrule_depthwise_way by1 = {turn, store_line};
+    static const struct ferrule_depthwise_way by1 = {2 * (2 * LINES - 1), turn, store_line};
 
     ferrule_depthwise_lines(params, input, output, scratch, &by1);
 }

@@ -79,7 +79,7 @@ def test_loads_the_shipped_mps2_boards(
 
 def test_the_mps3_an547() -> None:
     board = load_board("mps3-an547")
-    assert (board.cpu.type, board.cpu.fpu, board.cpu.dsp, board.cpu.mve) == ("cortex-m55", "fpv5-d16", True, False)
+    assert (board.cpu.type, board.cpu.fpu, board.cpu.dsp, board.cpu.mve) == ("cortex-m55", "fpv5-d16", True, True)
     assert board.memory("itcm").aliases == (0,)
     assert (board.placement.code, board.placement.weights, board.placement.workspace) == ("itcm", "sram", "isram")
     assert (board.link_uart.address, board.uart_clock_hz(board.link_uart)) == (0x5930_3000, 25_000_000)

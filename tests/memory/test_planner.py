@@ -58,19 +58,30 @@ def peak_of(found: Plan, requests: list[Request]) -> int:
     return max(found.placements[one.name].offset + one.size_bytes for one in requests)
 
 
-def brute_force(requests: list[Request], safe: dict[tuple[str, str], int], enough: int) -> int:
+def may_overlap(overlap: Overlap, output: int, source: int) -> bool:
+    """Return whether a kernel may run with its output and its input at these offsets, which overlap."""
+    if (output - source) % overlap.step_bytes:
+        return False
+    if overlap.backward_bytes is not None and output > source:
+        return source + overlap.backward_bytes <= output
+    return overlap.distance_bytes is not None and output + overlap.distance_bytes <= source
+
+
+def brute_force(requests: list[Request], overlaps: list[Overlap], enough: int) -> int:
     """Return the smallest peak over all offsets below `enough`, a peak known to be possible."""
     best = enough
     placed: list[tuple[Request, int]] = []
+    safe = {(overlap.output, overlap.input): overlap for overlap in overlaps}
 
     def apart(one: Request, at: int, two: Request, there: int) -> bool:
         if one.lifetime.first > two.lifetime.last or two.lifetime.first > one.lifetime.last:
             return True
         if at + one.size_bytes <= there or there + two.size_bytes <= at:
             return True
-        for upper, lower, high, low in ((one, two, at, there), (two, one, there, at)):
-            ends = lower.lifetime.first == upper.lifetime.last
-            if ends and (lower.name, upper.name) in safe and low + safe[lower.name, upper.name] <= high:
+        for source, output, low, high in ((one, two, at, there), (two, one, there, at)):
+            overlap = safe.get((output.name, source.name))
+            ends = output.lifetime.first == source.lifetime.last
+            if ends and overlap is not None and may_overlap(overlap, high, low):
                 return True
         return False
 
@@ -108,28 +119,37 @@ def test_replay_finds_no_fault_and_the_peak_is_not_below_the_bound(requests: lis
 def test_tiny_problems_are_solved_and_their_certificate_is_true(requests: list[Request]) -> None:
     found = plan(requests, LARGE)
     activations = [one for one in requests if one.kind is BufferKind.ACTIVATION]
-    assert found.peak_bytes == brute_force(requests, {}, found.peak_bytes)
+    assert found.peak_bytes == brute_force(requests, [], found.peak_bytes)
     assert found.certificate == "optimal"
-    assert found.activation_peak_bytes == brute_force(activations, {}, found.activation_peak_bytes)
+    assert found.activation_peak_bytes == brute_force(activations, [], found.activation_peak_bytes)
     assert found.activation_certificate == "optimal"
 
 
+def overlap_of(data: st.DataObject, output: str, source: str, low: int, high: int) -> Overlap:
+    forward, backward, step = data.draw(
+        st.tuples(
+            st.none() | st.integers(low, high), st.none() | st.integers(low, high), st.sampled_from([1, 1, 1, 2, 3])
+        )
+    )
+    return Overlap(output=output, input=source, distance_bytes=forward, backward_bytes=backward, step_bytes=step)
+
+
 @given(problems(most=5, largest=5), st.data())
-@settings(max_examples=80)
+@settings(max_examples=120)
 def test_overlaps_are_used_and_replayed(requests: list[Request], data: st.DataObject) -> None:
     pairs = [
         (one.name, two.name)
         for one, two in itertools.permutations(requests, 2)
-        if one.lifetime.first == two.lifetime.last and one.lifetime.last > two.lifetime.first
+        if one.lifetime.first == two.lifetime.last > two.lifetime.first
     ]
     chosen = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
     chosen = [pair for pair in chosen if (pair[1], pair[0]) not in chosen]
-    overlaps = [Overlap(output=one, input=two, distance_bytes=data.draw(st.integers(-3, 5))) for one, two in chosen]
-    safe = {(overlap.output, overlap.input): overlap.distance_bytes for overlap in overlaps}
-    exact = all(distance >= 0 for distance in safe.values())
+    overlaps = [overlap_of(data, one, two, -3, 5) for one, two in chosen]
+    exact = all(each.step_bytes == 1 and (each.distance_bytes or 0) >= 0 for each in overlaps)
     found = plan(requests, LARGE, overlaps=overlaps, effort=Effort() if exact else QUICK)
+    verify(found, requests, LARGE, schedule_of_lifetimes(requests), overlaps=overlaps)
     region = found.region("sram")
-    best = brute_force(requests, safe, found.peak_bytes)
+    best = brute_force(requests, overlaps, found.peak_bytes)
     assert region.bound_bytes <= best <= region.peak_bytes
     if exact:
         assert best == region.peak_bytes == region.bound_bytes
@@ -166,8 +186,7 @@ def test_aliases_and_overlaps_together_lose_no_byte(requests: list[Request], dat
             aliases.append(Alias(output=one.name, input=two.name, kind=AliasKind.IN_PLACE))
             aliased |= {one.name, two.name}
         elif what == "overlap":
-            distance = data.draw(st.integers(-20, 40))
-            overlaps.append(Overlap(output=one.name, input=two.name, distance_bytes=distance))
+            overlaps.append(overlap_of(data, one.name, two.name, -20, 40))
     try:
         found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=QUICK)
     except ArenaOverflowError:
@@ -190,7 +209,7 @@ def test_an_overflow_is_reported_only_where_no_choice_of_regions_fits(requests: 
             name: [one for one, region in zip(requests, choice, strict=True) if region == name]
             for name in ("fast", "slow")
         }
-        possible |= brute_force(chosen["fast"], {}, 7) <= 6 and brute_force(chosen["slow"], {}, 9) <= 8
+        possible |= brute_force(chosen["fast"], [], 7) <= 6 and brute_force(chosen["slow"], [], 9) <= 8
     assert fits == possible
 
 
@@ -210,7 +229,7 @@ def test_a_peak_above_the_bound_of_each_step_is_proved() -> None:
     # three.
     requests = [request("a", 2, 0, 0, alignment=4), request("b", 3, 1, 2), request("c", 1, 0, 1, alignment=2)]
     found = plan(requests, LARGE)
-    assert (found.peak_bytes, found.certificate, brute_force(requests, {}, 6)) == (5, "optimal", 5)
+    assert (found.peak_bytes, found.certificate, brute_force(requests, [], 6)) == (5, "optimal", 5)
     unproved = plan(requests, LARGE, effort=Effort(placements=0, nodes=0))
     assert (unproved.peak_bytes, unproved.region("sram").bound_bytes) == (5, 4)
     assert unproved.certificate == "at most 25.0 % above the proved bound, search cut short"
@@ -236,7 +255,7 @@ def test_alignments_of_buffer_and_region_both_hold() -> None:
     assert found.region("sram").alignment == 60
     assert found.peak_bytes == brute_force(
         [request("a", 5, 0, 1, alignment=12), request("b", 5, 0, 1, alignment=6), request("c", 1, 0, 1, alignment=30)],
-        {},
+        [],
         found.peak_bytes,
     )
 

@@ -172,12 +172,36 @@ def test_scratch_may_not_lie_on_an_input_that_an_output_may_replace() -> None:
     assert "byte 6 of 'a'" in fault([A, short, scratch], found, step, inputs=("a",), aliases=aliases)
 
 
-@pytest.mark.parametrize(("distance", "legal"), [(4, True), (5, False), (-3, True)])
-def test_an_overlap_keeps_its_distance(distance: int, legal: bool) -> None:
-    overlaps = (Overlap(output="b", input="a", distance_bytes=distance),)
+FORWARD = "at 'conv': 'b' overwrites byte 0 of 'a' before it has been read: the input starts 4 B above, expected "
+BACKWARD = "at 'conv': 'b' overwrites byte 4 of 'a' before it has been read: it starts 4 B above, expected "
+
+
+@pytest.mark.parametrize(
+    ("places", "overlap", "message"),
+    [
+        ({"a": 4, "b": 0}, Overlap(output="b", input="a", distance_bytes=4), ""),
+        ({"a": 4, "b": 0}, Overlap(output="b", input="a", distance_bytes=-3), ""),
+        ({"a": 4, "b": 0}, Overlap(output="b", input="a", distance_bytes=5), FORWARD + "5 or more"),
+        ({"a": 4, "b": 0}, Overlap(output="b", input="a", distance_bytes=None), FORWARD + "no overlap"),
+        ({"a": 4, "b": 0}, Overlap(output="b", input="a", distance_bytes=4, step_bytes=4), ""),
+        (
+            {"a": 4, "b": 0},
+            Overlap(output="b", input="a", distance_bytes=4, step_bytes=3),
+            "at 'conv': 'b' overwrites byte 0 of 'a' before it has been read: they are 4 B apart, expected a multiple "
+            "of 3",
+        ),
+        ({"a": 0, "b": 4}, Overlap(output="b", input="a", distance_bytes=-4), ""),
+        ({"a": 0, "b": 4}, Overlap(output="b", input="a", distance_bytes=0, backward_bytes=4), ""),
+        (
+            {"a": 0, "b": 4},
+            Overlap(output="b", input="a", distance_bytes=-4, backward_bytes=5),
+            BACKWARD + "5 or more",
+        ),
+    ],
+)
+def test_an_overlap_keeps_its_distance(places: dict[str, int], overlap: Overlap, message: str) -> None:
     step = Step(name="conv", reads=("a",), writes=("b",))
-    said = fault([A, B], lay([A, B], {"a": 4, "b": 0}), step, inputs=("a",), overlaps=overlaps)
-    assert said == ("" if legal else "at 'conv': 'b' overwrites byte 0 of 'a' before it has been read")
+    assert fault([A, B], lay([A, B], places), step, inputs=("a",), overlaps=(overlap,)) == message
 
 
 def test_an_overlap_does_not_save_an_input_for_later() -> None:

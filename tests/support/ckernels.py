@@ -14,13 +14,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from needs import require_cc, require_module
 
 from ferrule.backends.cpu_acc.backend import CpuAcc
-from ferrule.backends.target import Face, default_target
+from ferrule.backends.target import CoreFeatures, Face, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.graph import Array, Graph
 from ferrule.network import Network
@@ -50,15 +51,19 @@ class NativeNetwork:
         *,
         sanitizers: tuple[str, ...] = UNDEFINED,
         defines: tuple[str, ...] = (),
+        core: CoreFeatures | None = None,
         graph: Graph | None = None,
     ) -> None:
-        """`graph` is what CpuAcc made of the network; by default the network itself."""
+        """Lower for `core`, whose kernels then run in plain C; without a core, for one without extensions.
+
+        `graph` is what CpuAcc made of the network; by default the network itself.
+        """
         require_module("cffi", "pip install cffi")
         import cffi
 
         self.network = network
         network.validate()
-        self.artifact = _generate(network if graph is None else graph)
+        self.artifact = _generate(network if graph is None else graph, core)
         library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
@@ -139,14 +144,14 @@ class _Guarded:
         return self._memory[self._start : end].tobytes()
 
 
-def _generate(network: Graph) -> Artifact:
+def _generate(network: Graph, core: CoreFeatures | None) -> Artifact:
     backend = CpuAcc()
     target = backend.firmware_target()
     names = [layer.name for layer in network.layers]
     return generate(
         network,
         firmware=dict.fromkeys(names, target),
-        targets=dict.fromkeys(names, default_target(backend.id, Face.FIRMWARE)),
+        targets=dict.fromkeys(names, replace(default_target(backend.id, Face.FIRMWARE), core=core)),
         workspace_bytes=_WORKSPACE_BYTES,
     )
 

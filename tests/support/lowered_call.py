@@ -41,6 +41,7 @@ from ferrule.memory.request import Overlap
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 GUARD_BYTES = 64
+_M4 = CoreFeatures(name="cortex-m4", dsp=True)
 _GUARD = 0xA5
 
 
@@ -56,7 +57,7 @@ def lowering_of(graph: Graph, core: CoreFeatures | None = None) -> LoweringConte
     return LoweringContext(
         graph=graph,
         layer=layer,
-        target=replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), core=core or CoreFeatures(name="cortex-m4")),
+        target=replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), core=core or _M4),
         prefix="case",
         pointers={name: Identifier(f"tensor_{name}") for name in names},
     )
@@ -67,9 +68,14 @@ def lower(graph: Graph, core: CoreFeatures | None = None) -> LoweredOp:
     return CpuAccTarget().lower(lowering_of(graph, core))
 
 
-def run_lowered(graph: Graph, inputs: list[Array], core: CoreFeatures | None = None) -> list[Array]:
-    """Return the outputs of the only layer's C, which may not write outside its outputs nor change its inputs."""
-    op = lower(graph, core)
+def run_lowered(
+    graph: Graph, inputs: list[Array], core: CoreFeatures | None = None, op: LoweredOp | None = None
+) -> list[Array]:
+    """Return the outputs of the only layer's C, which may not write outside its outputs nor change its inputs.
+
+    `op` is the lowered layer; by default what CpuAcc makes of it for the core.
+    """
+    op = lower(graph, core) if op is None else op
     if op.view_of is not None:
         data = inputs[[info.name for info in graph.inputs].index(op.view_of)]
         return [data.reshape(graph.outputs[0].shape)]
@@ -120,7 +126,7 @@ class _Calls:
     def __init__(self, op: LoweredOp) -> None:
         self._op = op
         self._ffi, self._library = _library(merged(op.contributions), op.headers)
-        self._symbols: dict[str, Any] = {}
+        self._symbols: dict[str, Any] = _Symbols(self._library)
         self._buffers: dict[str, Any] = {}
         self._keep: list[Any] = []
         for blob in op.blobs:
@@ -170,6 +176,17 @@ class _Calls:
             assert isinstance(call.function, Identifier)
             function = getattr(self._library, call.function.name)
             function(*(evaluate(argument, self._symbols, self._ffi.NULL) for argument in call.arguments))
+
+
+class _Symbols(dict[str, Any]):
+    """Pointers by symbol; the functions of a library are among them."""
+
+    def __init__(self, library: Any) -> None:  # noqa: ANN401 - cffi's is untyped
+        super().__init__()
+        self._library = library
+
+    def __missing__(self, name: str) -> Any:  # noqa: ANN401
+        return getattr(self._library, name)
 
 
 def _address_sanitizer() -> bool:

@@ -8,6 +8,7 @@ returns the object itself, which is what the backend's own methods get.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -27,7 +28,7 @@ from ferrule.backends.tensor_handle import (
     TensorHandle,
     TensorHandleFactory,
 )
-from ferrule.backends.workload import WorkloadFactory, WorkloadInfo
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.graph import Array, Graph, Layer, TensorInfo
 
 T = TypeVar("T")
@@ -171,6 +172,18 @@ class GuardedWorkloads(WorkloadFactory):
     @override
     def create_fallback_import(self, info: WorkloadInfo) -> GuardedWorkload:
         return self._made("create_fallback_import", info)
+
+    @override
+    def join(self, workloads: Sequence[Workload]) -> GuardedWorkload | None:
+        question = "join()"
+        join = getattr(self._asker.bare, "join", None)
+        if join is None:  # the backend's factory is no WorkloadFactory, and need not have it
+            return None
+        with asking(self._asker.backend, question):
+            made = join([bare(each) for each in workloads])
+        if made is None:
+            return None
+        return GuardedWorkload(answer_with(made, ("execute",), self._asker.backend, question), self._asker.backend)
 
     def _made(self, method: str, info: WorkloadInfo) -> GuardedWorkload:
         given = WorkloadInfo(

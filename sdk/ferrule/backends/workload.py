@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -78,6 +78,15 @@ class WorkloadFactory(ABC):
         (source,) = info.inputs
         assert source is not None, "the input of a FALLBACK_IMPORT layer is not a constant"
         return _WaitWorkload(source)
+
+    def join(self, workloads: Sequence[Workload]) -> Workload | None:
+        """Return one workload that does the work of several, or None if there is none that is faster.
+
+        The workloads are of this factory, for consecutive layers on one device, in their order; none of them returns an
+        event. The runtime executes the joined workload in their place, except while it profiles.
+        """
+        del workloads
+        return None
 
 
 class _WaitWorkload:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ferrule._version import VERSION
 from ferrule.backends import Device, Target
@@ -25,7 +26,7 @@ from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
 from ferrule.graph import Graph
-from ferrule.memory import Lifetime, Region, order_layers, views
+from ferrule.memory import Lifetime, Ordering, Region, measure_order, order_layers, views
 from ferrule.rendering import one_line
 
 
@@ -62,7 +63,13 @@ def generate(
     ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
     reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters
     region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)
-    lowered = lower(graph, ordering.layers, firmware, targets, (region, *others), pool)
+
+    def lowered_in(order: Sequence[str]) -> LoweredGraph:
+        return lower(graph, order, firmware, targets, (region, *others), pool)
+
+    lowered = lowered_in(ordering.layers)
+    ordering, is_new = _with_overlaps(graph, ordering, lowered)
+    lowered = lowered_in(ordering.layers) if is_new else lowered
     lowered, storage = with_copies_close(lowered, region)
     if overlap:
         lowered, storage = overlapped(lowered, storage, region)
@@ -103,6 +110,16 @@ def generate(
         input_rows=fed_input(lowered.layers),
         crossings=crossings(lowered, storage),
     )
+
+
+def _with_overlaps(graph: Graph, ordering: Ordering, lowered: LoweredGraph) -> tuple[Ordering, bool]:
+    """Return the order in view of the overlaps that the lowered layers state, and whether it is another one."""
+    overlaps = [overlap for item in lowered.layers for overlap in item.op.overlaps]
+    best = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
+    given = measure_order(graph, ordering.layers, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
+    if best.peak_bytes < given.peak_bytes:
+        return best, True
+    return replace(best, layers=given.layers, peak_bytes=given.peak_bytes), False
 
 
 def _contributions(lowered: LoweredGraph) -> tuple[Contribution, ...]:

@@ -41,6 +41,8 @@ class Kind(Flag):
     """Reads or writes a byte of a frame through a transport."""
     TRANSPORT = auto()
     """A member of a `struct ferrule_transport`."""
+    LINE = auto()
+    """A part of a depthwise kernel that depends on its stride."""
     OTHER = auto()
 
 
@@ -52,6 +54,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r".*", r"ferrule_uart_transport_(read|write)", Kind.TRANSPORT),
     (r".*", r"ferrule_uart_[a-z0-9]+_(read|write|can_write)", Kind.BYTES),
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
+    (r".*", r"depthwise_conv2d_3x3_by[12]_s8\.c:(turn|store_line)", Kind.LINE),
 )
 """Where the address is, the function, and its kind."""
 _CALLERS: tuple[tuple[str, Kind], ...] = (
@@ -61,14 +64,16 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_frame_(receive|send)|frame\.c:\w+", Kind.BYTES | Kind.FRAME | Kind.OTHER),
     (r"ferrule_device_\w+|(device|command)\.c:\w+", Kind.DRIVER | Kind.OTHER),
     (r"ferrule_platform_(power|cut)", Kind.OTHER),
+    (r"ferrule_mve_\w+", Kind(0)),  # assembler that jumps within itself
     (r"ferrule_uart_transport_(read|write)|uart_transport\.c:\w+", Kind.BYTES | Kind.OTHER),
     (r"uart_woofles_(ask|execute)|(request|uart_woofles)\.c:\w+", Kind.TRANSPORT | Kind.OTHER),
     (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
+    (r"ferrule_depthwise_lines|depthwise_lines\.c:\w+", Kind.LINE),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
 """A function that calls through pointers, and the kinds that it calls."""
 _EXECUTOR = Kind.OPERATOR | Kind.OTHER
-_UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR)
+_UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.LINE)
 _OWN_FILES: Mapping[str, str] = {
     "link.c": "ferrule_link_poll",
     "run.c": "ferrule_link_run",
@@ -81,6 +86,9 @@ _OWN_FILES: Mapping[str, str] = {
     "uart_woofles.c": "uart_woofles_execute",
     "woofles.c": "woofles_execute",
     "soft_npu.c": "soft_npu_execute",
+    "depthwise_lines.c": "ferrule_depthwise_lines",
+    "depthwise_conv2d_3x3_by1_s8.c": "ferrule_depthwise_conv2d_3x3_by1_s8",
+    "depthwise_conv2d_3x3_by2_s8.c": "ferrule_depthwise_conv2d_3x3_by2_s8",
 }
 """A symbol that tells Ferrule's file from one of the user's with the same name."""
 

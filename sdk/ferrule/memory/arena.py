@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -20,11 +21,32 @@ _MOST_PAIRS = 250_000
 """With more pairs of simultaneously live storages than this, the pairs are not listed, to save memory."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lap:
+    """How the storage of an output may overlap that of an input; distances are as in `ferrule.memory.Overlap`."""
+
+    forward: int | None
+    """The least number of bytes by which the input starts above the output; negative if it may start below it."""
+    backward: int | None
+    """The least number of bytes by which the output starts above the input; it is positive."""
+    step: int = 1
+    """Where the two overlap, the distance is a multiple of this."""
+
+    def joined(self, other: Lap) -> Lap:
+        """Return the overlap that keeps to both."""
+        return Lap(
+            forward=None if self.forward is None or other.forward is None else max(self.forward, other.forward),
+            backward=None if self.backward is None or other.backward is None else max(self.backward, other.backward),
+            step=math.lcm(self.step, other.step),
+        )
+
+
 class Arena:
     """The storages to be laid out in one region.
 
     Two storages that are live at the same time keep a distance: if x starts below y, then
     `offset(y) - offset(x) >= distance(x, y)`. The distance is the size of x unless a kernel allows the two to overlap.
+    It is negative if y may also start below x by so much. Some pairs that overlap also keep to multiples of a step.
     """
 
     def __init__(
@@ -32,15 +54,20 @@ class Arena:
         storages: Sequence[Storage],
         *,
         alignment: int = 1,
-        overlaps: Mapping[tuple[str, str], int] | None = None,
+        overlaps: Mapping[tuple[str, str], Lap] | None = None,
     ) -> None:
-        """Prepare the distances; `overlaps` maps (output's storage, input's storage) to the safe distance in bytes."""
+        """Prepare the distances; `overlaps` is by (output's storage, input's storage)."""
         self.storages = tuple(storages)
         self._alignment = alignment
         self._by_name = dict(overlaps or {})
         self.sizes = [storage.size_bytes for storage in storages]
         self.alignments = [math.lcm(storage.alignment, alignment) for storage in storages]
+        self._distances: dict[tuple[int, int], int] = {}
+        """The distance of each pair that may overlap, in both orders."""
+        self.stepped: dict[int, list[tuple[int, int]]] = {}
+        """By storage: those that it may overlap at multiples of a step only, with the step."""
         self.overlaps = self._applicable()
+        """The pairs of an output and an input that may overlap."""
         self.firsts = np.array([storage.lifetime.first for storage in storages], np.int64)
         self.lasts = np.array([storage.lifetime.last for storage in storages], np.int64)
         self._by_start = np.argsort(self.firsts, kind="stable")
@@ -79,13 +106,18 @@ class Arena:
 
     @cached_property
     def neighbours(self) -> list[list[tuple[int, int, int]]]:
-        """Per storage b: each storage c that is live at the same time, with distance(b, c) and distance(c, b)."""
+        """Per storage b: each storage c that is live at the same time, with distance(b, c) and distance(c, b).
+
+        Pairs that may have any places are left out.
+        """
         found: list[list[tuple[int, int, int]]] = [[] for _ in self.storages]
         live: list[int] = []
         for one in self._by_start.tolist():
             step = self.storages[one].lifetime.first
             live = [other for other in live if self.storages[other].lifetime.last >= step]
             for two in live:
+                if self.is_free(one, two):
+                    continue
                 below, above = self.distance(one, two), self.distance(two, one)
                 found[one].append((two, below, above))
                 found[two].append((one, above, below))
@@ -105,20 +137,79 @@ class Arena:
         activations = [storage for storage in self.storages if not storage.is_scratch]
         return Arena(activations, alignment=self._alignment, overlaps=self._by_name)
 
-    def _applicable(self) -> dict[tuple[int, int], int]:
+    def without_steps(self) -> Arena:
+        """Return the same arena, but with overlaps at any distance instead of at multiples of a step."""
+        overlaps = {pair: replace(lap, step=1) for pair, lap in self._by_name.items()}
+        return Arena(self.storages, alignment=self._alignment, overlaps=overlaps)
+
+    def _applicable(self) -> tuple[tuple[int, int], ...]:
         index = {storage.name: number for number, storage in enumerate(self.storages)}
-        found: dict[tuple[int, int], int] = {}
-        for (output, source), distance in self._by_name.items():
+        found = []
+        for (output, source), lap in self._by_name.items():
             if output == source or output not in index or source not in index:
                 continue
             one, two = index[output], index[source]
             if self.storages[one].lifetime.first == self.storages[two].lifetime.last:
-                found[one, two] = distance
-        return found
+                found.append((one, two))
+                self._distances[one, two] = self._nearest(one, two, lap.forward)
+                self._distances[two, one] = self._nearest(two, one, lap.backward)
+                if lap.step > 1:
+                    self.stepped.setdefault(one, []).append((two, lap.step))
+                    self.stepped.setdefault(two, []).append((one, lap.step))
+        return tuple(found)
+
+    def _nearest(self, below: int, above: int, distance: int | None) -> int:
+        """Return the least distance that two storages can have, which is a multiple of what divides their offsets."""
+        size = self.sizes[below]
+        if distance is None:
+            return size
+        return min(round_up(distance, math.gcd(self.alignments[below], self.alignments[above])), size)
 
     def distance(self, one: int, two: int) -> int:
         """Return the least number of bytes by which `two` must start above `one`, if it starts above it."""
-        return min(self.sizes[one], self.overlaps.get((one, two), self.sizes[one]))
+        return self._distances.get((one, two), self.sizes[one])
+
+    def is_free(self, one: int, two: int) -> bool:
+        """Return whether two storages that are live at the same time may have any places."""
+        if (one, two) not in self._distances or self._step(one, two):
+            return False
+        grain = math.gcd(self.alignments[one], self.alignments[two])
+        return (-self.distance(two, one) // grain + 1) * grain >= self.distance(one, two)
+
+    def _step(self, one: int, two: int) -> int:
+        return next((step for other, step in self.stepped.get(one, ()) if other == two), 0)
+
+    def keeps_steps(self, offsets: Offsets) -> bool:
+        """Return whether every pair that overlaps at multiples of a step only does so."""
+        return all(self._stepped_up(one, offsets[one], offsets) == offsets[one] for one in self.stepped)
+
+    def _stepped_up(self, storage: int, position: int, offsets: Offsets) -> int:
+        """Return the lowest place from `position` on that is at a step of each placed storage that it overlaps."""
+        size, grain = self.sizes[storage], self.alignments[storage]
+        for other, step in self.stepped.get(storage, ()):
+            start = offsets[other]
+            if start < 0 or (position - start) % step == 0:
+                continue
+            if start - size < position < start + self.sizes[other]:
+                beyond = round_up(start + self.sizes[other], grain)
+                whole = math.lcm(step, grain)
+                near = start + round_up(position - start, whole) if start % grain == 0 else beyond
+                position = min(near, beyond)
+        return position
+
+    def _stepped_down(self, storage: int, position: int, offsets: Offsets) -> int:
+        """Return the highest place up to `position` that is at a step of each placed storage that it overlaps."""
+        size, grain = self.sizes[storage], self.alignments[storage]
+        for other, step in self.stepped.get(storage, ()):
+            start = offsets[other]
+            if start < 0 or (position - start) % step == 0:
+                continue
+            if start - size < position < start + self.sizes[other]:
+                beyond = (start - size) // grain * grain
+                whole = math.lcm(step, grain)
+                near = start + (position - start) // whole * whole if start % grain == 0 else beyond
+                position = max(near, beyond)
+        return position
 
     def peak(self, offsets: Offsets) -> int:
         """Return the highest end of any placed storage, in bytes; 0 if none is placed."""
@@ -132,7 +223,12 @@ class Arena:
             if (offset := offsets[other]) >= 0
         ]
         blocked.sort()
-        position = 0
+        position = self._above(storage, blocked, 0)
+        while storage in self.stepped and (stepped := self._stepped_up(storage, position, offsets)) != position:
+            position = self._above(storage, blocked, stepped)
+        return position
+
+    def _above(self, storage: int, blocked: Sequence[tuple[int, int]], position: int) -> int:
         for low, high in blocked:
             if position <= low:
                 break
@@ -151,7 +247,13 @@ class Arena:
             reverse=True,
         )
         grain = self.alignments[storage]
-        position = (height - self.sizes[storage]) // grain * grain
+        position = self._below(storage, blocked, (height - self.sizes[storage]) // grain * grain)
+        while storage in self.stepped and (stepped := self._stepped_down(storage, position, offsets)) != position:
+            position = self._below(storage, blocked, stepped)
+        return position
+
+    def _below(self, storage: int, blocked: Sequence[tuple[int, int]], position: int) -> int:
+        grain = self.alignments[storage]
         for high, low in blocked:
             if position >= high:
                 break
@@ -206,8 +308,9 @@ class _Crowd:
             self._placed[:, column] = self._row(number)
         self._laps: dict[int, list[int]] = {}
         for one, two in arena.overlaps:
-            self._laps.setdefault(one, []).append(two)
-            self._laps.setdefault(two, []).append(one)
+            if not any(other == two for other, _ in arena.stepped.get(one, ())):  # steps are not worth the time here
+                self._laps.setdefault(one, []).append(two)
+                self._laps.setdefault(two, []).append(one)
 
     def _row(self, number: int) -> tuple[int, int, int, int, int]:
         offset, life = self._offsets[number], self._arena.storages[number].lifetime

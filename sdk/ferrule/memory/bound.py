@@ -80,6 +80,10 @@ def _saved(arena: Arena, overlaps: Sequence[tuple[int, int]]) -> int:
     """Return the most bytes that the overlaps of one step can save; each byte of an output is saved at most once."""
     saved: dict[int, int] = {}
     for output, source in overlaps:
-        most = min(arena.sizes[output] - max(arena.overlaps[output, source], 0), arena.sizes[source])
-        saved[output] = saved.get(output, 0) + max(most, 0)
+        saved[output] = saved.get(output, 0) + max(_common(arena, output, source), _common(arena, source, output))
     return sum(min(most, arena.sizes[output]) for output, most in saved.items())
+
+
+def _common(arena: Arena, below: int, above: int) -> int:
+    """Return the most bytes that two storages can have in common if the second does not start below the first."""
+    return min(arena.sizes[below] - max(arena.distance(below, above), 0), arena.sizes[above])

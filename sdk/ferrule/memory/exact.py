@@ -4,6 +4,9 @@
 Any layout can be compacted downwards until each storage, in order of offset, rests on another one or on offset 0. It
 is therefore enough to search the orders in which each storage takes the lowest offset that its predecessors allow,
 never below its predecessor (canonical layouts: Moffitt, "MiniMalloc", ASPLOS 2023).
+
+With a negative distance, an input can rest on an output that starts above it. The order is then not that of the offsets
+but of the offsets less a lead, which is chosen so that each storage comes after those on which it can rest.
 """
 
 from __future__ import annotations
@@ -17,19 +20,40 @@ def prove(arena: Arena, offsets: Offsets, *, bound: int, nodes: int, looks: int)
     """Return the best layout found, at least as good as `offsets`, and whether it is proved optimal.
 
     `nodes` limits the candidate storages considered over all search nodes; `looks` limits the storages inspected in the
-    sets of simultaneously live ones. If an overlap has a negative distance, a storage has no single lowest offset, so
-    nothing is searched.
+    sets of simultaneously live ones. Overlaps at steps are searched as if any distance would do, which is not worse;
+    the result may therefore not keep the steps.
     """
-    if len(arena.storages) > _MOST_STORAGES or any(distance < 0 for distance in arena.overlaps.values()):
+    if len(arena.storages) > _MOST_STORAGES:
         return offsets, False
-    search = _Search(arena, offsets, bound=bound, nodes=nodes, looks=looks)
-    complete = search.descend(0, UNPLACED)
+    arena = arena.without_steps() if arena.stepped else arena
+    leads = _leads(arena)
+    if leads is None:
+        return offsets, False
+    search = _Search(arena, offsets, leads=leads, bound=bound, nodes=nodes, looks=looks)
+    complete = search.descend(-max(leads, default=0), UNPLACED)
     return search.best, complete
 
 
+def _leads(arena: Arena) -> list[int] | None:
+    """Return the lead of each storage; None if none makes the offsets less the leads an order.
+
+    If `y` rests on `x`, then `offset(x) + distance(x, y) = offset(y)`, and y comes after x if the distance plus the
+    lead of x is not less than the lead of y.
+    """
+    leads = [0] * len(arena.storages)
+    for output, source in sorted(arena.overlaps, key=lambda pair: int(arena.firsts[pair[0]])):
+        if not arena.is_free(output, source):
+            leads[output] = max(leads[output], leads[source] - arena.distance(output, source))
+    for one, beside in enumerate(arena.neighbours):
+        if any(distance + leads[one] < leads[other] for other, distance, _ in beside):
+            return None
+    return leads
+
+
 class _Search:
-    def __init__(self, arena: Arena, best: Offsets, *, bound: int, nodes: int, looks: int) -> None:
+    def __init__(self, arena: Arena, best: Offsets, *, leads: list[int], bound: int, nodes: int, looks: int) -> None:
         self.arena = arena
+        self.leads = leads
         self.best = best
         self.peak = arena.peak(best)
         self.bound = bound
@@ -43,7 +67,7 @@ class _Search:
         self.width = sum(len(crowd) for crowd in self.crowds)
 
     def descend(self, low: int, last: int) -> bool:
-        """Place the remaining storages at `low` bytes or above; return False if the effort ran out first."""
+        """Place the remaining storages, whose offsets less their leads are at least `low`; False if effort ran out."""
         if not self.free:
             self.best = list(self.offsets)
             self.peak = self.arena.peak(self.best)
@@ -55,8 +79,8 @@ class _Search:
         if self._hopeless(low):
             return True
         for number in self._candidates(low, last):
-            offset, saved = self.floors[number], self._push(number)
-            complete = self.descend(offset, number)
+            saved = self._push(number)
+            complete = self.descend(self.offsets[number] - self.leads[number], number)
             self._pop(number, saved)
             if not complete:
                 return False
@@ -66,8 +90,8 @@ class _Search:
 
     def _hopeless(self, low: int) -> bool:
         """Whether the remaining storages cannot all end below the best peak."""
-        sizes, floors, free = self.arena.sizes, self.floors, self.free
-        if any(max(floors[number], low) + sizes[number] >= self.peak for number in free):
+        sizes, floors, free, leads = self.arena.sizes, self.floors, self.free, self.leads
+        if any(max(floors[number], low + leads[number]) + sizes[number] >= self.peak for number in free):
             return True
         for crowd in self.crowds:
             left = [number for number in crowd if number in free]
@@ -81,13 +105,13 @@ class _Search:
 
     def _candidates(self, low: int, last: int) -> list[int]:
         """Return the storages that may come next, without those that would leave a gap below for another storage."""
-        sizes, floors = self.arena.sizes, self.floors
+        sizes, floors, leads = self.arena.sizes, self.floors, self.leads
         roof = min(floors[number] + sizes[number] for number in self.free)
         ties_matter = bool(self.arena.overlaps)
         found = [
             number
             for number in self.free
-            if low <= floors[number] < roof and (ties_matter or floors[number] > low or number > last)
+            if low <= floors[number] - leads[number] < roof and (ties_matter or floors[number] > low or number > last)
         ]
         return sorted(found, key=lambda number: (floors[number], -sizes[number], number))
 

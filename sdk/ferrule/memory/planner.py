@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from ferrule.errors import unknown_name
-from ferrule.memory.arena import UNPLACED, Arena, Offsets
+from ferrule.memory.arena import UNPLACED, Arena, Lap, Offsets
 from ferrule.memory.assignment import assign
 from ferrule.memory.bound import lower_bound
 from ferrule.memory.lifetimes import Lifetime
@@ -41,10 +41,10 @@ def plan(
     _check_regions(requests, regions)
     storages = merge(requests, aliases)
     groups = group_names((request.name for request in requests), aliases)
-    distances = _distances(overlaps, groups, {request.name: request.lifetime for request in requests})
+    laps = _laps(overlaps, groups, {request.name: request.lifetime for request in requests})
 
     def arena(region: Region, chosen: Sequence[Storage]) -> Arena:
-        return Arena(chosen, alignment=region.alignment, overlaps=distances)
+        return Arena(chosen, alignment=region.alignment, overlaps=laps)
 
     def lay_out(region: Region, arena: Arena) -> RegionLayout:
         return RegionLayout(region, arena, effort)
@@ -109,26 +109,33 @@ def _check_regions(requests: Sequence[Request], regions: Sequence[Region]) -> No
                 raise unknown_name("memory region", name, names)
 
 
-def _distances(
+def _laps(
     overlaps: Sequence[Overlap], groups: Mapping[str, str], lifetimes: Mapping[str, Lifetime]
-) -> dict[tuple[str, str], int]:
-    """Return the safe distances by storage, for the overlaps whose input is last live at the output's first step."""
+) -> dict[tuple[str, str], Lap]:
+    """Return how storages may overlap, for the overlaps whose input is last live at the output's first step."""
     starts: dict[str, dict[str, int]] = {}
     for name, group in groups.items():
         starts.setdefault(group, {})[name] = lifetimes[name].first
-    found: dict[tuple[str, str], int] = {}
+    found: dict[tuple[str, str], Lap] = {}
     for overlap in overlaps:
         output, source = overlap.output, overlap.input
         if output not in groups or source not in groups:
             raise ValueError(f"overlap of '{output}' and '{source}' names a buffer that is not requested")
-        if overlap.distance_bytes is None or overlap.step_bytes != 1:
-            continue
         step = lifetimes[output].first
         others = (first for name, first in starts[groups[source]].items() if name != source)
         if lifetimes[source].last == step and all(first < step for first in others):
             pair = groups[output], groups[source]
-            found[pair] = max(overlap.distance_bytes, found.get(pair, overlap.distance_bytes))
+            found[pair] = found[pair].joined(_lap(overlap)) if pair in found else _lap(overlap)
     return found
+
+
+def _lap(overlap: Overlap) -> Lap:
+    """Return an overlap as a rule for places; a kernel that can run backward does so if its output lies above."""
+    forward, backward = overlap.distance_bytes, overlap.backward_bytes
+    if backward is not None:
+        forward = None if forward is None else max(forward, 0)
+        backward = max(backward, 1)
+    return Lap(forward=forward, backward=backward, step=overlap.step_bytes)
 
 
 def _placements(requests: Sequence[Request], layouts: Sequence[RegionLayout]) -> dict[str, Placement]:

@@ -58,10 +58,13 @@ def search(arena: Arena, effort: Effort) -> Layout:
     climb = _Climb(arena, order, offsets, bound=bound, fixed=None)
     climb.run(effort, part=_SHORT)
     if climb.peak > bound:
-        offsets, proved = prove(arena, climb.offsets, bound=bound, nodes=effort.nodes, looks=effort.looks)
-        if proved:
-            return Layout(offsets=offsets, peak=arena.peak(offsets), bound=arena.peak(offsets))
-        climb.run(effort)
+        found, proved = prove(arena, climb.offsets, bound=bound, nodes=effort.nodes, looks=effort.looks)
+        bound = arena.peak(found) if proved else bound
+        if arena.keeps_steps(found):
+            offsets = min(offsets, found, key=arena.peak)
+        if arena.peak(offsets) > bound:
+            climb.reach(bound)
+            climb.run(effort)
     offsets = min(climb.offsets, offsets, key=arena.peak)
     return Layout(offsets=offsets, peak=arena.peak(offsets), bound=bound)
 
@@ -139,6 +142,10 @@ class _Climb:
         self._bound = bound
         self._fixed = fixed
         self._dice = _Dice()
+
+    def reach(self, bound: int) -> None:
+        """Set the peak at which the climb ends."""
+        self._bound = bound
 
     def run(self, effort: Effort, part: int = 1) -> None:
         """Climb until the bound is reached or 1/`part` of the effort is used."""

@@ -19,6 +19,8 @@ from ferrule.memory.region import Region
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
 
 _NOTHING = -1
+_Overlaps = dict[tuple[str, str], list[Overlap]]
+"""By output and input; the storage must keep to all of them."""
 
 
 class PlanError(Exception):
@@ -116,15 +118,10 @@ def verify(
     _check_placements(plan, requests, regions)
     _check_figures(plan, requests)
     replay = _Replay(plan=plan, requests={request.name: request for request in requests})
-    replay.run(
-        schedule,
-        aliases={alias.output: alias for alias in aliases},
-        overlaps={
-            (overlap.output, overlap.input): overlap.distance_bytes
-            for overlap in overlaps
-            if overlap.distance_bytes is not None
-        },
-    )
+    stated: _Overlaps = {}
+    for overlap in overlaps:
+        stated.setdefault((overlap.output, overlap.input), []).append(overlap)
+    replay.run(schedule, aliases={alias.output: alias for alias in aliases}, overlaps=stated)
 
 
 def _check_placements(plan: Plan, requests: Sequence[Request], regions: Sequence[Region]) -> None:
@@ -203,7 +200,7 @@ class _Replay:
     names: list[str] = field(default_factory=list)
     """By tag: the buffer it stands for."""
 
-    def run(self, schedule: Schedule, aliases: Mapping[str, Alias], overlaps: Mapping[tuple[str, str], int]) -> None:
+    def run(self, schedule: Schedule, aliases: Mapping[str, Alias], overlaps: _Overlaps) -> None:
         for region in self.plan.regions:
             self.memories[region.region] = _Tags()
         for name in schedule.inputs:
@@ -240,9 +237,7 @@ class _Replay:
         for name in going.step.writes:
             self._read(where, name)
 
-    def _step(
-        self, step: Step, aliases: Mapping[str, Alias], overlaps: Mapping[tuple[str, str], int]
-    ) -> Mapping[str, Collection[int]]:
+    def _step(self, step: Step, aliases: Mapping[str, Alias], overlaps: _Overlaps) -> Mapping[str, Collection[int]]:
         """Replay a step, and return by input the tags that may have replaced its own."""
         where = f"at '{step.name}'"
         for name in step.reads:
@@ -258,7 +253,8 @@ class _Replay:
                 continue
             over = {source for source in step.reads if (name, source) in overlaps}
             for source in sorted(over):
-                self._check_behind(where, name, source, overlaps[name, source])
+                for overlap in overlaps[name, source]:
+                    self._check_overlap(where, overlap)
             self._write(where, name)
             for source in over if alias is None else over | {alias.input}:
                 permitted.setdefault(source, set()).add(self.tags[name])
@@ -299,19 +295,30 @@ class _Replay:
                 f"'{alias.input}' at {source.offset} of '{source.region}', expected the same place"
             )
 
-    def _check_behind(self, where: str, output: str, source: str, distance_bytes: int) -> None:
+    def _check_overlap(self, where: str, overlap: Overlap) -> None:
         """Check that no byte of an input is overwritten before the kernel has read it.
 
-        Once byte k of the output is written, k + 1 bytes are written, and the bytes still to be read start no earlier
-        than at byte k + 1 - distance of the input.
+        Once byte k of the output is written from the first byte on, the bytes still to be read start no earlier than at
+        byte k + 1 - distance of the input. Once all bytes from byte k on are written from the last byte on, the bytes
+        still to be read end no later than at byte k + distance of the input.
         """
-        if self.plan.placements[output].region != self.plan.placements[source].region:
-            return
-        shift = self.plan.placements[output].offset - self.plan.placements[source].offset
+        output, source = self.plan.placements[overlap.output], self.plan.placements[overlap.input]
+        shift = output.offset - source.offset
         byte = max(shift, 0)  # the first byte of the input that the output overwrites
-        inside = byte < self.requests[source].size_bytes and byte - shift < self.requests[output].size_bytes
-        if inside and shift + distance_bytes > 0:
-            raise PlanError(f"{where}: '{output}' overwrites byte {byte} of '{source}' before it has been read")
+        inside = (
+            byte < self.requests[overlap.input].size_bytes and byte - shift < self.requests[overlap.output].size_bytes
+        )
+        if output.region != source.region or not inside:
+            return
+        said = f"{where}: '{overlap.output}' overwrites byte {byte} of '{overlap.input}' before it has been read"
+        if shift % overlap.step_bytes:
+            raise PlanError(f"{said}: they are {abs(shift)} B apart, expected a multiple of {overlap.step_bytes}")
+        if shift > 0 and overlap.backward_bytes is not None:
+            if shift < overlap.backward_bytes:
+                raise PlanError(f"{said}: it starts {shift} B above, expected {overlap.backward_bytes} or more")
+        elif overlap.distance_bytes is None or -shift < overlap.distance_bytes:
+            least = "no overlap" if overlap.distance_bytes is None else f"{overlap.distance_bytes} or more"
+            raise PlanError(f"{said}: the input starts {-shift} B above, expected {least}")
 
 
 class _Tags:

@@ -33,6 +33,9 @@ class Parts:
     graph: Graph
     tensors: TensorTable
     steps: tuple[Step, ...]
+    """One for each layer, and for the end of each import."""
+    joined: tuple[Step, ...]
+    """The same work in fewer steps, where backends have joined their workloads."""
     inputs: tuple[InputPort, ...]
     outputs: tuple[OutputPort, ...]
     links: tuple[ImportLink, ...]
@@ -119,7 +122,7 @@ class _Run:
                 port.feed(array)
             for index, output in enumerate(parts.outputs):
                 output.offer(buffers[index], (*arrays, *buffers[:index]))
-            self._execute(parts.steps)
+            self._execute(self._steps())
             self._settle()
             for output, buffer in zip(parts.outputs, buffers, strict=True):
                 output.collect(buffer)
@@ -130,6 +133,9 @@ class _Run:
                 self._clean_up()
             raise
         self._clean_up()
+
+    def _steps(self) -> Sequence[Step]:
+        return self._parts.joined
 
     def _execute(self, steps: Sequence[Step]) -> None:
         for step in steps:
@@ -212,6 +218,10 @@ class _ProfiledRun(_Run):
                 self._collect(start)
             raise
         self._collect(start)
+
+    @override
+    def _steps(self) -> Sequence[Step]:
+        return self._parts.steps
 
     def _collect(self, start: int) -> None:
         self._events.append(

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.device import BackendId
@@ -49,6 +50,7 @@ def load_parts(
     tensors = TensorTable(optimized, members)
     loader = _Loader(optimized, members, tensors)
     steps = loader.steps()
+    joined = loader.joined(steps)
     tensors.walk()
     inputs, outputs = _input_ports(graph, tensors), _output_ports(graph, tensors)
     fallback = FallbackMemory(
@@ -62,6 +64,7 @@ def load_parts(
         graph=graph,
         tensors=tensors,
         steps=steps,
+        joined=joined,
         inputs=inputs,
         outputs=outputs,
         fallback=fallback,
@@ -86,6 +89,8 @@ class _Loader:
         self._members = members
         self._tensors = tensors
         self._crossings = {crossing.layer: crossing for crossing in optimized.crossings}
+        self._workloads: dict[str, Workload] = {}
+        """By layer: the workloads that backends have made for their own layers."""
         self.links: dict[str, ImportLink] = {}
         self.debug = DebugSwitch()
 
@@ -100,6 +105,33 @@ class _Loader:
                 ends.setdefault(last[layer.outputs[0]], []).append(self._end_of_import(layer))
             steps += reversed(ends.get(index, []))
         return tuple(steps)  # imports that outputs need end after the outputs are read
+
+    def joined(self, steps: tuple[Step, ...]) -> tuple[Step, ...]:
+        """Return the steps with neighbours joined where their backend joins their workloads."""
+        found: list[Step] = []
+        run: list[Step] = []
+        for step in steps:
+            if run and (step.waits or not self._may_join(run[0], step)):
+                found += self._join(run)
+                run = []
+            run.append(step)
+        return (*found, *self._join(run))
+
+    def _may_join(self, one: Step, other: Step) -> bool:
+        own = all(step.name in self._workloads and not step.in_order for step in (one, other))
+        return own and (one.backend, one.device) == (other.backend, other.device)
+
+    def _join(self, run: list[Step]) -> list[Step]:
+        """Return one step for neighbours that may be joined, or the neighbours."""
+        if len(run) < 2:
+            return run
+        factory = self._members.member(BackendId(run[0].backend)).workloads
+        workload = None if factory is None else factory.join([self._workloads[step.name] for step in run])
+        if workload is None:
+            return run
+        first, last = run[0], run[-1]
+        outputs = tuple(handle for step in run for handle in step.outputs)
+        return [replace(first, execute=workload.execute, outputs=outputs, name=f"{first.name}' to '{last.name}")]
 
     def _step(self, layer: Layer) -> Step:
         assignment = self._assignment[layer.name]
@@ -149,7 +181,8 @@ class _Loader:
 
     def _backend_workload(self, layer: Layer) -> Workload:
         factory, info = self._factory(layer, self._assignment[layer.name])
-        return factory.create_workload(info)
+        self._workloads[layer.name] = workload = factory.create_workload(info)
+        return workload
 
     def _fallback(self, layer: Layer) -> Workload:
         """Return the workload by which the writer's backend waits until the tensor is written."""

@@ -68,6 +68,10 @@ class Calls:
         for arguments, index in self._places[name]:
             arguments[index] = pointer
 
+    def places(self, name: str) -> list[tuple[list[Any], int]]:
+        """Return the arguments that are a tensor's address, or the scratch's: lists of arguments and indices."""
+        return self._places[name]
+
     def _constant(self, data: Array) -> object:
         """Return a pointer to a copy of a constant; the copy is aligned to a cache line."""
         copy = aligned_empty((data.size,), DataType(data.dtype.name))

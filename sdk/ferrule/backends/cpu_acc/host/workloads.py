@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ferrule._typing import override
@@ -12,6 +14,7 @@ from ferrule.backends.cpu_acc.host.library import HostLibrary, host_library
 from ferrule.backends.cpu_acc.host.lowering.call import POOL, Host, pieces_of
 from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
 from ferrule.backends.cpu_acc.host.options import HostOptions
+from ferrule.backends.cpu_acc.host.sequence import CallList, Place, SequenceWorkload
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.shared.host_memory import address, aligned_empty
@@ -26,17 +29,39 @@ from ferrule.graph import Array, DataType, Graph
 class KernelWorkload:
     """Runs the kernel calls of one lowered layer on the memory of its tensor handles."""
 
-    __slots__ = ("_arrays", "_bind", "_calls", "_handles", "_keep", "_names", "_scratch", "kernel")
+    __slots__ = (
+        "_arrays",
+        "_bind",
+        "_calls",
+        "_handles",
+        "_names",
+        "_scratch",
+        "calls",
+        "handles",
+        "kernel",
+        "outputs",
+        "scratch",
+    )
 
-    def __init__(self, kernel: str, calls: Calls, handles: dict[str, TensorHandle], scratch: Scratch | None) -> None:
+    def __init__(
+        self,
+        kernel: str,
+        calls: Calls,
+        handles: dict[str, TensorHandle],
+        outputs: Sequence[str],
+        scratch: Scratch | None,
+    ) -> None:
         self.kernel = kernel
+        self.calls = calls
+        self.handles = handles
+        self.outputs = tuple(outputs)
+        self.scratch = scratch
         self._calls = calls.calls
         self._bind = calls.bind
         self._names = tuple(handles)
         self._handles = tuple(handles.values())
         self._arrays: list[Array | None] = [None] * len(handles)
         self._scratch = scratch
-        self._keep = (calls, scratch)
 
     def execute(self) -> None:
         """Run the kernels; the interpreter lock is released while they run."""
@@ -53,6 +78,24 @@ class KernelWorkload:
         for handle in self._handles:
             handle.unmap()
 
+    def add_to(self, calls: CallList) -> None:
+        """Add the calls to those of a sequence."""
+        first = len(calls.calls)
+        lists = {id(arguments): first + index for index, (_, arguments) in enumerate(self._calls)}
+        for function, arguments in self._calls:
+            calls.add(function, arguments)
+
+        def places(name: str) -> list[Place]:
+            return [(lists[id(arguments)], index) for arguments, index in self.calls.places(name)]
+
+        for name, handle in self.handles.items():
+            calls.uses(handle, places(name))
+        calls.written.update(id(self.handles[name]) for name in self.outputs)
+        if self.scratch is not None:
+            calls.scratch += places(SCRATCH)
+            calls.memory = self.scratch
+        calls.keep.append(self.calls)
+
     def _move(self, index: int, array: Array) -> None:
         if not array.flags.c_contiguous:
             raise ValueError(f"tensor '{self._names[index]}' is not contiguous")
@@ -63,18 +106,28 @@ class KernelWorkload:
 class ViewWorkload:
     """Copies a tensor's elements to a tensor of another shape; the generated C would share the storage instead."""
 
-    __slots__ = ("_source", "_target")
+    __slots__ = ("source", "target")
 
     def __init__(self, source: TensorHandle, target: TensorHandle) -> None:
-        self._source = source
-        self._target = target
+        self.source = source
+        self.target = target
+
+    def add_to(self, calls: CallList) -> None:
+        """Add the copy to the calls of a sequence."""
+        library = calls.library
+        params = library.ffi.new("struct ferrule_host_copy_params *", {"bytes": self.source.info.size_bytes})
+        index = calls.add(library.functions.ferrule_host_copy, [params, None, None])
+        calls.uses(self.source, [(index, 1)])
+        calls.uses(self.target, [(index, 2)])
+        calls.written.add(id(self.target))
+        calls.keep.append(params)
 
     def execute(self) -> None:
         """Copy the elements."""
-        target = self._target.map()
-        np.copyto(target, self._source.map().reshape(target.shape), casting="no")
-        self._target.unmap()
-        self._source.unmap()
+        target = self.target.map()
+        np.copyto(target, self.source.map().reshape(target.shape), casting="no")
+        self.target.unmap()
+        self.source.unmap()
 
 
 class Scratch:
@@ -122,7 +175,15 @@ class CpuAccWorkloadFactory(WorkloadFactory):
             scratch = self._scratch
             scratch.require(op.scratch_bytes)
         symbols = {POOL.name: self._threads_for(op)}
-        return KernelWorkload(op.kernel, Calls(op, self._library, names, symbols), handles, scratch)
+        return KernelWorkload(op.kernel, Calls(op, self._library, names, symbols), handles, info.layer.outputs, scratch)
+
+    @override
+    def join(self, workloads: Sequence[Workload]) -> Workload | None:
+        calls = CallList(self._library)
+        for workload in workloads:
+            assert isinstance(workload, KernelWorkload | ViewWorkload), "the factory makes no others"
+            workload.add_to(calls)
+        return SequenceWorkload(calls)
 
     def _threads_for(self, op: LoweredOp) -> object:
         """Return the pool if the work is shared, otherwise the null pointer; threads end with the last workload."""

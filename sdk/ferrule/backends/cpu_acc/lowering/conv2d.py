@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROW
+from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.mve import MVE_CONV_2D_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import (
     Channels,
@@ -19,6 +21,7 @@ from ferrule.backends.cpu_acc.lowering.paired import (
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.scalar import CONV_2D_SCALAR
+from ferrule.backends.cpu_acc.lowering.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
@@ -48,7 +51,7 @@ def _plain(context: LoweringContext) -> Candidate:
     channels = context.operands.output.shape[3]
     return Candidate(
         kernel="conv2d",
-        instructions=10 * macs_of(context),
+        instructions=10 * macs_of(context) + 30 * context.operands.output.elements,
         weight_bytes=weights_of(context).nbytes + 9 * channels,
         lower=lambda: lower_plain(
             context,
@@ -68,17 +71,26 @@ def _paired(context: LoweringContext) -> Candidate | str:
     descriptor = _descriptor(context)
     if context.input(0).dtype is not DataType.INT8:
         return "the data is not int8"
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
     channels = int8_channels(context, descriptor.activation, 0)
     live = np.flatnonzero(~channels.dead)
     if not can_pair(channels.chosen(live), context.operands.output, descriptor.activation):
         return "a weight or a sum is too large to be paired, or an output is scaled up"
     return Candidate(
         kernel="conv2d_paired_s8",
-        instructions=int((1.2 if has_dsp(context.target.core) else 6) * macs_of(context)),
+        instructions=_paired_instructions(context, live.size, channels.matrix.shape[1]),
         weight_bytes=live.size * channels.matrix.shape[1] + 14 * live.size,
         scratch_bytes=_paired_scratch(channels.matrix.shape[1], context),
         lower=lambda: _lower_paired(context, descriptor, channels, live),
     )
+
+
+def _paired_instructions(context: LoweringContext, live: int, products: int) -> int:
+    words = -(-products // 4)
+    output = context.operands.output
+    gather = 20 * words + 80 if context.input(0).shape[3] % 4 == 0 else 90 * words
+    return -(-output.elements // output.shape[3] // 2) * (-(-live // 2) * (15 * words + 46) + gather)
 
 
 def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channels: Channels, live: Array) -> LoweredOp:
@@ -145,6 +157,9 @@ def _is_pointwise(window: Window) -> bool:
 
 
 CONV_2D_ROWS: tuple[Row, ...] = (
+    MVE_CONV_2D_ROW,
+    *WINOGRAD_ROWS,
+    BLOCK_ROW,
     Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *CONV_2D_SCALAR,
     Row(kernel="conv2d", candidate=_plain),

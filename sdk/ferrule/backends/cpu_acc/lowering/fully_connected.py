@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.block_row import FULLY_CONNECTED_BLOCK_ROWS
+from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
@@ -40,7 +42,7 @@ def _plain(context: LoweringContext) -> Candidate:
     rows = data.elements // weights.shape[1]
     return Candidate(
         kernel="conv2d",
-        instructions=10 * macs_of(context),
+        instructions=10 * macs_of(context) + 30 * context.operands.output.elements,
         weight_bytes=weights.nbytes + 9 * len(weights),
         lower=lambda: lower_plain(
             context,
@@ -60,13 +62,17 @@ def _paired(context: LoweringContext) -> Candidate | str:
     descriptor, data = _descriptor(context), context.input(0)
     if data.dtype is not DataType.INT8:
         return "the data is not int8"
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
     channels = int8_channels(context, descriptor.activation, 0)
     if not can_pair(channels, context.operands.output, descriptor.activation):
         return "a weight or a sum is too large to be paired, or an output is scaled up"
     count, products = channels.matrix.shape
     return Candidate(
         kernel="fully_connected_paired_s8",
-        instructions=int((1.1 if has_dsp(context.target.core) else 6) * macs_of(context)),
+        instructions=int(1.1 * macs_of(context))
+        + 26 * context.operands.output.elements
+        + 100 * (data.elements // products),
         weight_bytes=-(-count // 4) * 4 * (-(-products // 4) * 4 + 12),
         scratch_bytes=8 * -(-products // 4),
         lower=lambda: _lower_paired(context, descriptor, channels, data.elements // products),
@@ -100,6 +106,8 @@ def _lower_paired(
 
 
 FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
+    MVE_FULLY_CONNECTED_ROW,
+    *FULLY_CONNECTED_BLOCK_ROWS,
     Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *FULLY_CONNECTED_SCALAR,
     Row(kernel="conv2d", candidate=_plain),

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, kernel_call, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.unary import unary_call
@@ -81,14 +83,18 @@ def _aggregate(found: list[tuple[int, int]]) -> Aggregate:
     return Aggregate((Field(numbers(extents), "extents"), Field(numbers(strides), "strides")))
 
 
+_MOST_COLUMNS = 256
+"""The value of FERRULE_POOL2D_MOST_COLUMNS."""
 _POOL_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 
 
 def lower_pool2d(context: LoweringContext) -> LoweredOp:
     """Return the call for AVERAGE_POOL_2D or MAX_POOL_2D."""
-    descriptor, output = context.layer.descriptor, context.operands.output
-    if not isinstance(descriptor, Pool2dDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    return choose(context, POOL_2D_ROWS[context.layer.type])
+
+
+def _lower_pool2d(context: LoweringContext, kernel: str) -> LoweredOp:
+    descriptor, output = _pool_descriptor(context), context.operands.output
     low: FieldValue
     high: FieldValue
     if output.dtype.is_float:
@@ -98,10 +104,9 @@ def lower_pool2d(context: LoweringContext) -> LoweredOp:
         table = "pool2d_params"
         low, high = activation_range(descriptor.activation, output)
     image, window = context.input(0), descriptor.window
-    kind = "average" if context.layer.type is LayerType.AVERAGE_POOL_2D else "max"
     return kernel_call(
         context,
-        f"{kind}_pool2d_{_POOL_SUFFIXES[output.dtype]}",
+        kernel,
         header="pool2d",
         table=table,
         overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
@@ -109,3 +114,53 @@ def lower_pool2d(context: LoweringContext) -> LoweredOp:
         low=low,
         high=high,
     )
+
+
+def _pool2d(context: LoweringContext) -> Candidate:
+    kernel = f"{_KINDS[context.layer.type]}_pool2d_{_POOL_SUFFIXES[context.operands.output.dtype]}"
+    return Candidate(
+        kernel=kernel,
+        instructions=_elements_read(context) * 8 + context.operands.output.elements * 20,
+        weight_bytes=0,
+        lower=lambda: _lower_pool2d(context, kernel),
+    )
+
+
+def _pool2d_words(context: LoweringContext) -> Candidate | str:
+    if context.operands.output.dtype is not DataType.INT8:
+        return "the data is not int8"
+    if _pool_descriptor(context).pool_w > _MOST_COLUMNS:
+        return f"the window has more than {_MOST_COLUMNS} columns"
+    kernel = f"{_KINDS[context.layer.type]}_pool2d_words_s8"
+    words, rest = divmod(context.operands.output.shape[3], 4)
+    share = (words * 7 + rest * 7) / (words * 4 + rest)
+    return Candidate(
+        kernel=kernel,
+        instructions=int(_elements_read(context) * share) + context.operands.output.elements * 18,
+        weight_bytes=0,
+        lower=lambda: _lower_pool2d(context, kernel),
+    )
+
+
+def _pool_descriptor(context: LoweringContext) -> Pool2dDescriptor:
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, Pool2dDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    return descriptor
+
+
+def _elements_read(context: LoweringContext) -> int:
+    window = _pool_descriptor(context).window
+    return context.operands.output.elements * window.height * window.width
+
+
+_KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max"}
+
+POOL_2D_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
+    type_: (
+        Row(kernel=f"{kind}_pool2d_words_s8", needs=frozenset({Feature.DSP}), candidate=_pool2d_words),
+        Row(kernel=f"{kind}_pool2d", candidate=_pool2d),
+    )
+    for type_, kind in _KINDS.items()
+}
+"""The kernels of AVERAGE_POOL_2D and MAX_POOL_2D."""

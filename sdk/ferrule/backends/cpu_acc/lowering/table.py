@@ -13,7 +13,7 @@ from ferrule.backends.cpu_acc.lowering.activation import (
     lower_softmax,
     lower_tanh,
 )
-from ferrule.backends.cpu_acc.lowering.binary import lower_arithmetic, lower_extremum
+from ferrule.backends.cpu_acc.lowering.binary import SUM_ROWS, lower_arithmetic, lower_extremum
 from ferrule.backends.cpu_acc.lowering.choice import Row
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
@@ -27,7 +27,7 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_transpose,
     lower_view,
 )
-from ferrule.backends.cpu_acc.lowering.reduce import lower_pool2d, lower_reduce
+from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
@@ -78,5 +78,8 @@ ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.CONV_2D: CONV_2D_ROWS,
     LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_CONV_2D_ROWS,
     LayerType.FULLY_CONNECTED: FULLY_CONNECTED_ROWS,
+    **POOL_2D_ROWS,
+    LayerType.ADD: SUM_ROWS,
+    LayerType.SUB: SUM_ROWS,
 }
 """The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""

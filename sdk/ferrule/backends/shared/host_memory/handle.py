@@ -43,6 +43,7 @@ class HostTensorHandle(TensorHandle):
     ) -> None:
         super().__init__(info)
         self._manager = manager if managed else None
+        self._managed = managed
         self._slot: Slot[Array] = Slot(info)
         self._imported: Array | None = None
         self._access: MemoryAccess | None = None
@@ -72,6 +73,11 @@ class HostTensorHandle(TensorHandle):
                 self._access.begin()
             self._maps += 1
         return self.memory()
+
+    @property
+    def has_fixed_memory(self) -> bool:
+        """Whether the tensor has its memory, which no import replaces, for the rest of the network's life."""
+        return self._managed and self._imported is None and self._slot.memory is not None
 
     def memory(self) -> Array:
         """Return the elements without waiting for `ready`, for a backend that orders its workloads by other means."""

@@ -7,6 +7,7 @@
 
 #include <stdint.h>
 
+#include "ferrule/kernels/block.h"
 #include "ferrule/kernels/paired_pixels.h"
 #include "ferrule/kernels/window.h"
 
@@ -29,6 +30,18 @@ struct ferrule_conv2d_paired_s8_params {
     const int16_t *inputs; /**< for a 1x1 window: the 4 * words input channels that have weights;
                               null means all */
     struct ferrule_paired_weights paired;
+};
+
+/** int8 with weights in blocks of four channels. */
+struct ferrule_conv2d_block_s8_params {
+    struct ferrule_window window;
+    int32_t input_zero_point;
+    const int16_t *inputs; /**< for a 1x1 window: the 4 * words input channels that have weights;
+                              null means all */
+    int32_t line_bytes;    /**< of an input row with its padding, which is kept in scratch; 0 to
+                              read windows from the image */
+    struct ferrule_block_rows rows; /**< of a window, in the lines or in the image */
+    struct ferrule_block block;
 };
 
 /** int16 with int8 weights. */
@@ -90,5 +103,23 @@ void ferrule_conv2d_paired_s8(const struct ferrule_conv2d_paired_s8_params *para
  */
 void ferrule_conv2d_1x1_paired_s8(const struct ferrule_conv2d_paired_s8_params *params,
                                   const int8_t *input, int8_t *output, void *scratch);
+
+/**
+ * @brief Convolve two pixels and four channels at a time, for the DSP extension.
+ *
+ * Scratch: 16 * words + kernel_h * line_bytes bytes, aligned to 4. Without lines, input_c is a
+ * multiple of 4; with them, dilation_w is 1.
+ */
+void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params,
+                             const int8_t *input, int8_t *output, void *scratch);
+
+/**
+ * @brief Convolve with a window of one pixel, stride 1 and no padding, for the DSP extension.
+ *
+ * Scratch: 16 * words bytes aligned to 4. input_c is a multiple of 4 unless `inputs` lists the
+ * channels.
+ */
+void ferrule_conv2d_1x1_block_s8(const struct ferrule_conv2d_block_s8_params *params,
+                                 const int8_t *input, int8_t *output, void *scratch);
 
 #endif

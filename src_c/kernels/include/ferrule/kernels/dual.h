@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "ferrule/kernels/high_product.h"
+
 /* Define as 0 to use plain C. */
 #ifndef FERRULE_HAS_DSP
 #if defined(__ARM_FEATURE_DSP) && __ARM_FEATURE_DSP
@@ -71,6 +73,50 @@ static inline uint32_t ferrule_odd_bytes(uint32_t word)
 #endif
 }
 
+/** @brief Add bytes 0 and 2 of a word to two 16-bit sums, modulo 2^16. */
+static inline uint32_t ferrule_add_even_bytes(uint32_t sums, uint32_t word)
+{
+#if FERRULE_HAS_DSP
+    __asm__("sxtab16 %0, %0, %1" : "+r"(sums) : "r"(word));
+    return sums;
+#else
+    return ferrule_pair((int16_t)sums + (int8_t)word, (int16_t)(sums >> 16) + (int8_t)(word >> 16));
+#endif
+}
+
+/** @brief Add bytes 1 and 3 of a word to two 16-bit sums, modulo 2^16. */
+static inline uint32_t ferrule_add_odd_bytes(uint32_t sums, uint32_t word)
+{
+#if FERRULE_HAS_DSP
+    __asm__("sxtab16 %0, %0, %1, ror #8" : "+r"(sums) : "r"(word));
+    return sums;
+#else
+    return ferrule_add_even_bytes(sums, word >> 8);
+#endif
+}
+
+/** @brief Return the larger of each pair of signed bytes. */
+static inline uint32_t ferrule_larger_bytes(uint32_t a, uint32_t b)
+{
+#if FERRULE_HAS_DSP
+    uint32_t result;
+    __asm__("ssub8 %0, %1, %2\n\t"
+            "sel %0, %1, %2"
+            : "=&r"(result)
+            : "r"(a), "r"(b)
+            : "cc");
+    return result;
+#else
+    uint32_t result = 0;
+
+    for (uint32_t shift = 0; shift < 32u; shift += 8u) {
+        uint32_t larger = (int8_t)(a >> shift) > (int8_t)(b >> shift) ? a : b;
+        result |= larger & ((uint32_t)0xff << shift);
+    }
+    return result;
+#endif
+}
+
 /** @brief Return the value, saturated to int8. */
 static inline int32_t ferrule_saturate_s8(int32_t value)
 {
@@ -94,8 +140,7 @@ static inline int32_t ferrule_high_product(int32_t a, int32_t b)
     __asm__("smmulr %0, %1, %2" : "=r"(result) : "r"(a), "r"(b));
     return result;
 #else
-    int64_t product = (int64_t)a * b;
-    return (int32_t)(product >> 32) + (int32_t)((uint32_t)product >> 31);
+    return ferrule_high_product_rounded(a, b);
 #endif
 }
 

@@ -10,11 +10,13 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
 from ferrule.backends.cpu_acc.host.library import HOST
+from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
 from ferrule.backends.cpu_acc.lowering.kernel_call import table_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Call, Evaluate, Identifier, Integer, Variable
 from ferrule.graph import Array
-from ferrule.operators.fixed_point import wrap_int32
+from ferrule.operators.activation import Activation
+from ferrule.operators.fixed_point import activation_range, wrap_int32
 from ferrule.operators.weighted import Factor
 
 POOL = Identifier("pool")
@@ -72,19 +74,50 @@ def host_call(
 
 
 _UNSIGNED_OFFSET = 128
+_LARGEST_DIFFERENCE = 255
+"""The largest magnitude of a stored int8 minus its zero point."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Int8Scales:
+    """The numbers by which an int8 kernel turns the sums of each channel into stored values."""
+
+    rows: Array
+    """int32 [4, channels]: bias, multiplier, left shift and right shift."""
+    float_rows: Array
+    """int32 [4, channels]: bias, and scale, offset and drop as float32."""
+    proved: Array
+    """bool, one per channel: whether the float32 rule may be used."""
+
+    def packed(self, channels: Array) -> tuple[Array, Array]:
+        """Return the rows of `channels`, [..., lanes], as [..., 4, lanes], and which of the vectors are float32, uint8.
+
+        A channel -1 is none.
+        """
+        there = channels >= 0
+        in_float: Array = np.asarray((self.proved[channels] | ~there).all(axis=-1))
+        rows = np.where(in_float[..., np.newaxis], self.float_rows[:, channels], self.rows[:, channels])
+        return np.moveaxis(np.where(there, rows, 0), 0, -2), np.asarray(in_float, np.uint8)
 
 
 def int8_scales(
-    context: LoweringContext, matrix: Array, channel_factors: Sequence[Factor], instructions: InstructionSet
-) -> Array:
-    """Return bias, multiplier, left shift and right shift as int32 [4, channels]; `matrix` is [channels, products]."""
+    context: LoweringContext,
+    matrix: Array,
+    channel_factors: Sequence[Factor],
+    activation: Activation,
+    instructions: InstructionSet,
+) -> Int8Scales:
+    """Return the scales of a layer with the weights `matrix`, [channels, products]."""
     bias = np.zeros(len(matrix), np.int64)
     given = context.constant(2)
     if given is not None:
         bias += given.reshape(-1)
+    reach = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DIFFERENCE + np.abs(bias)
     if instructions.unsigned:
         # The kernels multiply x + 128 instead of x - zero point; the correction is exact modulo 2**32.
         bias -= (context.input(0).zero_point + _UNSIGNED_OFFSET) * matrix.sum(axis=1, dtype=np.int64)
+    output = context.operands.output
+    low, high = activation_range(activation, output)
     shifts = np.array([factor.shift for factor in channel_factors], np.int64)
     rows = (
         wrap_int32(bias),
@@ -92,7 +125,12 @@ def int8_scales(
         np.maximum(shifts, 0),
         np.maximum(-shifts, 0),
     )
-    return np.stack(rows).astype(np.int32)
+    rule = float_rule(channel_factors, reach, output.zero_point, low, high)
+    return Int8Scales(
+        rows=np.stack(rows).astype(np.int32),
+        float_rows=np.stack((wrap_int32(bias + rule.shift), *rule.rows.view(np.int32))).astype(np.int32),
+        proved=rule.proved,
+    )
 
 
 def float_bias(context: LoweringContext, channels: int) -> Array:

@@ -128,13 +128,16 @@ def lower_products(
     word_elements = 1 if dtype.is_float else host.instructions.word_elements
     closing: dict[str, FieldValue]
     if dtype.is_float:
-        scales = float_bias(context, len(segments))
+        scales = pack_scales(float_bias(context, len(segments)), lanes)
         low, high = float_limits(activation)
         closing = {"low": low, "high": high}
     else:
-        scales = int8_scales(context, segments.reshape(len(segments), -1), channel_factors, host.instructions)
+        found = int8_scales(
+            context, segments.reshape(len(segments), -1), channel_factors, activation, host.instructions
+        )
+        scales, in_float = found.packed(block_channels(len(segments), lanes))
         segments = segments.astype(np.dtype(f"i{host.instructions.element_bytes}"))
-        closing = {"output": output_value(info, activation)}
+        closing = {"in_float": context.blob("in_float", in_float), "output": output_value(info, activation)}
     pixels = work.output[1] * work.output[2]
     closing[PIECES] = host.pieces(pixels * work.weights.size, MIN_PRODUCTS, pixels)
     members: dict[str, FieldValue] = {
@@ -148,7 +151,7 @@ def lower_products(
         "words": -(-segments.shape[2] // word_elements),
         "offsets": context.blob("offsets", work.offsets(image)),
         "weights": context.blob("weights", as_bytes(pack_weights(segments, lanes, word_elements))),
-        "scales": context.blob("scales", pack_scales(scales, lanes)),
+        "scales": context.blob("scales", scales.reshape(-1)),
     }
     return host_call(
         context,
@@ -186,6 +189,12 @@ def pack_weights(segments: Array, lanes: int, word_elements: int) -> Array:
 def as_bytes(weights: Array) -> Array:
     """Return integer weights as bytes in this host's order, the type that kernels of every set declare."""
     return weights if weights.dtype == np.float32 else np.ascontiguousarray(weights).reshape(-1).view(np.int8)
+
+
+def block_channels(channels: int, lanes: int) -> Array:
+    """Return the channel of each lane of each block, [blocks, lanes]; -1 for lanes without one."""
+    places = np.arange(sum(block_groups(channels, lanes)) * lanes)
+    return np.where(places < channels, places, -1).reshape(-1, lanes)
 
 
 def pack_scales(scales: Array, lanes: int) -> Array:

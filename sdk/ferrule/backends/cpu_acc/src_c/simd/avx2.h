@@ -80,6 +80,22 @@ FERRULE_INLINE vector requantize(vector sum, const int32_t *scale,
     return _mm256_min_epi32(scaled, _mm256_set1_epi32(output->high));
 }
 
+/** Return round(sum * scale + offset), clamped; below the zero point, the drop is subtracted first.
+ */
+FERRULE_INLINE vector round_scaled(vector sum, const int32_t *scale,
+                                   const struct ferrule_output_s8 *output)
+{
+    floats value =
+        _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), _mm256_castsi256_ps(load_vector(scale + LANES)),
+                        _mm256_castsi256_ps(load_vector(scale + 2 * LANES)));
+    floats below = _mm256_cmp_ps(value, _mm256_set1_ps((float)output->zero_point), _CMP_LT_OQ);
+    floats drop = _mm256_and_ps(below, _mm256_castsi256_ps(load_vector(scale + 3 * LANES)));
+    vector rounded = _mm256_max_epi32(_mm256_cvtps_epi32(_mm256_sub_ps(value, drop)),
+                                      _mm256_set1_epi32(output->low));
+
+    return _mm256_min_epi32(rounded, _mm256_set1_epi32(output->high));
+}
+
 /** Store the first `count` lanes, which hold int8 values. */
 FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
 {

@@ -82,6 +82,23 @@ FERRULE_INLINE vector requantize(vector sum, const int32_t *scale,
     return _mm512_min_epi32(scaled, _mm512_set1_epi32(output->high));
 }
 
+/** Return round(sum * scale + offset), clamped; below the zero point, the drop is subtracted first.
+ */
+FERRULE_INLINE vector round_scaled(vector sum, const int32_t *scale,
+                                   const struct ferrule_output_s8 *output)
+{
+    floats value =
+        _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_castsi512_ps(load_vector(scale + LANES)),
+                        _mm512_castsi512_ps(load_vector(scale + 2 * LANES)));
+    __mmask16 below =
+        _mm512_cmp_ps_mask(value, _mm512_set1_ps((float)output->zero_point), _CMP_LT_OQ);
+    floats dropped = _mm512_mask_sub_ps(value, below, value,
+                                        _mm512_castsi512_ps(load_vector(scale + 3 * LANES)));
+    vector rounded = _mm512_max_epi32(_mm512_cvtps_epi32(dropped), _mm512_set1_epi32(output->low));
+
+    return _mm512_min_epi32(rounded, _mm512_set1_epi32(output->high));
+}
+
 /** Store the first `count` lanes, which hold int8 values. */
 FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
 {

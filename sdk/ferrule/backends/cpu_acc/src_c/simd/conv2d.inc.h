@@ -9,8 +9,9 @@ struct FERRULE_JOIN(KERNEL, _group) {
     const PARAMS *params;
     const WEIGHT *weights;
     const SCALE *scales;
-    OUTPUT *output;   /* at the first pixel and the group's first channel */
-    int32_t channels; /* counted from the group's first channel */
+    const uint8_t *flags; /* one per block */
+    OUTPUT *output;       /* at the first pixel and the group's first channel */
+    int32_t channels;     /* counted from the group's first channel */
 };
 
 /* `pixels` and `blocks` are constants when this is inlined, so that the sums are registers. */
@@ -58,7 +59,8 @@ FERRULE_INLINE void FERRULE_JOIN(KERNEL, _tile)(const struct FERRULE_JOIN(KERNEL
 #pragma GCC unroll 12
         for (int32_t m = 0; m < pixels; ++m) {
             STORE(output + m * params->output_c + n * LANES, sums[m][n],
-                  group->scales + n * SCALE_STEP, params, group->channels - n * LANES);
+                  group->scales + n * SCALE_STEP, group->flags + n, params,
+                  group->channels - n * LANES);
         }
     }
 }
@@ -146,7 +148,7 @@ FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _pixels)(const PARAMS *params, c
                                                          OUTPUT *output, int32_t first, int32_t end)
 {
     struct FERRULE_JOIN(KERNEL, _group)
-        group = {params, params->weights, params->scales, output, params->output_c};
+        group = {params, params->weights, params->scales, FLAGS(params), output, params->output_c};
     int32_t block_weights = params->segments * params->words * VECTOR_STEP;
 
     while (group.channels > 0) {
@@ -161,6 +163,7 @@ FERRULE_TARGET static void FERRULE_JOIN(KERNEL, _pixels)(const PARAMS *params, c
         }
         group.weights += blocks * block_weights;
         group.scales += blocks * SCALE_STEP;
+        group.flags += blocks;
         group.output += blocks * LANES;
         group.channels -= blocks * LANES;
     }

@@ -11,10 +11,11 @@
 
 enum { SCALE_VECTORS = 4, VECTOR_BYTES = 4 * LANES };
 
-FERRULE_INLINE void store_sums(int8_t *target, vector sums, const int32_t *scale,
-                               const struct ferrule_output_s8 *output, int32_t count)
+/** Return the stored values of sums by the layer's rule, which the scales are for. */
+FERRULE_INLINE vector stored(vector sums, const int32_t *scale,
+                             const struct ferrule_output_s8 *output, uint8_t in_float)
 {
-    store_block(target, requantize(sums, scale, output), count);
+    return in_float != 0 ? round_scaled(sums, scale, output) : requantize(sums, scale, output);
 }
 
 FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params *params,
@@ -34,7 +35,8 @@ FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params 
     }
 #pragma GCC unroll 4
     for (int32_t p = 0; p < PARTS; ++p) {
-        sums[p] = requantize(sums[p], scales + p * SCALE_VECTORS * LANES, &params->output);
+        sums[p] = stored(sums[p], scales + p * SCALE_VECTORS * LANES, &params->output,
+                         params->in_float[place * PARTS + p]);
     }
     store_parts(target, sums, count);
 }
@@ -47,20 +49,21 @@ FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params 
 #define PADDING(zero_point)        padding_element(zero_point)
 #include "image.inc.h"
 
-#define KERNEL       FERRULE_NAMED(ferrule_host_conv2d_s8)
-#define PARAMS       struct ferrule_host_conv2d_s8_params
-#define WEIGHT       int8_t
-#define SCALE        int32_t
-#define SUM          vector
-#define WORD_STEP    WORD_ELEMENTS
-#define VECTOR_STEP  VECTOR_BYTES
-#define SCALE_STEP   (SCALE_VECTORS * LANES)
-#define LOAD_SUM     load_vector
-#define LOAD_WORD    load_word
-#define LOAD_WEIGHTS load_vector
-#define MULTIPLY_ADD multiply_add
-#define STORE(target, sum, scale, params, count)                                                   \
-    store_sums(target, sum, scale, &(params)->output, count)
+#define KERNEL        FERRULE_NAMED(ferrule_host_conv2d_s8)
+#define PARAMS        struct ferrule_host_conv2d_s8_params
+#define WEIGHT        int8_t
+#define SCALE         int32_t
+#define SUM           vector
+#define WORD_STEP     WORD_ELEMENTS
+#define VECTOR_STEP   VECTOR_BYTES
+#define SCALE_STEP    (SCALE_VECTORS * LANES)
+#define LOAD_SUM      load_vector
+#define LOAD_WORD     load_word
+#define LOAD_WEIGHTS  load_vector
+#define MULTIPLY_ADD  multiply_add
+#define FLAGS(params) ((params)->in_float)
+#define STORE(target, sum, scale, flag, params, count)                                             \
+    store_block(target, stored(sum, scale, &(params)->output, *(flag)), count)
 #include "conv2d.inc.h"
 #undef KERNEL
 #undef PARAMS
@@ -89,6 +92,7 @@ FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params 
 #undef LOAD_WORD
 #undef LOAD_WEIGHTS
 #undef MULTIPLY_ADD
+#undef FLAGS
 #undef STORE
 #undef STEP
 #undef COMPUTE
@@ -122,20 +126,22 @@ FERRULE_INLINE void convolve_float_taps(const struct ferrule_host_depthwise_f32_
 #define PADDING(zero_point)        ((void)(zero_point), 0.0f)
 #include "image.inc.h"
 
-#define KERNEL       FERRULE_NAMED(ferrule_host_conv2d_f32)
-#define PARAMS       struct ferrule_host_conv2d_f32_params
-#define WEIGHT       float
-#define SCALE        float
-#define SUM          floats
-#define WORD_STEP    1
-#define VECTOR_STEP  LANES
-#define SCALE_STEP   LANES
-#define LOAD_SUM     load_floats
-#define LOAD_WORD    load_repeated
-#define LOAD_WEIGHTS load_floats
-#define MULTIPLY_ADD multiply_add_floats
-#define STORE(target, sum, scale, params, count)                                                   \
-    ((void)(scale), store_floats(target, clamp_floats(sum, (params)->low, (params)->high), count))
+#define KERNEL        FERRULE_NAMED(ferrule_host_conv2d_f32)
+#define PARAMS        struct ferrule_host_conv2d_f32_params
+#define WEIGHT        float
+#define SCALE         float
+#define SUM           floats
+#define WORD_STEP     1
+#define VECTOR_STEP   LANES
+#define SCALE_STEP    LANES
+#define LOAD_SUM      load_floats
+#define LOAD_WORD     load_repeated
+#define LOAD_WEIGHTS  load_floats
+#define MULTIPLY_ADD  multiply_add_floats
+#define FLAGS(params) ((const uint8_t *)(params)->scales)
+#define STORE(target, sum, scale, flag, params, count)                                             \
+    ((void)(scale), (void)(flag),                                                                  \
+     store_floats(target, clamp_floats(sum, (params)->low, (params)->high), count))
 #include "conv2d.inc.h"
 #undef KERNEL
 #undef PARAMS

@@ -81,6 +81,22 @@ FERRULE_INLINE vector requantize(vector sum, const int32_t *scale,
     return vminq_s32(vmaxq_s32(scaled, vdupq_n_s32(output->low)), vdupq_n_s32(output->high));
 }
 
+/** Return round(sum * scale + offset), clamped; below the zero point, the drop is subtracted first.
+ */
+FERRULE_INLINE vector round_scaled(vector sum, const int32_t *scale,
+                                   const struct ferrule_output_s8 *output)
+{
+    float32x4_t value =
+        vfmaq_f32(vreinterpretq_f32_s32(load_vector(scale + 2 * LANES)), vcvtq_f32_s32(sum),
+                  vreinterpretq_f32_s32(load_vector(scale + LANES)));
+    uint32x4_t below = vcltq_f32(value, vdupq_n_f32((float)output->zero_point));
+    uint32x4_t drop = vandq_u32(below, vreinterpretq_u32_s32(load_vector(scale + 3 * LANES)));
+    vector rounded = vcvtnq_s32_f32(vsubq_f32(value, vreinterpretq_f32_u32(drop)));
+
+    rounded = vmaxq_s32(rounded, vdupq_n_s32(output->low));
+    return vminq_s32(rounded, vdupq_n_s32(output->high));
+}
+
 /** Store the first `count` lanes, which hold int8 values. */
 FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
 {

@@ -42,13 +42,14 @@ struct ferrule_host_conv2d_s8_params {
     int32_t output_h;
     int32_t output_w;
     int32_t output_c;
-    int32_t row_step;       /**< elements between the windows of neighbouring output rows */
-    int32_t column_step;    /**< elements between the windows of neighbouring output pixels */
-    int32_t segments;       /**< runs of elements in a window */
-    int32_t words;          /**< per segment; a word has 4 bytes */
-    const int32_t *offsets; /**< of the segments from the window's start, in elements */
-    const int8_t *weights;  /**< one vector per group of blocks, segment, word and block */
-    const int32_t *scales;  /**< per block, vectors of bias, multiplier, left, right shift */
+    int32_t row_step;        /**< elements between the windows of neighbouring output rows */
+    int32_t column_step;     /**< elements between the windows of neighbouring output pixels */
+    int32_t segments;        /**< runs of elements in a window */
+    int32_t words;           /**< per segment; a word has 4 bytes */
+    const int32_t *offsets;  /**< of the segments from the window's start, in elements */
+    const int8_t *weights;   /**< one vector per group of blocks, segment, word and block */
+    const int32_t *scales;   /**< per block, vectors of bias, multiplier, left, right shift */
+    const uint8_t *in_float; /**< per block; not 0: bias, and scale, offset and drop as float32 */
     struct ferrule_output_s8 output;
     int32_t pieces; /**< pieces of work that threads of a pool may share; at least 1 */
 };
@@ -83,6 +84,7 @@ struct ferrule_host_depthwise_s8_params {
     const int8_t
         *weights; /**< per vector of the period and group of taps, the vectors of its parts */
     const int32_t *scales; /**< per vector of the period and part: bias, multiplier, left, right */
+    const uint8_t *in_float; /**< per vector and part; as for convolutions */
     struct ferrule_output_s8 output;
     int32_t pieces; /**< pieces of work that threads of a pool may share; at least 1 */
 };

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The depthwise kernels for cores with the DSP extension: in plain C on the host, in assembler on an emulated board."""
+"""Kernels for cores with the DSP extension: in plain C on the host, in assembler on an emulated board."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from oracle import edge_inputs, random_inputs
 from ferrule.backends.cpu_acc.lowering import depthwise_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
 from ferrule.backends.target import CoreFeatures
-from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import Padding
 
 CORE = CoreFeatures(name="cortex-m4", dsp=True)
@@ -25,7 +27,13 @@ _DEAD = -(2**29)
 
 
 def depthwise(
-    image: tuple[int, int, int, int], strides: tuple[int, int], pads: tuple[int, int, int, int], *, dead: float = 0.0
+    image: tuple[int, int, int, int],
+    strides: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    *,
+    dead: float = 0.0,
+    bias: int = 3000,
+    scale: float = 0.171,
 ) -> Network:
     """Return a DEPTHWISE_CONV_2D of 3x3; `pads` are top, bottom, left, right."""
     random = np.random.default_rng(sum(image) + 10 * strides[0] + pads[0])
@@ -37,10 +45,10 @@ def depthwise(
         ),
         TensorInfo(name="bias", shape=(channels,), dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
-    bias = np.where(random.random(channels) < dead, _DEAD, random.integers(-3000, 3000, channels))
+    biases = np.where(random.random(channels) < dead, _DEAD, random.integers(-bias, bias, channels))
     constants: dict[int, Array] = {
         1: random.integers(-128, 128, infos[1].shape, np.int8),
-        2: bias.astype(np.int32),
+        2: biases.astype(np.int32),
     }
     descriptor = DepthwiseConv2dDescriptor(
         stride_h=strides[0],
@@ -48,12 +56,19 @@ def depthwise(
         padding=Padding(top=pads[0], bottom=pads[1], left=pads[2], right=pads[3]),
         activation=Activation.RELU,
     )
-    output = Quantization.of(0.171, -128)
+    output = Quantization.of(scale, -128)
     return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, output, constants)
 
 
+def pool(type_: LayerType, image: tuple[int, int, int, int], descriptor: Pool2dDescriptor) -> Network:
+    """Return an AVERAGE_POOL_2D or a MAX_POOL_2D."""
+    quantization = Quantization.of(0.05, 11)
+    data = TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=quantization)
+    return layer_network(type_, descriptor, [data], quantization, {})
+
+
 SAME = (1, 1, 1, 1)
-CASES: dict[str, tuple[Network, str]] = {
+DEPTHWISE: dict[str, tuple[Network, str]] = {
     "rows, all phases of the loop": (depthwise((1, 3, 9, 4), (1, 1), SAME), "by1"),
     "columns, odd steps": (depthwise((1, 25, 5, 8), (1, 1), SAME), "by1"),
     "one row": (depthwise((1, 1, 6, 5), (1, 1), SAME), "by1"),
@@ -61,6 +76,8 @@ CASES: dict[str, tuple[Network, str]] = {
     "no padding, five channels": (depthwise((1, 6, 7, 5), (1, 1), (0, 0, 0, 0)), "by1"),
     "two pixels before": (depthwise((1, 4, 5, 6), (1, 1), (2, 0, 2, 0)), "by1"),
     "two images, dead channels": (depthwise((2, 5, 4, 11), (1, 1), SAME, dead=0.5), "by1"),
+    "very small factors": (depthwise((1, 5, 8, 12), (1, 1), SAME, bias=1 << 21, scale=80.0), "by1"),
+    "very small factors, stride 2": (depthwise((1, 5, 8, 12), (2, 2), SAME, bias=1 << 21, scale=80.0), "by2"),
     "all channels dead": (depthwise((1, 4, 4, 5), (1, 1), SAME, dead=1.1), "by1"),
     "rows of two strides": (depthwise((1, 7, 8, 4), (3, 1), SAME), "by1"),
     "a band of one row out of three": (depthwise((1, 3, 10, 4), (1, 1), (0, 0, 1, 1)), "by1"),
@@ -78,15 +95,50 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(depthwise_conv2d, "DEPTHWISE_CONV_2D_ROWS", (lines_row(1), lines_row(2)))
 
 
-def kernel_of(case: str) -> str:
-    return f"depthwise_conv2d_3x3_{CASES[case][1]}_s8"
+ACROSS = Padding(top=1, bottom=1, left=1, right=1)
+WINDOWS = {
+    "all of 300 pixels": ((1, 20, 15, 6), Pool2dDescriptor(pool_h=20, pool_w=15)),
+    "whole rows": ((1, 6, 5, 7), Pool2dDescriptor(pool_h=3, pool_w=5)),
+    "windows that reach over the border": (
+        (2, 5, 4, 9),
+        Pool2dDescriptor(pool_h=3, pool_w=3, stride_h=2, stride_w=1, padding=ACROSS, activation=Activation.RELU),
+    ),
+    "a single channel": ((1, 4, 4, 1), Pool2dDescriptor(pool_h=2, pool_w=2, stride_h=2, stride_w=2)),
+}
+POOLS = {
+    f"{kind}, {case}": (pool(type_, *window), f"{kind}_pool2d_words_s8")
+    for case, window in WINDOWS.items()
+    for kind, type_ in [("average", LayerType.AVERAGE_POOL_2D), ("max", LayerType.MAX_POOL_2D)]
+}
+
+
+def addition(type_: LayerType, shape: Shape, other: Shape) -> Network:
+    """Return an ADD or SUB of two inputs."""
+    infos = [
+        TensorInfo(name=name, shape=each, dtype=DataType.INT8, quantization=Quantization.of(scale, zero_point))
+        for name, each, scale, zero_point in [("a", shape, 0.0312, -7), ("b", other, 0.0547, 11)]
+    ]
+    return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, 5))
+
+
+SUMS = {
+    "sum of 37 elements": addition(LayerType.ADD, (37,), (37,)),
+    "difference of 256 elements": addition(LayerType.SUB, (16, 16), (16, 16)),
+    "sum of repeated rows": addition(LayerType.ADD, (4, 9), (1, 9)),
+}
+CASES = {
+    **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
+    **POOLS,
+    **{case: (each, "scaled_sum_s8") for case, each in SUMS.items()},
+}
+"""Networks of one layer, and their kernels."""
 
 
 @pytest.mark.cc
 @pytest.mark.parametrize("case", CASES)
 def test_the_plain_c(case: str) -> None:
     network = CASES[case][0]
-    assert lower(network, CORE).kernel == kernel_of(case)
+    assert lower(network, CORE).kernel == CASES[case][1]
     for inputs in [random_inputs(network), *edge_inputs(network).values()]:
         np.testing.assert_array_equal(run_lowered(network, inputs, CORE)[0], network.run(inputs)[0])
 
@@ -101,6 +153,6 @@ def test_the_assembler() -> None:
     inputs = random_inputs(network)
     firmware = ferrule.compile(network, board="mps2-an386", toolchain="arm-none-eabi-gcc", goal="speed")
     report = firmware.run(inputs, engine="unicorn")
-    assert sorted(layer.kernel for layer in report.layers) == sorted(map(kernel_of, CASES))
+    assert sorted(layer.kernel for layer in report.layers) == sorted(kernel for _, kernel in CASES.values())
     for case, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):
         np.testing.assert_array_equal(got, wanted, err_msg=case)

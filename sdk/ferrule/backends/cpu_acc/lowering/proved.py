@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requantisation by one multiplication, proved equal to the reference for every sum that a channel can have.
+
+The kernels compute `((256 * sum + bias) * multiplier >> 32) >> PROVED_SHIFT`, clamped to int8. This value and that of
+the reference never fall as the sum rises. They are therefore equal for every sum that a channel can have if they reach
+each stored value at the same sum. The multiplier and the bias are chosen so that they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ferrule.graph import Array
+from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
+from ferrule.operators.weighted import Factor
+
+PROVED_SHIFT = 9
+"""The value of FERRULE_PROVED_SHIFT."""
+_STEPS = np.arange(-127, 128, dtype=np.int64)
+"""The stored values above the lowest one; each has a least sum that reaches it."""
+_TRIES = 64
+"""How far the multiplier may lie from the nearest one."""
+_MORE_TRIES = 600
+"""The same for outputs without values below the zero point, where nearly every channel has a pair."""
+
+
+def proved_words(
+    low: Array, high: Array, factors: Sequence[Factor], zero_point: int, *, sum_shift: int = 8
+) -> Array | None:
+    """Return the multiplier and the bias of each channel, int32 [channels, 2]; None if a channel has no such pair.
+
+    Sums are multiplied by 2**sum_shift, by default as above. `low` and `high` are the ends of each channel's sums,
+    which include the folded bias; the returned bias does not. The output must be clamped to int8 only.
+    """
+    reference = _Reference(factors, zero_point)
+    words = np.zeros((len(factors), 2), np.int64)
+    if not len(factors):
+        return words.astype(np.int32)
+    least = reference.least_sums()
+    if least is None:
+        return None
+    left = np.arange(len(factors))
+    ends = np.stack([low, high], axis=1)
+    nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
+    tries = _MORE_TRIES if zero_point == -128 else _TRIES
+    for step in sorted(range(-tries, tries + 1), key=abs):
+        multiplier = nearest[left] + step
+        bias, found = _bias(least[left], low[left], high[left], multiplier, sum_shift)
+        scaled = (ends[left] << sum_shift) + bias[:, None]
+        found &= (np.abs(scaled) < 1 << 31).all(axis=1) & (multiplier > 0) & (multiplier < 1 << 31)
+        words[left[found]] = np.stack([multiplier, bias], axis=1)[found]
+        left = left[~found]
+        if not left.size:
+            return words.astype(np.int32)
+    return None
+
+
+class _Reference:
+    """The reference's stored values, before the clamp, for sums of shape [channels, any number]."""
+
+    def __init__(self, factors: Sequence[Factor], zero_point: int) -> None:
+        self._multipliers = np.array([factor.multiplier for factor in factors], np.int64)[:, None]
+        self._shifts = np.array([factor.shift for factor in factors], np.int64)[:, None]
+        self._zero_point = zero_point
+        self.scales: Array = (self._multipliers * np.exp2(self._shifts - 31.0)).reshape(-1)
+
+    def __call__(self, sums: Array) -> Array:
+        scaled = multiply_by_quantized_multiplier(sums, self._multipliers, self._shifts) + self._zero_point
+        return np.asarray(scaled.clip(-128, 127), np.int64)
+
+    def least_sums(self) -> Array | None:
+        """Return the least sum of each channel that reaches each of `_STEPS`; None if one could not be found."""
+        if (self._multipliers == 0).any():
+            return None
+        sums = np.ceil((_STEPS - self._zero_point - 0.5) / self.scales[:, None])
+        if np.abs(sums).max() >= 1 << 30:
+            return None
+        least = sums.astype(np.int64)
+        for _ in range(3):
+            least = least + (self(least) < _STEPS)
+        for _ in range(3):
+            least = least - (self(least - 1) >= _STEPS)
+        return least if ((self(least) >= _STEPS) & (self(least - 1) < _STEPS)).all() else None
+
+
+def _bias(least: Array, low: Array, high: Array, multiplier: Array, sum_shift: int) -> tuple[Array, Array]:
+    """Return a bias with which the result is that of the reference from `low` to `high`, and whether there is one.
+
+    Each step is reached at its least sum, and is not reached at the sum below; of both, the sums from `low` to `high`
+    count.
+    """
+    none = np.iinfo(np.int64).max // 4
+    needed = -((-(_STEPS << (32 + PROVED_SHIFT))) // np.maximum(multiplier, 1)[:, None])
+    low, high = low[:, None], high[:, None]
+    reached = needed - (np.maximum(least, low) << sum_shift)
+    exceeded = needed - 1 - (np.minimum(least - 1, high) << sum_shift)
+    lowest = np.where(least <= high, reached, -none).max(axis=1)
+    highest = np.where(least > low, exceeded, none).min(axis=1)
+    middle = lowest + (highest - lowest) // 2
+    bias = np.where(lowest == -none, highest, np.where(highest == none, lowest, middle))
+    return bias, lowest <= highest

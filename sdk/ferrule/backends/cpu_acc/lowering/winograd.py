@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D by Winograd's algorithm F(2x2, 3x3), as described in `ferrule/kernels/winograd.h`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.backends.cpu_acc.lowering.choice import SMALL_SCRATCH, Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
+from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
+from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
+from ferrule.graph import Array, DataType
+from ferrule.operators.activation import Activation
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.window import Window
+
+_KERNEL = "conv2d_winograd_s8"
+_BLOCK, _CHUNK, _TAPS, _POSITIONS = 4, 16, 9, 16
+_SUM_BYTES = 4 * 2 * _BLOCK * _POSITIONS
+_CHUNK_BYTES = 2 * _POSITIONS * _BLOCK * _CHUNK
+"""The transformed weights of one block and one chunk of input channels."""
+_LARGEST_REACH = 1 << 29
+"""Four times a sum below this number fits into 32 bits."""
+_G = np.array([[1, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 1]], np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Layer:
+    """A convolution that the kernel can run."""
+
+    context: LoweringContext
+    window: Window
+    activation: Activation
+    channels: Channels
+
+    @property
+    def blocks(self) -> int:
+        """The number of blocks of output channels."""
+        return len(self.channels.matrix) // _BLOCK
+
+    @property
+    def padded(self) -> int:
+        """The number of input channels, rounded up to whole chunks."""
+        return -(-self.context.input(0).shape[3] // _CHUNK) * _CHUNK
+
+    @property
+    def taps(self) -> Array:
+        """The weights as int8 [channels, 3, 3, input channels]."""
+        return self.channels.matrix.reshape(len(self.channels.matrix), 3, 3, -1)
+
+    @property
+    def block_bytes(self) -> int:
+        """The transformed weights of one block."""
+        return 2 * _POSITIONS * _BLOCK * self.padded
+
+    @property
+    def pair_bytes(self) -> int:
+        """The transformed pixels of two tiles."""
+        return 4 * _POSITIONS * self.padded
+
+    def scratch_bytes(self, pairs_at_once: int) -> int:
+        """Return the scratch for weights that are transformed at run time."""
+        sums = pairs_at_once if self.padded > _CHUNK else 1
+        return _CHUNK_BYTES + sums * _SUM_BYTES + pairs_at_once * self.pair_bytes
+
+    @property
+    def pairs(self) -> int:
+        """The number of times two tiles in an image of the output."""
+        _, height, width, _ = self.context.operands.output.shape
+        return -(-height // 2) * -(-width // 4)
+
+    @property
+    def instructions(self) -> int:
+        """An estimate, without the transformation of weights."""
+        pixels = 200 + 75 * self.context.input(0).shape[3]
+        sums = _POSITIONS * (8 + 93 * self.padded // _CHUNK) + 560
+        return self.context.input(0).shape[0] * self.pairs * (pixels + self.blocks * sums)
+
+
+def _transformed(context: LoweringContext) -> Candidate | str:
+    layer = _layer(context)
+    if isinstance(layer, str):
+        return layer
+    return Candidate(
+        kernel=_KERNEL,
+        instructions=layer.instructions,
+        weight_bytes=layer.blocks * (layer.block_bytes + 16 * _BLOCK),
+        scratch_bytes=_SUM_BYTES + layer.pair_bytes,
+        grows=True,
+        lower=lambda: _lower(layer, 1, transformed=context.blob("transformed", transformed_words(layer.taps))),
+    )
+
+
+def _transforming(context: LoweringContext) -> Candidate | str:
+    layer = _layer(context)
+    if isinstance(layer, str):
+        return layer
+    free = max(context.spare_bytes, SMALL_SCRATCH)
+    at_once = 1
+    while at_once < layer.pairs and layer.scratch_bytes(at_once + 1) <= free:
+        at_once += 1
+    calls = 80 * at_once * layer.padded // _CHUNK
+    chunks = context.input(0).shape[0] * -(-layer.pairs // at_once)
+    return Candidate(
+        kernel=_KERNEL,
+        instructions=layer.instructions + chunks * layer.blocks * (_BLOCK * 26 * layer.padded + calls),
+        weight_bytes=layer.blocks * _BLOCK * (_TAPS * layer.padded + 16),
+        scratch_bytes=layer.scratch_bytes(at_once),
+        lower=lambda: _lower(layer, at_once, weights=context.blob("weights", weight_words(layer.taps))),
+    )
+
+
+def _layer(context: LoweringContext) -> _Layer | str:
+    """Return the layer, or why the kernel cannot run it."""
+    descriptor, image, output = context.layer.descriptor, context.input(0), context.operands.output
+    if image.dtype is not DataType.INT8 or not isinstance(descriptor, Conv2dDescriptor):
+        return "the data is not int8"
+    window = descriptor.window(context.input(1))
+    shape = (window.height, window.width, window.stride_h, window.stride_w, window.dilation_h, window.dilation_w)
+    if shape != (3, 3, 1, 1, 1, 1):
+        return "the window is not 3x3 with a stride and dilation of 1"
+    if max(window.padding.top, window.padding.left) > 1 or image.shape[3] % 4 or output.shape[3] % _BLOCK:
+        return "the padding is more than 1, or the channels are not a multiple of 4"
+    channels = int8_channels(context, descriptor.activation, 0)
+    if not can_scale(channels, output, descriptor.activation) or channels.reach.max() >= _LARGEST_REACH:
+        return "a sum is too large, or an output is scaled up"
+    return _Layer(context=context, window=window, activation=descriptor.activation, channels=channels)
+
+
+def _lower(
+    layer: _Layer, pairs_at_once: int, *, transformed: Blob | None = None, weights: Blob | None = None
+) -> LoweredOp:
+    context, image, output = layer.context, layer.context.input(0), layer.context.operands.output
+    scale_words = channel_words(layer.channels, 1).reshape(-1, 3).astype(np.int64)
+    rounding = ((2 * output.zero_point + 1) << scale_words[:, 2]) >> 1
+    scratch = layer.scratch_bytes(pairs_at_once) if transformed is None else _SUM_BYTES + layer.pair_bytes
+    return kernel_call(
+        context,
+        _KERNEL,
+        header="winograd",
+        scratch_bytes=scratch,
+        scratch_alignment=16,
+        overlaps=pixel_overlaps(context, layer.window, image, output, tile=(2, 4)),
+        window=window_value(layer.window, image, output),
+        output_c=output.shape[3],
+        input_zero_point=image.zero_point,
+        transformed=transformed,
+        weights=weights,
+        pairs_at_once=pairs_at_once,
+        channels=context.blob("channels", np.column_stack([scale_words, rounding]).astype(np.int32).reshape(-1)),
+        output=output_value(output, layer.activation),
+    )
+
+
+def transformed_words(taps: Array) -> Array:
+    """Return U for weights [channels, 3, 3, input channels], in the order of the kernel, as int32."""
+    channels, _, _, inputs = taps.shape
+    whole = np.zeros((channels, 4, 4, -(-inputs // _CHUNK) * _CHUNK), np.int64)
+    whole[..., :inputs] = np.einsum("ia,oabc,jb->oijc", _G, taps.astype(np.int64), _G)
+    # [block, channel, position, group, half of a word, parity] -> [block, position, group, parity, channel, half]
+    split = whole.astype("<i2").reshape(channels // _BLOCK, _BLOCK, _POSITIONS, -1, 2, 2)
+    words: Array = np.ascontiguousarray(split.transpose(0, 2, 3, 5, 1, 4)).view("<i4").reshape(-1).astype(np.int32)
+    return words
+
+
+def weight_words(taps: Array) -> Array:
+    """Return weights [channels, 3, 3, input channels], in the order in which the kernel transforms them, as int32."""
+    channels, _, _, inputs = taps.shape
+    whole = np.zeros((channels, _TAPS, -(-inputs // _CHUNK) * _CHUNK), np.int8)
+    whole[..., :inputs] = taps.reshape(channels, _TAPS, inputs)
+    # [block, channel, tap, group, input] -> [block, group, channel, tap, input]
+    split = whole.reshape(channels // _BLOCK, _BLOCK, _TAPS, -1, 4)
+    words: Array = np.ascontiguousarray(split.transpose(0, 3, 1, 2, 4)).view("<i4").reshape(-1).astype(np.int32)
+    return words
+
+
+WINOGRAD_ROWS: tuple[Row, ...] = (
+    Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transformed),
+    Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transforming),
+)
+"""Winograd's algorithm, with the weights transformed at build time, or at run time."""

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/block.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include "ferrule/kernels/requantize_dsp.h"
+
+#if FERRULE_HAS_DSP
+
+/* Two products of four channels and two pixels. Of the sums, r2 to r5 are those of the packed
+ * channels 0 and 1, then 2 and 3, of the first and second pixel each, r6 to r9 those of the even
+ * channels alone. */
+#define STEP                                                                                       \
+    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r2, r10, r12, r2\n\t"                                                                   \
+    "smlad r3, r11, r12, r3\n\t"                                                                   \
+    "smlad r4, r10, lr, r4\n\t"                                                                    \
+    "smlad r5, r11, lr, r5\n\t"                                                                    \
+    "sxtb16 r12, r12\n\t"                                                                          \
+    "sxtb16 lr, lr\n\t"                                                                            \
+    "smlad r6, r10, r12, r6\n\t"                                                                   \
+    "smlad r7, r11, r12, r7\n\t"                                                                   \
+    "smlad r8, r10, lr, r8\n\t"                                                                    \
+    "smlad r9, r11, lr, r9\n\t"
+#define FIRST_STEP                                                                                 \
+    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smuad r2, r10, r12\n\t"                                                                       \
+    "smuad r3, r11, r12\n\t"                                                                       \
+    "smuad r4, r10, lr\n\t"                                                                        \
+    "smuad r5, r11, lr\n\t"                                                                        \
+    "sxtb16 r12, r12\n\t"                                                                          \
+    "sxtb16 lr, lr\n\t"                                                                            \
+    "smuad r6, r10, r12\n\t"                                                                       \
+    "smuad r7, r11, r12\n\t"                                                                       \
+    "smuad r8, r10, lr\n\t"                                                                        \
+    "smuad r9, r11, lr\n\t"
+#define WORD    STEP STEP /* 96 bytes of code */
+#define WORDS_4 WORD WORD WORD WORD
+
+/* One word of both pixels. */
+#define WIDEN                                                                                      \
+    "ldr r4, [r0, r1]\n\t"                                                                         \
+    "ldr r5, [r0], #4\n\t"                                                                         \
+    "sxtb16 r6, r5\n\t"                                                                            \
+    "sxtb16 r7, r4\n\t"                                                                            \
+    "sxtb16 r8, r5, ror #8\n\t"                                                                    \
+    "sxtb16 r9, r4, ror #8\n\t"                                                                    \
+    "stm r3!, {r6-r9}\n\t"
+
+/* The stack: 0 place in the loop, 4 end of the patches, 8 patches, 12 weights, 16 end of the
+ * weights, 20 first pixel, 24 second pixel, 28 next position, 32 source, 36 step, 40 pairs, 44
+ * channels of the output, 48 positions, 52 fixed pixel. */
+#define PROLOGUE(unrolled)                                                                         \
+    "push {r4-r11, lr}\n\t"                                                                        \
+    "sub sp, sp, #60\n\t"                                                                          \
+    "ldm r0, {r4-r9}\n\t"                                                                          \
+    "add r5, r4, r5\n\t"                                                                           \
+    "add r10, r2, r6, lsl #4\n\t"                                                                  \
+    "strd r10, r2, [sp, #4]\n\t"                                                                   \
+    "strd r4, r5, [sp, #12]\n\t"                                                                   \
+    "strd r7, r8, [sp, #44]\n\t"                                                                   \
+    "str r9, [sp, #52]\n\t"                                                                        \
+    "ldm r1, {r4, r5, r10, r11, r12}\n\t"                                                          \
+    "strd r4, r5, [sp, #20]\n\t"                                                                   \
+    "strd r10, r11, [sp, #32]\n\t"                                                                 \
+    "str r12, [sp, #40]\n\t"                                                                       \
+    "subs r6, r6, #1\n\t"                                                                          \
+    "adr.w r3, 30f\n\t"                                                                            \
+    "beq 10f\n\t"                                                                                  \
+    "rsb r6, r6, #0\n\t"                                                                           \
+    "and r6, r6, #" unrolled " - 1\n\t"                                                            \
+    "add r6, r6, r6, lsl #1\n\t"                                                                   \
+    "adr.w r3, 20f\n\t"                                                                            \
+    "add r3, r3, r6, lsl #5\n\t"                                                                   \
+    "10:\n\t"                                                                                      \
+    "orr r3, r3, #1\n\t"                                                                           \
+    "str r3, [sp]\n\t"
+
+/* Each pair of pixels starts here. */
+#define PAIR                                                                                       \
+    "11:\n\t"                                                                                      \
+    "ldrd r0, r1, [sp, #32]\n\t"                                                                   \
+    "cbz r0, 14f\n\t"                                                                              \
+    "ldrd r12, r3, [sp, #4]\n\t"                                                                   \
+    "sub r2, r12, r3\n\t"                                                                          \
+    "tst r2, #16\n\t"                                                                              \
+    "bne 13f\n\t"                                                                                  \
+    "12:\n\t" WIDEN "13:\n\t" WIDEN "cmp r3, r12\n\t"                                              \
+    "bne 12b\n\t"                                                                                  \
+    "add r0, r0, r1\n\t"                                                                           \
+    "str r0, [sp, #32]\n\t"                                                                        \
+    "14:\n\t"                                                                                      \
+    "ldr r1, [sp, #12]\n\t"
+
+/* Each block of channels starts here. */
+#define BLOCK(loop)                                                                                \
+    "15:\n\t"                                                                                      \
+    "ldr r0, [sp, #8]\n\t" FIRST_STEP STEP "ldr pc, [sp]\n\t"                                      \
+    "20:\n\t" loop "ldr r12, [sp, #4]\n\t"                                                         \
+    "cmp r0, r12\n\t"                                                                              \
+    "bne 20b\n\t"                                                                                  \
+    "30:\n\t"                                                                                      \
+    "sub r2, r2, r6\n\t"                                                                           \
+    "sub r3, r3, r7\n\t"                                                                           \
+    "sub r4, r4, r8\n\t"                                                                           \
+    "sub r5, r5, r9\n\t"
+
+#define REQUANTIZE_PROVED                                                                          \
+    "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_PROVED("r6", "r7", "r0", "r10", ", lsl #8")         \
+        FERRULE_PROVED("r2", "r3", "r11", "r12",                                                   \
+                       "") "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_PROVED("r8", "r9", "r0",     \
+                                                                             "r10", ", lsl #8")    \
+            FERRULE_PROVED("r4", "r5", "r11", "r12", "")
+
+#define EXACT_CHANNEL(a, b, shift)                                                                 \
+    "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_EXACT(a, b, "r0", "r10", "r11", "r12", shift)
+#define REQUANTIZE_EXACT                                                                           \
+    EXACT_CHANNEL("r6", "r7", ", lsl #1")                                                          \
+    EXACT_CHANNEL("r2", "r3", ", asr #7")                                                          \
+    EXACT_CHANNEL("r8", "r9", ", lsl #1")                                                          \
+    EXACT_CHANNEL("r4", "r5", ", asr #7")
+
+/* The second pixel before the first one, which replaces it if both are the same. */
+#define STORE_DENSE                                                                                \
+    "ldrd r10, r11, [sp, #20]\n\t"                                                                 \
+    "strb r7, [r11], #1\n\t"                                                                       \
+    "strb r3, [r11], #1\n\t"                                                                       \
+    "strb r9, [r11], #1\n\t"                                                                       \
+    "strb r5, [r11], #1\n\t"                                                                       \
+    "strb r6, [r10], #1\n\t"                                                                       \
+    "strb r2, [r10], #1\n\t"                                                                       \
+    "strb r8, [r10], #1\n\t"                                                                       \
+    "strb r4, [r10], #1\n\t"                                                                       \
+    "strd r10, r11, [sp, #20]\n\t"
+
+#define STORE_AT(second, first)                                                                    \
+    "ldrsh r12, [r0], #2\n\t"                                                                      \
+    "strb " second ", [r11, r12]\n\t"                                                              \
+    "strb " first ", [r10, r12]\n\t"
+#define STORE_LISTED                                                                               \
+    "ldrd r10, r11, [sp, #20]\n\t"                                                                 \
+    "ldr r0, [sp, #28]\n\t" STORE_AT("r7", "r6") STORE_AT("r3", "r2") STORE_AT("r9", "r8")         \
+        STORE_AT("r5", "r4") "str r0, [sp, #28]\n\t"
+
+/* The fixed pixel, and the first position again. */
+#define START_LISTED                                                                               \
+    "ldrd r8, r0, [sp, #48]\n\t"                                                                   \
+    "str r8, [sp, #28]\n\t"                                                                        \
+    "cbz r0, 19f\n\t"                                                                              \
+    "ldrd r2, r3, [sp, #20]\n\t"                                                                   \
+    "ldr r4, [sp, #44]\n\t"                                                                        \
+    "subs r4, r4, #4\n\t"                                                                          \
+    "blt 17f\n\t"                                                                                  \
+    "16:\n\t"                                                                                      \
+    "ldr r5, [r0], #4\n\t"                                                                         \
+    "str r5, [r2], #4\n\t"                                                                         \
+    "str r5, [r3], #4\n\t"                                                                         \
+    "subs r4, r4, #4\n\t"                                                                          \
+    "bge 16b\n\t"                                                                                  \
+    "17:\n\t"                                                                                      \
+    "adds r4, r4, #4\n\t"                                                                          \
+    "beq 19f\n\t"                                                                                  \
+    "18:\n\t"                                                                                      \
+    "ldrb r5, [r0], #1\n\t"                                                                        \
+    "strb r5, [r2], #1\n\t"                                                                        \
+    "strb r5, [r3], #1\n\t"                                                                        \
+    "subs r4, r4, #1\n\t"                                                                          \
+    "bne 18b\n\t"                                                                                  \
+    "19:\n\t"
+
+#define EPILOGUE(advance)                                                                          \
+    "ldr r12, [sp, #16]\n\t"                                                                       \
+    "cmp r1, r12\n\t"                                                                              \
+    "bne.w 15b\n\t"                                                                                \
+    "ldr r12, [sp, #40]\n\t"                                                                       \
+    "subs r12, r12, #1\n\t"                                                                        \
+    "beq 31f\n\t"                                                                                  \
+    "str r12, [sp, #40]\n\t"                                                                       \
+    "ldr r12, [sp, #44]\n\t" advance "strd r10, r11, [sp, #20]\n\t"                                \
+    "b.w 11b\n\t"                                                                                  \
+    "31:\n\t"                                                                                      \
+    "add sp, sp, #60\n\t"                                                                          \
+    "pop {r4-r11, pc}\n\t"
+
+/* The stored pixels end where the next ones start; r10 and r11 are their pointers. */
+#define ADVANCE_DENSE                                                                              \
+    "mov r10, r11\n\t"                                                                             \
+    "add r11, r11, r12\n\t"
+#define ADVANCE_LISTED                                                                             \
+    "ldr r11, [sp, #24]\n\t"                                                                       \
+    "add r10, r11, r12\n\t"                                                                        \
+    "add r11, r10, r12\n\t"
+
+#define FUNCTION(name, unrolled, loop, start, requantize, store, advance)                          \
+    __attribute__((naked, noinline)) void name(                                                    \
+        const struct ferrule_block *block __attribute__((unused)),                                 \
+        const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
+        uint32_t *patches __attribute__((unused)))                                                 \
+    {                                                                                              \
+        __asm__(PROLOGUE(unrolled) PAIR start BLOCK(loop) requantize store EPILOGUE(advance));     \
+    }
+
+FUNCTION(ferrule_block_proved, "8", WORDS_4 WORDS_4, "", REQUANTIZE_PROVED, STORE_DENSE,
+         ADVANCE_DENSE)
+FUNCTION(ferrule_block_proved_listed, "4", WORDS_4, START_LISTED, REQUANTIZE_PROVED, STORE_LISTED,
+         ADVANCE_LISTED)
+FUNCTION(ferrule_block_exact, "4", WORDS_4, "", REQUANTIZE_EXACT, STORE_DENSE, ADVANCE_DENSE)
+FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, REQUANTIZE_EXACT, STORE_LISTED,
+         ADVANCE_LISTED)
+
+/* One byte of both pixels. Every second one ends a word; the patches are aligned to words. */
+#define WIDEN_BYTE                                                                                 \
+    "ldrsb r4, [r0, r2]\n\t"                                                                       \
+    "ldrsb r5, [r0], #1\n\t"                                                                       \
+    "strh r4, [r3, #4]\n\t"                                                                        \
+    "strh r5, [r3], #2\n\t"                                                                        \
+    "tst r3, #2\n\t"                                                                               \
+    "it eq\n\t"                                                                                    \
+    "addeq r3, r3, #4\n\t"
+
+__attribute__((naked, noinline)) void
+ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused)),
+                     const int8_t *source __attribute__((unused)),
+                     int32_t offset __attribute__((unused)),
+                     uint32_t *patches __attribute__((unused)))
+{
+    __asm__("push {r4-r11, lr}\n\t"
+            "ldr lr, [r0]\n\t"
+            "ldrd r10, r11, [r0, #8]\n\t" /* rest, step */
+            "ldr r12, [r0, #4]\n\t"
+            "mov r0, r1\n\t"
+            "mov r1, r2\n\t"
+            "cmp r12, #0\n\t"
+            "beq 4f\n\t"
+            "push {r0, lr}\n\t"
+            "1:\n\t"
+            "movs r2, r12\n\t"
+            "lsls r4, r2, #31\n\t"
+            "beq 2f\n\t" WIDEN "subs r2, r2, #1\n\t"
+            "beq 3f\n\t"
+            "2:\n\t" WIDEN WIDEN "subs r2, r2, #2\n\t"
+            "bne 2b\n\t"
+            "3:\n\t"
+            "add r0, r0, r11\n\t"
+            "subs lr, lr, #1\n\t"
+            "bne 1b\n\t"
+            "pop {r0, lr}\n\t"
+            "4:\n\t"
+            "cmp r10, #0\n\t"
+            "beq 7f\n\t"
+            "mov r2, r1\n\t"
+            "add r11, r11, r12, lsl #2\n\t"
+            "sub r11, r11, r10\n\t"
+            "add r0, r0, r12, lsl #2\n\t"
+            "5:\n\t"
+            "mov r1, r10\n\t"
+            "6:\n\t" WIDEN_BYTE "subs r1, r1, #1\n\t"
+            "bne 6b\n\t"
+            "add r0, r0, r11\n\t"
+            "subs lr, lr, #1\n\t"
+            "bne 5b\n\t"
+            "7:\n\t"
+            "pop {r4-r11, pc}\n\t");
+}
+
+#else
+
+static void widen_two(const int8_t *source, int32_t offset, int32_t words, uint32_t *patches)
+{
+    ferrule_widen(source, words, patches, 4);
+    ferrule_widen(source + offset, words, patches + 1, 4);
+}
+
+void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *source,
+                          int32_t offset, uint32_t *patches)
+{
+    int32_t row_step = 4 * rows->words + rows->step_bytes;
+    uint32_t *rest = patches + 4 * rows->count * rows->words;
+    int16_t *at = (int16_t *)rest;
+
+    for (int32_t i = 0; i < rows->count; ++i) {
+        const int8_t *row = source + i * row_step;
+
+        widen_two(row, offset, rows->words, patches + 4 * i * rows->words);
+        for (int32_t k = 0; k < rows->rest; ++k) {
+            at[0] = row[4 * rows->words + k];
+            at[2] = row[4 * rows->words + k + offset];
+            at += (i * rows->rest + k) % 2 == 0 ? 1 : 3;
+        }
+    }
+}
+
+/* The sums of a block's channels for one pixel; of channels 1 and 3 they are times 256. */
+static void multiply(const uint32_t *patches, const int32_t *weights, int32_t words,
+                     uint32_t sums[4])
+{
+    struct ferrule_pair_sums low = {0, 0};
+    struct ferrule_pair_sums high = {0, 0};
+
+    for (int32_t i = 0; i < 2 * words; ++i) {
+        ferrule_add_pair(&low, patches[2 * i], (uint32_t)weights[2 * i]);
+        ferrule_add_pair(&high, patches[2 * i], (uint32_t)weights[2 * i + 1]);
+    }
+    sums[0] = low.a;
+    sums[1] = low.both - low.a;
+    sums[2] = high.a;
+    sums[3] = high.both - high.a;
+}
+
+static int8_t proved(uint32_t sum, bool odd, const int32_t *channel)
+{
+    return ferrule_proved_s8(odd ? sum : sum << 8, channel);
+}
+
+static int8_t exact(uint32_t sum, bool odd, const int32_t *channel)
+{
+    return ferrule_exact_s8(odd ? (uint32_t)((int32_t)sum >> 7) : sum << 1, channel);
+}
+
+static void store(const struct ferrule_block *block, const uint32_t *patches, int8_t *pixel,
+                  int32_t channel_words, int8_t (*requantize)(uint32_t, bool, const int32_t *))
+{
+    const int32_t *weights = block->weights;
+    const int32_t *end = weights + block->weight_bytes / 4;
+
+    if (block->fixed != NULL) {
+        (void)memcpy(pixel, block->fixed, (size_t)block->output_c);
+    }
+    for (int32_t c = 0; weights != end; c += 4) {
+        uint32_t sums[4];
+
+        multiply(patches, weights, block->words, sums);
+        weights += 4 * block->words;
+        for (int32_t i = 0; i < 4; ++i) {
+            int32_t place = block->positions == NULL ? c + i : block->positions[c + i];
+
+            pixel[place] = requantize(sums[i], i % 2 != 0, weights);
+            weights += channel_words;
+        }
+    }
+}
+
+static void store_pixels(const struct ferrule_block *block,
+                         const struct ferrule_block_pixels *pixels, uint32_t *patches,
+                         int32_t channel_words,
+                         int8_t (*requantize)(uint32_t, bool, const int32_t *))
+{
+    const int8_t *source = pixels->source;
+    int8_t *first = pixels->first;
+    int8_t *second = pixels->second;
+
+    for (int32_t pairs = pixels->pairs; pairs > 0; --pairs) {
+        if (source != NULL) {
+            widen_two(source, pixels->step_bytes, block->words, patches);
+            source += 2 * pixels->step_bytes;
+        }
+        if (second != first) {
+            store(block, patches + 1, second, channel_words, requantize);
+        }
+        store(block, patches, first, channel_words, requantize);
+        first += 2 * block->output_c;
+        second += 2 * block->output_c;
+    }
+}
+
+#define FUNCTION(name, channel_words, requantize)                                                  \
+    void name(const struct ferrule_block *block, const struct ferrule_block_pixels *pixels,        \
+              uint32_t *patches)                                                                   \
+    {                                                                                              \
+        store_pixels(block, pixels, patches, channel_words, requantize);                           \
+    }
+
+FUNCTION(ferrule_block_proved, FERRULE_PROVED_WORDS, proved)
+FUNCTION(ferrule_block_proved_listed, FERRULE_PROVED_WORDS, proved)
+FUNCTION(ferrule_block_exact, FERRULE_EXACT_WORDS, exact)
+FUNCTION(ferrule_block_exact_listed, FERRULE_EXACT_WORDS, exact)
+
+#endif

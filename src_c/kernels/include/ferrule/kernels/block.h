@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file Blocks of four output channels of two pixels, for the DSP extension.
+ *
+ * Weights are packed as in `ferrule/kernels/paired.h`. They are ordered by blocks of four channels;
+ * each block has 4 * words words of weights, then the constants of its channels in the form of
+ * `ferrule/kernels/requantize_dsp.h` that the function takes, in the order of the channels.
+ */
+#ifndef FERRULE_KERNELS_BLOCK_H_INCLUDED
+#define FERRULE_KERNELS_BLOCK_H_INCLUDED
+
+#include <stdint.h>
+
+/** The pixels of one call. */
+struct ferrule_block_pixels {
+    int8_t *first;
+    int8_t *second;       /**< the same as `first` for a single pixel; then only one is computed */
+    const int8_t *source; /**< the pixels of a 1x1 convolution, one after the other, to be widened
+                             into the patches; null if the patches are complete */
+    int32_t step_bytes;   /**< from one input pixel to the next: 4 * words; 0 for a single pixel */
+    int32_t pairs;        /**< 1 unless there is a source */
+};
+
+struct ferrule_block;
+
+/** One of the functions below. */
+typedef void (*ferrule_block_store)(const struct ferrule_block *block,
+                                    const struct ferrule_block_pixels *pixels, uint32_t *patches);
+
+/** A layer's weights. */
+struct ferrule_block {
+    const int32_t *weights;
+    int32_t weight_bytes; /**< including the channels' constants */
+    int32_t words;        /**< products per output / 4, rounded up */
+    int32_t output_c;
+    const int16_t *positions; /**< output channel of each channel that has weights, in whole blocks,
+                                 the last one repeated; null if all have and they fill blocks */
+    const int8_t *fixed; /**< one output pixel, used for the channels that have no weights; null if
+                            there are none */
+    ferrule_block_store store;
+};
+
+/**
+ * @brief Compute and store all channels of the pixels; patches has 16 * words bytes.
+ *
+ * The constants have the proved or the exact form. The channels are listed, or all of them have
+ * weights and fill whole blocks.
+ */
+void ferrule_block_proved(const struct ferrule_block *block,
+                          const struct ferrule_block_pixels *pixels, uint32_t *patches);
+void ferrule_block_proved_listed(const struct ferrule_block *block,
+                                 const struct ferrule_block_pixels *pixels, uint32_t *patches);
+void ferrule_block_exact(const struct ferrule_block *block,
+                         const struct ferrule_block_pixels *pixels, uint32_t *patches);
+void ferrule_block_exact_listed(const struct ferrule_block *block,
+                                const struct ferrule_block_pixels *pixels, uint32_t *patches);
+
+/** The rows of a window, which lie at equal distances in memory. */
+struct ferrule_block_rows {
+    int32_t count;
+    int32_t words;      /**< whole words of a row */
+    int32_t rest;       /**< bytes after these words */
+    int32_t step_bytes; /**< from the end of a row's words to the next row */
+};
+
+/**
+ * @brief Widen the windows of two pixels into patches.
+ *
+ * The words of all rows come first, then the rest of all rows, without gaps: of each four bytes of
+ * the rest, 0 and 1 form one word, 2 and 3 the next. The second pixel's bytes lie at `offset` from
+ * the first's. No byte outside the rows is read.
+ */
+void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *source,
+                          int32_t offset, uint32_t *patches);
+
+#endif

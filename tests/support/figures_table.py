@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The committed table of exact figures of firmware, tests/figures.toml, and the comparison with new ones."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from firmware_figures import MODELS, Figures, build, measure
+
+from ferrule import override
+
+TABLE = Path(__file__).resolve().parents[1] / "figures.toml"
+RISE = 5
+"""Thousandths by which no figure may rise."""
+TOOLCHAINS = ("arm-none-eabi-gcc", "zig")
+BOARDS = {
+    "mps2-an386": ("speed", "balanced", "memory"),
+    "mps2-an385": ("balanced",),
+    "stm32g0b1": ("balanced",),
+    "mps3-an547": ("balanced",),
+}
+"""The goals by board."""
+METRICS = ("instructions", "flash", "ram")
+_HEADER = """\
+# SPDX-License-Identifier: Apache-2.0
+# Exact figures of firmware: instructions of an inference (of a Cortex-M55: within 40), bytes of flash, and bytes of RAM
+# without the stacks and the test link's buffers; by version of the toolchain. A test fails if one rises by 0.5 %.
+# Written by `python tests/figures.py --update`.
+"""
+
+Entry = Mapping[str, int]
+Table = dict[str, dict[str, Entry]]
+"""By toolchain with its version, and by row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Row:
+    """A firmware in the table."""
+
+    model: str
+    board: str
+    goal: str
+    toolchain: str
+
+    @property
+    def name(self) -> str:
+        """The row's name within its toolchain."""
+        return f"{self.model} {self.board} {self.goal}"
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.name} {self.toolchain}"
+
+
+ROWS = tuple(
+    Row(model=model, board=board, goal=goal, toolchain=toolchain)
+    for toolchain in TOOLCHAINS
+    for board, goals in BOARDS.items()
+    for goal in goals
+    for model in MODELS
+)
+
+
+def measured(row: Row, folder: Path) -> tuple[str, Figures]:
+    """Build and run a row's firmware; return the toolchain with its version, and the figures."""
+    firmware = build(folder, row.model, row.board, row.toolchain, row.goal)
+    version = firmware.toolchain_version
+    named = version if version.startswith(row.toolchain) else f"{row.toolchain} {version}"
+    return named, measure(firmware)
+
+
+def read(path: Path = TABLE) -> Table:
+    """Return the committed table."""
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def write(table: Table, path: Path = TABLE) -> None:
+    """Write the table, sorted."""
+    lines = [_HEADER.rstrip("\n")]
+    for version, rows in sorted(table.items()):
+        lines += ["", f'["{version}"]']
+        for name, entry in sorted(rows.items()):
+            values = ", ".join(f"{metric} = {entry[metric]}" for metric in METRICS)
+            lines.append(f'"{name}" = {{ {values} }}')
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def entry_of(figures: Figures) -> dict[str, int]:
+    """Return a row's entry."""
+    return {metric: getattr(figures, metric) for metric in METRICS}
+
+
+def rises(row: Row, known: Entry, found: Entry) -> list[str]:
+    """Return a line for each figure that has risen by half a percent or more."""
+    return [
+        f"{row}: {metric} rose from {known[metric]:,} to {found[metric]:,} ({found[metric] / known[metric] - 1:+.2%})"
+        for metric in METRICS
+        if 1000 * (found[metric] - known[metric]) >= RISE * known[metric] > 0
+    ]
+
+
+def main(description: str, arguments: Sequence[str] | None = None) -> int:
+    """Measure rows, compare them with the table, and write it if asked; return 1 after a rise that is not written."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only rows with all of these words, such as ic zig")
+    parser.add_argument("--update", action="store_true", help="write the figures into the table")
+    parser.add_argument("--table", type=Path, default=TABLE)
+    options = parser.parse_args(arguments)
+    folder = os.environ.get("FERRULE_MODELS")
+    if not folder:
+        sys.exit("set FERRULE_MODELS to the folder of the MLPerf Tiny models")
+    chosen = [row for row in ROWS if set(options.words) <= set(str(row).split())]
+    if not chosen:
+        sys.exit(f"no row has all of the words {options.words}")
+    table, risen = read(options.table), 0
+    for row in chosen:
+        version, figures = measured(row, Path(folder))
+        if not figures.exact:
+            sys.exit(f"{row}: the outputs differ from the reference")
+        known, found = table.get(version, {}).get(row.name), entry_of(figures)
+        risen += bool(known is not None and rises(row, known, found))
+        print(f"{row}: {'; '.join(_changes(known, found))}", flush=True)
+        if options.update:
+            table.setdefault(version, {})[row.name] = found
+            write(table, options.table)
+    return int(risen > 0 and not options.update)
+
+
+def _changes(known: Entry | None, found: Entry) -> list[str]:
+    return [
+        f"{metric} {found[metric]:,}" + ("" if known is None else f" ({found[metric] / known[metric] - 1:+.2%})")
+        for metric in METRICS
+    ]
