@@ -195,7 +195,7 @@
     "add r11, r10, r12\n\t"
 
 #define FUNCTION(name, unrolled, loop, start, requantize, store, advance)                          \
-    __attribute__((naked, noinline)) void name(                                                    \
+    __attribute__((naked, noinline, aligned(4))) void name(                                        \
         const struct ferrule_block *block __attribute__((unused)),                                 \
         const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
         uint32_t *patches __attribute__((unused)))                                                 \
