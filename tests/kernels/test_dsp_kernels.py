@@ -14,9 +14,10 @@ from oracle import edge_inputs, random_inputs
 from ferrule.backends.cpu_acc.lowering import depthwise_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
 from ferrule.backends.target import CoreFeatures
-from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.window import Padding
@@ -26,7 +27,13 @@ _DEAD = -(2**29)
 
 
 def depthwise(
-    image: tuple[int, int, int, int], strides: tuple[int, int], pads: tuple[int, int, int, int], *, dead: float = 0.0
+    image: tuple[int, int, int, int],
+    strides: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    *,
+    dead: float = 0.0,
+    bias: int = 3000,
+    scale: float = 0.171,
 ) -> Network:
     """Return a DEPTHWISE_CONV_2D of 3x3; `pads` are top, bottom, left, right."""
     random = np.random.default_rng(sum(image) + 10 * strides[0] + pads[0])
@@ -38,10 +45,10 @@ def depthwise(
         ),
         TensorInfo(name="bias", shape=(channels,), dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
-    bias = np.where(random.random(channels) < dead, _DEAD, random.integers(-3000, 3000, channels))
+    biases = np.where(random.random(channels) < dead, _DEAD, random.integers(-bias, bias, channels))
     constants: dict[int, Array] = {
         1: random.integers(-128, 128, infos[1].shape, np.int8),
-        2: bias.astype(np.int32),
+        2: biases.astype(np.int32),
     }
     descriptor = DepthwiseConv2dDescriptor(
         stride_h=strides[0],
@@ -49,7 +56,7 @@ def depthwise(
         padding=Padding(top=pads[0], bottom=pads[1], left=pads[2], right=pads[3]),
         activation=Activation.RELU,
     )
-    output = Quantization.of(0.171, -128)
+    output = Quantization.of(scale, -128)
     return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, output, constants)
 
 
@@ -69,6 +76,8 @@ DEPTHWISE: dict[str, tuple[Network, str]] = {
     "no padding, five channels": (depthwise((1, 6, 7, 5), (1, 1), (0, 0, 0, 0)), "by1"),
     "two pixels before": (depthwise((1, 4, 5, 6), (1, 1), (2, 0, 2, 0)), "by1"),
     "two images, dead channels": (depthwise((2, 5, 4, 11), (1, 1), SAME, dead=0.5), "by1"),
+    "very small factors": (depthwise((1, 5, 8, 12), (1, 1), SAME, bias=1 << 21, scale=80.0), "by1"),
+    "very small factors, stride 2": (depthwise((1, 5, 8, 12), (2, 2), SAME, bias=1 << 21, scale=80.0), "by2"),
     "all channels dead": (depthwise((1, 4, 4, 5), (1, 1), SAME, dead=1.1), "by1"),
     "rows of two strides": (depthwise((1, 7, 8, 4), (3, 1), SAME), "by1"),
     "a band of one row out of three": (depthwise((1, 3, 10, 4), (1, 1), (0, 0, 1, 1)), "by1"),
@@ -101,9 +110,26 @@ POOLS = {
     for case, window in WINDOWS.items()
     for kind, type_ in [("average", LayerType.AVERAGE_POOL_2D), ("max", LayerType.MAX_POOL_2D)]
 }
+
+
+def addition(type_: LayerType, shape: Shape, other: Shape) -> Network:
+    """Return an ADD or SUB of two inputs."""
+    infos = [
+        TensorInfo(name=name, shape=each, dtype=DataType.INT8, quantization=Quantization.of(scale, zero_point))
+        for name, each, scale, zero_point in [("a", shape, 0.0312, -7), ("b", other, 0.0547, 11)]
+    ]
+    return layer_network(type_, BinaryDescriptor(), infos, Quantization.of(0.0731, 5))
+
+
+SUMS = {
+    "sum of 37 elements": addition(LayerType.ADD, (37,), (37,)),
+    "difference of 256 elements": addition(LayerType.SUB, (16, 16), (16, 16)),
+    "sum of repeated rows": addition(LayerType.ADD, (4, 9), (1, 9)),
+}
 CASES = {
     **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
     **POOLS,
+    **{case: (each, "scaled_sum_s8") for case, each in SUMS.items()},
 }
 """Networks of one layer, and their kernels."""
 

@@ -22,8 +22,8 @@ TOOLCHAINS = ("arm-none-eabi-gcc", "zig")
 BOARDS = {
     "mps2-an386": ("speed", "balanced", "memory"),
     "mps2-an385": ("balanced",),
-    "mps3-an547": ("balanced",),
     "stm32g0b1": ("balanced",),
+    "mps3-an547": ("balanced",),
 }
 """The goals by board."""
 METRICS = ("instructions", "flash", "ram")
