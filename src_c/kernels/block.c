@@ -221,7 +221,7 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, REQUANTIZE_EXAC
     "it eq\n\t"                                                                                    \
     "addeq r3, r3, #4\n\t"
 
-__attribute__((naked, noinline)) void
+__attribute__((naked, noinline, aligned(4))) void
 ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused)),
                      const int8_t *source __attribute__((unused)),
                      int32_t offset __attribute__((unused)),
