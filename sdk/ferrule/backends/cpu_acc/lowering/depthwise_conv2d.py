@@ -8,6 +8,7 @@ import numpy as np
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
+from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
@@ -127,6 +128,7 @@ DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
     lines_row(2),
     Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),
     DEPTHWISE_CONV_2D_COLUMNS,
+    TAPS_ROW,
     Row(kernel="depthwise_conv2d", candidate=_plain),
 )
 """The kernels of DEPTHWISE_CONV_2D."""
