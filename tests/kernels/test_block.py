@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions in blocks of four channels and two pixels: the plain C on the host, the assembler on a board."""
+"""Convolutions and FULLY_CONNECTED in blocks of four channels: the plain C on the host, the assembler on a board."""
 
 from __future__ import annotations
 
@@ -9,16 +9,20 @@ import sys
 import numpy as np
 import pytest
 from layer_case import layer_network
-from lowered_call import address_sanitizer_environment, lower, run_lowered
+from lowered_call import address_sanitizer_environment, lower, lowering_of, run_lowered
 from merged import merged
 from needs import require_module
 from oracle import edge_inputs, random_inputs
 
-from ferrule.backends.target import CoreFeatures
+from ferrule.backends.cpu_acc.lowering.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS
+from ferrule.backends.firmware import LoweredOp
+from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.window import Padding
 
 CORE = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
@@ -51,6 +55,21 @@ def convolution(
     output = Quantization.of(scale, zero_point)
     constants = {1: weights, 2: bias}
     return layer_network(LayerType.CONV_2D, descriptor or Conv2dDescriptor(), infos, output, constants)
+
+
+def fully_connected(rows: int, inputs: int, channels: int, *, dead: int = 0, zero_point: int = -128) -> Network:
+    """Return a FULLY_CONNECTED; the last `dead` channels store a single value."""
+    random = np.random.default_rng(inputs + channels)
+    shape = (channels, inputs)
+    infos = [
+        TensorInfo(name="data", shape=(rows, inputs), dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
+        TensorInfo(name="weights", shape=shape, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)),
+        TensorInfo(name="bias", shape=shape[:1], dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+    ]
+    bias = np.where(np.arange(channels) < channels - dead, 300, -(2**29)).astype(np.int32)
+    constants = {1: random.integers(-127, 128, shape, np.int8), 2: bias}
+    descriptor = FullyConnectedDescriptor()
+    return layer_network(LayerType.FULLY_CONNECTED, descriptor, infos, Quantization.of(1.0, zero_point), constants)
 
 
 def same(stride: int = 1, dilation: int = 1) -> Conv2dDescriptor:
@@ -92,6 +111,29 @@ CASES = {
 }
 
 
+ROWS = {
+    f"FULLY_CONNECTED {name}": network
+    for name, network in {
+        "8 to 4": fully_connected(1, 8, 4),
+        "16 to 8, rows": fully_connected(3, 16, 8),
+        "40 to 7": fully_connected(1, 40, 7),
+        "56 to 12, linear": fully_connected(2, 56, 12, zero_point=5),
+        "29 to 6, linear": fully_connected(2, 29, 6, zero_point=-3),
+        "37 to 10, dead channels": fully_connected(1, 37, 10, dead=3),
+    }.items()
+}
+CASES |= ROWS
+
+
+def direct(network: Network) -> LoweredOp:
+    """Return the only layer, a FULLY_CONNECTED, lowered to the kernel without scratch."""
+    (row,) = (row for row in FULLY_CONNECTED_ROWS if row.kernel == "fully_connected_direct_block_s8")
+    candidate = row.candidate(lowering_of(network, CORE))
+    assert isinstance(candidate, Candidate)
+    assert candidate.scratch_bytes == 0
+    return candidate.lower()
+
+
 def inputs_of(network: Network) -> list[list[Array]]:
     return [random_inputs(network), *edge_inputs(network).values()]
 
@@ -105,11 +147,22 @@ def test_plain_c_on_the_host_is_the_reference(case: str) -> None:
         np.testing.assert_array_equal(got, network.run(inputs)[0])
 
 
+@pytest.mark.cc
+@pytest.mark.parametrize("case", [case for case in ROWS if "8 to" in case or "16 to" in case or "56 to" in case])
+def test_plain_c_on_the_host_is_the_reference_without_scratch(case: str) -> None:
+    network = CASES[case]
+    for inputs in inputs_of(network):
+        (got,) = run_lowered(network, inputs, op=direct(network))
+        np.testing.assert_array_equal(got, network.run(inputs)[0])
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_a_core_with_the_dsp_extension_gets_blocks(case: str) -> None:
     op = lower(CASES[case], CORE)
     one_pixel = case.startswith("1x1") and case != "1x1, inputs not in fours"
-    if case == "1x1, only dead channels":
+    if case in ROWS:
+        assert op.kernel in {"fully_connected_block_s8", "fully_connected_direct_block_s8"}
+    elif case == "1x1, only dead channels":
         assert "block" not in op.kernel  # a quarter of the weights
     else:
         assert op.kernel == ("conv2d_1x1_block_s8" if one_pixel else "conv2d_block_s8")
@@ -140,14 +193,15 @@ def test_no_block_reads_or_writes_outside_its_tables() -> None:
 
 @pytest.mark.cc
 @pytest.mark.emu
+@pytest.mark.parametrize("goal", [Goal.SPEED, Goal.MEMORY])
 @pytest.mark.parametrize("toolchain", ["zig", pytest.param("arm-none-eabi-gcc", marks=pytest.mark.nightly)])
-def test_assembler_is_exact(toolchain: str) -> None:
+def test_assembler_is_exact(toolchain: str, goal: Goal) -> None:
     require_module("unicorn", "pip install ferrule[run]")
     require_module("ziglang", "pip install ferrule[run]")
     import ferrule
 
     network = merged(list(CASES.values()))
-    built = ferrule.compile(network, board="mps2-an386", toolchain=toolchain)
+    built = ferrule.compile(network, board="mps2-an386", toolchain=toolchain, goal=goal)
     for inputs in inputs_of(network):
         report = built.run(inputs, engine="unicorn")
         for case, got, wanted in zip(CASES, report.outputs, network.run(inputs), strict=True):

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from ckernels import NativeNetwork
 from layer_case import layer_network
+from lowered_call import lower, run_overlapping
 from merged import merged
 from oracle import edge_inputs, random_inputs
 
@@ -93,6 +94,21 @@ def test_plain_c_has_the_results_of_the_reference(core: str) -> None:
         for case, some in zip(cases, inputs, strict=True):
             for wanted in case.run(some):
                 np.testing.assert_array_equal(next(results), wanted)
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_kernels_run_at_the_least_distance_that_they_state(core: str) -> None:
+    features, stated = CoreFeatures(name=core), 0
+    for case in networks():
+        inputs = random_inputs(case)
+        for overlap in lower(case, features).overlaps:
+            assert overlap.distance_bytes is not None
+            least = -(-overlap.distance_bytes // overlap.step_bytes) * overlap.step_bytes
+            for shift in {least, 0} if overlap.distance_bytes <= 0 else {least}:
+                got = run_overlapping(case, inputs, overlap, shift, features)
+                np.testing.assert_array_equal(got, case.run(inputs)[0], err_msg=f"{overlap} at {shift}")
+                stated += 1
+    assert stated > len(CORES)
 
 
 @pytest.mark.parametrize(("weight", "kernel"), [(-127, "conv2d_duo_s8"), (-128, "conv2d_s8")])

@@ -26,6 +26,7 @@ SEED = 1
         ("mps2-an386", "unicorn", 24),
         ("mps2-an385", "unicorn", 8),
         ("mps3-an547", "qemu", 8),
+        pytest.param("stm32g0b1", "unicorn", 300, marks=pytest.mark.nightly),
         pytest.param("mps2-an505", "unicorn", 300, marks=pytest.mark.nightly),
         pytest.param("mps2-an386", "unicorn", 2000, marks=pytest.mark.nightly),
         pytest.param("mps2-an385", "unicorn", 1000, marks=pytest.mark.nightly),

@@ -171,6 +171,7 @@ class JobOptions:
     optimization: str | None = None
     overlap: str | None = None
     goal: str | None = None
+    input_rows: bool = False
 
     def job(
         self,
@@ -196,6 +197,7 @@ class JobOptions:
             optimization=self.optimization or project.optimization or OPTIMIZATIONS[0],
             overlap=self.overlap or project.overlap or OVERLAPS[0],
             goal=self.goal or project.goal or GOALS[1],
+            input_rows=self.input_rows or project.input_rows,
             backends=[name.strip() for name in self.backends.split(",")],
             fallback=not self.no_fallback,
             hints=_hints(self.hints),
@@ -297,6 +299,11 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             "one begins, which takes the least memory.",
         ),
         _goal_option,
+        click.option(
+            "--input-rows",
+            is_flag=True,
+            help="Let the firmware take its input row by row, as from a camera; with --goal memory.",
+        ),
         click.option(
             "--backend-option",
             "backend_options",

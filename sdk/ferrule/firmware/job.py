@@ -57,6 +57,9 @@ class Job:
     goal: str = "balanced"
     """What the firmware is to have least of: "speed" (instructions), "balanced" (instructions, as far as weights and
     workspace do not grow), "size" (flash) or "memory" (workspace)."""
+    input_rows: bool = False
+    """Whether the firmware takes its only input row by row, as from a camera, by `ferrule_<model>_input_rows`; the
+    goal is then "memory"."""
     optimization: str = "O3"
     """The compiler's optimization level: O2, O3 or Os."""
     arena: str = SEPARATE
@@ -81,6 +84,12 @@ class Job:
             raise unknown_name("overlap", self.overlap, list(OVERLAPS), where="in a Job")
         if self.goal not in GOALS:
             raise unknown_name("goal", self.goal, list(GOALS), where="in a Job")
+        if self.input_rows and (self.goal != Goal.MEMORY or self.arena == SHARED):
+            raise FerruleError(
+                f"input_rows with goal {self.goal!r} and arena {self.arena!r}, expected the goal 'memory' and an arena "
+                "of its own",
+                hint="rows wait in the workspace between calls; only layers that run row by row can take them",
+            )
         for name in ("hints", "model_options", "fallback_transfers"):
             object.__setattr__(self, name, dict(getattr(self, name) or {}))
 
@@ -99,6 +108,8 @@ class Job:
             said.append(f"overlap={self.overlap!r}")
         if self.goal != Goal.BALANCED:
             said.append(f"goal={self.goal!r}")
+        if self.input_rows:
+            said.append("input_rows=True")
         said += [f"optimization={self.optimization!r}", f"platform={self.platform!r}"]
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
@@ -126,6 +137,7 @@ class Job:
             core=None if board is None else board.cpu.features,
             memories=() if board is None else board.memories,
             goal=Goal(self.goal),
+            input_rows=self.input_rows,
         )
 
 
@@ -143,6 +155,7 @@ class JobKeywords(TypedDict, total=False):
     fallback_transfers: Mapping[str, str] | None
     overlap: str
     goal: str
+    input_rows: bool
     optimization: str
     arena: str
     platform: str

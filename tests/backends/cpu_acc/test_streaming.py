@@ -19,6 +19,8 @@ from ferrule.backends.cpu_acc.streaming.selection import substitution
 from ferrule.backends.cpu_acc.streaming.timeline import timeline
 from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.backends.target import Face, Goal, default_target
+from ferrule.errors import FerruleError
+from ferrule.firmware import emit
 from ferrule.graph import Array, Graph, SubgraphView
 from ferrule.operators.activation import Activation
 from ferrule.optimizer.substitution import Answer, apply_answers
@@ -116,10 +118,10 @@ def windows() -> Network:
     return sketch.finish(at)
 
 
-def chained(network: Network, names: Sequence[str], rows: int) -> Graph:
+def chained(network: Network, names: Sequence[str], rows: int, *, fed: bool = False) -> Graph:
     """Return the network with the named layers as a chain."""
     view = SubgraphView.of(network, names)
-    views = OptimizationViews(substitutions=(substitution(view, rows),))
+    views = OptimizationViews(substitutions=(substitution(view, rows, fed=fed),))
     return apply_answers(network, [Answer(backend=CpuAcc.id, offered=view, views=views)]).graph
 
 
@@ -148,6 +150,26 @@ def test_a_chain_in_the_middle_overlaps_its_input() -> None:
     assert network.layers[3].outputs[0] in stated
     for inputs in samples(network):
         np.testing.assert_array_equal(native.run(inputs), network.run(inputs))
+
+
+@pytest.mark.cc
+def test_rows_of_the_input_are_taken_as_they_arrive() -> None:
+    network = residual()
+    graph = chained(network, [layer.name for layer in network.layers[:5]], 1, fed=True)
+    native = NativeNetwork(network, graph=graph)
+    for (image,) in samples(network):
+        expected = network.run([image])
+        for pieces in ([(0, 9)], [(row, 1) for row in range(9)], [(0, 4), (0, 2), (2, 0), (2, 6), (8, 1)]):
+            statuses, outputs = native.run_rows(image, pieces)
+            assert set(statuses) == {0}
+            np.testing.assert_array_equal(outputs, expected)
+        np.testing.assert_array_equal(native.run([image]), expected)
+    argument, state = -1, -7
+    assert native.run_rows(image, [])[0] == [state], "no inference has begun"
+    assert native.run_rows(image, [(0, 8)])[0] == [0, state], "a row is missing"
+    assert native.run_rows(image, [(1, 2)])[0] == [state, state]
+    assert native.run_rows(image, [(0, 2), (3, 1)])[0] == [0, state, state], "row 2 was lost"
+    assert native.run_rows(image, [(0, 9), (9, 1)])[0][:2] == [0, argument]
 
 
 def test_bands_cover_the_rows_once_and_know_their_borders() -> None:
@@ -199,6 +221,31 @@ def test_chains_are_chosen_where_they_lower_the_peak() -> None:
     views = answer(network)
     assert views.substitutions == ()
     assert [view.names for view in views.untouched] == [(network.layers[0].name,)]
+
+
+def test_an_input_that_cannot_arrive_row_by_row_is_refused() -> None:
+    network = Network("no_image")
+    info = TensorInfo(name="x", shape=(1, 8), dtype=DataType.INT8, quantization=Quantization.of(0.1, 0))
+    network.add_input(info)
+    network.set_outputs([network.add_softmax_layer("x")])
+    with pytest.raises(FerruleError, match="layer 'softmax_0' cannot take the input 'x' row by row: SOFTMAX does not"):
+        emit(network, ferrule.Job(goal="memory", input_rows=True))
+    whole = Sketch.of(7, 8, 8, 2)
+    network = whole.finish(whole.conv("x", 4))
+    with pytest.raises(FerruleError, match="no chain of layers can take the input 'x' row by row and leave an output"):
+        emit(network, ferrule.Job(goal="memory", input_rows=True))
+    with pytest.raises(FerruleError, match="input_rows with goal 'balanced' and arena 'separate', expected the goal"):
+        ferrule.Job(input_rows=True)
+
+
+@pytest.mark.emu
+@pytest.mark.cc
+def test_rows_are_fed_on_a_board() -> None:
+    network = depthwise_blocks()
+    firmware = ferrule.compile(network, ferrule.Job(board="mps2-an386", goal="memory", input_rows=True))
+    report = firmware.run(engine="unicorn")
+    assert report.verdict == "exact"
+    assert report.memory.ram.activations < network.inputs[0].size_bytes + 11 * 7 * 8
 
 
 def test_layers_that_cannot_run_row_by_row_are_refused() -> None:

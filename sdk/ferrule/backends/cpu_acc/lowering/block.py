@@ -60,7 +60,7 @@ def block_weights(channels: Channels, output: TensorInfo, activation: Activation
 
 def _constants(channels: Channels, output: TensorInfo) -> Array | None:
     """Return the constants of each channel, in the proved form if there is one, otherwise in the exact form."""
-    if output.zero_point == -128 and not channels.dead.any():
+    if output.zero_point == -128:
         wide = channels.matrix.astype(np.int64)
         ends = -128 * wide, 127 * wide
         low = channels.bias + np.minimum(*ends).sum(axis=1)

@@ -10,6 +10,7 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.cpu_acc.lowering.scalar import cost_on, plain_scales
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -97,7 +98,7 @@ def _lower(
     read: int,
     scratch: int,
 ) -> LoweredOp:
-    image, output = context.input(0), context.operands.output
+    image, output, window = context.input(0), context.operands.output, descriptor.window(context.input(1))
     chosen = channels.chosen(live)
     taps = (chosen.matrix if len(live) else np.zeros((1, _LINES * _LINES), np.int8)).reshape(-1, _LINES, _LINES)
     by_step = taps if transposed else taps.transpose(0, 2, 1)
@@ -107,6 +108,7 @@ def _lower(
         "depthwise_conv2d_columns_s8",
         header="columns",
         scratch_bytes=scratch,
+        overlaps=() if fixed else plane_overlaps(context, window, transposed=transposed),
         contribution=KERNELS.part("depthwise_conv2d_columns_s8", "multiply_columns", "store_sums"),
         batches=image.shape[0],
         channels=image.shape[3],

@@ -10,6 +10,7 @@ from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
 from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
@@ -124,6 +125,7 @@ def _lower_3x3(
 
 
 DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
+    MVE_DEPTHWISE_ROW,
     lines_row(1),
     lines_row(2),
     Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from ferrule.backends.cpu_acc.lowering.block_row import FULLY_CONNECTED_BLOCK_ROWS
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
@@ -69,7 +70,9 @@ def _paired(context: LoweringContext) -> Candidate | str:
     count, products = channels.matrix.shape
     return Candidate(
         kernel="fully_connected_paired_s8",
-        instructions=int(1.1 * macs_of(context)) + 20 * context.operands.output.elements,
+        instructions=int(1.1 * macs_of(context))
+        + 26 * context.operands.output.elements
+        + 100 * (data.elements // products),
         weight_bytes=-(-count // 4) * 4 * (-(-products // 4) * 4 + 12),
         scratch_bytes=8 * -(-products // 4),
         lower=lambda: _lower_paired(context, descriptor, channels, data.elements // products),
@@ -104,6 +107,7 @@ def _lower_paired(
 
 FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
     MVE_FULLY_CONNECTED_ROW,
+    *FULLY_CONNECTED_BLOCK_ROWS,
     Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *FULLY_CONNECTED_SCALAR,
     Row(kernel="conv2d", candidate=_plain),

@@ -4,17 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.cpu_acc.lowering.plain import macs_of
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType
+from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.window import NO_PADDING, Window
@@ -22,8 +24,7 @@ from ferrule.operators.window import NO_PADDING, Window
 QUAD, DUO, OCTET = 4, 2, 8
 """The channels of a block, as in the header."""
 _WORTH_LISTING = 0.75
-_WITH_DSP = 7
-"""Instructions per multiply-accumulate, less than those of the plain kernels."""
+_ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
 _LARGEST_PAIR = 255
 """The largest magnitude of two weights whose products with any int8 data add up to 16 bits."""
 
@@ -38,8 +39,10 @@ def plain_scales(channels: Channels, zero_point: int, places: Array) -> Array:
 
 
 def cost_on(context: LoweringContext, instructions: int) -> int:
-    """Return the costs on the core; with the DSP extension, more than those of any kernel for it."""
-    return _WITH_DSP * macs_of(context) if has_dsp(context.target.core) else instructions
+    """Return the costs on the core; with the DSP extension, more than those of its kernels, less than plain ones."""
+    if has_dsp(context.target.core):
+        return 9 * macs_of(context) + 30 * context.operands.output.elements
+    return instructions
 
 
 def _whole_blocks(channels: Array, block: int) -> Array:
@@ -134,6 +137,7 @@ def _conv2d(
             table="conv2d_blocks_s8_params",
             scratch_bytes=4 * products,
             contribution=KERNELS.part(kernel, *parts),
+            overlaps=pixel_overlaps(context, window, image, output, pixels=2),
             window=window_value(window, image, output),
             input_zero_point=image.zero_point,
             inputs=inputs,
@@ -170,6 +174,10 @@ def _duo(context: LoweringContext) -> Candidate | str:
     return _conv2d(context, "conv2d_duo_s8", ("multiply_duo",), DUO, 3.3, duo_weights)
 
 
+def _column(info: TensorInfo, rows: int, channels: int) -> TensorInfo:
+    return replace(info, shape=(rows, 1, 1, channels))
+
+
 def _octet(context: LoweringContext) -> Candidate | str:
     descriptor, data = context.layer.descriptor, context.input(0)
     if not isinstance(descriptor, FullyConnectedDescriptor):
@@ -189,6 +197,9 @@ def _octet(context: LoweringContext) -> Candidate | str:
             "fully_connected_octet_s8",
             header="multiply",
             contribution=KERNELS.part("fully_connected_octet_s8", "multiply_octet"),
+            overlaps=pixel_overlaps(
+                context, _ROW, _column(data, rows, products), _column(output, rows, count), reads=Reads.PER_ELEMENT
+            ),
             rows=rows,
             input_c=products,
             output_c=count,

@@ -30,6 +30,8 @@ from ferrule.operators.table import OPERATORS
 Lower = Callable[[LoweringContext], LoweredOp]
 _ROWS = (1, 2, 4)
 """The rows that the stages of a chain may compute at once."""
+_NEVER = 1 << 60
+"""More than any memory: the input of a layer that cannot have it as a whole."""
 _SPARE_BYTES = 1 << 16
 """Scratch is not examined here, so that of every kernel counts as free."""
 _VIEWS = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
@@ -40,21 +42,48 @@ def stream(view: SubgraphView, target: Target, lower: Lower) -> OptimizationView
 
     `lower` lowers single layers: their kernels state how far outputs may overlap inputs.
     """
-    chains = [part for part in _Division(view, target, lower).parts() if part.rows]
+    fed = _fed(view) if target.input_rows else ""
+    chains = [part for part in _Division(view, target, lower, fed).parts() if part.rows]
     substitutions, left = [], view
     for part in chains:
         chain = SubgraphView.of(view.graph, (layer.name for layer in view.graph.layers[part.first : part.end]))
-        substitutions.append(substitution(chain, part.rows))
+        substitutions.append(substitution(chain, part.rows, fed=fed in chain.inputs))
         left = left.without(chain.names)
     return OptimizationViews(substitutions=tuple(substitutions), untouched=(left,) if left.names else ())
 
 
-def substitution(view: SubgraphView, rows: int) -> Substitution:
-    """Return the replacement of layers by one layer, whose stages compute so many rows at once."""
-    payload = Streamed(graph=view.to_graph(), rows=rows)
+def _fed(view: SubgraphView) -> str:
+    """Return the input that the firmware is to take row by row; "" if these layers do not read it.
+
+    Raises:
+        UnsupportedError: these layers cannot take it.
+    """
+    hint = "leave out input_rows (--input-rows)"
+    if len(view.graph.inputs) != 1:
+        raise UnsupportedError(f"a network with {len(view.graph.inputs)} inputs cannot take one row by row", hint=hint)
+    name = view.graph.inputs[0].name
+    for reader in view.graph.consumers(name):
+        reason = refusal(view.graph, reader)
+        if reader.name not in view.names:
+            return ""
+        if reason or name in {info.name for info in view.graph.outputs}:
+            raise UnsupportedError(
+                f"layer '{reader.name}' cannot take the input '{name}' row by row: "
+                f"{reason or 'the input is an output of the network, too'}",
+                hint=hint,
+            )
+    return name
+
+
+def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substitution:
+    """Return the replacement of layers by one layer, whose stages compute so many rows at once.
+
+    With `fed`, the rows of its input are given one by one.
+    """
+    payload = Streamed(graph=view.to_graph(), rows=rows, fed=fed)
     lines = TensorInfo(
         name=view.graph.unique_name(f"{view.outputs[0]}_lines"),
-        shape=(max(timeline(payload.chain()).lines_bytes, 1),),
+        shape=(max(timeline(payload.chain(), pushed=fed).lines_bytes, 1),),
         dtype=DataType.INT8,
     )
     descriptor = PreCompiledDescriptor(
@@ -81,8 +110,10 @@ def _macs(graph: Graph, layer: Layer) -> int:
 class _Division:
     """The search for the best division of a graph's layers."""
 
-    def __init__(self, view: SubgraphView, target: Target, lower: Lower) -> None:
+    def __init__(self, view: SubgraphView, target: Target, lower: Lower, fed: str = "") -> None:
+        """`fed` is the input whose rows are given one by one; "" if there is none."""
         self._graph = view.graph
+        self._fed = fed
         self._target = target
         self._lower = lower
         self._layers = view.graph.layers
@@ -95,15 +126,29 @@ class _Division:
     def parts(self) -> list[Part]:
         """Return the parts of the best division, in order; single layers only if chains do not lower the peak."""
         plain = max(part.peak_bytes for part in self._singles)
+        if self._fed:
+            plain = _NEVER
         most = MEMORY_COST * sum(part.cost for part in self._singles)
         lowest = self._lowest_peak()
         peaks = sorted(
             {lowest, plain, *(part.peak_bytes for part in self._candidates(plain) if part.peak_bytes > lowest)}
         )
         found = bisect_left(peaks, True, key=lambda peak: self._cheapest(peak)[0] <= most)
+        if self._fed and found >= len(peaks) - 1:
+            return self._whole_first(peaks[-2])
         if found == len(peaks) or peaks[found] >= plain:
             return self._singles
         return self._cheapest(peaks[found])[1]
+
+    def _whole_first(self, peak: int) -> list[Part]:
+        """Return the parts of a division whose first chain takes the input; it costs more than it should."""
+        parts = self._cheapest(peak)[1]
+        if not parts:
+            raise UnsupportedError(
+                f"no chain of layers can take the input '{self._fed}' row by row and leave an output to later layers",
+                hint="leave out input_rows (--input-rows)",
+            )
+        return parts
 
     def _last_uses(self) -> dict[str, int]:
         """Return, by tensor that is not a constant, the index of its last reader, or of its writer."""
@@ -124,13 +169,13 @@ class _Division:
         return sum(
             self._graph.info(name).size_bytes
             for name, last in self._last.items()
-            if self._firsts.get(name, first) < first <= last and (name not in read or last >= end)
+            if self._firsts.get(name, first) < first <= last and (name not in read or last >= end) and name != self._fed
         )
 
     def _single(self, index: int) -> Part:
         layer, graph = self._layers[index], self._graph
         read = dict.fromkeys(name for name in data_inputs(graph, layer) if self._last[name] <= index)
-        source = sum(graph.info(name).size_bytes for name in read)
+        source = sum(graph.info(name).size_bytes for name in read) if self._fed not in read else _NEVER
         distance: int | None = None
         backward: int | None = None
         if layer.type in _VIEWS and read:
@@ -196,11 +241,14 @@ class _Division:
         border = self._border(first, end)
         if border is None or not fits(self._layers[first:end]):
             return None
+        fed = border[0] == self._fed
+        if fed and (self._last[border[0]] >= end or self._last[border[1]] >= len(self._layers)):
+            return None
         view = SubgraphView.of(self._graph, (layer.name for layer in self._layers[first:end]))
         chain = Chain.of(view.to_graph(), rows)
-        times = timeline(chain)
+        times = timeline(chain, pushed=fed)
         source, output = (self._graph.info(name).size_bytes for name in border)
-        last = self._last[border[0]] < end
+        last = self._last[border[0]] < end and not fed
         return Part(
             first=first,
             end=end,
@@ -245,7 +293,7 @@ class _Division:
         A division is followed with the highest place that its last output can have: outputs that overlap their inputs
         from below need room there.
         """
-        inputs = sum(info.size_bytes for info in self._graph.inputs)
+        inputs = sum(info.size_bytes for info in self._graph.inputs if info.name != self._fed)
         best: list[list[tuple[float, int, list[Part]]]] = [[(0.0, peak - inputs, [])]]
         for end in range(1, len(self._layers) + 1):
             found = []

@@ -26,4 +26,50 @@ void ferrule_fully_connected_paired_s8(
     const struct ferrule_fully_connected_paired_s8_params *params, const int8_t *input,
     int8_t *output, void *scratch);
 
+/** One row of the input. */
+struct ferrule_block_row {
+    const void *data; /**< widened words, or bytes for the direct functions */
+    int32_t pairs;    /**< of groups of four products, at least 1 */
+};
+
+/** int8 with weights in blocks of four channels, as in `ferrule/kernels/block.h`. */
+struct ferrule_fully_connected_block_s8_params {
+    int32_t rows;     /**< of the input and of the output */
+    int32_t input_c;  /**< elements of an input row */
+    int32_t output_c; /**< elements of an output row */
+    int32_t words;    /**< products per output / 4, rounded up to a multiple of 2 */
+    const int32_t *weights;
+    int32_t block_words; /**< of a block's weights and constants */
+    /** One of the functions below. */
+    void (*multiply)(const struct ferrule_block_row *row, const int32_t *weights,
+                     const int32_t *end, int8_t *output);
+};
+
+/**
+ * @brief Compute and store whole blocks.
+ *
+ * The constants have the proved or the exact form; the row is widened, or read directly.
+ */
+void ferrule_block_row_proved(const struct ferrule_block_row *row, const int32_t *weights,
+                              const int32_t *end, int8_t *output);
+void ferrule_block_row_exact(const struct ferrule_block_row *row, const int32_t *weights,
+                             const int32_t *end, int8_t *output);
+void ferrule_block_row_direct_proved(const struct ferrule_block_row *row, const int32_t *weights,
+                                     const int32_t *end, int8_t *output);
+void ferrule_block_row_direct_exact(const struct ferrule_block_row *row, const int32_t *weights,
+                                    const int32_t *end, int8_t *output);
+
+/**
+ * @brief Multiply with four channels at a time, for the DSP extension.
+ *
+ * Scratch: 8 * words bytes aligned to 4.
+ */
+void ferrule_fully_connected_block_s8(const struct ferrule_fully_connected_block_s8_params *params,
+                                      const int8_t *input, int8_t *output, void *scratch);
+
+/** @brief Multiply without scratch; input_c is 4 * words. */
+void ferrule_fully_connected_direct_block_s8(
+    const struct ferrule_fully_connected_block_s8_params *params, const int8_t *input,
+    int8_t *output);
+
 #endif

@@ -31,26 +31,30 @@
     "add " a ", " bias ", " a shift "\n\t"                                                         \
     "add " b ", " bias ", " b shift "\n\t"                                                         \
     "smmul " a ", " a ", " multiplier "\n\t"                                                       \
-    "smmul " b ", " b ", " multiplier "\n\t"                                                       \
-    "ssat " a ", #8, " a                                                                           \
-    ", asr #" FERRULE_TEXT(FERRULE_PROVED_SHIFT) "\n\t"                                            \
-                                                 "ssat " b ", #8, " b ", asr #" FERRULE_TEXT(      \
-                                                     FERRULE_PROVED_SHIFT) "\n\t"
+    "smmul " b ", " b ", " multiplier "\n\t" FERRULE_PROVED_CLAMP(a) FERRULE_PROVED_CLAMP(b)
+#define FERRULE_PROVED_CLAMP(a)                                                                    \
+    "ssat " a ", #8, " a ", asr #" FERRULE_TEXT(FERRULE_PROVED_SHIFT) "\n\t"
+/** One sum times 256 to int8. */
+#define FERRULE_PROVED_ONE(a, multiplier, bias, shift)                                             \
+    "add " a ", " bias ", " a shift "\n\t"                                                         \
+    "smmul " a ", " a ", " multiplier "\n\t" FERRULE_PROVED_CLAMP(a)
 
 /** Two sums times 2 to int8. */
 #define FERRULE_EXACT(a, b, bias, multiplier, right, rounding, shift)                              \
     "add " a ", " bias ", " a shift "\n\t"                                                         \
     "add " b ", " bias ", " b shift "\n\t"                                                         \
     "smmulr " a ", " a ", " multiplier "\n\t"                                                      \
-    "smmulr " b ", " b ", " multiplier "\n\t"                                                      \
+    "smmulr " b ", " b ", " multiplier "\n\t" FERRULE_EXACT_ROUND(a, right, rounding)              \
+        FERRULE_EXACT_ROUND(b, right, rounding)
+#define FERRULE_EXACT_ROUND(a, right, rounding)                                                    \
     "add " a ", " a ", " a ", asr #31\n\t"                                                         \
-    "add " b ", " b ", " b ", asr #31\n\t"                                                         \
     "add " a ", " a ", " rounding "\n\t"                                                           \
-    "add " b ", " b ", " rounding "\n\t"                                                           \
     "asr " a ", " a ", " right "\n\t"                                                              \
-    "asr " b ", " b ", " right "\n\t"                                                              \
-    "ssat " a ", #8, " a "\n\t"                                                                    \
-    "ssat " b ", #8, " b "\n\t"
+    "ssat " a ", #8, " a "\n\t"
+/** One sum times 2 to int8. */
+#define FERRULE_EXACT_ONE(a, bias, multiplier, right, rounding, shift)                             \
+    "add " a ", " bias ", " a shift "\n\t"                                                         \
+    "smmulr " a ", " a ", " multiplier "\n\t" FERRULE_EXACT_ROUND(a, right, rounding)
 
 /** @brief Return the stored value of a sum times 256, with the channel's words. */
 static inline int8_t ferrule_proved_s8(uint32_t sum256, const int32_t *channel)

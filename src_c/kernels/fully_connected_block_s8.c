@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/fully_connected.h"
+
+#include <stddef.h>
+
+#include "ferrule/kernels/requantize_dsp.h"
+
+#if FERRULE_HAS_DSP
+
+/* Two products of four channels: r2 and r4 are the sums of the packed channels 0 and 1, then 2 and
+ * 3, r3 and r5 those of the even channels alone. */
+#define STEP(x, w01, w23)                                                                          \
+    "smlad r2, " x ", " w01 ", r2\n\t"                                                             \
+    "smlad r4, " x ", " w23 ", r4\n\t"                                                             \
+    "sxtb16 " w01 ", " w01 "\n\t"                                                                  \
+    "sxtb16 " w23 ", " w23 "\n\t"                                                                  \
+    "smlad r3, " x ", " w01 ", r3\n\t"                                                             \
+    "smlad r5, " x ", " w23 ", r5\n\t"
+#define WORD(x0, x1) "ldm r1!, {r10, r11, r12, lr}\n\t" STEP(x0, "r10", "r11") STEP(x1, "r12", "lr")
+/* Eight products: of the widened row in 108 bytes of code, of the row itself in 128. */
+#define WIDENED "ldm.w r0!, {r6-r9}\n\t" WORD("r6", "r7") WORD("r8", "r9")
+#define DIRECT_WORD(x0, x1)                                                                        \
+    "ldr " x1 ", [r0], #4\n\t"                                                                     \
+    "sxtb16 " x0 ", " x1 "\n\t"                                                                    \
+    "sxtb16 " x1 ", " x1 ", ror #8\n\t" WORD(x0, x1)
+#define DIRECT DIRECT_WORD("r6", "r7") DIRECT_WORD("r8", "r9")
+
+/* The stack: 0 place in the loop, 4 end of the row, 8 row, 12 end of the weights, 16 output. */
+#define FUNCTION(name, pair, code_bytes, shift, requantize)                                        \
+    __attribute__((naked, noinline)) void name(                                                    \
+        const struct ferrule_block_row *row __attribute__((unused)),                               \
+        const int32_t *weights __attribute__((unused)),                                            \
+        const int32_t *end __attribute__((unused)), int8_t *output __attribute__((unused)))        \
+    {                                                                                              \
+        __asm__("push {r4-r11, lr}\n\t"                                                            \
+                "sub sp, sp, #20\n\t"                                                              \
+                "ldrd r4, r5, [r0]\n\t"                                                            \
+                "add r6, r4, r5, lsl #" shift "\n\t"                                               \
+                "strd r6, r4, [sp, #4]\n\t"                                                        \
+                "strd r2, r3, [sp, #12]\n\t"                                                       \
+                "rsb r5, r5, #0\n\t"                                                               \
+                "and r5, r5, #3\n\t"                                                               \
+                "movs r6, #" code_bytes "\n\t"                                                     \
+                "mul r5, r5, r6\n\t"                                                               \
+                "adr.w r6, 20f\n\t"                                                                \
+                "add r6, r6, r5\n\t"                                                               \
+                "orr r6, r6, #1\n\t"                                                               \
+                "str r6, [sp]\n\t"                                                                 \
+                "15:\n\t"                                                                          \
+                "ldr r0, [sp, #8]\n\t"                                                             \
+                "movs r2, #0\n\t"                                                                  \
+                "movs r3, #0\n\t"                                                                  \
+                "movs r4, #0\n\t"                                                                  \
+                "movs r5, #0\n\t"                                                                  \
+                "ldr pc, [sp]\n\t"                                                                 \
+                "20:\n\t" pair pair pair pair "ldr r12, [sp, #4]\n\t"                              \
+                "cmp r0, r12\n\t"                                                                  \
+                "bne 20b\n\t"                                                                      \
+                "sub r2, r2, r3\n\t"                                                               \
+                "sub r4, r4, r5\n\t" requantize "ldr r0, [sp, #16]\n\t"                            \
+                "strb r3, [r0], #1\n\t"                                                            \
+                "strb r2, [r0], #1\n\t"                                                            \
+                "strb r5, [r0], #1\n\t"                                                            \
+                "strb r4, [r0], #1\n\t"                                                            \
+                "str r0, [sp, #16]\n\t"                                                            \
+                "ldr r12, [sp, #12]\n\t"                                                           \
+                "cmp r1, r12\n\t"                                                                  \
+                "bne.w 15b\n\t"                                                                    \
+                "add sp, sp, #20\n\t"                                                              \
+                "pop {r4-r11, pc}\n\t");                                                           \
+    }
+
+#define PROVED(a, b)                                                                               \
+    "ldm r1!, {r6-r9}\n\t" FERRULE_PROVED_ONE(a, "r6", "r7", ", lsl #8")                           \
+        FERRULE_PROVED_ONE(b, "r8", "r9", "")
+#define EXACT(a, shift) "ldm r1!, {r6-r9}\n\t" FERRULE_EXACT_ONE(a, "r6", "r7", "r8", "r9", shift)
+
+#define PROVED_BLOCK PROVED("r3", "r2") PROVED("r5", "r4")
+#define EXACT_BLOCK                                                                                \
+    EXACT("r3", ", lsl #1") EXACT("r2", ", asr #7") EXACT("r5", ", lsl #1") EXACT("r4", ", asr "   \
+                                                                                        "#7")
+
+FUNCTION(ferrule_block_row_proved, WIDENED, "108", "4", PROVED_BLOCK)
+FUNCTION(ferrule_block_row_exact, WIDENED, "108", "4", EXACT_BLOCK)
+FUNCTION(ferrule_block_row_direct_proved, DIRECT, "128", "3", PROVED_BLOCK)
+FUNCTION(ferrule_block_row_direct_exact, DIRECT, "128", "3", EXACT_BLOCK)
+
+#else
+
+/* The sums of two channels; that of the second is times 256. */
+static struct ferrule_pair_sums multiply_pair(const struct ferrule_block_row *row, bool direct,
+                                              const int32_t *weights)
+{
+    struct ferrule_pair_sums sums = {0, 0};
+    const int8_t *bytes = row->data;
+    const uint32_t *words = row->data;
+
+    for (int32_t i = 0; i < 2 * row->pairs; ++i) {
+        uint32_t pair[2];
+
+        if (direct) {
+            ferrule_widen(bytes + 4 * i, 1, pair, 2);
+        } else {
+            pair[0] = words[2 * i];
+            pair[1] = words[2 * i + 1];
+        }
+        ferrule_add_pair(&sums, pair[0], (uint32_t)weights[4 * i]);
+        ferrule_add_pair(&sums, pair[1], (uint32_t)weights[4 * i + 2]);
+    }
+    return (struct ferrule_pair_sums){.both = sums.both - sums.a, .a = sums.a};
+}
+
+static void multiply(const struct ferrule_block_row *row, bool direct, bool proved,
+                     const int32_t *weights, const int32_t *end, int8_t *output)
+{
+    int32_t words = proved ? FERRULE_PROVED_WORDS : FERRULE_EXACT_WORDS;
+
+    while (weights != end) {
+        const int32_t *channel = weights + 8 * row->pairs;
+
+        for (int32_t i = 0; i < 2; ++i) {
+            struct ferrule_pair_sums sums = multiply_pair(row, direct, weights + i);
+
+            if (proved) {
+                output[0] = ferrule_proved_s8(sums.a << 8, channel);
+                output[1] = ferrule_proved_s8(sums.both, channel + words);
+            } else {
+                output[0] = ferrule_exact_s8(2u * sums.a, channel);
+                output[1] = ferrule_exact_s8((uint32_t)((int32_t)sums.both >> 7), channel + words);
+            }
+            output += 2;
+            channel += 2 * words;
+        }
+        weights = channel;
+    }
+}
+
+#define FUNCTION(name, direct, proved)                                                             \
+    void name(const struct ferrule_block_row *row, const int32_t *weights, const int32_t *end,     \
+              int8_t *output)                                                                      \
+    {                                                                                              \
+        multiply(row, direct, proved, weights, end, output);                                       \
+    }
+
+FUNCTION(ferrule_block_row_proved, false, true)
+FUNCTION(ferrule_block_row_exact, false, false)
+FUNCTION(ferrule_block_row_direct_proved, true, true)
+FUNCTION(ferrule_block_row_direct_exact, true, false)
+
+#endif
+
+/* The last bytes are widened separately, so that no byte beyond the row is read. */
+static void widen_row(const int8_t *row, int32_t bytes, uint32_t *target)
+{
+    int32_t words = bytes / 4;
+
+    ferrule_widen(row, words, target, 2);
+    if (bytes % 4 != 0) {
+        int8_t rest[4] = {0, 0, 0, 0};
+
+        for (int32_t i = 0; i < bytes % 4; ++i) {
+            rest[i] = row[4 * words + i];
+        }
+        ferrule_widen(rest, 1, target + 2 * words, 2);
+    }
+}
+
+static void multiply_rows(const struct ferrule_fully_connected_block_s8_params *params,
+                          const int8_t *input, int8_t *output, void *scratch)
+{
+    struct ferrule_block_row row = {scratch, params->words / 2};
+    int32_t blocks = params->output_c / 4;
+    int32_t left = params->output_c % 4;
+    const int32_t *last = params->weights + blocks * params->block_words;
+
+    for (int32_t r = 0; r < params->rows; ++r) {
+        if (scratch == NULL) {
+            row.data = input;
+        } else {
+            widen_row(input, params->input_c, scratch);
+        }
+        if (blocks > 0) {
+            params->multiply(&row, params->weights, last, output);
+        }
+        if (left > 0) {
+            int8_t rest[4];
+
+            params->multiply(&row, last, last + params->block_words, rest);
+            for (int32_t i = 0; i < left; ++i) {
+                output[4 * blocks + i] = rest[i];
+            }
+        }
+        input += params->input_c;
+        output += params->output_c;
+    }
+}
+
+void ferrule_fully_connected_block_s8(const struct ferrule_fully_connected_block_s8_params *params,
+                                      const int8_t *input, int8_t *output, void *scratch)
+{
+    multiply_rows(params, input, output, scratch);
+}
+
+void ferrule_fully_connected_direct_block_s8(
+    const struct ferrule_fully_connected_block_s8_params *params, const int8_t *input,
+    int8_t *output)
+{
+    multiply_rows(params, input, output, NULL);
+}
