@@ -206,7 +206,7 @@
     "add r11, r10, r12\n\t"
 
 #define FUNCTION(name, unrolled, loop, start, first, requantize, store, advance)                   \
-    __attribute__((naked, noinline)) void name(                                                    \
+    __attribute__((naked, noinline, aligned(4))) void name(                                        \
         const struct ferrule_block *block __attribute__((unused)),                                 \
         const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
         uint32_t *patches __attribute__((unused)))                                                 \
@@ -297,7 +297,7 @@ __attribute__((naked, noinline)) void ferrule_block_wide(const struct ferrule_bl
     "it eq\n\t"                                                                                    \
     "addeq r3, r3, #4\n\t"
 
-__attribute__((naked, noinline)) void
+__attribute__((naked, noinline, aligned(4))) void
 ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused)),
                      const int8_t *source __attribute__((unused)),
                      int32_t offset __attribute__((unused)),

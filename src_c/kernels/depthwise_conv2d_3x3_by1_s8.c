@@ -10,8 +10,8 @@ static void turn(const int32_t *weights, uint32_t *turned)
     for (int32_t j = 0; j < 2 * LINES - 1; ++j) {
         uint32_t word = (uint32_t)weights[(j + 1) % LINES];
 
-        turned[2 * j] = ferrule_proved_even(word);
-        turned[2 * j + 1] = ferrule_proved_odd(word);
+        turned[2 * j] = ferrule_depthwise_even(word);
+        turned[2 * j + 1] = ferrule_depthwise_odd(word);
     }
 }
 
@@ -36,11 +36,11 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "smlatb lr, " z ", r6, lr\n\t"                                                                 \
     "smlabt r12, " y ", r7, r12\n\t"                                                               \
     "smlad lr, " y ", r7, lr\n\t"                                                                  \
-    "ldr " z ", [sp, #8]\n\t" FERRULE_ASM_PROVED_TWO("r12", "lr", z) "ldr " z ", [sp, #12]\n\t"    \
-                                                                     "strb r12, [r1]\n\t"          \
-                                                                     "strb lr, [r1, " z "]\n\t"    \
-                                                                     "add r1, r1, " z              \
-                                                                     ", lsl #1\n\t"
+    "ldr " z ", [sp, #8]\n\t" FERRULE_PROVED_BIASED("r12", z)                                      \
+        FERRULE_PROVED_BIASED("lr", z) "ldr " z ", [sp, #12]\n\t"                                  \
+                                       "strb r12, [r1]\n\t"                                        \
+                                       "strb lr, [r1, " z "]\n\t"                                  \
+                                       "add r1, r1, " z ", lsl #1\n\t"
 
 /* 16 bytes: the first words in the registers that a step takes them from. The table has the
  * distances to these places, in halfwords. */
@@ -86,7 +86,7 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "smlad r12, r10, r6, r12\n\t"                                                                  \
     "ldr r10, [sp, #8]\n\t"                                                                        \
     "smlabt r12, r11, r7, r12\n\t"                                                                 \
-    FERRULE_ASM_PROVED("r12", "r10")                                                               \
+    FERRULE_PROVED_BIASED("r12", "r10")                                                               \
     "strb r12, [r1]\n"                                                                             \
     "6:\n\t"
 /* clang-format on */
@@ -147,6 +147,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
     for (const struct ferrule_depthwise_channel *channel = line->channels; channel != line->end;
          ++channel) {
         const uint32_t *weights = &channel->weights[2 * (LINES - 1 - line->oldest)];
+        const int32_t scale[FERRULE_PROVED_WORDS] = {channel->multiplier, 0};
         const uint32_t *words = channel->words;
         int8_t *output = line->output + channel->offset_bytes;
 
@@ -163,10 +164,10 @@ static void store_line(const struct ferrule_depthwise_line *line)
                 odd = ferrule_dual_multiply_add(next, weights[2 * i + 1], odd);
                 odd = ferrule_low_high_multiply_add(weights[2 * i], now, odd);
             }
-            *output = ferrule_proved_s8(even, channel->multiplier);
+            *output = ferrule_proved_s8(even, scale);
             output += line->step_bytes;
             if (step + 1 < line->steps) {
-                *output = ferrule_proved_s8(odd, channel->multiplier);
+                *output = ferrule_proved_s8(odd, scale);
                 output += line->step_bytes;
             }
             words += LINES;
@@ -178,7 +179,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
 void ferrule_depthwise_conv2d_3x3_by1_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch)
 {
-    static const struct ferrule_depthwise_way by1 = {turn, store_line};
+    static const struct ferrule_depthwise_way by1 = {2 * (2 * LINES - 1), turn, store_line};
 
     ferrule_depthwise_lines(params, input, output, scratch, &by1);
 }

@@ -13,11 +13,11 @@ static void turn(const int32_t *weights, uint32_t *turned)
         uint32_t b = (uint32_t)weights[(LINES + 1 - oldest) % LINES];
         uint32_t c = (uint32_t)weights[(LINES + 2 - oldest) % LINES];
 
-        turned[0] = ferrule_proved_even(a);
-        turned[1] = ferrule_proved_even(b);
-        turned[2] = ferrule_proved_even(c);
-        turned[3] = (ferrule_proved_odd(a) >> 16) | (ferrule_proved_odd(b) & 0xffff0000u);
-        turned[4] = ferrule_proved_odd(c);
+        turned[0] = ferrule_depthwise_even(a);
+        turned[1] = ferrule_depthwise_even(b);
+        turned[2] = ferrule_depthwise_even(c);
+        turned[3] = (ferrule_depthwise_odd(a) >> 16) | (ferrule_depthwise_odd(b) & 0xffff0000u);
+        turned[4] = ferrule_depthwise_odd(c);
         turned += TURN;
     }
 }
@@ -35,8 +35,8 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "smlabt r12, " x ", r5, r12\n\t"                                                               \
     "smlad r12, " z ", r4, r12\n\t"                                                                \
     "ldr " z ", [sp, #12]\n\t"                                                                     \
-    "smlabt r12, " y ", r6, r12\n\t" FERRULE_ASM_PROVED("r12", "lr") "strb r12, [r1]\n\t"          \
-                                                                     "add r1, r1, " z "\n\t"
+    "smlabt r12, " y ", r6, r12\n\t" FERRULE_PROVED_BIASED("r12", "lr") "strb r12, [r1]\n\t"       \
+                                                                        "add r1, r1, " z "\n\t"
 
 /* 16 bytes: the first words in the registers that a step takes them from. The table has the
  * distances to these places, in halfwords. */
@@ -116,6 +116,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
          ++channel) {
         const uint32_t *weights = &channel->weights[TURN * line->oldest];
         const uint32_t third[LINES] = {weights[3] << 16, weights[3], weights[4]};
+        const int32_t scale[FERRULE_PROVED_WORDS] = {channel->multiplier, 0};
         const uint32_t *words = channel->words;
         int8_t *output = line->output + channel->offset_bytes;
 
@@ -126,7 +127,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
                 sum = ferrule_dual_multiply_add(words[i], weights[i], sum);
                 sum = ferrule_low_high_multiply_add(words[LINES + i], third[i], sum);
             }
-            *output = ferrule_proved_s8(sum, channel->multiplier);
+            *output = ferrule_proved_s8(sum, scale);
             output += line->step_bytes;
             words += LINES;
         }
@@ -137,7 +138,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
 void ferrule_depthwise_conv2d_3x3_by2_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch)
 {
-    static const struct ferrule_depthwise_way by2 = {turn, store_line};
+    static const struct ferrule_depthwise_way by2 = {LINES * TURN, turn, store_line};
 
     ferrule_depthwise_lines(params, input, output, scratch, &by2);
 }

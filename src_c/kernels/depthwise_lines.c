@@ -130,19 +130,14 @@ static void widen_one(const int8_t *source, uint32_t *target, const struct four 
 /* Fill a line of four channels. */
 static void fill(uint32_t *target, int32_t words, uint32_t value)
 {
-    uint32_t *second = target + LINES * words;
-    uint32_t *third = second + LINES * words;
-    uint32_t *fourth = third + LINES * words;
+    int32_t channel_words = LINES * words;
 
     for (; words > 0; --words) {
-        *target = value;
-        *second = value;
-        *third = value;
-        *fourth = value;
+        target[0] = value;
+        target[channel_words] = value;
+        target[2 * channel_words] = value;
+        target[3 * channel_words] = value;
         target += LINES;
-        second += LINES;
-        third += LINES;
-        fourth += LINES;
     }
 }
 
@@ -242,6 +237,11 @@ static void store_all_fixed(const struct ferrule_depthwise_lines_params *params,
     store_fixed(params, first, params->channels, output);
 }
 
+static uint32_t half(uint32_t weights)
+{
+    return ((weights >> 1) & 0x7fff7fffu) | (weights & 0x80008000u);
+}
+
 static void convolve(const struct ferrule_depthwise_lines_params *params, const int8_t *input,
                      int8_t *output, uint32_t *lines, const struct ferrule_depthwise_way *way)
 {
@@ -262,12 +262,15 @@ static void convolve(const struct ferrule_depthwise_lines_params *params, const 
 
             channel->words = lines + i * four.channel_words;
             channel->offset_bytes = positions[i];
-            channel->bias = scale[0];
-            channel->bias_again = scale[0];
-            channel->multiplier = scale[1];
+            channel->bias = scale[1];
+            channel->bias_again = scale[1];
+            channel->multiplier = (int32_t)((uint32_t)scale[0] & (uint32_t)INT32_MAX);
             way->turn(weights, channel->weights);
+            for (int32_t k = 0; scale[0] < 0 && k < way->words; ++k) {
+                channel->weights[k] = half(channel->weights[k]);
+            }
             weights += LINES;
-            scale += 2;
+            scale += FERRULE_PROVED_WORDS;
         }
         for (int32_t i = 1; i < FOUR; ++i) {
             four.offsets[i - 1] = positions[i < last ? i : last] - positions[0];

@@ -27,7 +27,7 @@
 
 /* The stack: 0 place in the loop, 4 end of the row, 8 row, 12 end of the weights, 16 output. */
 #define FUNCTION(name, pair, code_bytes, shift, start, requantize)                                 \
-    __attribute__((naked, noinline)) void name(                                                    \
+    __attribute__((naked, noinline, aligned(4))) void name(                                        \
         const struct ferrule_block_row *row __attribute__((unused)),                               \
         const int32_t *weights __attribute__((unused)),                                            \
         const int32_t *end __attribute__((unused)), int8_t *output __attribute__((unused)))        \
@@ -81,8 +81,9 @@
 #define EXACT_BLOCK                                                                                \
     EXACT("r3", ", lsl #1")                                                                        \
     EXACT("r2", ", asr #7")                                                                        \
-    EXACT("r5", ", lsl #1") EXACT("r4", ", asr "                                                   \
-                                        "#7")
+    EXACT("r5", ", lsl #1")                                                                        \
+    EXACT("r4", ", asr "                                                                           \
+                "#7")
 
 FUNCTION(ferrule_block_row_proved, WIDENED, "108", "4", START_PROVED, PROVED_BLOCK)
 FUNCTION(ferrule_block_row_exact, WIDENED, "108", "4", START_EXACT, EXACT_BLOCK)

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "ferrule/status.h"
+
 /* The first row that a band of a stage needs of an input; beyond the bands, all rows are done. */
 static uint32_t first_needed(const struct ferrule_stream_stage *stage,
                              const struct ferrule_stream_input *input, uint32_t band,
@@ -113,7 +115,7 @@ static void take(const struct ferrule_stream *stream, uint32_t index,
         step->inputs[i] = row_address(stream, input->tensor, first_needed(stage, input, band, 0u));
     }
     stream->bands[index] = (uint16_t)(band + 1u);
-    *stream->from = stage->last_reader;
+    stream->state->from = stage->last_reader;
 }
 
 void ferrule_stream_attach(struct ferrule_stream *stream, const struct ferrule_stream_chain *chain,
@@ -123,13 +125,15 @@ void ferrule_stream_attach(struct ferrule_stream *stream, const struct ferrule_s
     stream->places[FERRULE_STREAM_INPUT] = (int8_t *)(uintptr_t)input; /* only read */
     stream->places[FERRULE_STREAM_LINES] = lines;
     stream->places[FERRULE_STREAM_OUTPUT] = output;
-    stream->rows = state;
-    stream->from = (uint16_t *)(void *)(stream->rows + chain->tensor_count);
-    stream->bands = stream->from + 1;
+    stream->state = state;
+    stream->scratch = (uint8_t *)state + chain->state_bytes;
+    stream->rows = (struct ferrule_stream_rows *)(void *)(stream->state + 1);
+    stream->bands = (uint16_t *)(void *)(stream->rows + chain->tensor_count);
 }
 
 void ferrule_stream_begin(const struct ferrule_stream *stream, uint32_t input_rows)
 {
+    stream->state->owner = stream->chain;
     for (uint32_t t = 0; t < stream->chain->tensor_count; ++t) {
         stream->rows[t] = (struct ferrule_stream_rows){0, 0};
     }
@@ -137,12 +141,12 @@ void ferrule_stream_begin(const struct ferrule_stream *stream, uint32_t input_ro
         stream->bands[s] = 0;
     }
     stream->rows[0].end = (uint16_t)input_rows;
-    *stream->from = stream->chain->last_reader;
+    stream->state->from = stream->chain->last_reader;
 }
 
 bool ferrule_stream_next(const struct ferrule_stream *stream, struct ferrule_stream_step *step)
 {
-    for (uint32_t s = *stream->from + 1u; s > 0u; --s) {
+    for (uint32_t s = stream->state->from + 1u; s > 0u; --s) {
         if (is_ready(stream, s - 1u)) {
             take(stream, s - 1u, step);
             return true;
@@ -151,10 +155,41 @@ bool ferrule_stream_next(const struct ferrule_stream *stream, struct ferrule_str
     return false;
 }
 
-void ferrule_stream_push(const struct ferrule_stream *stream, const int8_t *row)
+int32_t ferrule_stream_expect(const struct ferrule_stream *stream, uint32_t first, uint32_t count)
+{
+    const uint32_t height = stream->chain->tensors[0].height;
+
+    if (first > height || count > height - first) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    if (first == 0u) {
+        ferrule_stream_begin(stream, 0);
+    }
+    if (stream->state->owner != stream->chain || stream->rows[0].end != first) {
+        return FERRULE_ERR_STATE;
+    }
+    return FERRULE_OK;
+}
+
+bool ferrule_stream_feed(const struct ferrule_stream *stream, const int8_t **rows, uint32_t *count)
 {
     const struct ferrule_stream_chain *chain = stream->chain;
 
-    (void)memcpy(append(stream, 0, 1, chain->last_reader), row, chain->tensors[0].row_bytes);
-    *stream->from = chain->last_reader;
+    if (*count == 0u) {
+        return false;
+    }
+    (void)memcpy(append(stream, 0, 1, chain->last_reader), *rows, chain->tensors[0].row_bytes);
+    *rows += chain->tensors[0].row_bytes;
+    --*count;
+    stream->state->from = chain->last_reader;
+    return true;
+}
+
+int32_t ferrule_stream_end(const struct ferrule_stream *stream)
+{
+    const bool own = stream->state->owner == stream->chain;
+
+    stream->state->owner = NULL;
+    return own && stream->rows[0].end == stream->chain->tensors[0].height ? FERRULE_OK
+                                                                          : FERRULE_ERR_STATE;
 }

@@ -460,7 +460,7 @@ NESTED = {
     DeviceDriver: (DRIVER, lambda driver: driver),
     Wire: (DRIVER.wire, lambda wire: changed(DRIVER, wire=wire)),
 }
-OPTIONAL = {"view_of", "status", "start", "cycles", "timeout_us", "uart", "model", "base", "interrupt", "wire"}
+OPTIONAL = {"view_of", "status", "start", "cycles", "timeout_us", "feed", "uart", "model", "base", "interrupt", "wire"}
 OPTIONAL |= {"costs", "distance_bytes", "backward_bytes"}
 FIELDS = [(kind, each.name) for kind in NESTED for each in fields(kind)]
 
@@ -517,6 +517,7 @@ VALUES: list[tuple[dict[str, object], str]] = [
         r"considered\[0\].costs.weight_bytes is -1, expected 0 or more",
     ),
     ({"cycles": -1}, "cycles is -1, expected 0 or more"),
+    ({"feed": Call(Identifier("take"))}, "feed is set with the inputs .*, expected one .*, and a status"),
     ({"timeout_us": -1}, "timeout_us is -1, expected a number from 0"),
     ({"timeout_us": (1 << 32) - 1}, r"timeout_us is \d+, expected a number from 0"),
     ({"start": Call(Identifier("f"), ())}, "start is set without a status, expected both"),

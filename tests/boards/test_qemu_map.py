@@ -15,7 +15,7 @@ from ferrule.boards import Board, Memory, board_names, load_board
 pytestmark = pytest.mark.emu
 ON_QEMU = [name for name in board_names() if load_board(name).qemu is not None]
 RANGE = re.compile(r"\s*([0-9a-f]{16})-([0-9a-f]{16}) \(prio -?\d+, ([^)]+)\): (.*)")
-UARTS = {"UART.CMSDK_APB_UART": "uart", "UART.STM32_UART": "stm32f2xx-usart"}
+UARTS = {"UART.CMSDK_APB_UART": "uart", "UART.STM32_UART": "stm32f2xx-usart", "UART.NRF52840_UART": "nrf51_soc.uart"}
 """QEMU's names of the UART models, by Renode's class."""
 Span = tuple[int, int, str, str]
 """First and last address, kind and name."""

@@ -17,6 +17,7 @@ GATE = {
     "vww mps2-an386 memory arm-none-eabi-gcc",
     "kws mps2-an385 balanced arm-none-eabi-gcc",
     "kws mps3-an547 balanced arm-none-eabi-gcc",
+    "kws stm32g0b1 balanced arm-none-eabi-gcc",
     "kws mps2-an386 balanced zig",
 }
 ENTRY = {"instructions": 1000, "flash": 2000, "ram": 300}

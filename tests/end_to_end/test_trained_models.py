@@ -17,8 +17,8 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
 from ferrule.report import Verdict
 
-INT8 = {"ad01_int8": 768, "kws_ref_model": 16_000, "pretrainedResnet_quant": 49_152, "vww_96_int8": 55_296}
-"""Models, with the smallest activation memory in bytes of any plan without overlap."""
+INT8 = {"ad01_int8": 768, "kws_ref_model": 8_384, "pretrainedResnet_quant": 33_296, "vww_96_int8": 36_864}
+"""Models, with the most activation memory in bytes that a plan with overlap may take."""
 FLOAT = ("ad01_fp32", "pretrainedResnet", "vww_96_float")
 BOARDS = ("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505")
 TOOLCHAINS = ("zig", "arm-none-eabi-gcc")

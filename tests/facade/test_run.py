@@ -55,7 +55,9 @@ def test_compile_and_run(any_toolchain: str, tmp_path: Path) -> None:
     assert document.build.sources
     assert document.build.build_s is not None
     assert flash.total == flash.code + flash.constants + flash.weights
-    assert ram.total == ram.workspace + ram.stack_reserved + ram.other
+    assert ram.total == ram.workspace + ram.stack_reserved + ram.link + ram.fault_stack + ram.other
+    assert 1_024 < ram.link < 1_400  # the buffer of the largest frame, and what is beside it
+    assert (ram.fault_stack, ram.other < 200) == (256, True)
 
 
 def test_a_run_above_the_bound_is_an_error(built: Build) -> None:

@@ -13,6 +13,7 @@ from lowered_call import lower, run_lowered, run_overlapping
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.binary import TABLE_MIN_ELEMENTS, sum_tables
+from ferrule.backends.cpu_acc.lowering.scaled_sum import scaled_sum
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
@@ -82,7 +83,7 @@ def test_small_sums_take_no_tables() -> None:
     zero_points=st.tuples(*[st.integers(-128, 127)] * 3),
     subtract=st.booleans(),
 )
-def test_tables_give_the_result_of_every_pair(
+def test_tables_and_factors_give_the_result_of_every_pair(
     scales: tuple[float, float], ratio: float, zero_points: tuple[int, int, int], subtract: bool
 ) -> None:
     network = _pairs(LayerType.ADD, (*scales, ratio * max(scales)), zero_points)
@@ -93,6 +94,19 @@ def test_tables_give_the_result_of_every_pair(
         sums = tables.first.astype(np.int64)[:, np.newaxis] + tables.second
         assert np.abs(sums).max() < 2**31
         np.testing.assert_array_equal(np.clip(sums >> 20, -128, 127).reshape(-1), int8_results(total))
+    scaled = scaled_sum(total)
+    if scaled is not None:
+        stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+        sums = scaled.constant + (scaled.first * stored >> 8)[:, np.newaxis] + (scaled.second * stored >> 8)
+        assert np.abs(sums).max() < 2**31
+        np.testing.assert_array_equal(np.clip(sums >> 20, -128, 127).reshape(-1), int8_results(total))
+
+
+def test_typical_sums_have_two_factors() -> None:
+    for type_ in (LayerType.ADD, LayerType.SUB):
+        network = _pairs(type_, (0.0312, 0.0547, 0.0731), (-7, 11, 5))
+        operands = Operands(inputs=network.inputs, outputs=network.outputs)
+        assert scaled_sum(sum_of(operands, Activation.NONE, subtract=type_ is LayerType.SUB)) is not None
 
 
 @pytest.mark.parametrize("constant", [0, 1])

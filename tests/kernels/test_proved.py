@@ -42,6 +42,16 @@ def test_every_sum_is_equal(multiplier: int, shift: int, low: int, high: int) ->
     np.testing.assert_array_equal(by_one_multiplication(sums, int(words[0, 0]), int(words[0, 1])), wanted)
 
 
+def test_sums_times_128_reach_smaller_factors() -> None:
+    factor, ends = Factor(multiplier=1_500_000_000, shift=-16), (np.array([20_000]), np.array([200_000]))
+    assert proved_words(*ends, [factor], -128) is None
+    words = proved_words(*ends, [factor], -128, sum_shift=7)
+    assert words is not None
+    sums = np.arange(20_000, 200_001)
+    scaled = (((sums << 7) + int(words[0, 1])) * int(words[0, 0]) >> 32) >> PROVED_SHIFT
+    np.testing.assert_array_equal(scaled.clip(-128, 127), reference(sums, factor, -128))
+
+
 def test_outputs_with_values_on_both_sides_of_zero_have_no_such_constants() -> None:
     """The reference rounds halves away from zero, which no single slope does on both sides."""
     factor = Factor(multiplier=(1 << 30) + 12345, shift=-6)

@@ -111,7 +111,7 @@ SPECIAL: dict[str, tuple[Network, str]] = {
     ),
     "the lowest weight in the second channel": (
         int8_conv2d((1, 3, 3, 4), np.full((4, 1, 1, 4), -128, np.int8)),
-        "conv2d_s8",
+        "conv2d_quad_s8",
     ),
     "sums too large for pairs": (
         int8_conv2d((1, 1, 1, 1024), np.full((2, 1, 1, 1024), 127, np.int8), output_scale=2.0**7),
@@ -222,8 +222,14 @@ def test_no_kernel_reads_or_writes_outside_its_buffers(dtype: DataType) -> None:
 
 
 @pytest.mark.emu
-@pytest.mark.parametrize("board", ["mps2-an385", "mps2-an386"])
-@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
+@pytest.mark.parametrize(
+    ("board", "dtype"),
+    [
+        *((board, dtype) for board in ("mps2-an385", "mps2-an386") for dtype in (DataType.INT8, DataType.INT16)),
+        ("stm32g0b1", DataType.INT8),
+        pytest.param("stm32g0b1", DataType.INT16, marks=pytest.mark.nightly),
+    ],
+)
 def test_the_sampler_is_exact_on_cores_with_and_without_the_dsp_extension(board: str, dtype: DataType) -> None:
     require_module("unicorn", "pip install ferrule[run]")
     require_module("ziglang", "pip install ferrule[run]")

@@ -14,6 +14,7 @@ from ferrule.errors import ModelError
 from ferrule.graph import Graph
 from ferrule.memory import (
     DEFAULT_STEPS,
+    Overlap,
     Region,
     lifetimes,
     measure_order,
@@ -100,6 +101,26 @@ def test_small_graphs_get_the_best_order(graph: Graph, scratch: dict[str, int]) 
     assert found.peak_bytes == min(peak_by_lifetimes(graph, order, scratch) for order in all_orders(graph))
 
 
+@given(graphs(most=5), st.data())
+@settings(max_examples=60)
+def test_the_bound_of_orders_holds_with_overlaps(graph: Graph, data: st.DataObject) -> None:
+    pairs = [(layer.outputs[0], name) for layer in graph.layers for name in dict.fromkeys(layer.present_inputs)]
+    chosen = data.draw(st.lists(st.sampled_from(pairs), unique=True))
+    overlaps = [
+        Overlap(output=output, input=source, distance_bytes=data.draw(st.integers(0, 8)), backward_bytes=backward)
+        for output, source in chosen
+        for backward in [data.draw(st.none() | st.integers(0, 8))]
+    ]
+    found = order_layers(graph, aliases=views(graph), overlaps=overlaps)
+    assert found.peak_bytes == measure_order(graph, found.layers, aliases=views(graph), overlaps=overlaps).peak_bytes
+    for order in all_orders(graph):
+        planned = plan_graph(graph, SRAM, alignment=1, overlaps=overlaps, order=order)
+        assert found.bound_bytes <= planned.ordering.peak_bytes <= planned.plan.peak_bytes
+    if found.proved:
+        orders = (measure_order(graph, one, aliases=views(graph), overlaps=overlaps) for one in all_orders(graph))
+        assert found.peak_bytes == min(one.peak_bytes for one in orders)
+
+
 @given(graphs(most=14), st.sampled_from([1, 5, 10_000]))
 @settings(max_examples=60)
 def test_no_order_is_worse_than_the_graphs_own(graph: Graph, steps: int) -> None:
@@ -179,8 +200,12 @@ def test_a_cut_short_order_is_told_beside_the_arenas_certificate() -> None:
     cut = order_layers(expanding_branches(), steps=1)
     assert (cut.peak_bytes, cut.bound_bytes) == (115, 110)  # greedy search finds the best order but cannot prove it
     assert cut.certificate == "at most 4.6 % above the proved bound, search cut short"
-    assert cut.qualify("optimal") == f"optimal for this order of layers; the order: {cut.certificate}"
-    assert order_layers(expanding_branches()).qualify("optimal") == "optimal"
+    assert cut.qualify("optimal", 115) == f"optimal for this order of layers; the order: {cut.certificate}"
+    proved = order_layers(expanding_branches())
+    assert proved.qualify("optimal", proved.peak_bytes) == "optimal"
+    above = "optimal for this order of layers; the order: at most 0.9 % above the proved bound, search cut short"
+    assert proved.qualify("optimal", proved.peak_bytes + 1) == above
+    assert order_layers(chain([3, 5, 4])).qualify("optimal", 100) == "optimal"  # there is no other order
     given_order = measure_order(expanding_branches(), cut.layers)
     assert (given_order.certificate, given_order.proved) == ("", False)
 

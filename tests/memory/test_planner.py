@@ -209,7 +209,7 @@ def test_an_overflow_is_reported_only_where_no_choice_of_regions_fits(requests: 
             name: [one for one, region in zip(requests, choice, strict=True) if region == name]
             for name in ("fast", "slow")
         }
-        possible |= brute_force(chosen["fast"], {}, 7) <= 6 and brute_force(chosen["slow"], {}, 9) <= 8
+        possible |= brute_force(chosen["fast"], [], 7) <= 6 and brute_force(chosen["slow"], [], 9) <= 8
     assert fits == possible
 
 
@@ -229,7 +229,7 @@ def test_a_peak_above_the_bound_of_each_step_is_proved() -> None:
     # three.
     requests = [request("a", 2, 0, 0, alignment=4), request("b", 3, 1, 2), request("c", 1, 0, 1, alignment=2)]
     found = plan(requests, LARGE)
-    assert (found.peak_bytes, found.certificate, brute_force(requests, {}, 6)) == (5, "optimal", 5)
+    assert (found.peak_bytes, found.certificate, brute_force(requests, [], 6)) == (5, "optimal", 5)
     unproved = plan(requests, LARGE, effort=Effort(placements=0, nodes=0))
     assert (unproved.peak_bytes, unproved.region("sram").bound_bytes) == (5, 4)
     assert unproved.certificate == "at most 25.0 % above the proved bound, search cut short"
@@ -255,7 +255,7 @@ def test_alignments_of_buffer_and_region_both_hold() -> None:
     assert found.region("sram").alignment == 60
     assert found.peak_bytes == brute_force(
         [request("a", 5, 0, 1, alignment=12), request("b", 5, 0, 1, alignment=6), request("c", 1, 0, 1, alignment=30)],
-        {},
+        [],
         found.peak_bytes,
     )
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Barrier, Thread
 from types import ModuleType
@@ -84,14 +85,15 @@ def test_products_in_many_threads_leave_the_setting(control: ModuleType) -> None
 
 def test_the_reference_limits_its_threads(control: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[set[int]] = []
-    limit = blas._limit
+    hold = blas._ONE_THREAD.hold
 
-    def watched() -> object:
-        made = limit()
-        seen.append(threads(control))
-        return made
+    @contextmanager
+    def watched() -> Iterator[None]:
+        with hold():
+            seen.append(threads(control))
+            yield
 
-    monkeypatch.setattr(blas, "_limit", watched)
+    monkeypatch.setattr(blas._ONE_THREAD, "hold", watched)
     network().run([np.ones((4, 128), np.float32)])
     assert seen == [{1}]
     network(8).run([np.ones((4, 8), np.float32)])
@@ -101,12 +103,12 @@ def test_the_reference_limits_its_threads(control: ModuleType, monkeypatch: pyte
 def test_without_the_package_the_results_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     x = np.random.default_rng(1).normal(size=(4, 128)).astype(np.float32)
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
-    blas._controller.cache_clear()
+    blas._libraries.cache_clear()
     try:
-        assert blas._limit() is None
+        assert not blas._libraries()
         without = network().run([x])[0]
     finally:
-        blas._controller.cache_clear()
+        blas._libraries.cache_clear()
     np.testing.assert_allclose(without, network().run([x])[0], rtol=1e-6, atol=1e-5)
 
 

@@ -85,7 +85,9 @@ DOCUMENT = ReportDocument(
             stack_reserved=16_384,
             stack_bound=640,
             stack_bound_reason="",
-            other=1_400,
+            link=1_060,
+            fault_stack=256,
+            other=84,
             total=34_040,
         ),
     ),
@@ -240,7 +242,15 @@ def test_ownership_is_all_allowed_only_if_an_inference_was_checked() -> None:
 
 
 def test_what_an_image_does_not_state_is_left_out() -> None:
-    ram = replace(DOCUMENT.memory.ram, other=None, total=None, stack_bound=None, stack_bound_reason="[f] loops")
+    ram = replace(
+        DOCUMENT.memory.ram,
+        link=None,
+        fault_stack=None,
+        other=None,
+        total=None,
+        stack_bound=None,
+        stack_bound_reason="[f] loops",
+    )
     unknown = replace(
         DOCUMENT,
         engine="serial",

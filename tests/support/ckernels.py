@@ -67,8 +67,12 @@ class NativeNetwork:
         library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
+        if self.artifact.input_rows:
+            rows = f"ferrule_{self.artifact.symbol}_input_rows"
+            self._ffi.cdef(f"int32_t {rows}(void **, const void *, uint32_t, uint32_t);")
         # The structs hold nothing but pointers and sizes, so an array of pointers has the same layout.
-        self._run = getattr(self._ffi.dlopen(str(library)), f"ferrule_{self.artifact.symbol}_run")
+        self._library = self._ffi.dlopen(str(library))
+        self._run = getattr(self._library, f"ferrule_{self.artifact.symbol}_run")
 
     @property
     def kernels(self) -> list[str]:
@@ -92,6 +96,29 @@ class NativeNetwork:
             assert array.tobytes() == copy.tobytes(), "an input was overwritten"
         workspace.content()
         return [
+            np.frombuffer(output.content(), info.dtype.numpy).reshape(info.shape)
+            for output, info in zip(outputs, self.network.outputs, strict=True)
+        ]
+
+    def run_rows(self, image: Array, pieces: Sequence[tuple[int, int]]) -> tuple[list[int], list[Array]]:
+        """Give the rows of the only input in pieces of (first row, count), then end the inference.
+
+        Return the status of each call, that of the run last, and the outputs.
+        """
+        give = getattr(self._library, f"ferrule_{self.artifact.symbol}_input_rows")
+        outputs = [_Guarded(info.size_bytes) for info in self.network.outputs]
+        workspace = _Guarded(self.artifact.workspace_bytes)
+        memory = self._pointers([workspace.address, self.artifact.workspace_bytes])
+        statuses = []
+        for first, count in pieces:
+            rows = np.ascontiguousarray(image[:, first : first + count]).copy()
+            given = self._ffi.cast("void *", rows.ctypes.data)
+            statuses.append(give(memory, given, first, count))
+            rows.fill(99)  # the rows need not be kept
+        addresses = [output.address for output in outputs]
+        statuses.append(self._run(self._pointers([0]), self._pointers(addresses), memory, self._ffi.NULL))
+        workspace.content()
+        return statuses, [
             np.frombuffer(output.content(), info.dtype.numpy).reshape(info.shape)
             for output, info in zip(outputs, self.network.outputs, strict=True)
         ]

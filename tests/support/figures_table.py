@@ -13,6 +13,8 @@ from pathlib import Path
 
 from firmware_figures import MODELS, Figures, build, measure
 
+from ferrule import override
+
 TABLE = Path(__file__).resolve().parents[1] / "figures.toml"
 RISE = 5
 """Thousandths by which no figure may rise."""
@@ -20,6 +22,7 @@ TOOLCHAINS = ("arm-none-eabi-gcc", "zig")
 BOARDS = {
     "mps2-an386": ("speed", "balanced", "memory"),
     "mps2-an385": ("balanced",),
+    "stm32g0b1": ("balanced",),
     "mps3-an547": ("balanced",),
 }
 """The goals by board."""
@@ -50,6 +53,7 @@ class Row:
         """The row's name within its toolchain."""
         return f"{self.model} {self.board} {self.goal}"
 
+    @override
     def __str__(self) -> str:
         return f"{self.name} {self.toolchain}"
 

@@ -41,6 +41,7 @@ from ferrule.memory.request import Overlap
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 GUARD_BYTES = 64
+_M4 = CoreFeatures(name="cortex-m4", dsp=True)
 _GUARD = 0xA5
 
 
@@ -56,7 +57,7 @@ def lowering_of(graph: Graph, core: CoreFeatures | None = None) -> LoweringConte
     return LoweringContext(
         graph=graph,
         layer=layer,
-        target=replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), core=core or CoreFeatures(name="cortex-m4")),
+        target=replace(default_target(BackendId("CpuAcc"), Face.FIRMWARE), core=core or _M4),
         prefix="case",
         pointers={name: Identifier(f"tensor_{name}") for name in names},
     )

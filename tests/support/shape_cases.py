@@ -26,8 +26,8 @@ from ferrule.operators.window import Padding, same_padding
 MOST_MACS = 250_000
 """Larger layers are made smaller, so that ten thousand can be emulated."""
 _SHARES = {
-    LayerType.CONV_2D: 44,
-    LayerType.DEPTHWISE_CONV_2D: 24,
+    LayerType.CONV_2D: 40,
+    LayerType.DEPTHWISE_CONV_2D: 28,
     LayerType.FULLY_CONNECTED: 10,
     LayerType.AVERAGE_POOL_2D: 5,
     LayerType.MAX_POOL_2D: 4,
@@ -48,6 +48,8 @@ _WINDOWED = frozenset(_SHARES) - {
 }
 _WINDOWS = [(1, 1)] * 6 + [(3, 3)] * 8 + [(2, 2), (4, 4), (5, 5), (1, 3), (3, 1), (10, 4), (1, 7), (5, 1), (2, 3)]
 _WEIGHTS = ["any"] * 6 + ["extreme", "sparse", "small", "rows"]
+_USUAL = 0.6
+"""Share of the cases that are like layers of trained networks."""
 _INPUTS = ["any"] * 12 + ["extreme", "extreme", "lowest", "highest"]
 
 
@@ -77,6 +79,8 @@ class Case:
     activation: Activation = Activation.NONE
     weights: str = "any"
     inputs: str = "any"
+    style: str = "any"
+    """"usual" for zero points, scales and bias as trained networks have them."""
 
     @property
     def size(self) -> int:
@@ -93,6 +97,7 @@ class Case:
             replace(self, activation=Activation.NONE),
             replace(self, weights="any"),
             replace(self, inputs="any"),
+            replace(self, style="any"),
         ):
             if plain != self:
                 yield plain
@@ -162,7 +167,23 @@ def _draw(numbers: random.Random) -> Case:
         case = replace(case, outputs=numbers.choices([1, 2, 3, 4, 8], [75, 9, 6, 5, 5])[0])
     if type_ in {LayerType.SOFTMAX, LayerType.RELU}:
         case = replace(case, activation=Activation.NONE)
+    if numbers.random() < _USUAL:
+        case = _usual(numbers, case)
     return _with_window(numbers, case) if type_ in _WINDOWED else case
+
+
+def _usual(numbers: random.Random, case: Case) -> Case:
+    """Return the case with the choices that most layers of trained networks have, for which the best kernels are."""
+    return replace(
+        case,
+        style="usual",
+        batch=1,
+        outputs=1 if case.type is LayerType.DEPTHWISE_CONV_2D else case.outputs,
+        activation=numbers.choice([Activation.RELU, Activation.RELU, Activation.NONE])
+        if case.activation is not Activation.NONE
+        else case.activation,
+        weights=numbers.choice(["any", "any", "any", "sparse", "rows"]),
+    )
 
 
 def _extent(numbers: random.Random) -> int:
@@ -176,18 +197,21 @@ def _channels(numbers: random.Random) -> int:
 
 
 def _with_window(numbers: random.Random, case: Case) -> Case:
+    usual = case.style == "usual"
     kernel_h, kernel_w = numbers.choice(_WINDOWS)
-    if numbers.random() < 0.15:
+    if case.type is LayerType.DEPTHWISE_CONV_2D and usual:
+        kernel_h, kernel_w = numbers.choice([(3, 3)] * 6 + [(1, 3), (3, 1), (5, 1), (1, 5), (5, 5), (4, 10)])
+    elif numbers.random() < 0.15 and not usual:
         kernel_h, kernel_w = numbers.randint(1, 6), numbers.randint(1, 6)
-    stride_h, stride_w = numbers.choice(
-        [(1, 1), (1, 1), (1, 1), (2, 2), (2, 2), (numbers.randint(1, 3), numbers.randint(1, 3))]
-    )
+    stride_h = stride_w = numbers.choice([1, 1, 2])
+    if not usual and numbers.random() < 0.4:
+        stride_h, stride_w = numbers.randint(1, 3), numbers.randint(1, 3)
     pool = case.type in {LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D}
     dilation_h, dilation_w = (1, 1)
-    if not pool and numbers.random() < 0.12:
+    if not pool and not usual and numbers.random() < 0.15:
         dilation_h, dilation_w = numbers.randint(1, 3), numbers.randint(1, 3)
     reach_h, reach_w = (kernel_h - 1) * dilation_h + 1, (kernel_w - 1) * dilation_w + 1
-    kind = numbers.choices(["same", "valid", "explicit"], [55, 25, 20])[0]
+    kind = numbers.choices(["same", "valid", "explicit"], [70, 25, 5] if usual else [50, 25, 25])[0]
     if kind == "valid" and (reach_h > case.height or reach_w > case.width):
         kind = "same"
     if kind == "same":
@@ -302,7 +326,7 @@ def _weighted(
     products = weights.size // count
     usual = np.sqrt(products) * 73 * (100 if case.dtype is DataType.INT8 else 19_000)
     fraction = 2.0 ** generator.uniform(-2, 1) * usual / (60 if case.dtype is DataType.INT8 else 12_000)
-    if generator.random() < 0.08:
+    if case.style == "any" and generator.random() < 0.12:
         fraction = 2.0 ** generator.uniform(-4, 1)  # the requantisation shifts to the left, or not at all
     low, high = case.activation.limits
     if high is not None:  # the limits lie inside the range of the type
@@ -336,7 +360,7 @@ def _weighted(
 
 
 def _weights(generator: np.random.Generator, kind: str, shape: Shape, axis: int) -> Array:
-    lowest = -128 if generator.random() < 0.2 else -127
+    lowest = -128 if generator.random() < 0.15 else -127
     match kind:
         case "extreme":
             found = generator.choice([lowest, 127], shape)
@@ -385,6 +409,8 @@ def _zero_point(generator: np.random.Generator, dtype: DataType) -> int:
 def _output_zero_point(case: Case, generator: np.random.Generator) -> int:
     """Return a zero point that leaves a part of the range above it to an activation."""
     zero_point = _zero_point(generator, case.dtype)
+    if case.style == "usual" and case.activation is Activation.RELU and case.dtype is DataType.INT8:
+        return -128
     return zero_point if case.activation is Activation.NONE else min(zero_point, int(generator.integers(0, 60)))
 
 

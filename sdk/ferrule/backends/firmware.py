@@ -22,6 +22,7 @@ from ferrule.dom import (
     ArrayData,
     ArrayType,
     Boolean,
+    Call,
     Const,
     Declaration,
     Expression,
@@ -105,6 +106,11 @@ class LoweredOp:
     """How far an output may overlap an input whose last reader is this operator."""
     view_of: str | None = None
     """An input whose storage the only output shares unchanged; there are no statements then. None if there is none."""
+    feed: Call | None = None
+    """A call that takes rows of the layer's only input, an input of the network, before the layer runs; the executor
+    appends the arguments `const int8_t *rows`, `uint32_t first` and `uint32_t count`, and the call returns an int32_t.
+    The input then has no place in the workspace: it is NULL, or in the caller's own memory, and `status` takes its rows
+    from there. None if the input is needed as a whole."""
     status: Expression | None = None
     """A call, made after the statements, that returns an int32_t; any value except FERRULE_OK fails the run."""
     start: Expression | None = None

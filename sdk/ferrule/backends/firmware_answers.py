@@ -204,6 +204,8 @@ def _wrong_sharing(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
             )
         if overlap.step_bytes < 1:
             yield f"overlaps[{index}] has a step_bytes of {overlap.step_bytes}, expected 1 or more"
+    if op.feed is not None and (len(computed) != 1 or op.status is None):
+        yield f"feed is set with the inputs {list(computed)}, expected one input that is not a constant, and a status"
     if op.view_of is None:
         return
     if op.view_of not in computed:

@@ -114,6 +114,8 @@ class Target:
     """The user's options for the backend."""
     goal: Goal = Goal.BALANCED
     """What the firmware is to have least of; without an effect on the host."""
+    input_rows: bool = False
+    """Whether the firmware takes the network's input row by row; see `LoweredOp.feed`."""
 
 
 def default_target(backend: BackendId, face: Face = Face.HOST, options: ModelOptions | None = None) -> Target:

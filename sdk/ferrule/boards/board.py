@@ -53,6 +53,12 @@ class Peripheral(AddressRange):
     interrupts: tuple[Interrupt, ...]
     aliases: tuple[int, ...] = ()
 
+    @property
+    def uart_class(self) -> str:
+        """Renode's class of a UART, and for Nordic's whether it is without EasyDMA, as in the nRF51."""
+        without = self.type == "UART.NRF52840_UART" and self.properties.get("easyDMA") is not True
+        return f"{self.type} without EasyDMA" if without else self.type
+
 
 DEFAULT_STACK_BYTES = 16_384
 

@@ -75,6 +75,8 @@ class Artifact:
     """Size of the arena, including kernel scratch."""
     devices: tuple[DeviceUse, ...] = ()
     """The devices that run layers, in the order of the members of `struct ferrule_<symbol>_devices`."""
+    input_rows: str = ""
+    """The input that the model takes row by row; "" if there is none."""
     crossings: tuple[Crossing, ...] = ()
     """The tensors that cross between the core and devices, in order of execution."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
 from ferrule.codegen.device_code import DEADLINE, devices_struct, public_numbers
-from ferrule.codegen.lowered import LoweredGraph
+from ferrule.codegen.lowered import LoweredGraph, fed_input
 from ferrule.codegen.run_code import INFO, REGION, RunCode, workspace_size
 from ferrule.codegen.schedule import Schedule
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, memory_of
@@ -89,12 +89,16 @@ class ExecutorBuilder:
 
     def default_address(self, kind: str, member: str) -> Expression:
         """Return the address of an input or output of the default instance; `kind` is "input" or "output"."""
-        if self._arena:
+        if self._arena or self._is_fed(kind, member):
             return Identifier(self._own_place(kind, member))
         offset = Identifier(self.constant(f"{kind}_{member}_offset"))
         members = dict(self.input_members if kind == "input" else self.output_members)
         arena = self._storage.region(members[member].name)
         return AddressOf(Index(Identifier(self.default_arena(arena)), offset))
+
+    def _is_fed(self, kind: str, member: str) -> bool:
+        """Whether an input is given row by row, so that it has no place in the workspace."""
+        return kind == "input" and dict(self.input_members)[member].name == fed_input(self._lowered.layers)
 
     def default_arena(self, arena: Region) -> str:
         """Return the name of the array of an arena of the default workspace."""
@@ -141,6 +145,7 @@ class ExecutorBuilder:
                 *self._structs(),
                 *self._defaults(),
                 *(self._run(declaration=True, until=until) for until in self._kinds_of_run()),
+                *self._input_rows(declaration=True),
                 *self._run_shared(declaration=True),
             ),
             implementation_includes=(
@@ -161,6 +166,7 @@ class ExecutorBuilder:
                 *self._defaults(),
                 *self._code.operators(),
                 *(self._run(declaration=False, until=until) for until in self._kinds_of_run()),
+                *self._input_rows(declaration=False),
                 *self._run_shared(declaration=False),
             ),
         )
@@ -210,6 +216,8 @@ class ExecutorBuilder:
             ]
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             for name, info in members:
+                if self._is_fed(kind, name):
+                    continue
                 rows.append(
                     Enumerator(
                         name=self.constant(f"{kind}_{name}_offset"),
@@ -269,6 +277,8 @@ class ExecutorBuilder:
         text, alignment = describe(info), self._code.alignment(info, output=output)
         if alignment > info.dtype.size_bytes:
             text += f"; at a multiple of {alignment} bytes, for a device"
+        if not output and info.name == fed_input(self._lowered.layers):
+            text += f"; NULL if its rows were given to {self.prefix}_input_rows, otherwise in memory of its own"
         if output and self._code.has_own_lines(info.name):
             line = self._code.lines(info.name)
             text += f", and no other data up to the next multiple of {line}: the cache lines are the output's alone"
@@ -281,21 +291,22 @@ class ExecutorBuilder:
         """Yield the memory of the default inputs and outputs of a model that shares its arena with others."""
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             for name, info in members:
+                if not self._arena and not self._is_fed(kind, name):
+                    continue
                 region, is_output = self._storage.region(info.name), kind == "output"
                 line = self._code.lines(info.name) if is_output and self._code.has_own_lines(info.name) else 1
                 yield Variable(
                     name=self._own_place(kind, name),
                     type=ArrayType(SCALARS[info.dtype], -(-info.size_bytes // line) * line // info.dtype.size_bytes),
                     linkage=Linkage.EXTERNAL,
-                    section=Section.WORKSPACE,
-                    memory="" if region.name == REGION else memory_of(region),
+                    section=None if self._is_fed(kind, name) else Section.WORKSPACE,
+                    memory="" if region.name == REGION or self._is_fed(kind, name) else memory_of(region),
                     alignment=math.lcm(ARENA_ALIGNMENT, self._code.alignment(info, output=is_output)),
                     doc=f"Memory for the {kind} '{one_line(info.name)}', outside of the arena.",
                 )
 
     def _defaults(self) -> Iterator[Variable]:
-        if self._arena:
-            yield from self._own_places()
+        yield from self._own_places()
         for arena in () if self._arena else self._storage.arenas:
             yield Variable(
                 name=self.default_arena(arena),
@@ -318,7 +329,7 @@ class ExecutorBuilder:
                 ),
                 linkage=Linkage.EXTERNAL,
                 doc=f"The {kind}s in memory of their own."
-                if self._arena
+                if self._arena or any(self._is_fed(kind, name) for name, _ in members)
                 else f"The {kind}s at their places in the default workspace.",
             )
         yield Variable(
@@ -397,6 +408,27 @@ class ExecutorBuilder:
             "@return or what the run, or the lock, returns; `info` is written by a run only",
         )
 
+    def _input_rows(self, *, declaration: bool) -> Iterator[Function]:
+        if not fed_input(self._lowered.layers):
+            return
+        ((name, info),) = self.input_members
+        height, row_bytes = info.shape[1], info.size_bytes // info.shape[1]
+        yield Function(
+            name=f"{self.prefix}_input_rows",
+            returns=_STATUS,
+            parameters=self._code.feed_parameters(),
+            body=None if declaration else self._code.feed_body(),
+            linkage=Linkage.EXTERNAL,
+            doc=f"Take `count` rows of the input `{name}` as they arrive, from row `first` on, of {height} rows with "
+            f"{row_bytes} B each, and compute what they allow. Row 0 begins an inference in `memory`, even if another "
+            f"one has not ended; after row {height - 1}, {self.prefix}_run with a null pointer for `{name}` ends it. "
+            "Until then, `memory` holds what is still needed. In the caller's thread.\n"
+            "@retval FERRULE_OK the rows need not be kept\n"
+            "@retval FERRULE_ERR_ARGUMENT a pointer is null, the input has fewer rows, or the workspace is misaligned "
+            "or too small; nothing was computed\n"
+            "@retval FERRULE_ERR_STATE row `first` is not the next one: rows were lost; begin again with row 0",
+        )
+
     def _handle_rule(self) -> str:
         return " two members of `devices` are the same," if len(self._lowered.devices) > 1 else ""
 
@@ -416,6 +448,8 @@ class ExecutorBuilder:
                 "\n@return or the first error of a device, or of `info->stop_at`; all devices are closed and "
                 "deactivated, as after a successful run"
             )
+        if fed_input(self._lowered.layers):
+            return "\n@retval FERRULE_ERR_STATE the input is a null pointer, and rows of it are missing"
         if any(item.op.status is not None for item in self._lowered.layers):
             return "\n@return or the error of the operator that failed"
         return ""

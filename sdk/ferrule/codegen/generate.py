@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ferrule._version import VERSION
 from ferrule.backends import Device, Target
@@ -17,7 +18,7 @@ from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import Identity, identity_files, plan_digest, shortened, sources_digest
 from ferrule.codegen.link_table import link_module
-from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, lower, macs
+from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, fed_input, lower, macs
 from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
@@ -25,7 +26,7 @@ from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
 from ferrule.graph import Graph
-from ferrule.memory import Lifetime, Region, order_layers, views
+from ferrule.memory import Lifetime, Ordering, Region, measure_order, order_layers, views
 from ferrule.rendering import one_line
 
 
@@ -62,7 +63,13 @@ def generate(
     ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
     reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters
     region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)
-    lowered = lower(graph, ordering.layers, firmware, targets, (region, *others), pool)
+
+    def lowered_in(order: Sequence[str]) -> LoweredGraph:
+        return lower(graph, order, firmware, targets, (region, *others), pool)
+
+    lowered = lowered_in(ordering.layers)
+    ordering, is_new = _with_overlaps(graph, ordering, lowered)
+    lowered = lowered_in(ordering.layers) if is_new else lowered
     lowered, storage = with_copies_close(lowered, region)
     if overlap:
         lowered, storage = overlapped(lowered, storage, region)
@@ -100,8 +107,19 @@ def generate(
         storage=storage,
         ordering=ordering,
         workspace_bytes=sum(storage.plan.region(arena.name).peak_bytes for arena in storage.arenas),
+        input_rows=fed_input(lowered.layers),
         crossings=crossings(lowered, storage),
     )
+
+
+def _with_overlaps(graph: Graph, ordering: Ordering, lowered: LoweredGraph) -> tuple[Ordering, bool]:
+    """Return the order in view of the overlaps that the lowered layers state, and whether it is another one."""
+    overlaps = [overlap for item in lowered.layers for overlap in item.op.overlaps]
+    best = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
+    given = measure_order(graph, ordering.layers, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
+    if best.peak_bytes < given.peak_bytes:
+        return best, True
+    return replace(best, layers=given.layers, peak_bytes=given.peak_bytes), False
 
 
 def _contributions(lowered: LoweredGraph) -> tuple[Contribution, ...]:

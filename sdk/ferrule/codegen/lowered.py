@@ -63,6 +63,11 @@ class LoweredGraph:
     """The memories besides the workspace that the core shares with devices; they have the names of C variables."""
 
 
+def fed_input(layers: Iterable[LoweredLayer]) -> str:
+    """Return the input of the graph whose rows are given one by one; "" if there is none."""
+    return next((str(item.layer.inputs[0]) for item in layers if item.op.feed is not None), "")
+
+
 def scratch_offset(symbol: str) -> str:
     """Return the name of the enumerator for the offset of a layer's scratch."""
     return f"{symbol}_SCRATCH".upper()

@@ -25,7 +25,7 @@ from ferrule.codegen.device_code import (
     ran,
     sets,
 )
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, offset_name, scratch_offset
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, fed_input, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import DeviceCall, Schedule, ScheduledStep
 from ferrule.codegen.storage import StoragePlan
@@ -155,6 +155,26 @@ class RunCode:
             yield numbers(self._lowered.devices)
             yield from sets(self._schedule.steps, self._uses)
 
+    def feed_parameters(self) -> tuple[Parameter, ...]:
+        """Return the parameters of `ferrule_<model>_input_rows`."""
+        return (
+            self._parameter("memory"),
+            Parameter(name="rows", type=Pointer(Const(Scalar.INT8))),
+            Parameter(name="first", type=Scalar.UINT32),
+            Parameter(name="count", type=Scalar.UINT32),
+        )
+
+    def feed_body(self) -> Block:
+        """Return the body of `ferrule_<model>_input_rows`."""
+        (item,) = (each for each in self._lowered.layers if each.op.feed is not None)
+        feed = item.op.feed
+        assert feed is not None
+        given = tuple(Identifier(parameter.name) for parameter in self.feed_parameters()[1:])
+        declared = [*self._declare_arenas(), *(self._declare(name) for name in item.layer.outputs)]
+        result = Return(Call(feed.function, (*feed.arguments, *given)))
+        checks = (_refuse_null([Identifier("memory"), given[0]]), *self._check_memory())
+        return Block((*checks, *_without_unused((*declared, result))))
+
     def operators(self) -> Iterator[Function]:
         """Yield the functions that run the operators if the model has devices; otherwise `ferrule_<model>_run` does."""
         if self._uses:
@@ -193,12 +213,21 @@ class RunCode:
     def _checks(self) -> Iterator[Statement]:
         pointers = [Identifier(parameter.name) for parameter in self.parameters() if parameter.name != INFO.name]
         yield _refuse_null(pointers)
+        fed = fed_input(self._lowered.layers)
         for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
             for name, info in members:
-                yield _refuse_null([_member(struct, name)])
+                if info.name != fed:
+                    yield _refuse_null([_member(struct, name)])
                 alignment = self.alignment(info, output=struct == "outputs")
                 if alignment > 1:
                     yield _refuse_misaligned(_member(struct, name), Integer(alignment, unsigned=True))
+        yield from self._check_memory()
+        for name in self._uses:
+            yield _refuse_null([_member("devices", name)])
+        for one, other in itertools.combinations(self._uses, 2):
+            yield _refuse(Binary(BinaryOperator.EQUAL, _member("devices", one), _member("devices", other)))
+
+    def _check_memory(self) -> Iterator[Statement]:
         for arena in self._storage.arenas:
             constant = f"{self._prefix}_{arena.name}".upper()
             yield _refuse_null([_member("memory", arena.name)])
@@ -206,17 +235,11 @@ class RunCode:
             if self._storage.plan.region(arena.name).peak_bytes:
                 given = _member("memory", workspace_size(arena.name))
                 yield _refuse(Binary(BinaryOperator.LESS, given, Identifier(f"{constant}_BYTES")))
-        for name in self._uses:
-            yield _refuse_null([_member("devices", name)])
-        for one, other in itertools.combinations(self._uses, 2):
-            yield _refuse(Binary(BinaryOperator.EQUAL, _member("devices", one), _member("devices", other)))
 
     def _body(self) -> Iterator[Statement]:
         if self._uses or any(item.op.status is not None for item in self._lowered.layers):
             yield Declare(STATUS.name, Scalar.INT32, OK)
-        for arena in self._storage.arenas:
-            if arena.name in self._arenas_in_use():
-                yield Declare(arena.name, Const(Pointer(Scalar.UINT8)), _member("memory", arena.name))
+        yield from self._declare_arenas()
         for info in self._graph.inputs:
             yield self._declare(info.name)
         yield from choices(self._lowered.devices)
@@ -232,6 +255,11 @@ class RunCode:
         yield from self._notify(len(self._lowered.layers))
         yield from self._late_outputs()
         yield Return(OK)
+
+    def _declare_arenas(self) -> Iterator[Declare]:
+        for arena in self._storage.arenas:
+            if arena.name in self._arenas_in_use():
+                yield Declare(arena.name, Const(Pointer(Scalar.UINT8)), _member("memory", arena.name))
 
     def _notify(self, index: int) -> Iterator[Statement]:
         if self._uses:

@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.lowered import CORE, LoweredGraph
+from ferrule.codegen.lowered import CORE, LoweredGraph, fed_input
 from ferrule.codegen.schedule import Call
 from ferrule.errors import FerruleError
 from ferrule.memory import Access, Alias, AliasKind, Overlap, Plan, Region, Request, home, plan_graph, scratch_name
 
 ARENA_ALIGNMENT = 16
 _SHARED = "shared_"
+_CALLER = "caller"
+"""The region of an input that is given row by row: memory of the caller's own, which no plan counts."""
 
 
 def shared_region(memory: str, size_bytes: int, line_bytes: int, masters: frozenset[str]) -> Region:
@@ -101,9 +103,14 @@ def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] |
         ArenaOverflowError: the buffers do not fit.
     """
     devices = {use.name: _region(use) for use in lowered.devices if use.has_memory}
-    regions = (core, *lowered.others, *devices.values())
+    fed = fed_input(lowered.layers)
+    own = (Region(name=_CALLER, size_bytes=lowered.graph.info(fed).size_bytes),) if fed else ()
+    regions = (core, *lowered.others, *devices.values(), *own)
     views = _views(lowered, core) if views is None else views
     allowed, accesses = _placed(lowered, core, devices, _roots(views))
+    if fed:
+        allowed[fed] = (_CALLER,)
+        accesses.pop(fed)
     scratch = {item.layer.name: item.op for item in lowered.layers if item.op.scratch_bytes}
     planned = plan_graph(
         lowered.graph,

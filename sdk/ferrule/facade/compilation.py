@@ -143,7 +143,8 @@ class Firmware:
     def observed(self, progress: Progress = say_nothing) -> Firmware:
         """Build a firmware of the same layers with every tensor as an output; raises as `compile` does."""
         network = observed_network(self.network, self.optimized)
-        (firmware,) = _compile([network], replace(self.job, board=self.board, out=None, arena=SEPARATE), progress)
+        job = replace(self.job, board=self.board, out=None, arena=SEPARATE, input_rows=False)
+        (firmware,) = _compile([network], job, progress)
         return firmware
 
 

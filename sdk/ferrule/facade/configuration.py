@@ -63,6 +63,8 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """Whether devices work beside the core and one another; `--overlap` precedes it."""
     goal: Literal["speed", "balanced", "size", "memory"] | None = None
     """What the firmware is to have least of; `--goal` precedes it."""
+    input_rows: bool = False
+    """Whether the firmware takes its input row by row; `--input-rows` switches it on, too."""
     engine: str | None = None
     """What runs the firmware, such as unicorn or qemu; `--engine` precedes it."""
     import_enabled: bool = False
@@ -83,6 +85,7 @@ class Configuration:
     optimization: str | None = None
     overlap: str | None = None
     goal: str | None = None
+    input_rows: bool = False
     engine: str | None = None
     import_enabled: bool = False
     fallback_transfers: Mapping[str, str] = field(default_factory=dict)
@@ -191,6 +194,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
         optimization=contents.optimization,
         overlap=contents.overlap,
         goal=contents.goal,
+        input_rows=contents.input_rows,
         engine=contents.engine,
         import_enabled=contents.import_enabled,
         fallback_transfers=dict(contents.fallback),

@@ -97,6 +97,10 @@ class Code:
         offsets = [word >> 8 * (at & 3) & mask for at, word in zip(places, words, strict=True)]
         return [address + 2 * offset for offset in offsets if offset]
 
+    def is_inside(self, entry: int, address: int) -> bool:
+        """Return whether an address lies in a function, after its first instruction."""
+        return entry < address and address not in self.keys and not any(entry < each < address for each in self.keys)
+
     def frame(self, entry: int) -> Frame:
         """Follow all paths through a function, and return what it does to the stack."""
         if entry not in self._frames:
@@ -171,6 +175,8 @@ class _Walk:
         flow = does.flow
         if flow is Flow.NEXT:
             return depth
+        if flow is Flow.CALL and self._code.is_inside(self._entry, does.target):
+            flow = Flow.BRANCH  # GCC's far jump on Armv6-M, whose branches are short
         if flow is Flow.CALL:
             self._frame.call(does.target, depth)
             return depth if self._code.frame(does.target).returns else None

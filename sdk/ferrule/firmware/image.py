@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from io import BytesIO
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
@@ -37,6 +37,9 @@ MAX_FILE_BYTES = 1 << 28
 FLASH_GROUPS = (Group.CODE, Group.CONSTANTS, Group.WEIGHTS, Group.DATA)
 RAM_GROUPS = (Group.DATA, Group.BSS, Group.WORKSPACE, Group.STACK)
 
+_LINK = "serve.c"
+_LINK_OF_A_MODEL = "_link.c"
+_FAULT_STACK = "ferrule_fault_stack"
 _WORKSPACE = ".ferrule_workspace"
 """Parts of it in other memories of the board have their names behind a dot."""
 _GROUPS: Mapping[str, Group] = {
@@ -80,6 +83,8 @@ class Symbol:
     address: int
     size_bytes: int
     is_function: bool
+    source: str = ""
+    """The name of the C file of a symbol that is local to it; empty for a global symbol."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +131,26 @@ class Image:
     def flash_bytes(self) -> int:
         """Bytes of flash that the firmware occupies."""
         return sum(self.groups[group] for group in FLASH_GROUPS)
+
+    @property
+    def link_bytes(self) -> int:
+        """Bytes of RAM that the variables of the link to a host occupy: its buffer, and the model's counters."""
+        return self._variable_bytes(lambda one: one.source == _LINK or one.source.endswith(_LINK_OF_A_MODEL))
+
+    @property
+    def fault_stack_bytes(self) -> int:
+        """Bytes of RAM that the stack of the fault handler occupies."""
+        return self._variable_bytes(lambda one: one.name == _FAULT_STACK)
+
+    def _variable_bytes(self, is_counted: Callable[[Symbol], bool]) -> int:
+        ram = [section for section in self.sections if section.group in RAM_GROUPS]
+        return sum(
+            one.size_bytes
+            for one in self.symbols
+            if not one.is_function
+            and is_counted(one)
+            and any(each.address <= one.address < each.address + each.size_bytes for each in ram)
+        )
 
     @property
     def ram_bytes(self) -> int:
@@ -282,8 +307,11 @@ def _symbols(elf: ELFFile) -> Iterator[Symbol]:
     table = elf.get_section_by_name(".symtab")
     if not isinstance(table, SymbolTableSection):
         return
+    source = ""
     for symbol in table.iter_symbols():
         kind = symbol["st_info"]["type"]
+        if kind == "STT_FILE":  # the local symbols of the file follow
+            source = PurePosixPath(symbol.name).name
         if not symbol.name or symbol.name.startswith("$") or symbol["st_shndx"] == "SHN_UNDEF":
             continue
         if kind in {"STT_FILE", "STT_SECTION"}:
@@ -294,4 +322,5 @@ def _symbols(elf: ELFFile) -> Iterator[Symbol]:
             address=symbol["st_value"] & ~1 if is_function else symbol["st_value"],
             size_bytes=symbol["st_size"],
             is_function=is_function,
+            source=source if symbol["st_info"]["bind"] == "STB_LOCAL" else "",
         )

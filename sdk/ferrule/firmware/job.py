@@ -16,7 +16,7 @@ from ferrule.backends.target import Face, Goal
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware.platforms import DEFAULT_PLATFORM
-from ferrule.firmware.toolchain import DEFAULT_TOOLCHAIN
+from ferrule.firmware.toolchain import DEFAULT_TOOLCHAIN, toolchain
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 
@@ -57,8 +57,11 @@ class Job:
     goal: str = "balanced"
     """What the firmware is to have least of: "speed" (instructions), "balanced" (instructions, as far as weights and
     workspace do not grow), "size" (flash) or "memory" (workspace)."""
-    optimization: str = "O3"
-    """The compiler's optimization level: O2, O3 or Os."""
+    input_rows: bool = False
+    """Whether the firmware takes its only input row by row, as from a camera, by `ferrule_<model>_input_rows`; the
+    goal is then "memory"."""
+    optimization: str | None = None
+    """The compiler's optimization level: O2, O3 or Os; None for the best of the toolchain, see `level`."""
     arena: str = SEPARATE
     """Whether each of several models has a workspace of its own, "separate", or all have one with a lock, "shared"."""
     platform: str = DEFAULT_PLATFORM
@@ -81,6 +84,12 @@ class Job:
             raise unknown_name("overlap", self.overlap, list(OVERLAPS), where="in a Job")
         if self.goal not in GOALS:
             raise unknown_name("goal", self.goal, list(GOALS), where="in a Job")
+        if self.input_rows and (self.goal != Goal.MEMORY or self.arena == SHARED):
+            raise FerruleError(
+                f"input_rows with goal {self.goal!r} and arena {self.arena!r}, expected the goal 'memory' and an arena "
+                "of its own",
+                hint="rows wait in the workspace between calls; only layers that run row by row can take them",
+            )
         for name in ("hints", "model_options", "fallback_transfers"):
             object.__setattr__(self, name, dict(getattr(self, name) or {}))
 
@@ -99,10 +108,24 @@ class Job:
             said.append(f"overlap={self.overlap!r}")
         if self.goal != Goal.BALANCED:
             said.append(f"goal={self.goal!r}")
-        said += [f"optimization={self.optimization!r}", f"platform={self.platform!r}"]
+        if self.input_rows:
+            said.append("input_rows=True")
+        if self.optimization is not None:
+            said.append(f"optimization={self.optimization!r}")
+        said.append(f"platform={self.platform!r}")
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
         return f"Job({', '.join(said)})"
+
+    @property
+    def level(self) -> str:
+        """The optimization level: the one given, or the better of O3 and Os for the toolchain, as measured.
+
+        A project that another build system compiles gets O3.
+        """
+        if self.optimization is not None:
+            return self.optimization
+        return toolchain(self.toolchain).usual_optimization if self.platform == DEFAULT_PLATFORM else "O3"
 
     def load_board(self) -> Board:
         """Return the board; FerruleError if there is no board of that name."""
@@ -126,6 +149,7 @@ class Job:
             core=None if board is None else board.cpu.features,
             memories=() if board is None else board.memories,
             goal=Goal(self.goal),
+            input_rows=self.input_rows,
         )
 
 
@@ -143,7 +167,8 @@ class JobKeywords(TypedDict, total=False):
     fallback_transfers: Mapping[str, str] | None
     overlap: str
     goal: str
-    optimization: str
+    input_rows: bool
+    optimization: str | None
     arena: str
     platform: str
     out: str | Path | None

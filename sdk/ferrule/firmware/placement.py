@@ -76,7 +76,7 @@ def _emitted(
     graph, workspace = optimized.graph, board.memory(board.placement.workspace)
     masters = _masters(workspace, optimized.devices)
     apart = any(device.name not in masters for device in optimized.devices)
-    return codegen.generate(
+    artifact = codegen.generate(
         graph,
         firmware={layer.name: firmware[optimized.assignment[layer.name].backend] for layer in graph.layers},
         targets={
@@ -92,6 +92,12 @@ def _emitted(
         pool=[device for device in devices.values() if device.pool],
         model=network,
     )
+    if job.input_rows and not artifact.input_rows:
+        raise FerruleError(
+            f"model '{network.name}' cannot take its input row by row: the backend of its first layers does not",
+            hint="give the first layers to CpuAcc, or leave out input_rows (--input-rows)",
+        )
+    return artifact
 
 
 def _others(board: Board, devices: Sequence[Device]) -> list[Region]:

@@ -43,6 +43,13 @@ DRIVERS: Mapping[str, UartDriver] = {
         clocked=False,
         buffer="ferrule_uart_nrf_buffer",
     ),
+    "UART.NRF52840_UART without EasyDMA": UartDriver(
+        prefix="ferrule_uart_nrf51",
+        contribution=UART_DRIVERS.part("uart_nrf51"),
+        header="ferrule/drivers/uart_nrf51.h",
+        tells_room=True,
+        clocked=False,
+    ),
     "UART.STM32_UART": UartDriver(
         prefix="ferrule_uart_stm32",
         contribution=UART_DRIVERS.part("uart_stm32"),
@@ -56,7 +63,7 @@ DRIVERS: Mapping[str, UartDriver] = {
         tells_room=True,
     ),
 }
-"""Drivers by Renode's class of the UART."""
+"""Drivers by the UART's class, as in `Peripheral.uart_class`."""
 
 
 def uart_driver(board: Board, uart: Peripheral | None = None) -> UartDriver:
@@ -66,11 +73,11 @@ def uart_driver(board: Board, uart: Peripheral | None = None) -> UartDriver:
         FerruleError: there is no driver for the UART's class.
     """
     chosen = uart or board.link_uart
-    driver = DRIVERS.get(chosen.type)
+    driver = DRIVERS.get(chosen.uart_class)
     if driver is None:
         role = "its link UART" if chosen == board.link_uart else "its UART"
         raise FerruleError(
-            f"board {board.name}: there is no driver for {role} '{chosen.name}' of class {chosen.type}",
+            f"board {board.name}: there is no driver for {role} '{chosen.name}' of class {chosen.uart_class}",
             hint=f"choose another UART in board.toml, or add a driver (docs/boards.md); known: {', '.join(DRIVERS)}",
         )
     return driver

@@ -76,9 +76,9 @@ def plan_graph(
     needed = {layer: size for layer, size in (scratch_bytes or {}).items() if size > 0}
     aliases = (*(views(graph) if shared is None else shared), *in_place)
     ordering = (
-        order_layers(graph, aliases=aliases, scratch_bytes=needed, alignment=alignment)
+        order_layers(graph, aliases=aliases, scratch_bytes=needed, alignment=alignment, overlaps=overlaps)
         if order is None
-        else measure_order(graph, order, aliases=aliases, scratch_bytes=needed, alignment=alignment)
+        else measure_order(graph, order, aliases=aliases, scratch_bytes=needed, alignment=alignment, overlaps=overlaps)
     )
     copied = _constant_outputs(graph, len(ordering.layers)) if constant_outputs else {}
     lives = lifetimes(graph, ordering.layers, ends) | copied

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.graph import Graph
 from ferrule.memory.arena import round_up
-from ferrule.memory.request import Alias
+from ferrule.memory.request import Alias, Overlap
 from ferrule.memory.storage import group_names
 
 
@@ -31,7 +31,14 @@ class Segment:
 class OrderProblem:
     """The layers of a graph, with the predecessors of each layer and the storages that it reads or writes."""
 
-    def __init__(self, graph: Graph, views: Sequence[Alias], scratch_bytes: Mapping[str, int], alignment: int) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        views: Sequence[Alias],
+        scratch_bytes: Mapping[str, int],
+        alignment: int,
+        overlaps: Sequence[Overlap] = (),
+    ) -> None:
         infos = {tensor.info.name: tensor.info for tensor in graph.tensors if not tensor.is_constant}
         group = group_names(infos, views)
         sizes: dict[str, int] = {}
@@ -69,6 +76,22 @@ class OrderProblem:
         for number, sources in enumerate(self.sources):
             for source in sources:
                 self.readers[source].append(number)
+        self._laps: dict[int, list[tuple[int, int, int]]] = {}
+        """By layer: the storages of an output and of an input that may overlap, and by how many bytes at most."""
+        for overlap in overlaps:
+            writer = graph.producer(overlap.output)
+            if writer is not None:
+                one, two = storage[group[overlap.output]], storage[group[overlap.input]]
+                most = _common(overlap, self.sizes[one], self.sizes[two], alignment)
+                self._laps.setdefault(layer_number[writer.name], []).append((one, two, most))
+
+    def _saved(self, layer: int, is_over: Callable[[int], bool]) -> int:
+        """Return the most bytes that overlaps save while a layer runs; `is_over` is whether it is an input's last."""
+        saved: dict[int, int] = {}
+        for output, source, most in self._laps.get(layer, ()):
+            if output != source and source not in self.kept and is_over(source):
+                saved[output] = saved.get(output, 0) + most
+        return sum(min(most, self.sizes[output]) for output, most in saved.items())
 
     def step(self, done: int, live: int, layer: int) -> tuple[int, int]:
         """Return the live bytes while a layer runs and after it; `live` is the number before it."""
@@ -82,6 +105,8 @@ class OrderProblem:
                 left += size
             if not users & ~after and one not in self.kept:
                 left -= size
+        if layer in self._laps:
+            during -= self._saved(layer, lambda one: not self._user_bits[one] & ~after)
         return during + self.scratch[layer], left
 
     def peak(self, order: Sequence[int]) -> int:
@@ -103,6 +128,8 @@ class OrderProblem:
                 left[one] -= 1
                 if not left[one] and one not in self.kept:
                     live -= self.sizes[one]
+            if layer in self._laps:
+                during -= self._saved(layer, lambda one: not left[one])
             yield during + self.scratch[layer], live
 
     def segments(self) -> list[Segment]:
@@ -152,7 +179,8 @@ class OrderProblem:
 
     def _beside_outputs(self, layer: int) -> int:
         """Return the bytes that a layer needs in addition to the graph's outputs if it runs last."""
-        return sum(self.sizes[one] for one in self.touched[layer] if one not in self.kept) + self.scratch[layer]
+        touched = sum(self.sizes[one] for one in self.touched[layer] if one not in self.kept)
+        return touched + self.scratch[layer] - self._saved(layer, lambda _: True)
 
     def _inevitable(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
         """Return, per layer, the bytes that are live while it runs in every order.
@@ -164,6 +192,8 @@ class OrderProblem:
         after, before = _closure(self.readers, reversed(range(count))), _closure(self.sources, range(count))
         everything = (1 << count) - 1
         total = np.array(self.scratch, np.int64)
+        for layer in self._laps:
+            total[layer] -= self._saved(layer, lambda _: True)
         for one, size in enumerate(self.sizes):
             users = self.users[one]
             born = everything if one in self.given else after[users[0]]
@@ -183,6 +213,14 @@ def _closure(neighbours: Sequence[Sequence[int]], order: Iterator[int] | range) 
             reached |= found[other]
         found[layer] = reached
     return found
+
+
+def _common(overlap: Overlap, output: int, source: int, alignment: int) -> int:
+    """Return the most bytes that an output and an input of these sizes have in common at any allowed places."""
+    forward, backward = overlap.distance_bytes, overlap.backward_bytes
+    below = 0 if forward is None else min(output - round_up(max(forward, 0), alignment), source)
+    above = 0 if backward is None else min(source - round_up(max(backward, 0), alignment), output)
+    return max(below, above, 0)
 
 
 def _bits(numbers: Sequence[int]) -> int:

@@ -11,7 +11,7 @@ from ferrule.memory.lifetimes import scheduled_layers
 from ferrule.memory.order_problem import OrderProblem, Segment
 from ferrule.memory.order_search import Steps, beam, best_first, greedy
 from ferrule.memory.placement import certify
-from ferrule.memory.request import Alias, AliasKind
+from ferrule.memory.request import Alias, AliasKind, Overlap
 
 DEFAULT_STEPS = 40_000
 
@@ -23,9 +23,11 @@ class Ordering:
     layers: tuple[str, ...]
     """Layer names; each layer comes after those whose outputs it reads."""
     peak_bytes: int
-    """The most live bytes at any one step: a lower bound on the arena, which the plan usually reaches."""
+    """The most live bytes at any one step, less what overlaps can save there: a lower bound on the arena."""
     bound_bytes: int
     """Proved lower bound on the peak of any order; 0 if the order was given and nothing was searched."""
+    is_only: bool = False
+    """Whether the graph has no other order."""
     steps: int = 0
     """The number of search steps taken; one step tries one layer after a set of layers."""
 
@@ -39,11 +41,11 @@ class Ordering:
         """The quality of the order: "optimal", or the most that its peak can be above the bound; "" if it was given."""
         return certify(self.peak_bytes, self.bound_bytes) if self.proved or self.bound_bytes else ""
 
-    def qualify(self, arena: str) -> str:
-        """Return an arena's certificate; if this order is not proved optimal, the order's own certificate is added."""
-        if self.certificate in {"optimal", ""}:
+    def qualify(self, arena: str, peak_bytes: int) -> str:
+        """Return an arena's certificate; if another order may have a lower peak, the most that it can save is added."""
+        if self.is_only or not self.bound_bytes or peak_bytes <= self.bound_bytes:
             return arena
-        return f"{arena} for this order of layers; the order: {self.certificate}"
+        return f"{arena} for this order of layers; the order: {certify(peak_bytes, self.bound_bytes)}"
 
 
 def order_layers(
@@ -52,6 +54,7 @@ def order_layers(
     aliases: Iterable[Alias] = (),
     scratch_bytes: Mapping[str, int] | None = None,
     alignment: int = 1,
+    overlaps: Sequence[Overlap] = (),
     steps: int = DEFAULT_STEPS,
 ) -> Ordering:
     """Return the order with the lowest peak found; the graph's own order if none is lower.
@@ -60,9 +63,10 @@ def order_layers(
     segment that can lower the peak, the sets of layers that can have run are searched, best first, until the peak
     equals the bound. If that takes more than half of `steps`, a greedy order and a beam search use the other half, and
     the result states its distance from the bound. Of the `aliases`, only views count, since in-place computation
-    depends on the order. `scratch_bytes` is by layer.
+    depends on the order. `scratch_bytes` is by layer. Without `overlaps`, the bound holds only for outputs that do not
+    overlap inputs.
     """
-    problem = _problem(graph, aliases, scratch_bytes, alignment)
+    problem = _problem(graph, aliases, scratch_bytes, alignment, overlaps)
     return _Search(problem, steps).run([layer.name for layer in graph.layers])
 
 
@@ -73,20 +77,25 @@ def measure_order(
     aliases: Iterable[Alias] = (),
     scratch_bytes: Mapping[str, int] | None = None,
     alignment: int = 1,
+    overlaps: Sequence[Overlap] = (),
 ) -> Ordering:
     """Return a given order with its peak; ModelError if it is not a valid order of the graph."""
     layers = scheduled_layers(graph, order)
-    problem = _problem(graph, aliases, scratch_bytes, alignment)
+    problem = _problem(graph, aliases, scratch_bytes, alignment, overlaps)
     number = {layer.name: index for index, layer in enumerate(graph.layers)}
     peak = problem.peak([number[layer.name] for layer in layers])
     return Ordering(layers=tuple(layer.name for layer in layers), peak_bytes=peak, bound_bytes=0)
 
 
 def _problem(
-    graph: Graph, aliases: Iterable[Alias], scratch_bytes: Mapping[str, int] | None, alignment: int
+    graph: Graph,
+    aliases: Iterable[Alias],
+    scratch_bytes: Mapping[str, int] | None,
+    alignment: int,
+    overlaps: Sequence[Overlap],
 ) -> OrderProblem:
     shared = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
-    return OrderProblem(graph, shared, scratch_bytes or {}, alignment)
+    return OrderProblem(graph, shared, scratch_bytes or {}, alignment, overlaps)
 
 
 class _Search:
@@ -108,6 +117,7 @@ class _Search:
             layers=tuple(names[layer] for layer in order),
             peak_bytes=peak,
             bound_bytes=min(self._bound, peak),
+            is_only=all(len(segment.layers) == 1 for segment in self._segments),
             steps=self._exhaustive.taken + self._heuristic.taken,
         )
 

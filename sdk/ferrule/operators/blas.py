@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, Protocol
+from typing import Protocol
 
 from ferrule.graph import Array
 
@@ -15,10 +15,12 @@ _SMALL = 9216
 """Up to this number of multiplications, OpenBLAS itself uses one thread (GEMM_MULTITHREAD_THRESHOLD)."""
 
 
-class _Limits(Protocol):
-    """The limits in force, which end when the original ones are restored."""
+class _Library(Protocol):
+    """A BLAS library of the process."""
 
-    def restore_original_limits(self) -> None: ...
+    def get_num_threads(self) -> int: ...
+
+    def set_num_threads(self, num_threads: int) -> None: ...
 
 
 class _OneThread:
@@ -31,22 +33,25 @@ class _OneThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
-        self._limits: _Limits | None = None
+        self._earlier: list[tuple[_Library, int]] = []
+        """The libraries whose setting was changed, and what it was."""
 
     @contextmanager
     def hold(self) -> Iterator[None]:
         with self._lock:
             if not self._users:
-                self._limits = _limit()
+                self._earlier = [(each, each.get_num_threads()) for each in _libraries()]
+                for library, _ in self._earlier:
+                    library.set_num_threads(1)
             self._users += 1
         try:
             yield
         finally:
             with self._lock:
                 self._users -= 1
-                if not self._users and self._limits is not None:
-                    self._limits.restore_original_limits()
-                    self._limits = None
+                if not self._users:
+                    for library, number in self._earlier:
+                        library.set_num_threads(number)
 
 
 _ONE_THREAD = _OneThread()
@@ -61,16 +66,11 @@ def matrix_product(left: Array, right: Array) -> Array:
         return left @ right
 
 
-def _limit() -> _Limits | None:
-    controller = _controller()
-    return None if controller is None else controller.limit(limits=1, user_api="blas")
-
-
 @cache
-def _controller() -> Any | None:  # noqa: ANN401 - threadpoolctl has no types
-    """Return the object that controls the BLAS libraries of the process; None if threadpoolctl is not installed."""
+def _libraries() -> tuple[_Library, ...]:
+    """Return the BLAS libraries of the process; none if threadpoolctl is not installed."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:
-        return None
-    return ThreadpoolController().select(user_api="blas")
+        return ()
+    return tuple(ThreadpoolController().select(user_api="blas").lib_controllers)

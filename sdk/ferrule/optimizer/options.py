@@ -59,6 +59,8 @@ class OptimizerOptions:
     """The memories of that board."""
     goal: Goal = Goal.BALANCED
     """What the firmware is to have least of."""
+    input_rows: bool = False
+    """Whether the firmware takes the network's input row by row."""
 
     def target(self, device: Device) -> Target:
         """Return the target description that is passed to the device's backend with each query about the device."""
@@ -69,4 +71,5 @@ class OptimizerOptions:
             memories=self.memories,
             options=self.model_options.get(device.backend, {}),
             goal=self.goal,
+            input_rows=self.input_rows,
         )

@@ -271,23 +271,30 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
     used = max(result.stack.peak_bytes for result in (done.profiled, *done.runs))
     bound = _stack_bound(firmware, done.build, used)
     flash, workspace, other, total = None, done.info.workspace_bytes, None, None
+    link = fault_stack = None
     if sizes is not None:
         code, constants, weights, data, bss, workspace, stack = sizes
         flash = FlashPart(
             code=code, constants=constants + data, weights=weights, total=code + constants + weights + data
         )
         total = data + bss + workspace + stack
-        other = total - workspace - reserved
+        is_known = done.build in read_identities(firmware.image)
+        link, fault_stack = (firmware.image.link_bytes, firmware.image.fault_stack_bytes) if is_known else (0, 0)
+        other = total - workspace - reserved - link - fault_stack
     return MemoryPart(
         flash=flash,
         ram=RamPart(
             workspace=workspace,
             activations=region.activation_peak_bytes,
-            activations_certificate=firmware.artifact.ordering.qualify(region.activation_certificate),
+            activations_certificate=firmware.artifact.ordering.qualify(
+                region.activation_certificate, region.activation_peak_bytes
+            ),
             stack_used=used,
             stack_reserved=reserved,
             stack_bound=bound.size_bytes,
             stack_bound_reason=bound.reason,
+            link=link,
+            fault_stack=fault_stack,
             other=other,
             total=total,
         ),

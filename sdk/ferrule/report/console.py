@@ -144,7 +144,10 @@ def _totals(document: ReportDocument) -> Table:
             f"{flash.total:,} B = code {flash.code:,} + constants {flash.constants:,} + weights {flash.weights:,}",
         )
     parts = f"workspace {ram.workspace:,} + stack {ram.stack_used:,} used of {ram.stack_reserved:,}"
-    table.add_row("RAM", parts if ram.total is None else f"{ram.total:,} B = {parts} + other {ram.other:,}")
+    if ram.total is not None:
+        apart = f" + link {ram.link:,} + fault stack {ram.fault_stack:,}" if ram.link or ram.fault_stack else ""
+        parts = f"{ram.total:,} B = {parts}{apart} + other {ram.other:,}"
+    table.add_row("RAM", parts)
     table.add_row("stack bound", _stack_bound(ram))
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
     for device in document.devices:

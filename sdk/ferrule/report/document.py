@@ -138,8 +138,13 @@ class RamPart:
     """An upper bound of its stack, under the assumptions in docs/boards.md; None if no bound is known."""
     stack_bound_reason: str
     """Why no bound is known; empty if one is."""
+    link: int | None
+    """Variables of the link to the host: its buffer and the layers' counters; None where `other` is."""
+    fault_stack: int | None
+    """The stack of the fault handler; None where `other` is."""
     other: int | None
-    """Variables of the link, the drivers and the start-up code; None where the flash's size is unknown."""
+    """Variables of the drivers and the start-up code; None where the flash's size is unknown. They contain the link and
+    the fault handler's stack (and both are 0) if another build than the job's ran."""
     total: int | None
 
 

@@ -309,7 +309,7 @@ def inspect_network(graph: Graph) -> Inspection:
         arena=ArenaPart(
             activation_bytes=region.activation_peak_bytes,
             bound_bytes=region.activation_bound_bytes,
-            certificate=planned.ordering.qualify(region.activation_certificate),
+            certificate=planned.ordering.qualify(region.activation_certificate, region.activation_peak_bytes),
             order=planned.ordering.layers,
         ),
     )

@@ -42,7 +42,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         highlight=False,
     )
     console.print(
-        f"arena: {arena.activation_bytes:,} B of activations without kernel scratch, {arena.certificate} "
+        f"arena: {arena.activation_bytes:,} B of activations without kernel scratch and overlap, {arena.certificate} "
         f"(lower bound {arena.bound_bytes:,} B)",
         highlight=False,
     )

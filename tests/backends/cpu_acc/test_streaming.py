@@ -4,20 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import pytest
 from ckernels import NativeNetwork
+from needs import require_module, require_program
 
 import ferrule
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.backends.cpu_acc.backend import CpuAcc
 from ferrule.backends.cpu_acc.streaming.chain import Chain, refusal
-from ferrule.backends.cpu_acc.streaming.selection import stream, substitution
+from ferrule.backends.cpu_acc.streaming.selection import substitution
 from ferrule.backends.cpu_acc.streaming.timeline import timeline
 from ferrule.backends.optimization_views import OptimizationViews
+from ferrule.backends.target import Face, Goal, default_target
+from ferrule.errors import FerruleError
+from ferrule.firmware import emit
 from ferrule.graph import Array, Graph, SubgraphView
 from ferrule.operators.activation import Activation
 from ferrule.optimizer.substitution import Answer, apply_answers
@@ -115,10 +119,10 @@ def windows() -> Network:
     return sketch.finish(at)
 
 
-def chained(network: Network, names: Sequence[str], rows: int) -> Graph:
+def chained(network: Network, names: Sequence[str], rows: int, *, fed: bool = False) -> Graph:
     """Return the network with the named layers as a chain."""
     view = SubgraphView.of(network, names)
-    views = OptimizationViews(substitutions=(substitution(view, rows),))
+    views = OptimizationViews(substitutions=(substitution(view, rows, fed=fed),))
     return apply_answers(network, [Answer(backend=CpuAcc.id, offered=view, views=views)]).graph
 
 
@@ -147,6 +151,26 @@ def test_a_chain_in_the_middle_overlaps_its_input() -> None:
     assert network.layers[3].outputs[0] in stated
     for inputs in samples(network):
         np.testing.assert_array_equal(native.run(inputs), network.run(inputs))
+
+
+@pytest.mark.cc
+def test_rows_of_the_input_are_taken_as_they_arrive() -> None:
+    network = residual()
+    graph = chained(network, [layer.name for layer in network.layers[:5]], 1, fed=True)
+    native = NativeNetwork(network, graph=graph)
+    for (image,) in samples(network):
+        expected = network.run([image])
+        for pieces in ([(0, 9)], [(row, 1) for row in range(9)], [(0, 4), (0, 2), (2, 0), (2, 6), (8, 1)]):
+            statuses, outputs = native.run_rows(image, pieces)
+            assert set(statuses) == {0}
+            np.testing.assert_array_equal(outputs, expected)
+        np.testing.assert_array_equal(native.run([image]), expected)
+    argument, state = -1, -7
+    assert native.run_rows(image, [])[0] == [state], "no inference has begun"
+    assert native.run_rows(image, [(0, 8)])[0] == [0, state], "a row is missing"
+    assert native.run_rows(image, [(1, 2)])[0] == [state, state]
+    assert native.run_rows(image, [(0, 2), (3, 1)])[0] == [0, state, state], "row 2 was lost"
+    assert native.run_rows(image, [(0, 9), (9, 1)])[0][:2] == [0, argument]
 
 
 def test_bands_cover_the_rows_once_and_know_their_borders() -> None:
@@ -181,18 +205,38 @@ def test_the_skipped_rows_of_a_residual_wait_for_their_sum() -> None:
     assert first.rows == 2, "the sum reads a row when the depthwise layer has the next one"
 
 
+def answer(network: Network) -> OptimizationViews:
+    target = replace(default_target(CpuAcc.id, Face.FIRMWARE), goal=Goal.MEMORY)
+    return CpuAcc().optimize_subgraph(SubgraphView.of(network, [layer.name for layer in network.layers]), target)
+
+
 def test_chains_are_chosen_where_they_lower_the_peak() -> None:
     sketch = Sketch.of(4, 24, 24, 2)
     at = sketch.conv(sketch.conv("x", 16), 16)
     network = sketch.finish(sketch.conv(at, 4, strides=(2, 2)))
-    views = stream(SubgraphView.of(network, [layer.name for layer in network.layers]))
+    views = answer(network)
     (chain,) = views.substitutions
     assert chain.replaced.names == tuple(layer.name for layer in network.layers)
     small = Sketch.of(5, 4, 4, 2)
     network = small.finish(small.conv("x", 2))
-    views = stream(SubgraphView.of(network, [layer.name for layer in network.layers]))
+    views = answer(network)
     assert views.substitutions == ()
     assert [view.names for view in views.untouched] == [(network.layers[0].name,)]
+
+
+def test_an_input_that_cannot_arrive_row_by_row_is_refused() -> None:
+    network = Network("no_image")
+    info = TensorInfo(name="x", shape=(1, 8), dtype=DataType.INT8, quantization=Quantization.of(0.1, 0))
+    network.add_input(info)
+    network.set_outputs([network.add_softmax_layer("x")])
+    with pytest.raises(FerruleError, match="layer 'softmax_0' cannot take the input 'x' row by row: SOFTMAX does not"):
+        emit(network, ferrule.Job(goal="memory", input_rows=True))
+    whole = Sketch.of(7, 8, 8, 2)
+    network = whole.finish(whole.conv("x", 4))
+    with pytest.raises(FerruleError, match="no chain of layers can take the input 'x' row by row and leave an output"):
+        emit(network, ferrule.Job(goal="memory", input_rows=True))
+    with pytest.raises(FerruleError, match="input_rows with goal 'balanced' and arena 'separate', expected the goal"):
+        ferrule.Job(input_rows=True)
 
 
 def test_layers_that_cannot_run_row_by_row_are_refused() -> None:
@@ -207,12 +251,13 @@ def test_layers_that_cannot_run_row_by_row_are_refused() -> None:
 
 
 @pytest.mark.emu
-@pytest.mark.cc
 def test_the_goal_memory_streams_on_a_board() -> None:
+    require_module("unicorn", "pip install ferrule[run]")
+    require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
     sketch = Sketch.of(6, 20, 12, 3)
     at = sketch.depthwise(sketch.conv("x", 16))
     network = sketch.finish(sketch.conv(at, 4, kernel=(1, 1), strides=(2, 2)))
-    job = ferrule.Job(board="mps2-an386", goal="memory")
+    job = ferrule.Job(board="mps2-an386", toolchain="arm-none-eabi-gcc", goal="memory")
     firmware = ferrule.compile(network, job)
     report = firmware.run(engine="unicorn")
     assert report.verdict == "exact"

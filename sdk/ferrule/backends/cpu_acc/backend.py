@@ -89,7 +89,7 @@ class CpuAcc(HostMemoryBackend):
     @override
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         if target.face is Face.FIRMWARE and target.goal is Goal.MEMORY:
-            return stream(view)
+            return stream(view, target, CpuAccTarget().lower)
         return untouched(view)
 
     @override

@@ -74,8 +74,8 @@ def attach(guest: Guest, processor: Processor, board: Board) -> dict[str, Uart]:
     """Attach the board's peripherals to the guest and return its UARTs by name."""
     uarts: dict[str, Uart] = {}
     for peripheral in board.peripherals:
-        if peripheral.type in UART_TYPES:
-            kind = KINDS[peripheral.type]
+        if peripheral.uart_class in UART_TYPES:
+            kind = KINDS[peripheral.uart_class]
             transmit = interrupt_line(peripheral, kind.transmit_output, board)
             receive = interrupt_line(peripheral, kind.receive_output, board)
             uarts[peripheral.name] = Uart(guest, peripheral, transmit, receive)

@@ -64,8 +64,15 @@ KINDS: Mapping[str, UartKind] = {
         receive_interrupt=1 << 4,
         transmits_if="ENABLE 8, a pin in PSEL.TXD, TXD.PTR in RAM",
     ),
+    "UART.NRF52840_UART without EasyDMA": UartKind(
+        prefix="ferrule_uart_nrf",
+        transmit_output=None,
+        receive_output=None,
+        receive_interrupt=1 << 2,
+        transmits_if="ENABLE 4, a pin in PSELTXD, STARTTX",
+    ),
 }
-"""The kinds of UARTs by Renode's class of the peripheral."""
+"""The kinds of UARTs by `Peripheral.uart_class`."""
 
 
 class Uart:
@@ -75,7 +82,7 @@ class Uart:
         self, guest: Guest, peripheral: Peripheral, transmit_line: int | None, receive_line: int | None
     ) -> None:
         self.name = peripheral.name
-        self.kind = KINDS[peripheral.type]
+        self.kind = KINDS[peripheral.uart_class]
         self.receive_line = receive_line
         self.state = layout.UartState(
             guest=ctypes.pointer(guest.state),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """ADD, SUB, MUL, MAXIMUM and MINIMUM in C.
 
-ADD and SUB of int8 use two tables of 256 words if the output is large enough and a check of all 65536 pairs of inputs
-shows that the tables give the exact results; this takes about 8 instructions per element on a Cortex-M4.
+ADD and SUB of int8 use two multiplications (`scaled_sum`) or, on other cores and if the output is large enough, two
+tables of 256 words, where a check of all 65536 pairs of inputs shows that the results are exact.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS, Contribution
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.movement import bytes_for_c, dense_strides
+from ferrule.backends.cpu_acc.lowering.scaled_sum import scaled_sum
 from ferrule.backends.firmware import (
     Blob,
     FieldValue,
@@ -24,7 +26,7 @@ from ferrule.backends.firmware import (
 )
 from ferrule.dom import Aggregate, Call, Evaluate, Expression, Field, Identifier, Integer
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Shape
+from ferrule.graph import Array, DataType, LayerType, Shape
 from ferrule.memory.request import Overlap
 from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
 from ferrule.operators.broadcast import MAX_AXES
@@ -44,11 +46,20 @@ _NUDGES = (0, -1, 1)
 
 def lower_arithmetic(context: LoweringContext) -> LoweredOp:
     """Return the call for ADD, SUB or MUL."""
+    return _lower_any(context) if context.layer.type is LayerType.MUL else choose(context, SUM_ROWS)
+
+
+def _kernel_of(context: LoweringContext) -> str:
+    return f"{context.layer.type.lower()}_{_SUFFIX[context.operands.output.dtype]}"
+
+
+def _lower_any(context: LoweringContext) -> LoweredOp:
+    """Return the call of the kernel that takes any scales."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, BinaryDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
     dtype = context.operands.output.dtype
-    name = f"{context.layer.type.lower()}_{_SUFFIX[dtype]}"
+    name = _kernel_of(context)
     shape = broadcast_shape(context)
     if dtype.is_float:
         low, high = float_limits(descriptor.activation)
@@ -173,19 +184,83 @@ def sum_tables(total: Sum) -> SumTables | None:
     return None
 
 
+def _total(context: LoweringContext) -> Sum | str:
+    """Return the arithmetic of an ADD or SUB of int8, or the reason why it is not one."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, BinaryDescriptor) or context.operands.output.dtype is not DataType.INT8:
+        return "the data is not int8"
+    total = combination_of(context.layer.type, descriptor, context.operands)
+    return total if isinstance(total, Sum) else "the layer is not a sum"
+
+
+def _scaled(context: LoweringContext) -> Candidate | str:
+    total = _total(context)
+    constants = total if isinstance(total, str) else scaled_sum(total)
+    if constants is None or isinstance(constants, str):
+        return constants or "no two factors have the exact result for all pairs of inputs"
+    return Candidate(
+        kernel="scaled_sum_s8",
+        instructions=(6 if _is_dense(context) else 24) * context.operands.output.elements,
+        weight_bytes=12,
+        lower=lambda: binary_call(
+            context,
+            "scaled_sum_s8",
+            "scaled_sum_params",
+            shape=broadcast_shape(context),
+            first=constants.first,
+            second=constants.second,
+            constant=constants.constant,
+        ),
+    )
+
+
+def _is_dense(context: LoweringContext) -> bool:
+    operands = context.operands
+    return all(operands.input(index).shape == operands.output.shape for index in range(2))
+
+
+def _by_tables(context: LoweringContext) -> Candidate | str:
+    total = _total(context)
+    if isinstance(total, str):
+        return total
+    if context.operands.output.elements * context.bands < TABLE_MIN_ELEMENTS:
+        return f"the output has fewer than {TABLE_MIN_ELEMENTS} elements"
+    tables = sum_tables(total)
+    if tables is None:
+        return "no two tables have the exact result for all pairs of inputs"
+    return Candidate(
+        kernel="sum_table_s8",
+        instructions=(8 if _is_dense(context) else 12) * context.operands.output.elements,
+        weight_bytes=tables.first.nbytes + tables.second.nbytes,
+        lower=lambda: binary_call(
+            context,
+            "sum_table_s8",
+            "sum_table_params",
+            shape=broadcast_shape(context),
+            first=context.blob("first_table", tables.first),
+            second=context.blob("second_table", tables.second),
+        ),
+    )
+
+
+def _any_sum(context: LoweringContext) -> Candidate:
+    return Candidate(
+        kernel=_kernel_of(context),
+        instructions=40 * context.operands.output.elements,
+        weight_bytes=0,
+        lower=lambda: _lower_any(context),
+    )
+
+
+SUM_ROWS: tuple[Row, ...] = (
+    Row(kernel="scaled_sum_s8", needs=frozenset({Feature.DSP}), candidate=_scaled),
+    Row(kernel="sum_table_s8", candidate=_by_tables),
+    Row(kernel="sum", candidate=_any_sum),
+)
+"""The kernels of ADD and SUB."""
+
+
 def _lower_sum(context: LoweringContext, name: str, total: Sum, shape: Aggregate) -> LoweredOp:
-    output = context.operands.output
-    if output.dtype is DataType.INT8 and output.elements * context.bands >= TABLE_MIN_ELEMENTS:
-        tables = sum_tables(total)
-        if tables is not None:
-            return binary_call(
-                context,
-                "sum_table_s8",
-                "sum_table_params",
-                shape=shape,
-                first=context.blob("first_table", tables.first),
-                second=context.blob("second_table", tables.second),
-            )
     return binary_call(
         context,
         name,

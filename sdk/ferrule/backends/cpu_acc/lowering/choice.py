@@ -21,6 +21,9 @@ SMALL_SCRATCH = 2048
 MEMORY_COST = 1.15
 """The goal `memory` may take this many times the instructions of `balanced` in a layer."""
 
+SLOWER_WITHOUT_DSP = "the kernel for cores without the DSP extension takes fewer instructions"
+"""A kernel's reason not to run a layer on a core without the DSP extension."""
+
 
 class Feature(StrEnum):
     """A feature of the core that a kernel needs."""

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Row, has_dsp
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
-from ferrule.backends.cpu_acc.lowering.scalar import plain_scales
+from ferrule.backends.cpu_acc.lowering.scalar import cost_on, plain_scales
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
@@ -76,14 +77,13 @@ def _columns(context: LoweringContext) -> Candidate | str:
     outputs = steps.output_extent + steps.output_extent % 2
     read = outputs + 2 if steps.window_stride == 1 else 2 * outputs + 1
     scratch = 4 * (_LINES * read + outputs)
-    cost = 7 if has_dsp(context.target.core) else 3.4
     pixels = output.elements // output.shape[3]
     return Candidate(
         kernel="depthwise_conv2d_columns_s8",
-        instructions=int(cost * _LINES * _LINES * pixels * live.size),
+        instructions=cost_on(context, 33 * pixels * live.size),
         weight_bytes=29 * live.size,
         scratch_bytes=scratch,
-        lower=lambda: _lower(context, descriptor, channels, live, lines, steps, read, scratch),
+        lower=lambda: _lower(context, descriptor, channels, live, lines, steps, lines is columns, read, scratch),
     )
 
 
@@ -94,19 +94,21 @@ def _lower(
     live: Array,
     lines: _Axis,
     steps: _Axis,
+    transposed: bool,
     read: int,
     scratch: int,
 ) -> LoweredOp:
-    image, output = context.input(0), context.operands.output
+    image, output, window = context.input(0), context.operands.output, descriptor.window(context.input(1))
     chosen = channels.chosen(live)
     taps = (chosen.matrix if len(live) else np.zeros((1, _LINES * _LINES), np.int8)).reshape(-1, _LINES, _LINES)
-    by_step = taps.transpose(0, 2, 1) if lines.input_stride > steps.input_stride else taps
+    by_step = taps if transposed else taps.transpose(0, 2, 1)
     fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
     return kernel_call(
         context,
         "depthwise_conv2d_columns_s8",
         header="columns",
         scratch_bytes=scratch,
+        overlaps=() if fixed else plane_overlaps(context, window, transposed=transposed),
         contribution=KERNELS.part("depthwise_conv2d_columns_s8", "multiply_columns", "store_sums"),
         batches=image.shape[0],
         channels=image.shape[3],

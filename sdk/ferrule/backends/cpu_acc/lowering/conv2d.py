@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROWS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.dual_s16 import CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.mve import MVE_CONV_2D_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
@@ -71,15 +72,15 @@ def _paired(context: LoweringContext) -> Candidate | str:
     descriptor = _descriptor(context)
     if context.input(0).dtype is not DataType.INT8:
         return "the data is not int8"
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
     channels = int8_channels(context, descriptor.activation, 0)
     live = np.flatnonzero(~channels.dead)
     if not can_pair(channels.chosen(live), context.operands.output, descriptor.activation):
         return "a weight or a sum is too large to be paired, or an output is scaled up"
     return Candidate(
         kernel="conv2d_paired_s8",
-        instructions=_paired_instructions(context, live.size, channels.matrix.shape[1])
-        if has_dsp(context.target.core)
-        else 6 * macs_of(context),
+        instructions=_paired_instructions(context, live.size, channels.matrix.shape[1]),
         weight_bytes=live.size * channels.matrix.shape[1] + 14 * live.size,
         scratch_bytes=_paired_scratch(channels.matrix.shape[1], context),
         lower=lambda: _lower_paired(context, descriptor, channels, live),
@@ -162,6 +163,7 @@ CONV_2D_ROWS: tuple[Row, ...] = (
     *BLOCK_ROWS,
     Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *CONV_2D_SCALAR,
+    CONV_2D_DUAL_S16,
     Row(kernel="conv2d", candidate=_plain),
 )
 """The kernels of CONV_2D."""

@@ -5,10 +5,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
+from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.dual_s16 import DEPTHWISE_CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
 from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
@@ -61,6 +64,8 @@ def _3x3(context: LoweringContext) -> Candidate | str:
     sliding = choose_sliding(descriptor.window(context.input(1)), image.shape, output.shape)
     if image.dtype is not DataType.INT8:
         return "the data is not int8"
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
     if sliding is None or descriptor.depth_multiplier != 1:
         return "the window is not 3x3 with a stride of 1 or 2 along one axis, or channels are multiplied"
     channels = int8_channels(context, descriptor.activation, 3)
@@ -121,10 +126,13 @@ def _lower_3x3(
 
 
 DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
+    MVE_DEPTHWISE_ROW,
     lines_row(1),
     lines_row(2),
     Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),
     DEPTHWISE_CONV_2D_COLUMNS,
+    DEPTHWISE_CONV_2D_DUAL_S16,
+    TAPS_ROW,
     Row(kernel="depthwise_conv2d", candidate=_plain),
 )
 """The kernels of DEPTHWISE_CONV_2D."""

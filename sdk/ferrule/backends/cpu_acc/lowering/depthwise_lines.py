@@ -12,14 +12,18 @@ from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, int8_channels, live_blobs
-from ferrule.backends.cpu_acc.lowering.proved_scale import ProvedScales, proved_scales
+from ferrule.backends.cpu_acc.lowering.proved import proved_words
 from ferrule.backends.cpu_acc.lowering.sliding import Sliding, line_words, slidings
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType
+from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.operators.activation import Activation
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fixed_point import activation_range
 
 _CHANNELS = 4
+_SUM_SHIFTS = (8, 7)
+"""Weights are widened to 2**8 times their value, or 2**7 times if the bias would not fit into 32 bits otherwise."""
 _WIDENED_BYTES = 48
 """Bytes of scratch for two pixels of three lines of four channels."""
 
@@ -47,9 +51,9 @@ def _candidate(stride: int) -> Callable[[LoweringContext], Candidate | str]:
             return f"the window is not 3x3 with a stride of {stride} along one axis, or channels are multiplied"
         channels = int8_channels(context, descriptor.activation, 3)
         live = np.flatnonzero(~channels.dead)
-        scales = proved_scales(channels.chosen(live), output, descriptor.activation)
+        scales = _scales(channels.chosen(live), output, descriptor.activation)
         if scales is None:
-            return "the output is not that of a RELU, or there are no proved constants for some channel"
+            return "the output is clamped to less than int8, or a channel has no proved constants"
         way = min(ways, key=lambda each: _instructions(each, live, image.shape[3]))
         return Candidate(
             kernel=f"depthwise_conv2d_3x3_by{stride}_s8",
@@ -60,6 +64,27 @@ def _candidate(stride: int) -> Callable[[LoweringContext], Candidate | str]:
         )
 
     return candidate
+
+
+def _scales(channels: Channels, output: TensorInfo, activation: Activation) -> Array | None:
+    """Return multiplier and bias of each channel, as the C has them; None if there are none for some channel."""
+    if activation_range(activation, output) != (-128, 127):
+        return None
+    products = channels.matrix.astype(np.int64)
+    low = channels.bias + np.where(products < 0, products * 127, products * -128).sum(axis=1)
+    high = channels.bias + np.where(products < 0, products * -128, products * 127).sum(axis=1)
+    found = np.zeros((len(products), 2), np.int64)
+    for index, factor in enumerate(channels.factors):
+        one = slice(index, index + 1)
+        for shift in _SUM_SHIFTS:
+            words = proved_words(low[one], high[one], [factor], output.zero_point, sum_shift=shift)
+            if words is not None and (int(channels.reach[index]) << shift) + abs(int(words[0, 1])) < 1 << 31:
+                halved = 0 if shift == _SUM_SHIFTS[0] else 1 << 31
+                found[index] = int(words[0, 0]) - halved, int(words[0, 1]) + (int(channels.bias[index]) << shift)
+                break
+        else:
+            return None
+    return found.astype(np.int32)
 
 
 def _instructions(way: Sliding, live: Array, channels: int) -> int:
@@ -74,14 +99,13 @@ def _lower(
     descriptor: DepthwiseConv2dDescriptor,
     channels: Channels,
     live: Array,
-    scales: ProvedScales,
+    scales: Array,
     way: Sliding,
 ) -> LoweredOp:
     image, window = context.input(0), descriptor.window(context.input(1))
     lines, steps = way.lines, way.steps
     kernel = f"depthwise_conv2d_3x3_by{steps.window_stride}_s8"
     positions, fixed = live_blobs(context, channels, live)
-    words = np.stack([scales.bias, scales.multiplier], axis=1).reshape(-1)
     return kernel_call(
         context,
         kernel,
@@ -109,5 +133,5 @@ def _lower(
         positions=positions,
         fixed=fixed,
         weights=context.blob("weights", line_words(channels.chosen(live).matrix, transposed=way.transposed)),
-        scales=context.blob("scales", words if words.size else np.zeros(1, np.int32)),
+        scales=context.blob("scales", scales.reshape(-1) if scales.size else np.zeros(1, np.int32)),
     )

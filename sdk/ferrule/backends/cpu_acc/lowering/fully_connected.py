@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from ferrule.backends.cpu_acc.lowering.block_row import FULLY_CONNECTED_BLOCK_ROWS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.dual_s16 import FULLY_CONNECTED_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
@@ -62,13 +63,15 @@ def _paired(context: LoweringContext) -> Candidate | str:
     descriptor, data = _descriptor(context), context.input(0)
     if data.dtype is not DataType.INT8:
         return "the data is not int8"
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
     channels = int8_channels(context, descriptor.activation, 0)
     if not can_pair(channels, context.operands.output, descriptor.activation):
         return "a weight or a sum is too large to be paired, or an output is scaled up"
     count, products = channels.matrix.shape
     return Candidate(
         kernel="fully_connected_paired_s8",
-        instructions=int((1.1 if has_dsp(context.target.core) else 6) * macs_of(context))
+        instructions=int(1.1 * macs_of(context))
         + 26 * context.operands.output.elements
         + 100 * (data.elements // products),
         weight_bytes=-(-count // 4) * 4 * (-(-products // 4) * 4 + 12),
@@ -108,6 +111,7 @@ FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
     *FULLY_CONNECTED_BLOCK_ROWS,
     Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *FULLY_CONNECTED_SCALAR,
+    FULLY_CONNECTED_DUAL_S16,
     Row(kernel="conv2d", candidate=_plain),
 )
 """The kernels of FULLY_CONNECTED."""

@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
@@ -37,8 +38,9 @@ _LEAST_COLLECTED, _LEAST_WINDOWS, _MOST_COLLECTED = 256, 640, 1024
 """Limits of the scratch for the windows that are collected at once, unless two of them need more."""
 _MOST_PIXELS = 32
 _GENERAL, _LISTED = 1, 2
+_ONE_PIXEL = Window(height=1, width=1, stride_h=1, stride_w=1)
 _WORTH_LISTING = 0.75
-_TOO_LARGE = "a sum is too large, or an output is scaled up"
+TOO_LARGE = "a sum is too large, or an output is scaled up"
 
 
 def _conv2d(context: LoweringContext) -> Candidate | str:
@@ -52,7 +54,7 @@ def _conv2d(context: LoweringContext) -> Candidate | str:
     if not live.size:
         return "all channels are dead"
     if not can_scale(channels.chosen(live), context.operands.output, descriptor.activation):
-        return _TOO_LARGE
+        return TOO_LARGE
     window = descriptor.window(context.input(1))
     if _is_pointwise(window):
         return _pointwise(context, descriptor.activation, channels, live)
@@ -93,6 +95,7 @@ def _lower_pointwise(
         "conv2d_1x1_mve_s8",
         header="conv2d_mve",
         scratch_bytes=pixels * (input_c if inputs is None else len(inputs)) + _VECTOR - 1,
+        overlaps=pixel_overlaps(context, _ONE_PIXEL, context.input(0), context.operands.output),
         contribution=KERNELS.part("conv2d_1x1_mve_s8", "mve_store_pairs"),
         extra_blobs=blobs,
         count=count,
@@ -107,47 +110,78 @@ def _windows(
     context: LoweringContext, activation: Activation, channels: Channels, live: Array, window: Window
 ) -> Candidate:
     image, output = context.input(0), context.operands.output
-    column_bytes = window.height * image.shape[3]
-    shared = window.dilation_w == 1 and window.stride_w <= window.width
-
-    def columns(number: int) -> int:
-        return (number - 1) * window.stride_w + window.width if shared else number * window.width
-
-    def scratch(number: int) -> int:
-        return columns(number) * column_bytes + _VECTOR - 1
-
+    way = _Way.of(window, image.shape[3])
     matrix = channels.matrix[live]
-    by_columns = matrix.reshape(live.size, window.height, window.width, -1).transpose(0, 2, 1, 3)
-    weights = _Weights(context, activation, channels, live, by_columns.reshape(live.size, -1))
-    rows, pixels = output.shape[0] * output.shape[1], _pixels(context, output.shape[2], _LEAST_WINDOWS, scratch)
-    copied = window.height * (5 if image.shape[3] == _VECTOR else 8 * _vectors(image.shape[3])) + 25
-    batches = -(-output.shape[2] // pixels)
+    if not way.by_rows:
+        matrix = matrix.reshape(live.size, window.height, window.width, -1).transpose(0, 2, 1, 3)
+    weights = _Weights(context, activation, channels, live, matrix.reshape(live.size, -1))
+    rows, pixels = output.shape[0] * output.shape[1], _pixels(context, output.shape[2], _LEAST_WINDOWS, way.scratch)
+    sizes = _batches(output.shape[2], pixels)
     return Candidate(
         kernel="conv2d_mve_s8",
-        instructions=rows * batches * columns(pixels) * copied
+        instructions=rows * sum(way.instructions(size) for size in sizes)
         + weights.instructions(rows * output.shape[2], output.shape[2], pixels),
         weight_bytes=weights.stream.nbytes,
-        scratch_bytes=scratch(pixels),
-        lower=lambda: _lower_windows(context, weights, window, pixels, scratch(pixels), shared=shared),
+        scratch_bytes=way.scratch(pixels),
+        lower=lambda: _lower_windows(context, weights, way, pixels),
     )
 
 
-def _lower_windows(
-    context: LoweringContext, weights: _Weights, window: Window, pixels: int, scratch_bytes: int, *, shared: bool
-) -> LoweredOp:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How the windows of neighbouring pixels are collected in scratch."""
+
+    window: Window
+    channels: int
+    shared: bool
+    """Whether the windows share columns."""
+    by_rows: bool
+    """Whether the rows under all windows are collected first, then each window."""
+
+    @classmethod
+    def of(cls, window: Window, channels: int) -> _Way:
+        return cls(
+            window=window,
+            channels=channels,
+            shared=window.dilation_w == 1 and window.stride_w <= window.width,
+            by_rows=window.dilation_w == 1 and window.width * channels <= _VECTOR,
+        )
+
+    def columns(self, pixels: int) -> int:
+        """Return the columns of the image that are collected."""
+        window = self.window
+        shared = self.shared or self.by_rows
+        return (pixels - 1) * window.stride_w + window.width if shared else pixels * window.width
+
+    def scratch(self, pixels: int) -> int:
+        window = self.window
+        windows = pixels * window.width * window.height * self.channels + 2 * _VECTOR if self.by_rows else 0
+        return self.columns(pixels) * window.height * self.channels + _VECTOR - 1 + windows
+
+    def instructions(self, pixels: int) -> int:
+        """Return an estimate for the windows of neighbouring pixels."""
+        height, columns = self.window.height, self.columns(pixels)
+        if self.by_rows:
+            return height * (40 + 3 * columns * self.channels // _VECTOR) + pixels * (5 * height + 5) + 60
+        return columns * (height * (5 if self.channels == _VECTOR else 8 * _vectors(self.channels)) + 25)
+
+
+def _lower_windows(context: LoweringContext, weights: _Weights, way: _Way, pixels: int) -> LoweredOp:
     value, blobs = weights.lower()
-    image = context.input(0)
+    image, output = context.input(0), context.operands.output
     return kernel_call(
         context,
         "conv2d_mve_s8",
         header="conv2d_mve",
-        scratch_bytes=scratch_bytes,
+        scratch_bytes=way.scratch(pixels),
+        overlaps=pixel_overlaps(context, way.window, image, output),
         contribution=KERNELS.part("conv2d_mve_s8", "mve_store_pairs"),
         extra_blobs=blobs,
-        window=window_value(window, image, context.operands.output),
+        window=window_value(way.window, image, output),
         input_zero_point=image.zero_point,
         pixels=pixels,
-        shared=int(shared),
+        shared=int(way.shared),
+        by_rows=int(way.by_rows),
         weights=value,
     )
 
@@ -160,7 +194,7 @@ def _fully_connected(context: LoweringContext) -> Candidate | str:
         return "the data is not int8"
     channels = int8_channels(context, descriptor.activation, 0)
     if not can_scale(channels, context.operands.output, descriptor.activation):
-        return _TOO_LARGE
+        return TOO_LARGE
     count, products = channels.matrix.shape
     vectors, blocks, rows = _vectors(products), -(-count // len(_EIGHT)), data.elements // products
     whole = products % _VECTOR == 0
@@ -194,7 +228,7 @@ def _lower_fully_connected(
         first=(vectors - 1) % _ROW_PASS + 1,
         data_bytes=_VECTOR * vectors,
         output_c=count,
-        general=int(not _is_plain(output, activation)),
+        general=int(not is_plain(output, activation)),
         output=output_value(output, activation),
         input_c=products,
         rows=rows,
@@ -217,9 +251,9 @@ class _Weights:
 
     def instructions(self, count: int, together: int, pixels: int) -> int:
         """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
-        sizes = [pixels] * (together // pixels) + [together % pixels] * bool(together % pixels)
+        sizes = _batches(together, pixels)
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
-        general = not _is_plain(self._context.operands.output, self._activation)
+        general = not is_plain(self._context.operands.output, self._activation)
         block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 23 + 6 * general + self._listed
         fixed = 3 * len(self._channels.dead) // _VECTOR + 8 if self._channels.dead.any() else 0
         return count // together * (pairs * (self._blocks * block + 19) + 100 * calls) + count * fixed
@@ -230,7 +264,7 @@ class _Weights:
         output = context.operands.output
         stream = context.blob("weights", self.stream)
         fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
-        kind = _LISTED * self._listed + _GENERAL * (not _is_plain(output, self._activation))
+        kind = _LISTED * self._listed + _GENERAL * (not is_plain(output, self._activation))
         value = Aggregate(
             (
                 Field(Identifier(stream.name), "stream"),
@@ -253,20 +287,20 @@ def _stream(channels: Channels, block: int, positions: Array | None = None) -> A
     matrix[:, :products] = channels.matrix
     weights = matrix.reshape(-1, block, vectors, _VECTOR).transpose(0, 2, 1, 3)
     parts = [
-        _words(channels.bias.astype("<i4"), block),
-        _words(np.ascontiguousarray(weights), block * vectors * _VECTOR),
-        _words(np.array([factor.multiplier for factor in channels.factors], "<i4"), block),
-        _words(np.array([factor.shift for factor in channels.factors], np.int8), block),
+        words(channels.bias.astype("<i4"), block),
+        words(np.ascontiguousarray(weights), block * vectors * _VECTOR),
+        words(np.array([factor.multiplier for factor in channels.factors], "<i4"), block),
+        words(np.array([factor.shift for factor in channels.factors], np.int8), block),
     ]
     if positions is not None:
-        parts.append(_words(positions.astype("<u2"), block))
+        parts.append(words(positions.astype("<u2"), block))
     joined: Array = np.concatenate(parts, axis=1).reshape(-1)
     return joined
 
 
-def _words(values: Array, per_block: int) -> Array:
+def words(values: Array, per_block: int) -> Array:
     """Return values as little-endian words, one row per block."""
-    return values.reshape(-1, per_block).view("<i4").astype(np.int32)
+    return np.ascontiguousarray(values.reshape(-1, per_block)).view("<i4").astype(np.int32)
 
 
 def _pixels(context: LoweringContext, together: int, least: int, scratch: Callable[[int], int]) -> int:
@@ -283,11 +317,16 @@ def _pixels(context: LoweringContext, together: int, least: int, scratch: Callab
     return min(max(fitting, default=2), together)
 
 
+def _batches(together: int, pixels: int) -> list[int]:
+    """Return the sizes of the batches in which a number of neighbouring pixels is computed."""
+    return [pixels] * (together // pixels) + [together % pixels] * bool(together % pixels)
+
+
 def _vectors(products: int) -> int:
     return -(-products // _VECTOR)
 
 
-def _is_plain(output: TensorInfo, activation: Activation) -> bool:
+def is_plain(output: TensorInfo, activation: Activation) -> bool:
     """Return whether an output meets the conditions of `ferrule_is_plain`."""
     return (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
 

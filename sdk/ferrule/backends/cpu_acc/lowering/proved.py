@@ -18,18 +18,21 @@ from ferrule.operators.weighted import Factor
 
 PROVED_SHIFT = 9
 """The value of FERRULE_PROVED_SHIFT."""
-_SUM_SHIFT = 8
 _STEPS = np.arange(-127, 128, dtype=np.int64)
 """The stored values above the lowest one; each has a least sum that reaches it."""
 _TRIES = 64
 """How far the multiplier may lie from the nearest one."""
+_MORE_TRIES = 600
+"""The same for outputs without values below the zero point, where nearly every channel has a pair."""
 
 
-def proved_words(low: Array, high: Array, factors: Sequence[Factor], zero_point: int) -> Array | None:
+def proved_words(
+    low: Array, high: Array, factors: Sequence[Factor], zero_point: int, *, sum_shift: int = 8
+) -> Array | None:
     """Return the multiplier and the bias of each channel, int32 [channels, 2]; None if a channel has no such pair.
 
-    `low` and `high` are the ends of each channel's sums, which include the folded bias; the returned bias does not. The
-    output must be clamped to int8 only.
+    Sums are multiplied by 2**sum_shift, by default as above. `low` and `high` are the ends of each channel's sums,
+    which include the folded bias; the returned bias does not. The output must be clamped to int8 only.
     """
     reference = _Reference(factors, zero_point)
     words = np.zeros((len(factors), 2), np.int64)
@@ -40,11 +43,12 @@ def proved_words(low: Array, high: Array, factors: Sequence[Factor], zero_point:
         return None
     left = np.arange(len(factors))
     ends = np.stack([low, high], axis=1)
-    nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - _SUM_SHIFT)).astype(np.int64)
-    for step in sorted(range(-_TRIES, _TRIES + 1), key=abs):
+    nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
+    tries = _MORE_TRIES if zero_point == -128 else _TRIES
+    for step in sorted(range(-tries, tries + 1), key=abs):
         multiplier = nearest[left] + step
-        bias, found = _bias(least[left], low[left], high[left], multiplier)
-        scaled = (ends[left] << _SUM_SHIFT) + bias[:, None]
+        bias, found = _bias(least[left], low[left], high[left], multiplier, sum_shift)
+        scaled = (ends[left] << sum_shift) + bias[:, None]
         found &= (np.abs(scaled) < 1 << 31).all(axis=1) & (multiplier > 0) & (multiplier < 1 << 31)
         words[left[found]] = np.stack([multiplier, bias], axis=1)[found]
         left = left[~found]
@@ -81,7 +85,7 @@ class _Reference:
         return least if ((self(least) >= _STEPS) & (self(least - 1) < _STEPS)).all() else None
 
 
-def _bias(least: Array, low: Array, high: Array, multiplier: Array) -> tuple[Array, Array]:
+def _bias(least: Array, low: Array, high: Array, multiplier: Array, sum_shift: int) -> tuple[Array, Array]:
     """Return a bias with which the result is that of the reference from `low` to `high`, and whether there is one.
 
     Each step is reached at its least sum, and is not reached at the sum below; of both, the sums from `low` to `high`
@@ -90,8 +94,8 @@ def _bias(least: Array, low: Array, high: Array, multiplier: Array) -> tuple[Arr
     none = np.iinfo(np.int64).max // 4
     needed = -((-(_STEPS << (32 + PROVED_SHIFT))) // np.maximum(multiplier, 1)[:, None])
     low, high = low[:, None], high[:, None]
-    reached = needed - (np.maximum(least, low) << _SUM_SHIFT)
-    exceeded = needed - 1 - (np.minimum(least - 1, high) << _SUM_SHIFT)
+    reached = needed - (np.maximum(least, low) << sum_shift)
+    exceeded = needed - 1 - (np.minimum(least - 1, high) << sum_shift)
     lowest = np.where(least <= high, reached, -none).max(axis=1)
     highest = np.where(least > low, exceeded, none).min(axis=1)
     middle = lowest + (highest - lowest) // 2

@@ -4,16 +4,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
+from ferrule.backends.cpu_acc.lowering.plain import macs_of
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType
+from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.window import NO_PADDING, Window
@@ -21,6 +24,7 @@ from ferrule.operators.window import NO_PADDING, Window
 QUAD, DUO, OCTET = 4, 2, 8
 """The channels of a block, as in the header."""
 _WORTH_LISTING = 0.75
+_ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
 _LARGEST_PAIR = 255
 """The largest magnitude of two weights whose products with any int8 data add up to 16 bits."""
 
@@ -32,6 +36,13 @@ def plain_scales(channels: Channels, zero_point: int, places: Array) -> Array:
         right = -factor.shift
         words[index] = (2 * bias, factor.multiplier, right, ((2 * zero_point + 1) << right) >> 1, place)
     return words.reshape(-1).astype(np.int32)
+
+
+def cost_on(context: LoweringContext, instructions: int) -> int:
+    """Return the costs on the core; with the DSP extension, more than those of its kernels, less than plain ones."""
+    if has_dsp(context.target.core):
+        return 9 * macs_of(context) + 30 * context.operands.output.elements
+    return instructions
 
 
 def _whole_blocks(channels: Array, block: int) -> Array:
@@ -126,6 +137,7 @@ def _conv2d(
             table="conv2d_blocks_s8_params",
             scratch_bytes=4 * products,
             contribution=KERNELS.part(kernel, *parts),
+            overlaps=pixel_overlaps(context, window, image, output, pixels=2),
             window=window_value(window, image, output),
             input_zero_point=image.zero_point,
             inputs=inputs,
@@ -140,7 +152,7 @@ def _conv2d(
 
     return Candidate(
         kernel=kernel,
-        instructions=int(pixels * (products * (cost * live.size + 3) + 20 * live.size)),
+        instructions=cost_on(context, int(pixels * (products * (cost * live.size + 3) + 20 * live.size))),
         weight_bytes=live.size * (products + 20),
         scratch_bytes=4 * products,
         lower=lower,
@@ -157,7 +169,13 @@ def _quad(context: LoweringContext) -> Candidate | str:
 
 
 def _duo(context: LoweringContext) -> Candidate | str:
+    if context.target.core is None or not context.target.core.baseline:
+        return "blocks of four channels take fewer instructions, except on Armv6-M"
     return _conv2d(context, "conv2d_duo_s8", ("multiply_duo",), DUO, 3.3, duo_weights)
+
+
+def _column(info: TensorInfo, rows: int, channels: int) -> TensorInfo:
+    return replace(info, shape=(rows, 1, 1, channels))
 
 
 def _octet(context: LoweringContext) -> Candidate | str:
@@ -179,6 +197,9 @@ def _octet(context: LoweringContext) -> Candidate | str:
             "fully_connected_octet_s8",
             header="multiply",
             contribution=KERNELS.part("fully_connected_octet_s8", "multiply_octet"),
+            overlaps=pixel_overlaps(
+                context, _ROW, _column(data, rows, products), _column(output, rows, count), reads=Reads.PER_ELEMENT
+            ),
             rows=rows,
             input_c=products,
             output_c=count,
@@ -190,7 +211,7 @@ def _octet(context: LoweringContext) -> Candidate | str:
     per_product = 4.8 if context.target.core is not None and context.target.core.baseline else 2.2
     return Candidate(
         kernel="fully_connected_octet_s8",
-        instructions=int(rows * count * (per_product * products + 20)),
+        instructions=cost_on(context, int(rows * count * (per_product * products + 20))),
         weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
         lower=lower,
     )

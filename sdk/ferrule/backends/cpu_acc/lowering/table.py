@@ -13,7 +13,7 @@ from ferrule.backends.cpu_acc.lowering.activation import (
     lower_softmax,
     lower_tanh,
 )
-from ferrule.backends.cpu_acc.lowering.binary import lower_arithmetic, lower_extremum
+from ferrule.backends.cpu_acc.lowering.binary import SUM_ROWS, lower_arithmetic, lower_extremum
 from ferrule.backends.cpu_acc.lowering.choice import Row
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
@@ -79,5 +79,7 @@ ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_CONV_2D_ROWS,
     LayerType.FULLY_CONNECTED: FULLY_CONNECTED_ROWS,
     **POOL_2D_ROWS,
+    LayerType.ADD: SUM_ROWS,
+    LayerType.SUB: SUM_ROWS,
 }
 """The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""

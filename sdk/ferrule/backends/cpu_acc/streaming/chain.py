@@ -134,6 +134,8 @@ class Streamed:
     """The chain's layers."""
     rows: int
     """Rows that the stages compute at once."""
+    fed: bool = False
+    """Whether the rows of the input are given one by one."""
 
     def chain(self) -> Chain:
         """Return the stages."""

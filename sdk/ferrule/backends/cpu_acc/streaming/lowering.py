@@ -25,6 +25,7 @@ from ferrule.dom import (
     Const,
     Declaration,
     Declare,
+    Dereference,
     Evaluate,
     Expression,
     Field,
@@ -34,8 +35,10 @@ from ferrule.dom import (
     Index,
     Integer,
     Member,
+    Null,
     Parameter,
     Pointer,
+    Return,
     Scalar,
     Statement,
     StructType,
@@ -55,6 +58,8 @@ _INPUT, _LINES, _OUTPUT, _SCRATCH = map(Identifier, ("input", "lines", "output",
 _STREAM, _STEP = Identifier("stream"), Identifier("step")
 _PLACES = ("FERRULE_STREAM_INPUT", "FERRULE_STREAM_LINES", "FERRULE_STREAM_OUTPUT")
 _STATE_ALIGNMENT = 8
+_STATE_BYTES = 16
+"""Upper bound of the size of a struct ferrule_stream_state."""
 _SPARE_BYTES = 2048
 """Kernel scratch that counts as none in a chain: its stages share one scratch."""
 
@@ -83,33 +88,35 @@ def lower_stream(context: LoweringContext, lower: Lower) -> LoweredOp:
     """Return a chain as C; `lower` lowers single layers."""
     payload = streamed(context)
     chain = payload.chain()
-    times = timeline(chain)
+    times = timeline(chain, pushed=payload.fed)
     source, (output, lines) = chain.tensors[0].name, context.layer.outputs
     seed_ranges(payload.graph, source, channel_ranges(context.graph, source))
-    state = _up(4 * len(chain.tensors) + 2 * len(chain.stages) + 2)
-    stages = [_Stage.of(context, chain, number, times, state, lower) for number in range(len(chain.stages))]
+    state = _up(_STATE_BYTES + 4 * len(chain.tensors) + 2 * len(chain.stages))
+    stages = [_Stage.of(context, chain, number, times, lower) for number in range(len(chain.stages))]
     ops = [op for stage in stages for op in stage.ops]
     kernel_scratch = max((op.scratch_bytes for op in ops), default=0)
     blobs = {blob.name: blob for op in ops for blob in op.blobs}
-    call = Call(
-        Identifier(context.symbol("rows")),
-        (context.pointer(source), context.pointer(lines), context.pointer(output), context.scratch),
-    )
+    memories = context.pointer(lines), context.pointer(output), context.scratch
+    call = Call(Identifier(context.symbol("rows")), (context.pointer(source), *memories))
     return LoweredOp(
         kernel="stream",
-        statements=(Evaluate(call),),
+        statements=() if payload.fed else (Evaluate(call),),
+        status=call if payload.fed else None,
+        feed=Call(Identifier(context.symbol("feed")), memories) if payload.fed else None,
         declarations=(
             *(declaration for op in ops for declaration in op.declarations),
-            *_tables(context, chain, times),
-            _function(context, chain, times, stages),
+            *_tables(context, chain, times, state),
+            *_functions(context, chain, times, stages, fed=payload.fed),
         ),
         blobs=tuple(blobs.values()),
         scratch_bytes=state + kernel_scratch,
-        overlaps=(
+        overlaps=()
+        if payload.fed
+        else (
             Overlap(output=output, input=source, distance_bytes=times.output_distance),
             Overlap(output=lines, input=source, distance_bytes=times.lines_distance),
         ),
-        headers=("ferrule/kernels/stream.h", *(header for op in ops for header in op.headers)),
+        headers=("ferrule/kernels/stream.h", "ferrule/status.h", *(header for op in ops for header in op.headers)),
         contributions=(KERNELS.part("stream"), *(part for op in ops for part in op.contributions)),
     )
 
@@ -122,9 +129,7 @@ class _Stage:
     ops: tuple[LoweredOp, ...]
 
     @classmethod
-    def of(
-        cls, context: LoweringContext, chain: Chain, number: int, times: Timeline, state: int, lower: Lower
-    ) -> _Stage:
+    def of(cls, context: LoweringContext, chain: Chain, number: int, times: Timeline, lower: Lower) -> _Stage:
         """Return a stage lowered part by part."""
         stage = chain.stages[number]
         shared: dict[tuple[str, int, bytes], Blob] = {}
@@ -139,7 +144,7 @@ class _Stage:
                 target=context.target,
                 prefix=context.symbol(f"{number}_{index}"),
                 pointers=_pointers(graph),
-                scratch=AddressOf(Index(_SCRATCH, Integer(state))),
+                scratch=Member(Dereference(_STREAM), "scratch"),
                 spare_bytes=max(context.spare_bytes, _SPARE_BYTES),
                 bands=stage.bands,
                 shared=shared,
@@ -201,7 +206,8 @@ def _mean(context: LoweringContext, part: Part, sums: Buffer, graph: Graph) -> L
         first=part.first,
         last=part.output_rows > 0,
     )
-    place = AddressOf(Index(_LINES, Integer(sums.offset)))
+    lines = Index(Member(Dereference(_STREAM), "places"), Identifier(_PLACES[1]))
+    place = AddressOf(Index(lines, Integer(sums.offset)))
     call = Call(
         Identifier("ferrule_stream_mean_s8"), (pointer, context.input_pointer(0), context.output_pointer(), place)
     )
@@ -216,7 +222,7 @@ def _mean(context: LoweringContext, part: Part, sums: Buffer, graph: Graph) -> L
 # ---- the tables
 
 
-def _tables(context: LoweringContext, chain: Chain, times: Timeline) -> Iterator[Declaration]:
+def _tables(context: LoweringContext, chain: Chain, times: Timeline, state: int) -> Iterator[Declaration]:
     tensors = [_tensor(chain, number, times.buffers[number]) for number in range(len(chain.tensors))]
     stages = [_stage(chain, stage) for stage in chain.stages]
     yield _array(context.symbol("tensors"), "ferrule_stream_tensor", tensors)
@@ -224,6 +230,7 @@ def _tables(context: LoweringContext, chain: Chain, times: Timeline) -> Iterator
     fields: dict[str, Expression] = {
         "tensors": Identifier(context.symbol("tensors")),
         "stages": Identifier(context.symbol("stages")),
+        "state_bytes": Integer(state),
         "tensor_count": Integer(len(tensors)),
         "stage_count": Integer(len(stages)),
         "last_reader": Integer(chain.last_reader(0)),
@@ -284,46 +291,116 @@ def _stage(chain: Chain, stage: Stage) -> Expression:
     return _aggregate({"inputs": reaches, **{name: Integer(number) for name, number in numbers.items()}})
 
 
-# ---- the function
+# ---- the functions
 
 
-def _function(context: LoweringContext, chain: Chain, times: Timeline, stages: Sequence[_Stage]) -> Function:
-    attach = Call(
-        Identifier("ferrule_stream_attach"),
-        (
-            AddressOf(_STREAM),
-            AddressOf(Identifier(context.symbol("chain"))),
-            _INPUT,
-            _LINES,
-            _OUTPUT,
-            _SCRATCH,
-        ),
-    )
-    begin = Call(Identifier("ferrule_stream_begin"), (AddressOf(_STREAM), Integer(chain.height(0), unsigned=True)))
-    following = Call(Identifier("ferrule_stream_next"), (AddressOf(_STREAM), AddressOf(_STEP)))
-    bands = tuple(
-        statement for number, stage in enumerate(stages) for statement in _stage_code(chain, times, number, stage)
-    )
-    return Function(
-        name=context.symbol("rows"),
+def _functions(
+    context: LoweringContext, chain: Chain, times: Timeline, stages: Sequence[_Stage], *, fed: bool
+) -> Iterator[Function]:
+    """Yield the function that computes all bands that can be computed, and those that the executor calls."""
+    bands = Call(Identifier(context.symbol("bands")), (AddressOf(_STREAM),))
+    yield Function(
+        name=context.symbol("bands"),
         returns=Scalar.VOID,
+        parameters=(Parameter(name=_STREAM.name, type=Pointer(Const(StructType("ferrule_stream")))),),
+        body=Block(
+            (
+                Declare(_STEP.name, StructType("ferrule_stream_step")),
+                While(
+                    Call(Identifier("ferrule_stream_next"), (_STREAM, AddressOf(_STEP))),
+                    Block(
+                        tuple(
+                            statement
+                            for number, stage in enumerate(stages)
+                            for statement in _stage_code(chain, times, number, stage)
+                        )
+                    ),
+                ),
+            )
+        ),
+        doc=f"Compute all bands that can be computed, of {len(stages)} layers in {times.steps} bands with "
+        f"{times.lines_bytes} B of line buffers. The next band is always one of the last layer that has its rows.",
+    )
+    if fed:
+        yield _feed_function(context, bands)
+        yield _end_function(context, chain)
+    else:
+        begin = Call(Identifier("ferrule_stream_begin"), (AddressOf(_STREAM), _height(chain)))
+        yield Function(
+            name=context.symbol("rows"),
+            returns=Scalar.VOID,
+            parameters=(_INPUT_PARAMETER, *_MEMORIES),
+            body=Block((*_attached(context, _INPUT), Evaluate(begin), Evaluate(bands))),
+            doc="Run the layers on the whole input.",
+        )
+
+
+_INPUT_PARAMETER = Parameter(name=_INPUT.name, type=Pointer(Const(Scalar.INT8)))
+_MEMORIES = (
+    Parameter(name=_LINES.name, type=Pointer(Scalar.INT8)),
+    Parameter(name=_OUTPUT.name, type=Pointer(Scalar.INT8)),
+    Parameter(name=_SCRATCH.name, type=Pointer(Scalar.UINT8)),
+)
+_ROWS, _FIRST, _COUNT, _STATUS, _OK = map(Identifier, ("rows", "first", "count", "status", "FERRULE_OK"))
+
+
+def _height(chain: Chain) -> Integer:
+    return Integer(chain.height(0), unsigned=True)
+
+
+def _attached(context: LoweringContext, source: Expression) -> tuple[Statement, ...]:
+    """Return the declaration of the stream, attached to its memories."""
+    chain = AddressOf(Identifier(context.symbol("chain")))
+    attach = Call(Identifier("ferrule_stream_attach"), (AddressOf(_STREAM), chain, source, _LINES, _OUTPUT, _SCRATCH))
+    return Declare(_STREAM.name, StructType("ferrule_stream")), Evaluate(attach)
+
+
+def _feed_function(context: LoweringContext, bands: Call) -> Function:
+    expect = Call(Identifier("ferrule_stream_expect"), (AddressOf(_STREAM), _FIRST, _COUNT))
+    feed = Call(Identifier("ferrule_stream_feed"), (AddressOf(_STREAM), AddressOf(_ROWS), AddressOf(_COUNT)))
+    return Function(
+        name=context.symbol("feed"),
+        returns=Scalar.INT32,
         parameters=(
-            Parameter(name=_INPUT.name, type=Pointer(Const(Scalar.INT8))),
-            Parameter(name=_LINES.name, type=Pointer(Scalar.INT8)),
-            Parameter(name=_OUTPUT.name, type=Pointer(Scalar.INT8)),
-            Parameter(name=_SCRATCH.name, type=Pointer(Scalar.UINT8)),
+            *_MEMORIES,
+            Parameter(name=_ROWS.name, type=Pointer(Const(Scalar.INT8))),
+            Parameter(name=_FIRST.name, type=Scalar.UINT32),
+            Parameter(name=_COUNT.name, type=Scalar.UINT32),
         ),
         body=Block(
             (
-                Declare(_STREAM.name, StructType("ferrule_stream")),
-                Declare(_STEP.name, StructType("ferrule_stream_step")),
-                Evaluate(attach),
-                Evaluate(begin),
-                While(following, Block(bands)),
+                *_attached(context, Null()),
+                Declare(_STATUS.name, Const(Scalar.INT32), expect),
+                If(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), Block((Return(_STATUS),))),
+                While(feed, Block((Evaluate(bands),))),
+                Return(_OK),
             )
         ),
-        doc=f"Run {len(stages)} layers in {times.steps} bands of rows, with {times.lines_bytes} B of line buffers; the "
-        "next band is always one of the last layer that has its rows.",
+        doc="Take rows of the input, one by one, and compute all bands that each allows.",
+    )
+
+
+def _end_function(context: LoweringContext, chain: Chain) -> Function:
+    feed = Call(
+        Identifier(context.symbol("feed")),
+        (_LINES, _OUTPUT, _SCRATCH, _INPUT, Integer(0, unsigned=True), _height(chain)),
+    )
+    failed = If(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), Block((Return(_STATUS),)))
+    return Function(
+        name=context.symbol("rows"),
+        returns=Scalar.INT32,
+        parameters=(_INPUT_PARAMETER, *_MEMORIES),
+        body=Block(
+            (
+                *_attached(context, Null()),
+                If(
+                    Binary(BinaryOperator.NOT_EQUAL, _INPUT, Null()),
+                    Block((Declare(_STATUS.name, Const(Scalar.INT32), feed), failed)),
+                ),
+                Return(Call(Identifier("ferrule_stream_end"), (AddressOf(_STREAM),))),
+            )
+        ),
+        doc="Take all rows of the input if it is given, and end the inference.",
     )
 
 

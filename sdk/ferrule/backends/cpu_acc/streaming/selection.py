@@ -9,54 +9,81 @@ the single layers, one with the lowest peak is chosen, and of these the cheapest
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cached_property
 
 from ferrule.backends.cpu_acc.lowering.choice import MEMORY_COST
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Streamed, data_inputs, fits, refusal
 from ferrule.backends.cpu_acc.streaming.cost import instructions_of, overhead_of
-from ferrule.backends.cpu_acc.streaming.timeline import Timeline, timeline
+from ferrule.backends.cpu_acc.streaming.part import Part
+from ferrule.backends.cpu_acc.streaming.timeline import timeline
+from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDescriptor, Substitution
+from ferrule.backends.target import Target
+from ferrule.dom import Identifier
+from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo
+from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
+Lower = Callable[[LoweringContext], LoweredOp]
 _ROWS = (1, 2, 4)
 """The rows that the stages of a chain may compute at once."""
+_NEVER = 1 << 60
+"""More than any memory: the input of a layer that cannot have it as a whole."""
+_SPARE_BYTES = 1 << 16
+"""Scratch is not examined here, so that of every kernel counts as free."""
 _VIEWS = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Part:
-    """Consecutive layers of a graph that run as one."""
+def stream(view: SubgraphView, target: Target, lower: Lower) -> OptimizationViews:
+    """Return the answer in which chains of layers run row by row where that lowers the peak.
 
-    first: int
-    end: int
-    rows: int
-    """Rows at once; 0 for a single layer that runs as a whole."""
-    peak_bytes: int
-    cost: float
-    """Estimated instructions."""
-
-
-def stream(view: SubgraphView) -> OptimizationViews:
-    """Return the answer in which chains of layers run row by row where that lowers the peak."""
-    chains = [part for part in _Division(view).parts() if part.rows]
+    `lower` lowers single layers: their kernels state how far outputs may overlap inputs.
+    """
+    fed = _fed(view) if target.input_rows else ""
+    chains = [part for part in _Division(view, target, lower, fed).parts() if part.rows]
     substitutions, left = [], view
     for part in chains:
         chain = SubgraphView.of(view.graph, (layer.name for layer in view.graph.layers[part.first : part.end]))
-        substitutions.append(substitution(chain, part.rows))
+        substitutions.append(substitution(chain, part.rows, fed=fed in chain.inputs))
         left = left.without(chain.names)
     return OptimizationViews(substitutions=tuple(substitutions), untouched=(left,) if left.names else ())
 
 
-def substitution(view: SubgraphView, rows: int) -> Substitution:
-    """Return the replacement of layers by one layer, whose stages compute so many rows at once."""
-    payload = Streamed(graph=view.to_graph(), rows=rows)
+def _fed(view: SubgraphView) -> str:
+    """Return the input that the firmware is to take row by row; "" if these layers do not read it.
+
+    Raises:
+        UnsupportedError: these layers cannot take it.
+    """
+    hint = "leave out input_rows (--input-rows)"
+    if len(view.graph.inputs) != 1:
+        raise UnsupportedError(f"a network with {len(view.graph.inputs)} inputs cannot take one row by row", hint=hint)
+    name = view.graph.inputs[0].name
+    for reader in view.graph.consumers(name):
+        reason = refusal(view.graph, reader)
+        if reader.name not in view.names:
+            return ""
+        if reason or name in {info.name for info in view.graph.outputs}:
+            raise UnsupportedError(
+                f"layer '{reader.name}' cannot take the input '{name}' row by row: "
+                f"{reason or 'the input is an output of the network, too'}",
+                hint=hint,
+            )
+    return name
+
+
+def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substitution:
+    """Return the replacement of layers by one layer, whose stages compute so many rows at once.
+
+    With `fed`, the rows of its input are given one by one.
+    """
+    payload = Streamed(graph=view.to_graph(), rows=rows, fed=fed)
     lines = TensorInfo(
         name=view.graph.unique_name(f"{view.outputs[0]}_lines"),
-        shape=(max(timeline(payload.chain()).lines_bytes, 1),),
+        shape=(max(timeline(payload.chain(), pushed=fed).lines_bytes, 1),),
         dtype=DataType.INT8,
     )
     descriptor = PreCompiledDescriptor(
@@ -83,27 +110,48 @@ def _macs(graph: Graph, layer: Layer) -> int:
 class _Division:
     """The search for the best division of a graph's layers."""
 
-    def __init__(self, view: SubgraphView) -> None:
+    def __init__(self, view: SubgraphView, target: Target, lower: Lower, fed: str = "") -> None:
+        """`fed` is the input whose rows are given one by one; "" if there is none."""
         self._graph = view.graph
+        self._fed = fed
+        self._target = target
+        self._lower = lower
         self._layers = view.graph.layers
         own = set(view.names)
         self._able = [layer.name in own and not refusal(view.graph, layer) for layer in self._layers]
-        self._known: dict[tuple[int, int, int], _Part | None] = {}
+        self._known: dict[tuple[int, int, int], Part | None] = {}
+        self._bounds: dict[tuple[int, int], int] = {}
+        self._read = [data_inputs(view.graph, layer) for layer in self._layers]
+        """By layer: its inputs that are not constants."""
         self._last = self._last_uses()
         self._singles = [self._single(index) for index in range(len(self._layers))]
 
-    def parts(self) -> list[_Part]:
+    def parts(self) -> list[Part]:
         """Return the parts of the best division, in order; single layers only if chains do not lower the peak."""
         plain = max(part.peak_bytes for part in self._singles)
+        if self._fed:
+            plain = _NEVER
         most = MEMORY_COST * sum(part.cost for part in self._singles)
         lowest = self._lowest_peak()
         peaks = sorted(
             {lowest, plain, *(part.peak_bytes for part in self._candidates(plain) if part.peak_bytes > lowest)}
         )
         found = bisect_left(peaks, True, key=lambda peak: self._cheapest(peak)[0] <= most)
+        if self._fed and found >= len(peaks) - 1:
+            return self._whole_first(peaks[-2])
         if found == len(peaks) or peaks[found] >= plain:
             return self._singles
         return self._cheapest(peaks[found])[1]
+
+    def _whole_first(self, peak: int) -> list[Part]:
+        """Return the parts of a division whose first chain takes the input; it costs more than it should."""
+        parts = self._cheapest(peak)[1]
+        if not parts:
+            raise UnsupportedError(
+                f"no chain of layers can take the input '{self._fed}' row by row and leave an output to later layers",
+                hint="leave out input_rows (--input-rows)",
+            )
+        return parts
 
     def _last_uses(self) -> dict[str, int]:
         """Return, by tensor that is not a constant, the index of its last reader, or of its writer."""
@@ -120,42 +168,50 @@ class _Division:
 
     def _others(self, first: int, end: int) -> int:
         """Return the bytes of tensors that live throughout some layers and are not read by them last, or not at all."""
-        read = {name for layer in self._layers[first:end] for name in data_inputs(self._graph, layer)}
+        read = {name for names in self._read[first:end] for name in names}
         return sum(
             self._graph.info(name).size_bytes
             for name, last in self._last.items()
-            if self._firsts.get(name, first) < first <= last and (name not in read or last >= end)
+            if self._firsts.get(name, first) < first <= last and (name not in read or last >= end) and name != self._fed
         )
 
-    def _single(self, index: int) -> _Part:
+    def _single(self, index: int) -> Part:
         layer, graph = self._layers[index], self._graph
         read = dict.fromkeys(name for name in data_inputs(graph, layer) if self._last[name] <= index)
-        inputs = sum(graph.info(name).size_bytes for name in read)
-        written = sum(graph.info(name).size_bytes for name in layer.outputs)
+        source = sum(graph.info(name).size_bytes for name in read) if self._fed not in read else _NEVER
+        distance: int | None = None
+        backward: int | None = None
         if layer.type in _VIEWS and read:
-            peak = inputs
-        elif self._able[index] and layer.type is LayerType.ADD:
-            peak = max(inputs, written)
-        elif self._able[index] and read:
-            peak = _extent(self._timeline(index, index + 1, 1), inputs, written)
-        else:
-            peak = inputs + written
-        return _Part(
+            distance = 0
+        elif self._able[index]:
+            stated = [each for each in self._overlaps(layer) if each.input in read and each.output == layer.outputs[0]]
+            distance = min((_stepped(each.distance_bytes, each) for each in stated), default=None, key=_known)
+            backward = min((_stepped(each.backward_bytes, each) for each in stated), default=None, key=_known)
+        return Part(
             first=index,
             end=index + 1,
-            rows=0,
-            peak_bytes=peak + self._others(index, index + 1),
             cost=instructions_of(graph, layer),
+            source=source,
+            output=sum(graph.info(name).size_bytes for name in layer.outputs),
+            others=self._others(index, index + 1),
+            distance=distance,
+            backward=backward,
         )
 
-    def _timeline(self, first: int, end: int, rows: int) -> Timeline:
-        view = SubgraphView.of(self._graph, (layer.name for layer in self._layers[first:end]))
-        return timeline(Chain.of(view.to_graph(), rows))
+    def _overlaps(self, layer: Layer) -> tuple[Overlap, ...]:
+        pointers = {name: Identifier("tensor") for name in (*layer.present_inputs, *layer.outputs)}
+        context = LoweringContext(
+            graph=self._graph, layer=layer, target=self._target, prefix="", pointers=pointers, spare_bytes=_SPARE_BYTES
+        )
+        try:
+            return self._lower(context).overlaps
+        except UnsupportedError:
+            return ()
 
     def _border(self, first: int, end: int) -> tuple[str, str] | None:
         """Return the input and the output of layers that could be a chain; None if they could not."""
         inside = {name for layer in self._layers[first:end] for name in layer.outputs}
-        read = {name for layer in self._layers[first:end] for name in data_inputs(self._graph, layer)} - inside
+        read = {name for names in self._read[first:end] for name in names} - inside
         written = [name for name in inside if self._last[name] >= end]
         if len(read) != 1 or len(written) != 1 or written[0] != self._layers[end - 1].outputs[0]:
             return None
@@ -163,42 +219,55 @@ class _Division:
 
     def _least(self, first: int, end: int) -> int:
         """Return a lower bound of the peak of a chain, without running through its bands."""
+        if (first, end) not in self._bounds:
+            self._bounds[first, end] = self._new_bound(first, end)
+        return self._bounds[first, end]
+
+    def _new_bound(self, first: int, end: int) -> int:
         graph = self._graph
         inside = [self._layers[first + index].outputs[0] for index in range(end - first)]
         rows = dict.fromkeys(inside[:-1], 1)
         chain = self._layers[first:end]
-        for layer in chain:
+        for layer, read in zip(chain, self._read[first:end], strict=True):
             taps = getattr(layer.descriptor, "pool_h", 1)
             if layer.type in {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D}:
                 taps = graph.info(str(layer.inputs[1])).shape[1]
-            for name in data_inputs(graph, layer):
+            for name in read:
                 if name in rows and graph.info(name).shape[1] != taps:
                     rows[name] = max(rows[name], taps)
         lines = sum(_row_bytes(graph.info(name)) * count for name, count in rows.items() if count > 1)
         return graph.info(inside[-1]).size_bytes + lines
 
-    def _part(self, first: int, end: int, rows: int) -> _Part | None:
+    def _part(self, first: int, end: int, rows: int) -> Part | None:
         """Return a chain of layers; None if they cannot be one."""
         key = first, end, rows
         if key not in self._known:
             self._known[key] = self._new_part(first, end, rows)
         return self._known[key]
 
-    def _new_part(self, first: int, end: int, rows: int) -> _Part | None:
+    def _new_part(self, first: int, end: int, rows: int) -> Part | None:
         border = self._border(first, end)
         if border is None or not fits(self._layers[first:end]):
             return None
+        fed = border[0] == self._fed
+        if fed and (self._last[border[0]] >= end or self._last[border[1]] >= len(self._layers)):
+            return None
         view = SubgraphView.of(self._graph, (layer.name for layer in self._layers[first:end]))
         chain = Chain.of(view.to_graph(), rows)
-        times = timeline(chain)
+        times = timeline(chain, pushed=fed)
         source, output = (self._graph.info(name).size_bytes for name in border)
-        extent = _extent(times, source, output) if self._last[border[0]] < end else output + times.lines_bytes
-        return _Part(
+        last = self._last[border[0]] < end and not fed
+        return Part(
             first=first,
             end=end,
             rows=rows,
-            peak_bytes=extent + self._others(first, end),
             cost=sum(part.cost for part in self._singles[first:end]) + overhead_of(chain, times),
+            source=source if last else 0,
+            output=output,
+            lines=times.lines_bytes,
+            others=self._others(first, end),
+            distance=times.output_distance if last else None,
+            lines_distance=times.lines_distance,
         )
 
     def _chains_before(self, end: int) -> Iterator[int]:
@@ -214,39 +283,50 @@ class _Division:
         for end in range(1, len(self._layers) + 1):
             lowest = max(best[end - 1], self._singles[end - 1].peak_bytes)
             for first in self._chains_before(end):
-                if best[first] < lowest and self._least(first, end) < lowest:
+                if self._least(first, end) >= lowest:
+                    break  # longer chains need more
+                if best[first] < lowest:
                     part = self._part(first, end, 1)
                     if part is not None:
                         lowest = min(lowest, max(best[first], part.peak_bytes))
             best.append(lowest)
         return best[-1]
 
-    def _candidates(self, peak: int) -> Iterator[_Part]:
+    def _candidates(self, peak: int) -> Iterator[Part]:
         """Yield the single layers, and the chains examined so far, below a peak."""
         examined = (part for part in self._known.values() if part is not None)
         yield from (part for part in (*self._singles, *examined) if part.peak_bytes < peak)
 
-    def _cheapest(self, peak: int) -> tuple[float, list[_Part]]:
-        """Return the cost and the parts of the cheapest division of at most this peak; infinity if there is none."""
-        best: list[tuple[float, list[_Part]]] = [(0.0, [])]
-        for end in range(1, len(self._layers) + 1):
-            found = (float("inf"), list[_Part]())
-            for part in self._parts_before(end, peak):
-                cost, parts = best[part.first]
-                if cost + part.cost < found[0]:
-                    found = cost + part.cost, [*parts, part]
-            best.append(found)
-        return best[-1]
+    def _cheapest(self, peak: int) -> tuple[float, list[Part]]:
+        """Return the cost and the parts of the cheapest division of at most this peak; infinity if there is none.
 
-    def _parts_before(self, end: int, peak: int) -> Iterator[_Part]:
+        A division is followed with the highest place that its last output can have: outputs that overlap their inputs
+        from below need room there.
+        """
+        inputs = sum(info.size_bytes for info in self._graph.inputs if info.name != self._fed)
+        best: list[list[tuple[float, int, list[Part]]]] = [[(0.0, peak - inputs, [])]]
+        for end in range(1, len(self._layers) + 1):
+            found = []
+            for part in self._parts_before(end, peak):
+                for cost, highest, parts in best[part.first]:
+                    place = part.highest_output(peak, highest)
+                    if place is not None:
+                        found.append((cost + part.cost, place, [*parts, part]))
+            best.append(_undominated(found))
+        cost, _, parts = min(best[-1], key=lambda each: each[0], default=(float("inf"), 0, []))
+        return cost, parts
+
+    def _parts_before(self, end: int, peak: int) -> Iterator[Part]:
         single = self._singles[end - 1]
         if single.peak_bytes <= peak:
             yield single
         hot = False
         for first in self._chains_before(end):
             hot = hot or self._singles[first].peak_bytes > peak
-            if not hot or self._least(first, end) > peak:
+            if not hot:
                 continue
+            if self._least(first, end) > peak:
+                break  # longer chains need more
             for rows in _ROWS:
                 part = self._part(first, end, rows)
                 if part is not None and part.peak_bytes <= peak:
@@ -257,8 +337,20 @@ def _row_bytes(info: TensorInfo) -> int:
     return info.size_bytes // info.shape[1]
 
 
-def _extent(times: Timeline, source: int, output: int) -> int:
-    """Return the bytes that a chain needs with its input, its output and its line buffers overlapped as far as safe."""
-    behind = max(times.output_distance + source, output) + times.lines_bytes
-    between = max(times.output_distance, output + times.lines_distance) + source
-    return min(max(behind, source + times.lines_bytes), max(between, source, output + times.lines_bytes))
+def _undominated(found: list[tuple[float, int, list[Part]]]) -> list[tuple[float, int, list[Part]]]:
+    """Return the divisions than which none is cheaper and leaves more room below its last output."""
+    kept: list[tuple[float, int, list[Part]]] = []
+    for each in sorted(found, key=lambda each: (each[0], -each[1])):
+        if not kept or each[1] > kept[-1][1]:
+            kept.append(each)
+    return kept
+
+
+def _stepped(distance: int | None, overlap: Overlap) -> int | None:
+    """Return the least allowed difference of the offsets that is not below a distance; None if there is none."""
+    return None if distance is None else -(-distance // overlap.step_bytes) * overlap.step_bytes
+
+
+def _known(distance: int | None) -> float:
+    """Return a key by which an unknown distance comes last."""
+    return float("inf") if distance is None else distance

@@ -17,6 +17,8 @@ enum {
     REG_ENABLE = 0x500,
     REG_PSEL_TXD = 0x50C,
     REG_PSEL_RXD = 0x514,
+    REG_RXD = 0x518,
+    REG_TXD = 0x51C,
     REG_BAUDRATE = 0x524,
     REG_RXD_PTR = 0x534,
     REG_RXD_MAXCNT = 0x538,
@@ -41,6 +43,7 @@ enum {
 #define SHORT_ENDRX_STARTRX (1u << 5)
 #define SHORT_ENDRX_STOPRX  (1u << 6)
 #define ENABLE_MASK         0xFu
+#define ENABLE_UART         4u /* without DMA: the only one of the nRF51 */
 #define ENABLE_UARTE        8u
 #define PSEL_NONE           (1u << 31)
 #define COUNT_MASK          0xFFFFu
@@ -61,6 +64,8 @@ enum {
     WORD_TX_POINTER,
     WORD_TX_MOST,
     WORD_TX_AMOUNT,
+    WORD_READY,   /* without DMA: whether RXD has a byte */
+    WORD_STARTED, /* without DMA: whether the transmitter is on */
 };
 
 static bool load_byte(struct ferrule_uart *uart, uint32_t address, uint8_t *byte)
@@ -86,7 +91,12 @@ static void store_byte(struct ferrule_uart *uart, uint32_t address, uint8_t byte
 
 static bool is_on(const struct ferrule_uart *uart)
 {
-    return uart->words[WORD_ENABLE] == ENABLE_UARTE;
+    return uart->words[WORD_ENABLE] == ENABLE_UARTE || uart->words[WORD_ENABLE] == ENABLE_UART;
+}
+
+static bool has_dma(const struct ferrule_uart *uart)
+{
+    return uart->words[WORD_ENABLE] != ENABLE_UART;
 }
 
 static bool has_pin(const struct ferrule_uart *uart, uint32_t select)
@@ -102,14 +112,14 @@ static void start_receiver(struct ferrule_uart *uart)
     uart->words[WORD_RX_TARGET] = uart->words[WORD_RX_POINTER];
     uart->words[WORD_RX_LIMIT] = uart->words[WORD_RX_MOST];
     uart->words[WORD_RX_AMOUNT] = 0;
-    uart->interrupts |= EVENT_RXSTARTED;
+    uart->interrupts |= has_dma(uart) ? EVENT_RXSTARTED : 0u;
     uart->receives = 1;
 }
 
 static void end_reception(struct ferrule_uart *uart)
 {
     uart->receives = 0;
-    uart->interrupts |= EVENT_ENDRX;
+    uart->interrupts |= has_dma(uart) ? EVENT_ENDRX : 0u;
 }
 
 static void stop_receiver(struct ferrule_uart *uart)
@@ -125,6 +135,13 @@ static void stop_receiver(struct ferrule_uart *uart)
  * guest has cleared ENDRX. */
 static void receive(struct ferrule_uart *uart)
 {
+    if (!has_dma(uart)) {
+        if (uart->words[WORD_READY] == 0 && ferrule_uart_has_input(uart)) {
+            uart->words[WORD_READY] = 1;
+            uart->interrupts |= EVENT_RXDRDY;
+        }
+        return;
+    }
     while ((uart->interrupts & EVENT_ENDRX) == 0 && ferrule_uart_has_input(uart)) {
         if (uart->words[WORD_RX_AMOUNT] < uart->words[WORD_RX_LIMIT]) {
             const uint32_t at = uart->words[WORD_RX_AMOUNT]++;
@@ -146,7 +163,8 @@ static void receive(struct ferrule_uart *uart)
 static void transmit(struct ferrule_uart *uart)
 {
     uart->polls = 0;
-    if (!is_on(uart)) {
+    uart->words[WORD_STARTED] = 1;
+    if (!is_on(uart) || !has_dma(uart)) {
         return;
     }
     uart->interrupts |= EVENT_TXSTARTED;
@@ -162,6 +180,27 @@ static void transmit(struct ferrule_uart *uart)
     }
     uart->words[WORD_TX_AMOUNT] = count;
     uart->interrupts |= EVENT_ENDTX | (count != 0 ? EVENT_TXDRDY : 0u);
+}
+
+static void transmit_byte(struct ferrule_uart *uart, uint8_t byte)
+{
+    uart->polls = 0;
+    if (has_dma(uart) || uart->words[WORD_STARTED] == 0 || !has_pin(uart, REG_PSEL_TXD) ||
+        uart->baud_divider == 0 || ferrule_uart_is_full(uart)) {
+        ++uart->output_lost;
+    } else {
+        ferrule_uart_send(uart, byte);
+    }
+    uart->interrupts |= EVENT_TXDRDY;
+}
+
+static uint32_t received_byte(struct ferrule_uart *uart)
+{
+    if (uart->words[WORD_READY] == 0 || !ferrule_uart_has_input(uart)) {
+        return 0;
+    }
+    uart->words[WORD_READY] = 0;
+    return ferrule_uart_take(uart);
 }
 
 /* Returns the word that holds a register, or NULL if there is none. */
@@ -224,6 +263,7 @@ static bool start_task(struct ferrule_uart *uart, uint64_t offset)
         transmit(uart);
         return true;
     case TASKS_STOPTX:
+        uart->words[WORD_STARTED] = 0;
         uart->interrupts |= EVENT_TXSTOPPED;
         return true;
     default:
@@ -286,6 +326,11 @@ uint64_t ferrule_uart_nrf_read(void *engine, uint64_t offset, unsigned bytes, vo
         ferrule_uart_nrf_update(self);
         return value;
     }
+    if (offset == REG_RXD) {
+        value = received_byte(self);
+        ferrule_uart_nrf_update(self);
+        return value;
+    }
     const uint32_t *word = kept(self, offset);
     return word == NULL ? 0u : *word;
 }
@@ -301,6 +346,8 @@ void ferrule_uart_nrf_write(void *engine, uint64_t offset, unsigned bytes, uint6
         if (word == 0) {
             self->interrupts &= ~(1u << (offset - EVENTS_FIRST) / 4);
         }
+    } else if (offset == REG_TXD) {
+        transmit_byte(self, (uint8_t)word);
     } else if ((word & 1u) == 0 || !start_task(self, offset)) {
         set(self, offset, word);
     }

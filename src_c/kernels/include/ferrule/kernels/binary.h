@@ -41,6 +41,14 @@ struct ferrule_sum_params {
     int32_t left_shift; /**< fractional bits at the common scale */
 };
 
+/** ADD and SUB of int8 by two multiplications. */
+struct ferrule_scaled_sum_params {
+    struct ferrule_broadcast shape;
+    int32_t first;    /**< 256 times the factor of the first input, with 20 fractional bits */
+    int32_t second;   /**< the same for the second input */
+    int32_t constant; /**< with 20 fractional bits, includes the rounding */
+};
+
 /** ADD and SUB of int8 by tables. */
 struct ferrule_sum_table_params {
     struct ferrule_broadcast shape;
@@ -75,6 +83,9 @@ void ferrule_sub_s8(const struct ferrule_sum_params *params, const int8_t *first
 /** @brief Subtract int16 with any scales. */
 void ferrule_sub_s16(const struct ferrule_sum_params *params, const int16_t *first,
                      const int16_t *second, int16_t *output);
+/** @brief Add int8, or subtract them, by two multiplications that were found to be exact. */
+void ferrule_scaled_sum_s8(const struct ferrule_scaled_sum_params *params, const int8_t *first,
+                           const int8_t *second, int8_t *output);
 /** @brief Add or subtract int8 by tables that give the exact result for every pair. */
 void ferrule_sum_table_s8(const struct ferrule_sum_table_params *params, const int8_t *first,
                           const int8_t *second, int8_t *output);

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-#include "ferrule/kernels/proved_scale.h"
+#include "ferrule/kernels/requantize_dsp.h"
 
 enum {
     FERRULE_DEPTHWISE_LINES = 3,
@@ -48,7 +48,9 @@ struct ferrule_depthwise_lines_params {
                             are live */
     const int32_t *weights; /**< per live channel, one word per line of the window: bytes w0, w1,
                                w1, w2 */
-    const int32_t *scales;  /**< per live channel its bias and multiplier; see proved_scale.h */
+    const int32_t *
+        scales; /**< per live channel as in the proved form of requantize_dsp.h, but with the
+                   highest bit of the multiplier set where sums are multiplied by 128, not by 256 */
 };
 
 /** A live channel of the four in scratch. */
@@ -60,6 +62,18 @@ struct ferrule_depthwise_channel {
     int32_t multiplier;
     uint32_t weights[FERRULE_DEPTHWISE_TURNS];
 };
+
+/** @brief Return 256 times the bytes 0 and 2 of a word of weights, as two 16-bit numbers. */
+static inline uint32_t ferrule_depthwise_even(uint32_t weights)
+{
+    return (weights << 8) & 0xff00ff00u;
+}
+
+/** @brief Return 256 times the bytes 1 and 3 of a word of weights, as two 16-bit numbers. */
+static inline uint32_t ferrule_depthwise_odd(uint32_t weights)
+{
+    return weights & 0xff00ff00u;
+}
 
 /** One line of the output. */
 struct ferrule_depthwise_line {
@@ -73,6 +87,7 @@ struct ferrule_depthwise_line {
 
 /** The two parts of a kernel that depend on the window's stride along the steps. */
 struct ferrule_depthwise_way {
+    int32_t words; /**< of the weights of a channel in all rotations */
     /** Expand three words of weights to those of all rotations. */
     void (*turn)(const int32_t *weights, uint32_t *turned);
     void (*store_line)(const struct ferrule_depthwise_line *line);

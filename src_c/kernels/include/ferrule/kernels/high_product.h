@@ -16,7 +16,7 @@
 #endif
 #endif
 
-/** @brief Return a * b / 2^32, halves up; 0 <= b. */
+/** @brief Return a * b / 2^32, halves up. */
 static inline int32_t ferrule_high_product_rounded(int32_t a, int32_t b)
 {
 #if FERRULE_SHORT_MULTIPLY
@@ -24,12 +24,12 @@ static inline int32_t ferrule_high_product_rounded(int32_t a, int32_t b)
     const uint32_t a_low = (uint32_t)a & 0xFFFFu;
     const int32_t b_high = b >> 16;
     const uint32_t b_low = (uint32_t)b & 0xFFFFu;
-    const int32_t cross = a_high * (int32_t)b_low;   /* of 32 bits with its sign */
-    const uint32_t other = a_low * (uint32_t)b_high; /* less than 2^31 */
-    const uint32_t middle = (a_low * b_low >> 16) + ((uint32_t)cross & 0xFFFFu) + (other & 0xFFFFu);
+    const int32_t cross = a_high * (int32_t)b_low;
+    const int32_t other = (int32_t)a_low * b_high;
+    const uint32_t middle =
+        (a_low * b_low >> 16) + ((uint32_t)cross & 0xFFFFu) + ((uint32_t)other & 0xFFFFu);
 
-    return a_high * b_high + (cross >> 16) + (int32_t)(other >> 16) +
-           (int32_t)((middle + 0x8000u) >> 16);
+    return a_high * b_high + (cross >> 16) + (other >> 16) + (int32_t)((middle + 0x8000u) >> 16);
 #else
     const int64_t product = (int64_t)a * b;
 
@@ -37,7 +37,7 @@ static inline int32_t ferrule_high_product_rounded(int32_t a, int32_t b)
 #endif
 }
 
-/** @brief Return a * b / 2^31, halves up; 0 <= b, and the result fits. */
+/** @brief Return a * b / 2^31, halves up; the result fits into 32 bits. */
 static inline int32_t ferrule_doubled_high_product(int32_t a, int32_t b)
 {
 #if FERRULE_SHORT_MULTIPLY
@@ -46,9 +46,10 @@ static inline int32_t ferrule_doubled_high_product(int32_t a, int32_t b)
     const int32_t b_high = b >> 16;
     const uint32_t b_low = (uint32_t)b & 0xFFFFu;
     const int32_t cross = a_high * (int32_t)b_low;
-    const uint32_t other = a_low * (uint32_t)b_high;
-    const uint32_t middle = (a_low * b_low >> 16) + ((uint32_t)cross & 0xFFFFu) + (other & 0xFFFFu);
-    const uint32_t high = (uint32_t)(a_high * b_high) + (uint32_t)(cross >> 16) + (other >> 16);
+    const int32_t other = (int32_t)a_low * b_high;
+    const uint32_t middle =
+        (a_low * b_low >> 16) + ((uint32_t)cross & 0xFFFFu) + ((uint32_t)other & 0xFFFFu);
+    const uint32_t high = (uint32_t)(a_high * b_high) + (uint32_t)((cross >> 16) + (other >> 16));
 
     /* The lowest bit of the result is bit 15 of `middle`, and the next one rounds. */
     return (int32_t)(2u * high + ((middle + 0x4000u) >> 15));

@@ -10,6 +10,8 @@
 
 #include <stdint.h>
 
+#include "ferrule/kernels/high_product.h"
+
 /** @brief Add modulo 2^32. */
 static inline int32_t ferrule_add_wrap(int32_t a, int32_t b)
 {
@@ -25,7 +27,7 @@ static inline int32_t ferrule_shift_left_wrap(int32_t value, int32_t shift)
 /** @brief Return round(value * multiplier / 2^31), halves up. */
 static inline int32_t ferrule_high_multiply(int32_t value, int32_t multiplier)
 {
-    return (int32_t)(((int64_t)value * multiplier + (INT32_C(1) << 30)) >> 31);
+    return ferrule_doubled_high_product(value, multiplier);
 }
 
 /** @brief Return round(value / 2^exponent), halves away from zero; exponent is 0 to 31. */

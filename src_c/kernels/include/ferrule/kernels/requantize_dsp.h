@@ -74,4 +74,9 @@ static inline int8_t ferrule_exact_s8(uint32_t sum2, const int32_t *channel)
     return (int8_t)ferrule_saturate_s8(ferrule_scale_sum(sum2, &scale, true));
 }
 
+/** A sum times 256 that began with the bias, to int8. */
+#define FERRULE_PROVED_BIASED(a, multiplier)                                                       \
+    "smmul " a ", " a ", " multiplier "\n\t"                                                       \
+    "ssat " a ", #8, " a ", asr #" FERRULE_TEXT(FERRULE_PROVED_SHIFT) "\n\t"
+
 #endif

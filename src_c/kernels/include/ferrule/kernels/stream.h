@@ -60,6 +60,7 @@ struct ferrule_stream_stage {
 struct ferrule_stream_chain {
     const struct ferrule_stream_tensor *tensors;
     const struct ferrule_stream_stage *stages;
+    uint16_t state_bytes; /* offset of the kernels' scratch behind the state */
     uint8_t tensor_count;
     uint8_t stage_count;
     uint8_t last_reader; /* the last stage that reads the chain's input */
@@ -71,13 +72,20 @@ struct ferrule_stream_rows {
     uint16_t end;
 };
 
+/** The begin of the state; the rows by tensor and the bands by stage follow. */
+struct ferrule_stream_state {
+    const struct ferrule_stream_chain *owner; /* the chain that it belongs to, from begin to end */
+    uint32_t from;                            /* the stage to look at first */
+};
+
 /** A running chain. */
 struct ferrule_stream {
     const struct ferrule_stream_chain *chain;
+    struct ferrule_stream_state *state;
     int8_t *places[FERRULE_STREAM_PLACES];
+    void *scratch;                    /* of the kernels */
     struct ferrule_stream_rows *rows; /* by tensor */
     uint16_t *bands;                  /* by stage: the bands done */
-    uint16_t *from;                   /* the stage to look at first */
 };
 
 /** The band to compute now. */
@@ -88,8 +96,9 @@ struct ferrule_stream_step {
     uint32_t part; /* the equal bands of a stage are one part; parts are counted from 0 */
 };
 
-/** @brief Set up a chain with its memories and its state of 4 bytes per tensor, 2 per stage and 2
- * more, aligned to 2; the state keeps its values. The input may be NULL if its rows are pushed. */
+/** @brief Set up a chain with its memories and its state: a struct ferrule_stream_state, 4 bytes
+ * per tensor and 2 per stage, aligned to 8; the state keeps its values. The kernels' scratch
+ * follows it. The input may be NULL if its rows are fed. */
 void ferrule_stream_attach(struct ferrule_stream *stream, const struct ferrule_stream_chain *chain,
                            const int8_t *input, int8_t *lines, int8_t *output, void *state);
 
@@ -99,9 +108,21 @@ void ferrule_stream_begin(const struct ferrule_stream *stream, uint32_t input_ro
 /** @brief Return whether a band can be computed, and which. The caller computes it at once. */
 bool ferrule_stream_next(const struct ferrule_stream *stream, struct ferrule_stream_step *step);
 
-/** @brief Copy the next row of the input into its line buffer; only when no band can be computed,
- * and as long as rows are missing. */
-void ferrule_stream_push(const struct ferrule_stream *stream, const int8_t *row);
+/** @brief Begin an inference if `first` is 0, and check that `count` rows of the input from row
+ * `first` on are the next ones.
+ * @retval FERRULE_OK
+ * @retval FERRULE_ERR_ARGUMENT the input has fewer rows
+ * @retval FERRULE_ERR_STATE row `first` is not the next one, or no inference has begun */
+int32_t ferrule_stream_expect(const struct ferrule_stream *stream, uint32_t first, uint32_t count);
+
+/** @brief Copy one row of the input into its line buffer, move `rows` behind it and decrement
+ * `count`; only when no band can be computed. Return whether there was one. */
+bool ferrule_stream_feed(const struct ferrule_stream *stream, const int8_t **rows, uint32_t *count);
+
+/** @brief End an inference.
+ * @retval FERRULE_OK
+ * @retval FERRULE_ERR_STATE no inference has begun, or rows of the input are missing */
+int32_t ferrule_stream_end(const struct ferrule_stream *stream);
 
 /** @brief A global average pool, in bands of rows. */
 struct ferrule_stream_mean_s8_params {

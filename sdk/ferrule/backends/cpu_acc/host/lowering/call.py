@@ -95,9 +95,9 @@ class Int8Scales:
         A channel -1 is none.
         """
         there = channels >= 0
-        in_float = (self.proved[channels] | ~there).all(axis=-1)
+        in_float: Array = np.asarray((self.proved[channels] | ~there).all(axis=-1))
         rows = np.where(in_float[..., np.newaxis], self.float_rows[:, channels], self.rows[:, channels])
-        return np.moveaxis(np.where(there, rows, 0), 0, -2), in_float.astype(np.uint8)
+        return np.moveaxis(np.where(there, rows, 0), 0, -2), np.asarray(in_float, np.uint8)
 
 
 def int8_scales(
