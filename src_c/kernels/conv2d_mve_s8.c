@@ -42,12 +42,83 @@ static inline int8_t *collect_column(const struct ferrule_conv2d_mve_s8_params *
     return target;
 }
 
+/* Copy the windows of `count` pixels from rows that lie in scratch. */
+static void copy_windows(const struct ferrule_window *window, const int8_t *strip,
+                         int32_t strip_bytes, int32_t count, int8_t *target)
+{
+    int32_t row_bytes = window->kernel_w * window->input_c;
+    int32_t pixel_bytes = window->stride_w * window->input_c;
+#if FERRULE_HAS_MVE
+    const int8_t *source;
+
+    /* The bytes behind a row are replaced by the next one, or have weights of 0. */
+    __asm__ volatile(
+        "1:\n\t"
+        "dls lr, %[rows]\n\t"
+        "mov %[source], %[strip]\n\t"
+        "2:\n\t"
+        "vldrb.u8 q0, [%[source]]\n\t"
+        "add %[source], %[source], %[strip_bytes]\n\t"
+        "vstrb.8 q0, [%[target]]\n\t"
+        "add %[target], %[target], %[row_bytes]\n\t"
+        "le lr, 2b\n\t"
+        "add %[strip], %[strip], %[pixel_bytes]\n\t"
+        "subs %[count], %[count], #1\n\t"
+        "bne 1b\n\t"
+        : [target] "+r"(target), [strip] "+r"(strip), [source] "=&r"(source), [count] "+r"(count)
+        : [rows] "r"(window->kernel_h), [strip_bytes] "r"(strip_bytes), [row_bytes] "r"(row_bytes),
+          [pixel_bytes] "r"(pixel_bytes)
+        : "cc", "lr", "q0", "memory");
+#else
+    for (; count > 0; --count) {
+        target = ferrule_mve_copy_rows(target, strip, row_bytes, window->kernel_h, strip_bytes);
+        strip += pixel_bytes;
+    }
+#endif
+}
+
+/* Collect the rows under the windows of `count` pixels behind the windows, then the windows. */
+static void collect_by_rows(const struct ferrule_conv2d_mve_s8_params *params,
+                            const struct band *band, int32_t x, int32_t count, int8_t *target)
+{
+    const struct ferrule_window *window = &params->window;
+    int32_t channels = window->input_c;
+    int32_t columns = (count - 1) * window->stride_w + window->kernel_w;
+    int32_t before = ferrule_clamp(-x, 0, columns);
+    int32_t behind = ferrule_clamp(x + columns - window->input_w, 0, columns - before);
+    int8_t *strip = target + params->pixels * window->kernel_h * window->kernel_w * channels +
+                    FERRULE_MVE_BYTES;
+    int8_t *at = strip;
+
+    for (int32_t i = 0; i < window->kernel_h; ++i) {
+        bool inside = i >= band->inside.first && i < band->inside.end;
+        int32_t copied = inside ? columns - before - behind : 0;
+
+        if (copied != columns) {
+            (void)ferrule_mve_fill(at, columns * channels, params->input_zero_point);
+        }
+        if (copied != 0) {
+            int32_t row = band->y + i * window->dilation_h;
+
+            ferrule_mve_copy(at + before * channels,
+                             band->image + (row * window->input_w + x + before) * channels,
+                             copied * channels);
+        }
+        at += columns * channels;
+    }
+    copy_windows(window, strip, columns * channels, count, target);
+}
+
 /* Collect the windows of `count` pixels, the first of which begins at column x. */
 static void collect(const struct ferrule_conv2d_mve_s8_params *params, const struct band *band,
                     int32_t x, int32_t count, int8_t *target)
 {
     const struct ferrule_window *window = &params->window;
 
+    if (params->by_rows != 0) {
+        collect_by_rows(params, band, x, count, target);
+        return;
+    }
     if (params->shared != 0) {
         int32_t end = x + (count - 1) * window->stride_w + window->kernel_w;
 
@@ -69,7 +140,8 @@ void ferrule_conv2d_mve_s8(const struct ferrule_conv2d_mve_s8_params *params, co
 {
     const struct ferrule_window *window = &params->window;
     int32_t column_bytes = window->kernel_h * window->input_c;
-    int32_t row_bytes = column_bytes * (params->shared != 0 ? window->stride_w : window->kernel_w);
+    bool overlapping = params->shared != 0 && params->by_rows == 0;
+    int32_t row_bytes = column_bytes * (overlapping ? window->stride_w : window->kernel_w);
     struct band band = {.image = input};
 
     for (int32_t b = 0; b < window->batches; ++b) {

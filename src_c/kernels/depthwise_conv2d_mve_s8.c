@@ -1,97 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/depthwise_conv2d_mve.h"
 
-/* Compute `count` steps of `lanes` bytes; the taps are those of the first. */
-__attribute__((noinline)) static void
-compute(const struct ferrule_depthwise_conv2d_mve_s8_params *params,
-        struct ferrule_mve_depthwise *run, int32_t lanes, int32_t pixels, int32_t count)
+/* A row of the output: the rows of the image under its windows, null outside the image. */
+struct band {
+    const struct ferrule_depthwise_conv2d_mve_s8_params *params;
+    const int8_t *rows[FERRULE_MVE_TAPS];
+    const int8_t *outside; /* a pixel outside the image */
+    bool inside;           /* whether all rows are inside the image */
+};
+
+/* Set the lanes of a step of neighbouring pixels. */
+static void set_lanes(const struct ferrule_depthwise_conv2d_mve_s8_params *params, int32_t pixels,
+                      struct ferrule_mve_depthwise *run)
 {
+    int32_t lanes = pixels * params->window.input_c;
     int32_t whole = (lanes + FERRULE_MVE_BYTES - 1) / FERRULE_MVE_BYTES * FERRULE_MVE_BYTES;
 
     run->lanes = lanes;
-    run->count = count;
-    run->tap_step = pixels * params->window.stride_w * params->window.input_c - whole;
+    run->tap_step = lanes * params->window.stride_w - whole;
     run->output_step = lanes - whole;
-    if (params->general != 0) {
+}
+
+/* Set the addresses of a row of taps, `step` bytes apart; `outside` if their offset is not below
+ * the limit. Returns the next place. */
+static inline const int8_t **set_row(const int8_t **tap, int32_t taps, const int8_t *row,
+                                     int32_t offset, int32_t step, uint32_t limit,
+                                     const int8_t *outside)
+{
+#if FERRULE_HAS_MVE
+    const int8_t *address;
+
+    __asm__ volatile(
+        "1:\n\t"
+        "cmp %[offset], %[limit]\n\t"
+        "add %[address], %[row], %[offset]\n\t"
+        "csel %[address], %[address], %[outside], lo\n\t"
+        "str %[address], [%[tap]], #4\n\t"
+        "add %[offset], %[offset], %[step]\n\t"
+        "subs %[taps], %[taps], #1\n\t"
+        "bne 1b\n\t"
+        : [tap] "+r"(tap), [taps] "+r"(taps), [offset] "+r"(offset), [address] "=&r"(address)
+        : [row] "r"(row), [step] "r"(step), [limit] "r"(limit), [outside] "r"(outside)
+        : "cc", "memory");
+#else
+    for (; taps > 0; --taps) {
+        *tap++ = (uint32_t)offset < limit ? row + offset : outside;
+        offset += step;
+    }
+#endif
+    return tap;
+}
+
+/* Set the taps of the pixel whose window begins at column x, then compute `count` steps. */
+__attribute__((noinline)) static void compute(const struct band *band, int32_t x, int32_t count,
+                                              struct ferrule_mve_depthwise *run)
+{
+    const struct ferrule_window *window = &band->params->window;
+    int32_t step = window->dilation_w * window->input_c;
+    uint32_t line_bytes = (uint32_t)(window->input_w * window->input_c);
+    const int8_t **tap = run->taps;
+
+    for (int32_t i = 0; i < window->kernel_h; ++i) {
+        const int8_t *row = band->rows[i];
+
+        tap = set_row(tap, window->kernel_w, row, x * window->input_c, step,
+                      row != NULL ? line_bytes : 0, band->outside);
+    }
+    while (tap != run->taps + FERRULE_MVE_TAPS) {
+        *tap++ = run->taps[0]; /* its weight is 0 */
+    }
+    run->count = count;
+    if (band->params->general != 0) {
         ferrule_mve_depthwise_general(run);
     } else {
         ferrule_mve_depthwise_plain(run);
     }
-    run->output += count * lanes;
+    run->output += count * run->lanes;
 }
 
-/* Set the taps of the pixel whose window begins at (y, x). */
-__attribute__((noinline)) static void
-set_taps(const struct ferrule_depthwise_conv2d_mve_s8_params *params, const int8_t *image,
-         const int8_t *outside, int32_t y, int32_t x, struct ferrule_mve_depthwise *run)
+__attribute__((noinline)) static void compute_row(const struct band *band,
+                                                  struct ferrule_mve_depthwise *run)
 {
-    const struct ferrule_window *window = &params->window;
-    int32_t tap = 0;
-
-    for (int32_t i = 0; i < window->kernel_h; ++i) {
-        int32_t row = y + i * window->dilation_h;
-        bool inside = row >= 0 && row < window->input_h;
-        const int8_t *line = inside ? image + row * window->input_w * window->input_c : outside;
-        int32_t column = x;
-
-        for (int32_t j = 0; j < window->kernel_w; ++j) {
-            run->taps[tap] = inside && column >= 0 && column < window->input_w
-                                 ? line + column * window->input_c
-                                 : outside;
-            column += window->dilation_w;
-            ++tap;
-        }
-    }
-    for (; tap < FERRULE_MVE_TAPS; ++tap) {
-        run->taps[tap] = run->taps[0]; /* its weight is 0 */
-    }
-}
-
-/* Compute pixels whose windows are inside the image; `x` is where the first one begins. */
-static void compute_inside(const struct ferrule_depthwise_conv2d_mve_s8_params *params,
-                           const int8_t *image, int32_t y, int32_t x, int32_t count,
-                           struct ferrule_mve_depthwise *run)
-{
-    int32_t channels = params->window.input_c;
-    int32_t steps = params->together > 1 ? count / params->together : 0;
-    int32_t left = count - steps * params->together;
-
-    if (steps > 0) {
-        set_taps(params, image, NULL, y, x, run);
-        compute(params, run, params->together * channels, params->together, steps);
-        x += steps * params->together * params->window.stride_w;
-    }
-    if (left > 0) {
-        set_taps(params, image, NULL, y, x, run);
-        compute(params, run, channels, 1, left);
-    }
-}
-
-static void compute_row(const struct ferrule_depthwise_conv2d_mve_s8_params *params,
-                        const int8_t *image, const int8_t *outside, int32_t y,
-                        struct ferrule_mve_depthwise *run)
-{
-    const struct ferrule_window *window = &params->window;
-    int32_t last_row = y + (window->kernel_h - 1) * window->dilation_h;
+    const struct ferrule_window *window = &band->params->window;
     int32_t reach = (window->kernel_w - 1) * window->dilation_w;
-    bool rows_inside = y >= 0 && last_row < window->input_h;
+    int32_t x = -window->pad_left;
 
-    for (int32_t j = 0; j < window->output_w;) {
-        int32_t x = j * window->stride_w - window->pad_left;
+    for (int32_t left = window->output_w; left > 0;) {
         int32_t room = window->input_w - 1 - reach - x;
+        int32_t count = 1;
+        int32_t together = 1;
 
-        if (rows_inside && x >= 0 && room >= 0) {
-            int32_t count = room / window->stride_w + 1;
-            int32_t left = window->output_w - j;
-
+        if (band->inside && x >= 0 && room >= 0) {
+            count = room / window->stride_w + 1;
             count = count < left ? count : left;
-            compute_inside(params, image, y, x, count, run);
-            j += count;
-        } else {
-            set_taps(params, image, outside, y, x, run);
-            compute(params, run, window->input_c, 1, 1);
-            ++j;
+            if (count >= band->params->together) {
+                together = band->params->together;
+                count -= count % together;
+            }
         }
+        if (together > 1) {
+            set_lanes(band->params, together, run);
+            compute(band, x, count / together, run);
+            set_lanes(band->params, 1, run);
+        } else {
+            compute(band, x, count, run);
+        }
+        left -= count;
+        x += count * window->stride_w;
     }
 }
 
@@ -99,6 +114,8 @@ void ferrule_depthwise_conv2d_mve_s8(const struct ferrule_depthwise_conv2d_mve_s
                                      const int8_t *input, int8_t *output, void *scratch)
 {
     const struct ferrule_window *window = &params->window;
+    int32_t line_bytes = window->input_w * window->input_c;
+    struct band band = {.params = params, .outside = scratch};
     struct ferrule_mve_depthwise run = {
         .stream = params->stream,
         .output = output,
@@ -107,11 +124,22 @@ void ferrule_depthwise_conv2d_mve_s8(const struct ferrule_depthwise_conv2d_mve_s
         .high = params->output.high,
     };
 
+    set_lanes(params, 1, &run);
     (void)ferrule_mve_fill(scratch, window->input_c, params->input_zero_point);
     for (int32_t b = 0; b < window->batches; ++b) {
         for (int32_t i = 0; i < window->output_h; ++i) {
-            compute_row(params, input, scratch, i * window->stride_h - window->pad_top, &run);
+            int32_t y = i * window->stride_h - window->pad_top;
+
+            band.inside = true;
+            for (int32_t k = 0; k < window->kernel_h; ++k) {
+                bool inside = y >= 0 && y < window->input_h;
+
+                band.rows[k] = inside ? input + y * line_bytes : NULL;
+                band.inside = band.inside && inside;
+                y += window->dilation_h;
+            }
+            compute_row(&band, &run);
         }
-        input += window->input_h * window->input_w * window->input_c;
+        input += window->input_h * line_bytes;
     }
 }

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from layer_case import layer_network
@@ -12,7 +14,10 @@ from needs import require_module, require_program
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering import depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.choice import Candidate
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
+from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
+from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
@@ -27,7 +32,13 @@ _DEAD = -(2**29)
 
 
 def depthwise(
-    image: tuple[int, int, int, int], strides: tuple[int, int], pads: tuple[int, int, int, int], *, dead: float = 0.0
+    image: tuple[int, int, int, int],
+    strides: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    *,
+    dead: float = 0.0,
+    bias: int = 3000,
+    scale: float = 0.171,
 ) -> Network:
     """Return a DEPTHWISE_CONV_2D of 3x3; `pads` are top, bottom, left, right."""
     random = np.random.default_rng(sum(image) + 10 * strides[0] + pads[0])
@@ -39,10 +50,10 @@ def depthwise(
         ),
         TensorInfo(name="bias", shape=(channels,), dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
     ]
-    bias = np.where(random.random(channels) < dead, _DEAD, random.integers(-3000, 3000, channels))
+    biases = np.where(random.random(channels) < dead, _DEAD, random.integers(-bias, bias, channels))
     constants: dict[int, Array] = {
         1: random.integers(-128, 128, infos[1].shape, np.int8),
-        2: bias.astype(np.int32),
+        2: biases.astype(np.int32),
     }
     descriptor = DepthwiseConv2dDescriptor(
         stride_h=strides[0],
@@ -50,8 +61,49 @@ def depthwise(
         padding=Padding(top=pads[0], bottom=pads[1], left=pads[2], right=pads[3]),
         activation=Activation.RELU,
     )
-    output = Quantization.of(0.171, -128)
+    output = Quantization.of(scale, -128)
     return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, output, constants)
+
+
+def windowed(
+    image: tuple[int, int, int, int],
+    kernel: tuple[int, int],
+    *,
+    zero_point: int = -128,
+    dilation: int = 1,
+    stride: int = 1,
+) -> Network:
+    """Return a DEPTHWISE_CONV_2D with a window of any size."""
+    random = np.random.default_rng(kernel[0] + 10 * kernel[1])
+    infos = [
+        TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, -3)),
+        TensorInfo(
+            name="weights", shape=(1, *kernel, image[3]), dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)
+        ),
+        TensorInfo(name="bias", shape=image[3:], dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+    ]
+    constants: dict[int, Array] = {
+        1: random.integers(-128, 128, infos[1].shape, np.int8),
+        2: random.integers(-900, 900, image[3:]).astype(np.int32),
+    }
+    high, wide = ((extent - 1) * dilation for extent in kernel)
+    descriptor = DepthwiseConv2dDescriptor(
+        stride_h=stride,
+        stride_w=stride,
+        dilation_h=dilation,
+        dilation_w=dilation,
+        padding=Padding(top=high // 2, bottom=high - high // 2, left=wide // 2, right=wide - wide // 2),
+    )
+    return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, Quantization.of(0.4, zero_point), constants)
+
+
+WINDOWED = {
+    "5x5, one channel more": windowed((1, 6, 7, 5), (5, 5)),
+    "1x7, linear": windowed((1, 3, 9, 8), (1, 7), zero_point=10),
+    "7x1, stride 2": windowed((2, 9, 3, 3), (7, 1), stride=2),
+    "3x3, dilated, linear": windowed((1, 8, 6, 6), (3, 3), zero_point=-20, dilation=2),
+    "2x2": windowed((1, 4, 5, 4), (2, 2)),
+}
 
 
 def pool(type_: LayerType, image: tuple[int, int, int, int], descriptor: Pool2dDescriptor) -> Network:
@@ -70,6 +122,8 @@ DEPTHWISE: dict[str, tuple[Network, str]] = {
     "no padding, five channels": (depthwise((1, 6, 7, 5), (1, 1), (0, 0, 0, 0)), "by1"),
     "two pixels before": (depthwise((1, 4, 5, 6), (1, 1), (2, 0, 2, 0)), "by1"),
     "two images, dead channels": (depthwise((2, 5, 4, 11), (1, 1), SAME, dead=0.5), "by1"),
+    "very small factors": (depthwise((1, 5, 8, 12), (1, 1), SAME, bias=1 << 21, scale=80.0), "by1"),
+    "very small factors, stride 2": (depthwise((1, 5, 8, 12), (2, 2), SAME, bias=1 << 21, scale=80.0), "by2"),
     "all channels dead": (depthwise((1, 4, 4, 5), (1, 1), SAME, dead=1.1), "by1"),
     "rows of two strides": (depthwise((1, 7, 8, 4), (3, 1), SAME), "by1"),
     "a band of one row out of three": (depthwise((1, 3, 10, 4), (1, 1), (0, 0, 1, 1)), "by1"),
@@ -83,8 +137,14 @@ DEPTHWISE: dict[str, tuple[Network, str]] = {
 
 @pytest.fixture(autouse=True)
 def rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave no other kernels to choose from, since they are better for very small images."""
-    monkeypatch.setattr(depthwise_conv2d, "DEPTHWISE_CONV_2D_ROWS", (lines_row(1), lines_row(2)))
+    """Leave no other kernels to choose from, since they are better for very small images; prefer that of 3x3."""
+
+    def last(context: LoweringContext) -> Candidate | str:
+        found = TAPS_ROW.candidate(context)
+        return found if isinstance(found, str) else replace(found, instructions=10**9)
+
+    rows = (lines_row(1), lines_row(2), replace(TAPS_ROW, candidate=last))
+    monkeypatch.setattr(depthwise_conv2d, "DEPTHWISE_CONV_2D_ROWS", rows)
 
 
 ACROSS = Padding(top=1, bottom=1, left=1, right=1)
@@ -120,6 +180,7 @@ SUMS = {
 }
 CASES = {
     **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
+    **{f"depthwise, {case}": (each, "depthwise_conv2d_taps_s8") for case, each in WINDOWED.items()},
     **POOLS,
     **{case: (each, "scaled_sum_s8") for case, each in SUMS.items()},
 }

@@ -80,7 +80,7 @@ def _scales(channels: Channels, output: TensorInfo, activation: Activation) -> A
             words = proved_words(low[one], high[one], [factor], output.zero_point, sum_shift=shift)
             if words is not None and (int(channels.reach[index]) << shift) + abs(int(words[0, 1])) < 1 << 31:
                 halved = 0 if shift == _SUM_SHIFTS[0] else 1 << 31
-                found[index] = words[0, 0] - halved, words[0, 1] + (int(channels.bias[index]) << shift)
+                found[index] = int(words[0, 0]) - halved, int(words[0, 1]) + (int(channels.bias[index]) << shift)
                 break
         else:
             return None

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -110,48 +110,78 @@ def _windows(
     context: LoweringContext, activation: Activation, channels: Channels, live: Array, window: Window
 ) -> Candidate:
     image, output = context.input(0), context.operands.output
-    column_bytes = window.height * image.shape[3]
-    shared = window.dilation_w == 1 and window.stride_w <= window.width
-
-    def columns(number: int) -> int:
-        return (number - 1) * window.stride_w + window.width if shared else number * window.width
-
-    def scratch(number: int) -> int:
-        return columns(number) * column_bytes + _VECTOR - 1
-
+    way = _Way.of(window, image.shape[3])
     matrix = channels.matrix[live]
-    by_columns = matrix.reshape(live.size, window.height, window.width, -1).transpose(0, 2, 1, 3)
-    weights = _Weights(context, activation, channels, live, by_columns.reshape(live.size, -1))
-    rows, pixels = output.shape[0] * output.shape[1], _pixels(context, output.shape[2], _LEAST_WINDOWS, scratch)
-    copied = window.height * (5 if image.shape[3] == _VECTOR else 8 * _vectors(image.shape[3])) + 25
-    batches = -(-output.shape[2] // pixels)
+    if not way.by_rows:
+        matrix = matrix.reshape(live.size, window.height, window.width, -1).transpose(0, 2, 1, 3)
+    weights = _Weights(context, activation, channels, live, matrix.reshape(live.size, -1))
+    rows, pixels = output.shape[0] * output.shape[1], _pixels(context, output.shape[2], _LEAST_WINDOWS, way.scratch)
+    sizes = _batches(output.shape[2], pixels)
     return Candidate(
         kernel="conv2d_mve_s8",
-        instructions=rows * batches * columns(pixels) * copied
+        instructions=rows * sum(way.instructions(size) for size in sizes)
         + weights.instructions(rows * output.shape[2], output.shape[2], pixels),
         weight_bytes=weights.stream.nbytes,
-        scratch_bytes=scratch(pixels),
-        lower=lambda: _lower_windows(context, weights, window, pixels, scratch(pixels), shared=shared),
+        scratch_bytes=way.scratch(pixels),
+        lower=lambda: _lower_windows(context, weights, way, pixels),
     )
 
 
-def _lower_windows(
-    context: LoweringContext, weights: _Weights, window: Window, pixels: int, scratch_bytes: int, *, shared: bool
-) -> LoweredOp:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Way:
+    """How the windows of neighbouring pixels are collected in scratch."""
+
+    window: Window
+    channels: int
+    shared: bool
+    """Whether the windows share columns."""
+    by_rows: bool
+    """Whether the rows under all windows are collected first, then each window."""
+
+    @classmethod
+    def of(cls, window: Window, channels: int) -> _Way:
+        return cls(
+            window=window,
+            channels=channels,
+            shared=window.dilation_w == 1 and window.stride_w <= window.width,
+            by_rows=window.dilation_w == 1 and window.width * channels <= _VECTOR,
+        )
+
+    def columns(self, pixels: int) -> int:
+        """Return the columns of the image that are collected."""
+        window = self.window
+        shared = self.shared or self.by_rows
+        return (pixels - 1) * window.stride_w + window.width if shared else pixels * window.width
+
+    def scratch(self, pixels: int) -> int:
+        window = self.window
+        windows = pixels * window.width * window.height * self.channels + 2 * _VECTOR if self.by_rows else 0
+        return self.columns(pixels) * window.height * self.channels + _VECTOR - 1 + windows
+
+    def instructions(self, pixels: int) -> int:
+        """Return an estimate for the windows of neighbouring pixels."""
+        height, columns = self.window.height, self.columns(pixels)
+        if self.by_rows:
+            return height * (40 + 3 * columns * self.channels // _VECTOR) + pixels * (5 * height + 5) + 60
+        return columns * (height * (5 if self.channels == _VECTOR else 8 * _vectors(self.channels)) + 25)
+
+
+def _lower_windows(context: LoweringContext, weights: _Weights, way: _Way, pixels: int) -> LoweredOp:
     value, blobs = weights.lower()
-    image = context.input(0)
+    image, output = context.input(0), context.operands.output
     return kernel_call(
         context,
         "conv2d_mve_s8",
         header="conv2d_mve",
-        scratch_bytes=scratch_bytes,
-        overlaps=pixel_overlaps(context, window, image, context.operands.output),
+        scratch_bytes=way.scratch(pixels),
+        overlaps=pixel_overlaps(context, way.window, image, output),
         contribution=KERNELS.part("conv2d_mve_s8", "mve_store_pairs"),
         extra_blobs=blobs,
-        window=window_value(window, image, context.operands.output),
+        window=window_value(way.window, image, output),
         input_zero_point=image.zero_point,
         pixels=pixels,
-        shared=int(shared),
+        shared=int(way.shared),
+        by_rows=int(way.by_rows),
         weights=value,
     )
 
@@ -221,7 +251,7 @@ class _Weights:
 
     def instructions(self, count: int, together: int, pixels: int) -> int:
         """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
-        sizes = [pixels] * (together // pixels) + [together % pixels] * bool(together % pixels)
+        sizes = _batches(together, pixels)
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
         general = not is_plain(self._context.operands.output, self._activation)
         block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 23 + 6 * general + self._listed
@@ -285,6 +315,11 @@ def _pixels(context: LoweringContext, together: int, least: int, scratch: Callab
             limit = min(max(context.spare_bytes, least), _MOST_COLLECTED)
     fitting = [number for number in range(2, most + 1, 2) if scratch(number) <= limit]
     return min(max(fitting, default=2), together)
+
+
+def _batches(together: int, pixels: int) -> list[int]:
+    """Return the sizes of the batches in which a number of neighbouring pixels is computed."""
+    return [pixels] * (together // pixels) + [together % pixels] * bool(together % pixels)
 
 
 def _vectors(products: int) -> int:

@@ -54,7 +54,7 @@ def _candidate(context: LoweringContext) -> Candidate | str:
     step = (118 + 15 * general) * -(-count * together // _LANES) + 20
     return Candidate(
         kernel="depthwise_conv2d_mve_s8",
-        instructions=inside // together * step + border * (step + 160) + 100 * output.shape[0] * output.shape[1],
+        instructions=inside // together * step + border * (step + 140) + 220 * output.shape[0] * output.shape[1],
         weight_bytes=-(-count * together // _LANES) * _LANES * 18,
         scratch_bytes=count,
         lower=lambda: _lower(context, descriptor, replace(channels, matrix=taps), window, together),
