@@ -16,6 +16,7 @@ from ferrule.resources import root
 
 STACK = 'stack = "ssram23"'
 SHIPPED = [
+    "microbit",
     *("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "nrf52840dk", "stm32f4_discovery"),
     "stm32g0b1",
 ]
@@ -124,6 +125,16 @@ def test_the_stm32f4_discovery() -> None:
     assert board.qemu.lacks == ("ccm",)
     assert board.qemu.serial["usart2"] == 1
     assert board.qemu.instructions_per_tick == 1000 / 168  # QEMU's clock, which differs from the chip's
+
+
+def test_the_microbit() -> None:
+    board = load_board("microbit")
+    assert (board.cpu.type, board.cpu.fpu, board.cpu.interrupts) == ("cortex-m0", "none", 26)
+    assert {memory.name: memory.size_bytes for memory in board.memories} == {"flash": 256 << 10, "ram": 16 << 10}
+    assert board.link_uart.uart_class == "UART.NRF52840_UART without EasyDMA"
+    assert load_board("nrf52840dk").link_uart.uart_class == "UART.NRF52840_UART"
+    assert board.qemu is not None
+    assert board.qemu.instructions_per_tick == 62.5
 
 
 def test_the_stm32g0b1() -> None:

@@ -27,7 +27,7 @@ from ferrule.operators.window import Padding
 
 CORE = CoreFeatures(name="cortex-m4", fpu=True, dsp=True)
 PROVED_WORDS, EXACT_WORDS = 2, 4
-"""The values of FERRULE_PROVED_WORDS and FERRULE_EXACT_WORDS."""
+"""Constants of a channel in the two forms."""
 
 
 def convolution(

@@ -23,12 +23,14 @@ from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.window import NO_PADDING, Window
 
 _CHANNELS = 4
+_PROVED_WORDS = 2
+"""Constants of a channel in the proved form; the exact form has 4."""
 _WORTH_LISTING = 0.75
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BlockWeights:
-    """Weights in blocks of four channels, each followed by the constants of its channels."""
+    """Weights in blocks of four channels, with the constants of their channels."""
 
     words: int
     """Products per output / 4, rounded up."""
@@ -52,9 +54,13 @@ def block_weights(channels: Channels, output: TensorInfo, activation: Activation
         return "an output is scaled up"
     blocks = len(whole) // _CHANNELS
     weights = pair_weights(channels.matrix[whole], _CHANNELS).reshape(blocks, -1)
-    data = np.concatenate([weights, constants[whole].reshape(blocks, -1)], axis=1).reshape(-1)
+    after = constants[whole].reshape(blocks, -1)
+    before = after[:, :0]
+    if constants.shape[1] == _PROVED_WORDS:
+        before, after = after[:, [3, 7]], after[:, [0, 1, 2, 4, 5, 6]]
+    data = np.concatenate([before, weights, after], axis=1).reshape(-1)
     return BlockWeights(
-        words=weights.shape[1] // _CHANNELS, channels=len(whole), proved=constants.shape[1] == 2, data=data
+        words=weights.shape[1] // _CHANNELS, channels=len(whole), proved=constants.shape[1] == _PROVED_WORDS, data=data
     )
 
 
@@ -173,7 +179,7 @@ def _candidate(context: LoweringContext) -> Candidate | str:
 def _instructions(plan: _Plan, output: TensorInfo) -> int:
     weights = plan.weights
     pairs = -(-output.elements // output.shape[3] // 2)
-    requantize = (40 if weights.proved else 64) + (4 if plan.listed else 0)
+    requantize = (37 if weights.proved else 64) + (4 if plan.listed else 0)
     block = 24 * weights.words + 3 * (-(-(weights.words - 1) // 8)) + requantize + 8
     if plan.inputs is not None:
         gather = 24 * weights.words + 60
@@ -189,6 +195,7 @@ def _lower(context: LoweringContext, plan: _Plan) -> LoweredOp:
     if plan.inputs is not None:
         inputs = context.blob("inputs", np.pad(plan.inputs, (0, -plan.inputs.size % 4)).astype(np.int16))
     block, blobs = _block_value(context, plan)
+    row_bytes = plan.window.width * image.shape[3]
     return kernel_call(
         context,
         plan.kernel,
@@ -201,6 +208,7 @@ def _lower(context: LoweringContext, plan: _Plan) -> LoweredOp:
         inputs=inputs,
         line_bytes=plan.line_bytes,
         rows=_rows_value(plan, image),
+        gather=Identifier(f"ferrule_block_gather{'_rgb' if plan.window.height == 3 and row_bytes == 9 else ''}"),
         block=block,
         extra_blobs=blobs,
         contribution=KERNELS.part(plan.kernel, "block"),
