@@ -18,6 +18,8 @@
 
 /** The right shift after the multiplication in the proved form. */
 #define FERRULE_PROVED_SHIFT 9
+/** Words per channel in the proved form: multiplier, 256 * bias plus rounding. */
+#define FERRULE_PROVED_WORDS 2
 /** Words per channel in the exact form: 2 * bias, multiplier, right shift, rounding. */
 #define FERRULE_EXACT_WORDS 4
 
