@@ -343,7 +343,7 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
 }
 
 /* The rest of the rows is one byte each. */
-__attribute__((naked, noinline)) void
+__attribute__((naked, noinline, aligned(4))) void
 ferrule_block_gather_rgb(const struct ferrule_block_rows *rows __attribute__((unused)),
                          const int8_t *source __attribute__((unused)),
                          int32_t offset __attribute__((unused)),
