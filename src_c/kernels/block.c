@@ -78,7 +78,8 @@
     "strd r10, r11, [sp, #32]\n\t"                                                                 \
     "str r12, [sp, #40]\n\t"
 
-/* The place in the unrolled loop, for one word less than there are. */
+/* The place in the unrolled loop, for one word less than there are. The functions are aligned,
+ * since ADR rounds the place of the instruction down to a multiple of four. */
 #define LOOP(unrolled)                                                                             \
     "subs r6, r6, #1\n\t"                                                                          \
     "adr.w r3, 30f\n\t"                                                                            \
@@ -278,11 +279,10 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, RE
                                                        "strb r5, [r10], #1\n\t"                    \
                                                        "strd r10, r11, [sp, #20]\n\t"
 
-__attribute__((naked, noinline)) void ferrule_block_wide(const struct ferrule_block *block
-                                                         __attribute__((unused)),
-                                                         const struct ferrule_block_pixels *pixels
-                                                         __attribute__((unused)),
-                                                         uint32_t *patches __attribute__((unused)))
+__attribute__((naked, noinline, aligned(4))) void
+ferrule_block_wide(const struct ferrule_block *block __attribute__((unused)),
+                   const struct ferrule_block_pixels *pixels __attribute__((unused)),
+                   uint32_t *patches __attribute__((unused)))
 {
     __asm__(PROLOGUE WIDE_PLACE PAIR WIDE_BLOCK EPILOGUE(ADVANCE_DENSE));
 }
@@ -312,6 +312,12 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
             "cmp r12, #0\n\t"
             "beq 4f\n\t"
             "push {r0, lr}\n\t"
+            "cmp r12, #1\n\t"
+            "bne 1f\n\t"
+            "8:\n\t" WIDEN "add r0, r0, r11\n\t"
+            "subs lr, lr, #1\n\t"
+            "bne 8b\n\t"
+            "b 9f\n\t"
             "1:\n\t"
             "movs r2, r12\n\t"
             "lsls r4, r2, #31\n\t"
@@ -323,6 +329,7 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
             "add r0, r0, r11\n\t"
             "subs lr, lr, #1\n\t"
             "bne 1b\n\t"
+            "9:\n\t"
             "pop {r0, lr}\n\t"
             "4:\n\t"
             "cmp r10, #0\n\t"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/conv2d.h"
 
-/* Four words at a time; calls of memcpy cost more on the short rows of small images. */
+/* Four words at a time; calls of memcpy cost more on the short rows of small images. The target may
+ * overlap the source from below. */
 static void copy(int8_t *target, const int8_t *source, int32_t bytes)
 {
     for (; bytes >= 16; bytes -= 16) {
@@ -22,16 +23,18 @@ static void copy(int8_t *target, const int8_t *source, int32_t bytes)
     }
 }
 
-/* Copy the rows under one row of window positions; only their padding is there. */
+/* Copy the rows under one row of window positions, from row `first` of the window on; only their
+ * padding is there. */
 static void fill_lines(const struct ferrule_conv2d_block_s8_params *params, const int8_t *image,
-                       int32_t y, int8_t *lines)
+                       int32_t y, int8_t *lines, int32_t first)
 {
     const struct ferrule_window *window = &params->window;
     int32_t row_bytes = window->input_w * window->input_c;
     int32_t left_bytes = window->pad_left * window->input_c;
     int32_t room = params->line_bytes - left_bytes;
 
-    for (int32_t i = 0; i < window->kernel_h; ++i) {
+    lines += first * params->line_bytes;
+    for (int32_t i = first; i < window->kernel_h; ++i) {
         int32_t row = y + i * window->dilation_h;
 
         if (row < 0 || row >= window->input_h) {
@@ -41,6 +44,19 @@ static void fill_lines(const struct ferrule_conv2d_block_s8_params *params, cons
         }
         lines += params->line_bytes;
     }
+}
+
+/* Keep the rows that the next row of window positions has, too; return their number. */
+static int32_t keep_lines(const struct ferrule_conv2d_block_s8_params *params, int8_t *lines)
+{
+    const struct ferrule_window *window = &params->window;
+    int32_t kept = window->kernel_h - window->stride_h;
+
+    if (window->dilation_h != 1 || kept <= 0) {
+        return 0;
+    }
+    copy(lines, lines + window->stride_h * params->line_bytes, kept * params->line_bytes);
+    return kept;
 }
 
 static uint32_t *fill_words(uint32_t *target, int32_t words, uint32_t value)
@@ -159,7 +175,7 @@ void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params
             int32_t y = i * window->stride_h - window->pad_top;
 
             if (has_lines) {
-                fill_lines(params, input, y, lines);
+                fill_lines(params, input, y, lines, i > 0 ? keep_lines(params, lines) : 0);
             }
             for (int32_t j = 0; j < window->output_w; ++j) {
                 int32_t x = j * window->stride_w - window->pad_left;
