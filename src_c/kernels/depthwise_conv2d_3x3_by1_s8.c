@@ -142,7 +142,6 @@ static void store_line(const struct ferrule_depthwise_line *line)
     for (const struct ferrule_depthwise_channel *channel = line->channels; channel != line->end;
          ++channel) {
         const uint32_t *weights = &channel->weights[2 * (LINES - 1 - line->oldest)];
-        const int32_t scale[FERRULE_PROVED_WORDS] = {channel->multiplier, 0};
         const uint32_t *words = channel->words;
         int8_t *output = line->output + channel->offset_bytes;
 
@@ -159,10 +158,10 @@ static void store_line(const struct ferrule_depthwise_line *line)
                 odd = ferrule_dual_multiply_add(next, weights[2 * i + 1], odd);
                 odd = ferrule_low_high_multiply_add(weights[2 * i], now, odd);
             }
-            *output = ferrule_proved_s8(even, scale);
+            *output = ferrule_proved_s8(even, channel->multiplier);
             output += line->step_bytes;
             if (step + 1 < line->steps) {
-                *output = ferrule_proved_s8(odd, scale);
+                *output = ferrule_proved_s8(odd, channel->multiplier);
                 output += line->step_bytes;
             }
             words += LINES;

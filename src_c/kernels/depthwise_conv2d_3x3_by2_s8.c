@@ -111,7 +111,6 @@ static void store_line(const struct ferrule_depthwise_line *line)
          ++channel) {
         const uint32_t *weights = &channel->weights[TURN * line->oldest];
         const uint32_t third[LINES] = {weights[3] << 16, weights[3], weights[4]};
-        const int32_t scale[FERRULE_PROVED_WORDS] = {channel->multiplier, 0};
         const uint32_t *words = channel->words;
         int8_t *output = line->output + channel->offset_bytes;
 
@@ -122,7 +121,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
                 sum = ferrule_dual_multiply_add(words[i], weights[i], sum);
                 sum = ferrule_low_high_multiply_add(words[LINES + i], third[i], sum);
             }
-            *output = ferrule_proved_s8(sum, scale);
+            *output = ferrule_proved_s8(sum, channel->multiplier);
             output += line->step_bytes;
             words += LINES;
         }

@@ -16,6 +16,7 @@ from ferrule.resources import root
 
 STACK = 'stack = "ssram23"'
 SHIPPED = [
+    "microbit",
     *("mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "nrf52840dk", "stm32f4_discovery"),
     "stm32g0b1",
 ]
@@ -126,6 +127,16 @@ def test_the_stm32f4_discovery() -> None:
     assert board.qemu.instructions_per_tick == 1000 / 168  # QEMU's clock, which differs from the chip's
 
 
+def test_the_microbit() -> None:
+    board = load_board("microbit")
+    assert (board.cpu.type, board.cpu.fpu, board.cpu.interrupts) == ("cortex-m0", "none", 26)
+    assert {memory.name: memory.size_bytes for memory in board.memories} == {"flash": 256 << 10, "ram": 16 << 10}
+    assert board.link_uart.uart_class == "UART.NRF52840_UART without EasyDMA"
+    assert load_board("nrf52840dk").link_uart.uart_class == "UART.NRF52840_UART"
+    assert board.qemu is not None
+    assert board.qemu.instructions_per_tick == 62.5
+
+
 def test_the_stm32g0b1() -> None:
     board = load_board("stm32g0b1")
     assert (board.cpu.type, board.cpu.fpu, board.cpu.interrupts) == ("cortex-m0plus", "none", 31)
@@ -183,7 +194,7 @@ def test_an_unknown_board_lists_the_near_ones() -> None:
 def test_a_folder_of_boards_can_be_added(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "empty").mkdir()
     monkeypatch.setenv("FERRULE_BOARDS", os.pathsep.join([str(tmp_path / "empty"), str(copy.parent)]))
-    assert board_names() == ["mine", *SHIPPED]
+    assert board_names() == sorted(["mine", *SHIPPED])
     assert load_board("mine").folder == copy
     assert load_board("mps2-an386").folder == root() / "boards" / "mps2-an386"
 

@@ -11,7 +11,7 @@ from coverage_gate import count_c
 from ferrule.testing.coverage import FileCoverage
 
 FOLDER = Path(__file__).parent
-DRIVERS = ("uart_nrf", "uart_stm32", "uart_stm32f7")
+DRIVERS = ("uart_nrf", "uart_nrf51", "uart_stm32", "uart_stm32f7")
 pytestmark = pytest.mark.cc
 
 

@@ -17,18 +17,27 @@ from ferrule.resources import root
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 FIRMWARE = Path(__file__).parent / "firmware"
-STM32, STM32G0, NRF = "stm32f4_discovery", "stm32g0b1", "nrf52840dk"
+STM32, STM32G0, NRF, NRF51 = "stm32f4_discovery", "stm32g0b1", "nrf52840dk", "microbit"
 INTERRUPTS = {
     STM32: {"TEST_ENABLE": "0xCu", "TEST_INTERRUPT": "0x20u", "TEST_LINE": "38u"},  # CR1.RXNEIE
     STM32G0: {"TEST_ENABLE": "0x0u", "TEST_INTERRUPT": "0x20u", "TEST_LINE": "28u"},  # CR1.RXNEIE
     NRF: {"TEST_ENABLE": "0x304u", "TEST_INTERRUPT": "0x10u", "TEST_LINE": "2u"},  # INTENSET.ENDRX
+    NRF51: {"TEST_ENABLE": "0x304u", "TEST_INTERRUPT": "0x4u", "TEST_LINE": "2u"},  # INTENSET.RXDRDY
 }
 BROKEN = {
     STM32: {"TEST_BROKEN": "0xCu", "TEST_BROKEN_VALUE": "0x2004u"},  # CR1 without TE
     STM32G0: {"TEST_BROKEN": "0x0u", "TEST_BROKEN_VALUE": "0x5u"},  # CR1 without TE
     NRF: {"TEST_BROKEN": "0x50Cu", "TEST_BROKEN_VALUE": "0xFFFFFFFFu"},  # PSEL.TXD without a pin
+    NRF51: {"TEST_BROKEN": "0x50Cu", "TEST_BROKEN_VALUE": "0xFFFFFFFFu"},
 }
-RUNS = [(STM32, "unicorn"), (STM32, "qemu"), (STM32G0, "unicorn"), (NRF, "unicorn")]
+RUNS = [
+    (STM32, "unicorn"),
+    (STM32, "qemu"),
+    (STM32G0, "unicorn"),
+    (NRF, "unicorn"),
+    (NRF51, "unicorn"),
+    (NRF51, "qemu"),
+]
 
 
 def machine(name: str, folder: Path, **more: str) -> Machine:
@@ -41,6 +50,7 @@ def machine(name: str, folder: Path, **more: str) -> Machine:
         "TEST_HEADER": f'"{driver.header}"',
         "TEST_DRIVER": driver.prefix,
         **({"TEST_BUFFER": driver.buffer} if driver.buffer else {}),
+        **({"TEST_PINS": "1"} if name == NRF51 else {}),
         **more,
     }
     adapter = root() / "platforms" / "bare_metal"
@@ -81,7 +91,7 @@ def test_bytes_are_echoed(board: str, name: str, interrupt: bool, tmp_path: Path
             assert channel.read(9, 10) == bytes([byte ^ 0x55])
 
 
-@pytest.mark.parametrize("board", [STM32, STM32G0, NRF])
+@pytest.mark.parametrize("board", [STM32, STM32G0, NRF, NRF51])
 def test_more_than_the_buffers_hold(board: str, tmp_path: Path) -> None:
     need("unicorn")
     data = bytes(index * 7 & 0xFF for index in range(150_000))
@@ -91,7 +101,13 @@ def test_more_than_the_buffers_hold(board: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("board", "why"), [(STM32, "UE and TE of CR1"), (STM32G0, "UE and TE of CR1"), (NRF, "a pin in PSEL.TXD")]
+    ("board", "why"),
+    [
+        (STM32, "UE and TE of CR1"),
+        (STM32G0, "UE and TE of CR1"),
+        (NRF, "a pin in PSEL.TXD"),
+        (NRF51, "a pin in PSELTXD"),
+    ],
 )
 def test_a_transmitter_that_is_off_is_told(board: str, why: str, tmp_path: Path) -> None:
     need("unicorn")
@@ -104,7 +120,7 @@ def test_a_transmitter_that_is_off_is_told(board: str, why: str, tmp_path: Path)
     assert [note for note in report.notes if "dropped 3 B" in note and why in note]
 
 
-@pytest.mark.parametrize("board", [STM32, STM32G0, NRF])
+@pytest.mark.parametrize("board", [STM32, STM32G0, NRF, NRF51])
 def test_an_interrupt_that_nobody_enabled_wakes_nobody(board: str, tmp_path: Path) -> None:
     need("unicorn")
     settings = {**INTERRUPTS[board], "TEST_INTERRUPT": "0u"}

@@ -21,6 +21,7 @@ from ferrule.report import Verdict
 
 pytestmark = pytest.mark.emu
 RUNS = {
+    "microbit": ("unicorn", "qemu"),
     "mps3-an547": ("qemu",),
     "nrf52840dk": ("unicorn",),
     "stm32f4_discovery": ("unicorn", "qemu"),

@@ -42,6 +42,9 @@ int main(void)
     uart.buffer = &buffer;
     ferrule_mmio_write32(TEST_UART + 0x50Cu, 6u); /* PSEL.TXD */
     ferrule_mmio_write32(TEST_UART + 0x514u, 8u); /* PSEL.RXD */
+#elif defined(TEST_PINS)
+    ferrule_mmio_write32(TEST_UART + 0x50Cu, 24u); /* PSELTXD */
+    ferrule_mmio_write32(TEST_UART + 0x514u, 25u); /* PSELRXD */
 #else
     uart.clock_hz = 16000000u;
 #endif

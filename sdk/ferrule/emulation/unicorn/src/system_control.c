@@ -414,6 +414,9 @@ static void write_word(struct ferrule_core *core, uint32_t offset, uint32_t merg
     } else if (offset >= FERRULE_SCS_IPR && offset < FERRULE_SCS_IPR + FERRULE_EXCEPTIONS) {
         write_priorities(&core->nvic, offset - FERRULE_SCS_IPR + FERRULE_FIRST_LINE, merged);
     } else if (offset >= FERRULE_SCS_SHPR && offset < FERRULE_SCS_SHCSR) {
+        if (core->architecture < 7) { /* only SVCall; PendSV and SysTick */
+            merged &= offset == FERRULE_SCS_SHPR + 4 ? 0xFF000000u : 0xFFFF0000u;
+        }
         write_priorities(&core->nvic, offset - FERRULE_SCS_SHPR + FERRULE_MEM_MANAGE, merged);
     } else if (is_region(offset)) {
         write_region(core, offset, merged);
