@@ -25,12 +25,19 @@ static inline void pool_four(const struct ferrule_pool2d_params *params,
             int32_t left = pixels->width;
 
             for (; left > 3; left -= 4) {
-                for (int32_t k = 0; k < 4; ++k) {
-                    uint32_t word = ferrule_load_word(pixel + k * step);
+                uint32_t first = ferrule_load_word(pixel);
+                uint32_t second = ferrule_load_word(pixel + step);
+                uint32_t third = ferrule_load_word(pixel + 2 * step);
+                uint32_t fourth = ferrule_load_word(pixel + 3 * step);
 
-                    even = ferrule_add_even_bytes(even, word);
-                    odd = ferrule_add_odd_bytes(odd, word);
-                }
+                even = ferrule_add_even_bytes(even, first);
+                odd = ferrule_add_odd_bytes(odd, first);
+                even = ferrule_add_even_bytes(even, second);
+                odd = ferrule_add_odd_bytes(odd, second);
+                even = ferrule_add_even_bytes(even, third);
+                odd = ferrule_add_odd_bytes(odd, third);
+                even = ferrule_add_even_bytes(even, fourth);
+                odd = ferrule_add_odd_bytes(odd, fourth);
                 pixel += 4 * step;
             }
             for (; left > 0; --left) {

@@ -182,7 +182,7 @@ CASES = {
     **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
     **{f"depthwise, {case}": (each, "depthwise_conv2d_taps_s8") for case, each in WINDOWED.items()},
     **POOLS,
-    **{case: (each, "scaled_sum_s8") for case, each in SUMS.items()},
+    **{case: (each, "sum_s8") for case, each in SUMS.items()},
 }
 """Networks of one layer, and their kernels."""
 

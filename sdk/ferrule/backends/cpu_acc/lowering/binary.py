@@ -199,12 +199,12 @@ def _scaled(context: LoweringContext) -> Candidate | str:
     if constants is None or isinstance(constants, str):
         return constants or "no two factors have the exact result for all pairs of inputs"
     return Candidate(
-        kernel="scaled_sum_s8",
+        kernel="sum_s8",
         instructions=(6 if _is_dense(context) else 24) * context.operands.output.elements,
         weight_bytes=12,
         lower=lambda: binary_call(
             context,
-            "scaled_sum_s8",
+            "sum_s8",
             "scaled_sum_params",
             shape=broadcast_shape(context),
             first=constants.first,
@@ -253,9 +253,9 @@ def _any_sum(context: LoweringContext) -> Candidate:
 
 
 SUM_ROWS: tuple[Row, ...] = (
-    Row(kernel="scaled_sum_s8", needs=frozenset({Feature.DSP}), candidate=_scaled),
+    Row(kernel="sum_s8", needs=frozenset({Feature.DSP}), candidate=_scaled),
     Row(kernel="sum_table_s8", candidate=_by_tables),
-    Row(kernel="sum", candidate=_any_sum),
+    Row(kernel="any_sum", candidate=_any_sum),
 )
 """The kernels of ADD and SUB."""
 

@@ -84,8 +84,8 @@ void ferrule_sub_s8(const struct ferrule_sum_params *params, const int8_t *first
 void ferrule_sub_s16(const struct ferrule_sum_params *params, const int16_t *first,
                      const int16_t *second, int16_t *output);
 /** @brief Add int8, or subtract them, by two multiplications that were found to be exact. */
-void ferrule_scaled_sum_s8(const struct ferrule_scaled_sum_params *params, const int8_t *first,
-                           const int8_t *second, int8_t *output);
+void ferrule_sum_s8(const struct ferrule_scaled_sum_params *params, const int8_t *first,
+                    const int8_t *second, int8_t *output);
 /** @brief Add or subtract int8 by tables that give the exact result for every pair. */
 void ferrule_sum_table_s8(const struct ferrule_sum_table_params *params, const int8_t *first,
                           const int8_t *second, int8_t *output);

@@ -69,8 +69,8 @@ static void add_fours(const struct fours *fours)
 }
 #endif
 
-void ferrule_scaled_sum_s8(const struct ferrule_scaled_sum_params *params, const int8_t *first,
-                           const int8_t *second, int8_t *output)
+void ferrule_sum_s8(const struct ferrule_scaled_sum_params *params, const int8_t *first,
+                    const int8_t *second, int8_t *output)
 {
     const int32_t extent = params->shape.extents[FERRULE_BROADCAST_INNER];
     const int32_t first_stride = params->shape.first_strides[FERRULE_BROADCAST_INNER];
