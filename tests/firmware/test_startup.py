@@ -56,6 +56,8 @@ def test_main_finds_everything_prepared(
     assert board.qemu is not None
     driver, uart = uart_driver(board), f"{board.link_uart.address:#x}u"
     defines = {"TEST_UART": uart, "TEST_HEADER": f'"{driver.header}"', "TEST_DRIVER": driver.prefix}
+    if driver.clocked:
+        defines["TEST_CLOCK_HZ"] = "16000000u"
     sources = [programs / "arithmetic.c", *driver.contribution.source_paths]
     elf = execute(plan_build(sources, [], board, any_toolchain, tmp_path / "build", defines=defines))
     others = [argument for _ in range(board.qemu.serial[board.link_uart.name]) for argument in ("-serial", "null")]
@@ -232,6 +234,8 @@ def test_a_stack_overflow_ends_the_run_on_unicorn(name: str, arm_gcc: str, progr
     board = load_board(name)
     elf = build(programs / "fault.c", board, toolchain("arm-none-eabi-gcc"), tmp_path, TEST_FAULT="3")
     causes = "stack limit violation|bus error on a data access|bus error while entering an exception"
+    if board.cpu.features.baseline:
+        causes = "HardFault|lockup"
     with (
         engine("unicorn").start(Machine(board=board, elf=elf)) as session,
         pytest.raises(EngineError, match=causes) as caught,
