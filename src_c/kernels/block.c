@@ -24,19 +24,29 @@
     "smlad r7, r11, r12, r7\n\t"                                                                   \
     "smlad r8, r10, lr, r8\n\t"                                                                    \
     "smlad r9, r11, lr, r9\n\t"
-#define FIRST_STEP                                                                                 \
-    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
-    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
-    "smuad r2, r10, r12\n\t"                                                                       \
-    "smuad r3, r11, r12\n\t"                                                                       \
-    "smuad r4, r10, lr\n\t"                                                                        \
-    "smuad r5, r11, lr\n\t"                                                                        \
+#define FIRST_HALF                                                                                 \
     "sxtb16 r12, r12\n\t"                                                                          \
     "sxtb16 lr, lr\n\t"                                                                            \
     "smuad r6, r10, r12\n\t"                                                                       \
     "smuad r7, r11, r12\n\t"                                                                       \
     "smuad r8, r10, lr\n\t"                                                                        \
     "smuad r9, r11, lr\n\t"
+/* The sums of the packed channels start with the constants of channels 1 and 3. */
+#define FIRST_PROVED                                                                               \
+    "ldrd r2, r4, [r1], #8\n\t"                                                                    \
+    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r3, r11, r12, r2\n\t"                                                                   \
+    "smlad r2, r10, r12, r2\n\t"                                                                   \
+    "smlad r5, r11, lr, r4\n\t"                                                                    \
+    "smlad r4, r10, lr, r4\n\t" FIRST_HALF
+#define FIRST_EXACT                                                                                \
+    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smuad r2, r10, r12\n\t"                                                                       \
+    "smuad r3, r11, r12\n\t"                                                                       \
+    "smuad r4, r10, lr\n\t"                                                                        \
+    "smuad r5, r11, lr\n\t" FIRST_HALF
 #define WORD    STEP STEP /* 96 bytes of code */
 #define WORDS_4 WORD WORD WORD WORD
 
@@ -53,7 +63,7 @@
 /* The stack: 0 place in the loop, 4 end of the patches, 8 patches, 12 weights, 16 end of the
  * weights, 20 first pixel, 24 second pixel, 28 next position, 32 source, 36 step, 40 pairs, 44
  * channels of the output, 48 positions, 52 fixed pixel. */
-#define PROLOGUE(unrolled)                                                                         \
+#define PROLOGUE                                                                                   \
     "push {r4-r11, lr}\n\t"                                                                        \
     "sub sp, sp, #60\n\t"                                                                          \
     "ldm r0, {r4-r9}\n\t"                                                                          \
@@ -66,7 +76,10 @@
     "ldm r1, {r4, r5, r10, r11, r12}\n\t"                                                          \
     "strd r4, r5, [sp, #20]\n\t"                                                                   \
     "strd r10, r11, [sp, #32]\n\t"                                                                 \
-    "str r12, [sp, #40]\n\t"                                                                       \
+    "str r12, [sp, #40]\n\t"
+
+/* The place in the unrolled loop, for one word less than there are. */
+#define LOOP(unrolled)                                                                             \
     "subs r6, r6, #1\n\t"                                                                          \
     "adr.w r3, 30f\n\t"                                                                            \
     "beq 10f\n\t"                                                                                  \
@@ -96,9 +109,9 @@
     "ldr r1, [sp, #12]\n\t"
 
 /* Each block of channels starts here. */
-#define BLOCK(loop)                                                                                \
+#define BLOCK(first, loop)                                                                         \
     "15:\n\t"                                                                                      \
-    "ldr r0, [sp, #8]\n\t" FIRST_STEP STEP "ldr pc, [sp]\n\t"                                      \
+    "ldr r0, [sp, #8]\n\t" first STEP "ldr pc, [sp]\n\t"                                           \
     "20:\n\t" loop "ldr r12, [sp, #4]\n\t"                                                         \
     "cmp r0, r12\n\t"                                                                              \
     "bne 20b\n\t"                                                                                  \
@@ -109,11 +122,9 @@
     "sub r5, r5, r9\n\t"
 
 #define REQUANTIZE_PROVED                                                                          \
-    "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_PROVED("r6", "r7", "r0", "r10", ", lsl #8")         \
-        FERRULE_PROVED("r2", "r3", "r11", "r12",                                                   \
-                       "") "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_PROVED("r8", "r9", "r0",     \
-                                                                             "r10", ", lsl #8")    \
-            FERRULE_PROVED("r4", "r5", "r11", "r12", "")
+    "ldm r1!, {r0, r10, r11}\n\t" FERRULE_PROVED("r6", "r7", "r0", "r10", ", lsl #8")              \
+        FERRULE_PROVED_COMPLETE("r2", "r3", "r11") "ldm r1!, {r0, r10, r11}\n\t" FERRULE_PROVED(   \
+            "r8", "r9", "r0", "r10", ", lsl #8") FERRULE_PROVED_COMPLETE("r4", "r5", "r11")
 
 #define EXACT_CHANNEL(a, b, shift)                                                                 \
     "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_EXACT(a, b, "r0", "r10", "r11", "r12", shift)
@@ -194,22 +205,87 @@
     "add r10, r11, r12\n\t"                                                                        \
     "add r11, r10, r12\n\t"
 
-#define FUNCTION(name, unrolled, loop, start, requantize, store, advance)                          \
-    __attribute__((naked, noinline)) void name(                                                    \
+#define FUNCTION(name, unrolled, loop, start, first, requantize, store, advance)                   \
+    __attribute__((naked, noinline, aligned(4))) void name(                                        \
         const struct ferrule_block *block __attribute__((unused)),                                 \
         const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
         uint32_t *patches __attribute__((unused)))                                                 \
     {                                                                                              \
-        __asm__(PROLOGUE(unrolled) PAIR start BLOCK(loop) requantize store EPILOGUE(advance));     \
+        __asm__(PROLOGUE LOOP(unrolled) PAIR start BLOCK(first, loop)                              \
+                    requantize store EPILOGUE(advance));                                           \
     }
 
-FUNCTION(ferrule_block_proved, "8", WORDS_4 WORDS_4, "", REQUANTIZE_PROVED, STORE_DENSE,
+FUNCTION(ferrule_block_proved, "8", WORDS_4 WORDS_4, "", FIRST_PROVED, REQUANTIZE_PROVED,
+         STORE_DENSE, ADVANCE_DENSE)
+FUNCTION(ferrule_block_proved_listed, "4", WORDS_4, START_LISTED, FIRST_PROVED, REQUANTIZE_PROVED,
+         STORE_LISTED, ADVANCE_LISTED)
+FUNCTION(ferrule_block_exact, "4", WORDS_4, "", FIRST_EXACT, REQUANTIZE_EXACT, STORE_DENSE,
          ADVANCE_DENSE)
-FUNCTION(ferrule_block_proved_listed, "4", WORDS_4, START_LISTED, REQUANTIZE_PROVED, STORE_LISTED,
-         ADVANCE_LISTED)
-FUNCTION(ferrule_block_exact, "4", WORDS_4, "", REQUANTIZE_EXACT, STORE_DENSE, ADVANCE_DENSE)
-FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, REQUANTIZE_EXACT, STORE_LISTED,
-         ADVANCE_LISTED)
+FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, REQUANTIZE_EXACT,
+         STORE_LISTED, ADVANCE_LISTED)
+
+/* Two products with weights of 16 bits: r2 to r5 are the sums of the first pixel, r6 to r9 those of
+ * the second, times 256. They start with the constants of their channels. */
+#define WIDE_STEP                                                                                  \
+    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r6, r11, r12, r6\n\t"                                                                   \
+    "smlad r2, r10, r12, r2\n\t"                                                                   \
+    "smlad r7, r11, lr, r7\n\t"                                                                    \
+    "smlad r3, r10, lr, r3\n\t"                                                                    \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r8, r11, r12, r8\n\t"                                                                   \
+    "smlad r4, r10, r12, r4\n\t"                                                                   \
+    "smlad r9, r11, lr, r9\n\t"                                                                    \
+    "smlad r5, r10, lr, r5\n\t"
+#define FIRST_WIDE_STEP                                                                            \
+    "ldm r1!, {r2-r5}\n\t"                                                                         \
+    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r6, r11, r12, r2\n\t"                                                                   \
+    "smlad r2, r10, r12, r2\n\t"                                                                   \
+    "smlad r7, r11, lr, r3\n\t"                                                                    \
+    "smlad r3, r10, lr, r3\n\t"                                                                    \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r8, r11, r12, r4\n\t"                                                                   \
+    "smlad r4, r10, r12, r4\n\t"                                                                   \
+    "smlad r9, r11, lr, r5\n\t"                                                                    \
+    "smlad r5, r10, lr, r5\n\t"
+#define WIDE_WORD  WIDE_STEP WIDE_STEP /* 88 bytes of code */
+#define WIDE_WORDS WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD
+#define WIDE_PLACE                                                                                 \
+    "rsb r6, r6, #8\n\t"                                                                           \
+    "movs r3, #88\n\t"                                                                             \
+    "mul r6, r6, r3\n\t"                                                                           \
+    "adr.w r3, 20f\n\t"                                                                            \
+    "add r3, r3, r6\n\t"                                                                           \
+    "orr r3, r3, #1\n\t"                                                                           \
+    "str r3, [sp]\n\t"
+#define WIDE_BLOCK                                                                                 \
+    "15:\n\t"                                                                                      \
+    "ldr r0, [sp, #8]\n\t" FIRST_WIDE_STEP WIDE_STEP "ldr pc, [sp]\n\t"                            \
+    "20:\n\t" WIDE_WORDS                                                                           \
+    "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_PROVED_COMPLETE("r2", "r6", "r0")                   \
+        FERRULE_PROVED_COMPLETE("r3", "r7", "r10") FERRULE_PROVED_COMPLETE("r4", "r8", "r11")      \
+            FERRULE_PROVED_COMPLETE("r5", "r9", "r12") "ldrd r10, r11, [sp, #20]\n\t"              \
+                                                       "strb r6, [r11], #1\n\t"                    \
+                                                       "strb r7, [r11], #1\n\t"                    \
+                                                       "strb r8, [r11], #1\n\t"                    \
+                                                       "strb r9, [r11], #1\n\t"                    \
+                                                       "strb r2, [r10], #1\n\t"                    \
+                                                       "strb r3, [r10], #1\n\t"                    \
+                                                       "strb r4, [r10], #1\n\t"                    \
+                                                       "strb r5, [r10], #1\n\t"                    \
+                                                       "strd r10, r11, [sp, #20]\n\t"
+
+__attribute__((naked, noinline)) void ferrule_block_wide(const struct ferrule_block *block
+                                                         __attribute__((unused)),
+                                                         const struct ferrule_block_pixels *pixels
+                                                         __attribute__((unused)),
+                                                         uint32_t *patches __attribute__((unused)))
+{
+    __asm__(PROLOGUE WIDE_PLACE PAIR WIDE_BLOCK EPILOGUE(ADVANCE_DENSE));
+}
 
 /* One byte of both pixels. Every second one ends a word; the patches are aligned to words. */
 #define WIDEN_BYTE                                                                                 \
@@ -221,7 +297,7 @@ FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, REQUANTIZE_EXAC
     "it eq\n\t"                                                                                    \
     "addeq r3, r3, #4\n\t"
 
-__attribute__((naked, noinline)) void
+__attribute__((naked, noinline, aligned(4))) void
 ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused)),
                      const int8_t *source __attribute__((unused)),
                      int32_t offset __attribute__((unused)),
@@ -266,6 +342,32 @@ ferrule_block_gather(const struct ferrule_block_rows *rows __attribute__((unused
             "pop {r4-r11, pc}\n\t");
 }
 
+/* The rest of the rows is one byte each. */
+__attribute__((naked, noinline)) void
+ferrule_block_gather_rgb(const struct ferrule_block_rows *rows __attribute__((unused)),
+                         const int8_t *source __attribute__((unused)),
+                         int32_t offset __attribute__((unused)),
+                         uint32_t *patches __attribute__((unused)))
+{
+    __asm__("push {r4-r9, lr}\n\t"
+            "ldr r12, [r0, #12]\n\t" /* step */
+            "mov r0, r1\n\t"
+            "mov r1, r2\n\t" WIDEN WIDEN "add r0, r0, r12\n\t" WIDEN WIDEN
+            "add r0, r0, r12\n\t" WIDEN WIDEN "add r12, r12, #8\n\t"
+            "ldrsb r8, [r0]\n\t"
+            "ldrsb r9, [r0, r1]\n\t"
+            "sub r0, r0, r12\n\t"
+            "ldrsb r6, [r0]\n\t"
+            "ldrsb r7, [r0, r1]\n\t"
+            "sub r0, r0, r12\n\t"
+            "ldrsb r4, [r0]\n\t"
+            "ldrsb r5, [r0, r1]\n\t"
+            "pkhbt r6, r4, r6, lsl #16\n\t"
+            "pkhbt r7, r5, r7, lsl #16\n\t"
+            "stm r3, {r6-r9}\n\t"
+            "pop {r4-r9, pc}\n\t");
+}
+
 #else
 
 static void widen_two(const int8_t *source, int32_t offset, int32_t words, uint32_t *patches)
@@ -293,6 +395,12 @@ void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *s
     }
 }
 
+void ferrule_block_gather_rgb(const struct ferrule_block_rows *rows, const int8_t *source,
+                              int32_t offset, uint32_t *patches)
+{
+    ferrule_block_gather(rows, source, offset, patches);
+}
+
 /* The sums of a block's channels for one pixel; of channels 1 and 3 they are times 256. */
 static void multiply(const uint32_t *patches, const int32_t *weights, int32_t words,
                      uint32_t sums[4])
@@ -310,43 +418,90 @@ static void multiply(const uint32_t *patches, const int32_t *weights, int32_t wo
     sums[3] = high.both - high.a;
 }
 
-static int8_t proved(uint32_t sum, bool odd, const int32_t *channel)
+/* The form of a block's constants, and how they are used. */
+struct form {
+    int32_t before; /**< words before the weights */
+    int32_t after;  /**< words after them */
+    void (*multiply)(const uint32_t *patches, const int32_t *weights, int32_t words,
+                     uint32_t sums[4]);
+    int32_t word_words; /**< words of weights per word of the patches */
+    void (*requantize)(const uint32_t sums[4], const int32_t *before, const int32_t *after,
+                       int8_t stored[4]);
+};
+
+static void proved(const uint32_t sums[4], const int32_t *before, const int32_t *after,
+                   int8_t stored[4])
 {
-    return ferrule_proved_s8(odd ? sum : sum << 8, channel);
+    for (int32_t i = 0; i < 2; ++i) {
+        stored[2 * i] = ferrule_proved_s8((sums[2 * i] << 8) + (uint32_t)after[1], after[0]);
+        stored[2 * i + 1] = ferrule_proved_s8(sums[2 * i + 1] + (uint32_t)before[i], after[2]);
+        after += 3;
+    }
 }
 
-static int8_t exact(uint32_t sum, bool odd, const int32_t *channel)
+static void exact(const uint32_t sums[4], const int32_t *before, const int32_t *after,
+                  int8_t stored[4])
 {
-    return ferrule_exact_s8(odd ? (uint32_t)((int32_t)sum >> 7) : sum << 1, channel);
+    (void)before;
+    for (int32_t i = 0; i < 4; i += 2) {
+        uint32_t odd = (uint32_t)((int32_t)sums[i + 1] >> 7);
+
+        stored[i] = ferrule_exact_s8(sums[i] << 1, after + FERRULE_EXACT_WORDS * i);
+        stored[i + 1] = ferrule_exact_s8(odd, after + FERRULE_EXACT_WORDS * (i + 1));
+    }
 }
+
+/* The same as `multiply` with weights of 16 bits, which are times 256. */
+static void multiply_wide(const uint32_t *patches, const int32_t *weights, int32_t words,
+                          uint32_t sums[4])
+{
+    (void)memset(sums, 0, 4 * sizeof(*sums));
+    for (int32_t i = 0; i < 2 * words; ++i) {
+        for (int32_t c = 0; c < 4; ++c) {
+            sums[c] = ferrule_dual_multiply_add(patches[2 * i], (uint32_t)*weights++, sums[c]);
+        }
+    }
+}
+
+static void wide(const uint32_t sums[4], const int32_t *before, const int32_t *after,
+                 int8_t stored[4])
+{
+    for (int32_t c = 0; c < 4; ++c) {
+        stored[c] = ferrule_proved_s8(sums[c] + (uint32_t)before[c], after[c]);
+    }
+}
+
+static const struct form proved_form = {2, 6, multiply, 4, proved};
+static const struct form exact_form = {0, 4 * FERRULE_EXACT_WORDS, multiply, 4, exact};
+static const struct form wide_form = {4, 4, multiply_wide, 8, wide};
 
 static void store(const struct ferrule_block *block, const uint32_t *patches, int8_t *pixel,
-                  int32_t channel_words, int8_t (*requantize)(uint32_t, bool, const int32_t *))
+                  const struct form *form)
 {
-    const int32_t *weights = block->weights;
-    const int32_t *end = weights + block->weight_bytes / 4;
+    const int32_t *at = block->weights;
+    const int32_t *end = at + block->weight_bytes / 4;
 
     if (block->fixed != NULL) {
         (void)memcpy(pixel, block->fixed, (size_t)block->output_c);
     }
-    for (int32_t c = 0; weights != end; c += 4) {
+    for (int32_t c = 0; at != end; c += 4) {
+        const int32_t *weights = at + form->before;
+        const int32_t *after = weights + form->word_words * block->words;
         uint32_t sums[4];
+        int8_t stored[4];
 
-        multiply(patches, weights, block->words, sums);
-        weights += 4 * block->words;
+        form->multiply(patches, weights, block->words, sums);
+        form->requantize(sums, at, after, stored);
         for (int32_t i = 0; i < 4; ++i) {
-            int32_t place = block->positions == NULL ? c + i : block->positions[c + i];
-
-            pixel[place] = requantize(sums[i], i % 2 != 0, weights);
-            weights += channel_words;
+            pixel[block->positions == NULL ? c + i : block->positions[c + i]] = stored[i];
         }
+        at = after + form->after;
     }
 }
 
 static void store_pixels(const struct ferrule_block *block,
                          const struct ferrule_block_pixels *pixels, uint32_t *patches,
-                         int32_t channel_words,
-                         int8_t (*requantize)(uint32_t, bool, const int32_t *))
+                         const struct form *form)
 {
     const int8_t *source = pixels->source;
     int8_t *first = pixels->first;
@@ -358,24 +513,25 @@ static void store_pixels(const struct ferrule_block *block,
             source += 2 * pixels->step_bytes;
         }
         if (second != first) {
-            store(block, patches + 1, second, channel_words, requantize);
+            store(block, patches + 1, second, form);
         }
-        store(block, patches, first, channel_words, requantize);
+        store(block, patches, first, form);
         first += 2 * block->output_c;
         second += 2 * block->output_c;
     }
 }
 
-#define FUNCTION(name, channel_words, requantize)                                                  \
+#define FUNCTION(name, form)                                                                       \
     void name(const struct ferrule_block *block, const struct ferrule_block_pixels *pixels,        \
               uint32_t *patches)                                                                   \
     {                                                                                              \
-        store_pixels(block, pixels, patches, channel_words, requantize);                           \
+        store_pixels(block, pixels, patches, form);                                                \
     }
 
-FUNCTION(ferrule_block_proved, FERRULE_PROVED_WORDS, proved)
-FUNCTION(ferrule_block_proved_listed, FERRULE_PROVED_WORDS, proved)
-FUNCTION(ferrule_block_exact, FERRULE_EXACT_WORDS, exact)
-FUNCTION(ferrule_block_exact_listed, FERRULE_EXACT_WORDS, exact)
+FUNCTION(ferrule_block_proved, &proved_form)
+FUNCTION(ferrule_block_proved_listed, &proved_form)
+FUNCTION(ferrule_block_exact, &exact_form)
+FUNCTION(ferrule_block_exact_listed, &exact_form)
+FUNCTION(ferrule_block_wide, &wide_form)
 
 #endif

@@ -167,7 +167,7 @@ void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params
 
                 if (waiting == 0 && j + 1 < window->output_w && x >= least_x && x <= most_x) {
                     if (has_lines) {
-                        ferrule_block_gather(&params->rows, line, step, patches);
+                        params->gather(&params->rows, line, step, patches);
                     } else {
                         gather_two(params, input, y, x, patches);
                     }

@@ -124,7 +124,7 @@ static void compute_chunk(const struct ferrule_conv2d_winograd_s8_params *params
                 next_place(&place, &params->window);
             } while (place.row != end->row || place.column != end->column);
         }
-        tiles->channels += FERRULE_WINOGRAD_BLOCK * FERRULE_WINOGRAD_SCALE_WORDS;
+        tiles->channels += tiles->block_channel_words;
     }
 }
 
@@ -168,11 +168,14 @@ void ferrule_conv2d_winograd_s8(const struct ferrule_conv2d_winograd_s8_params *
         .v = v,
         .v_step = parts * FERRULE_WINOGRAD_CHUNK_V_WORDS,
         .u = (int32_t *)(v + params->pairs_at_once * parts * FERRULE_WINOGRAD_CHUNK_V_WORDS)};
-    struct ferrule_winograd_tiles tiles = {.v_bytes = FERRULE_WINOGRAD_CHUNK_V_WORDS * 4,
-                                           .sums = sums,
-                                           .v = v,
-                                           .blocks = 1,
-                                           .plain = ferrule_is_plain(&params->output) ? 1 : 0};
+    struct ferrule_winograd_tiles tiles = {
+        .v_bytes = FERRULE_WINOGRAD_CHUNK_V_WORDS * 4,
+        .sums = sums,
+        .v = v,
+        .blocks = 1,
+        .block_channel_words =
+            FERRULE_WINOGRAD_BLOCK *
+            (params->proved ? FERRULE_WINOGRAD_PROVED_WORDS : FERRULE_EXACT_WORDS)};
 
     if (params->transformed != NULL) {
         tiles.v_bytes = workspace.v_step * 4;

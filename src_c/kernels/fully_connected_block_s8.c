@@ -26,8 +26,8 @@
 #define DIRECT DIRECT_WORD("r6", "r7") DIRECT_WORD("r8", "r9")
 
 /* The stack: 0 place in the loop, 4 end of the row, 8 row, 12 end of the weights, 16 output. */
-#define FUNCTION(name, pair, code_bytes, shift, requantize)                                        \
-    __attribute__((naked, noinline)) void name(                                                    \
+#define FUNCTION(name, pair, code_bytes, shift, start, requantize)                                 \
+    __attribute__((naked, noinline, aligned(4))) void name(                                        \
         const struct ferrule_block_row *row __attribute__((unused)),                               \
         const int32_t *weights __attribute__((unused)),                                            \
         const int32_t *end __attribute__((unused)), int8_t *output __attribute__((unused)))        \
@@ -47,10 +47,7 @@
                 "orr r6, r6, #1\n\t"                                                               \
                 "str r6, [sp]\n\t"                                                                 \
                 "15:\n\t"                                                                          \
-                "ldr r0, [sp, #8]\n\t"                                                             \
-                "movs r2, #0\n\t"                                                                  \
-                "movs r3, #0\n\t"                                                                  \
-                "movs r4, #0\n\t"                                                                  \
+                "ldr r0, [sp, #8]\n\t" start "movs r3, #0\n\t"                                     \
                 "movs r5, #0\n\t"                                                                  \
                 "ldr pc, [sp]\n\t"                                                                 \
                 "20:\n\t" pair pair pair pair "ldr r12, [sp, #4]\n\t"                              \
@@ -70,20 +67,28 @@
                 "pop {r4-r11, pc}\n\t");                                                           \
     }
 
+/* The sums of the packed channels start with the constants of channels 1 and 3. */
+#define START_PROVED "ldrd r2, r4, [r1], #8\n\t"
+#define START_EXACT                                                                                \
+    "movs r2, #0\n\t"                                                                              \
+    "movs r4, #0\n\t"
 #define PROVED(a, b)                                                                               \
-    "ldm r1!, {r6-r9}\n\t" FERRULE_PROVED_ONE(a, "r6", "r7", ", lsl #8")                           \
-        FERRULE_PROVED_ONE(b, "r8", "r9", "")
+    "ldm r1!, {r6-r8}\n\t" FERRULE_PROVED_ONE(a, "r6", "r7", ", lsl #8")                           \
+        FERRULE_PROVED_COMPLETE_ONE(b, "r8")
 #define EXACT(a, shift) "ldm r1!, {r6-r9}\n\t" FERRULE_EXACT_ONE(a, "r6", "r7", "r8", "r9", shift)
 
 #define PROVED_BLOCK PROVED("r3", "r2") PROVED("r5", "r4")
 #define EXACT_BLOCK                                                                                \
-    EXACT("r3", ", lsl #1") EXACT("r2", ", asr #7") EXACT("r5", ", lsl #1") EXACT("r4", ", asr "   \
-                                                                                        "#7")
+    EXACT("r3", ", lsl #1")                                                                        \
+    EXACT("r2", ", asr #7")                                                                        \
+    EXACT("r5", ", lsl #1")                                                                        \
+    EXACT("r4", ", asr "                                                                           \
+                "#7")
 
-FUNCTION(ferrule_block_row_proved, WIDENED, "108", "4", PROVED_BLOCK)
-FUNCTION(ferrule_block_row_exact, WIDENED, "108", "4", EXACT_BLOCK)
-FUNCTION(ferrule_block_row_direct_proved, DIRECT, "128", "3", PROVED_BLOCK)
-FUNCTION(ferrule_block_row_direct_exact, DIRECT, "128", "3", EXACT_BLOCK)
+FUNCTION(ferrule_block_row_proved, WIDENED, "108", "4", START_PROVED, PROVED_BLOCK)
+FUNCTION(ferrule_block_row_exact, WIDENED, "108", "4", START_EXACT, EXACT_BLOCK)
+FUNCTION(ferrule_block_row_direct_proved, DIRECT, "128", "3", START_PROVED, PROVED_BLOCK)
+FUNCTION(ferrule_block_row_direct_exact, DIRECT, "128", "3", START_EXACT, EXACT_BLOCK)
 
 #else
 
@@ -113,23 +118,26 @@ static struct ferrule_pair_sums multiply_pair(const struct ferrule_block_row *ro
 static void multiply(const struct ferrule_block_row *row, bool direct, bool proved,
                      const int32_t *weights, const int32_t *end, int8_t *output)
 {
-    int32_t words = proved ? FERRULE_PROVED_WORDS : FERRULE_EXACT_WORDS;
-
     while (weights != end) {
-        const int32_t *channel = weights + 8 * row->pairs;
+        const int32_t *biases = weights;
+        const int32_t *first = weights + (proved ? 2 : 0);
+        const int32_t *channel = first + 8 * row->pairs;
 
         for (int32_t i = 0; i < 2; ++i) {
-            struct ferrule_pair_sums sums = multiply_pair(row, direct, weights + i);
+            struct ferrule_pair_sums sums = multiply_pair(row, direct, first + i);
 
             if (proved) {
-                output[0] = ferrule_proved_s8(sums.a << 8, channel);
-                output[1] = ferrule_proved_s8(sums.both, channel + words);
+                output[0] = ferrule_proved_s8((sums.a << 8) + (uint32_t)channel[1], channel[0]);
+                output[1] = ferrule_proved_s8(sums.both + (uint32_t)biases[i], channel[2]);
+                channel += 3;
             } else {
+                uint32_t odd = (uint32_t)((int32_t)sums.both >> 7);
+
                 output[0] = ferrule_exact_s8(2u * sums.a, channel);
-                output[1] = ferrule_exact_s8((uint32_t)((int32_t)sums.both >> 7), channel + words);
+                output[1] = ferrule_exact_s8(odd, channel + FERRULE_EXACT_WORDS);
+                channel += 2 * FERRULE_EXACT_WORDS;
             }
             output += 2;
-            channel += 2 * words;
         }
         weights = channel;
     }

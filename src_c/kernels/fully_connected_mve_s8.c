@@ -35,7 +35,7 @@ _Static_assert(offsetof(struct ferrule_fully_connected_mve_s8_params, output) ==
  * The frame: the row, the address at which the products begin (so that the first pass has 1 to 4
  * steps), whether the output is general, the zero point.
  */
-__attribute__((naked)) void ferrule_mve_multiply_row(
+__attribute__((naked, aligned(4))) void ferrule_mve_multiply_row(
     __attribute__((unused)) const struct ferrule_fully_connected_mve_s8_params *params,
     __attribute__((unused)) const int8_t *row, __attribute__((unused)) int8_t *output)
 {

@@ -73,8 +73,8 @@ _Static_assert(offsetof(struct ferrule_mve_pixels, high) == 48, "used in the ass
  * 1 to 8 steps), address of the code that stores a block, end of the stream, pairs left, the
  * argument, zero point, output of the pair.
  */
-__attribute__((naked)) void ferrule_mve_store_pairs(__attribute__((unused))
-                                                    const struct ferrule_mve_pixels *pixels)
+__attribute__((naked, aligned(4))) void
+ferrule_mve_store_pairs(__attribute__((unused)) const struct ferrule_mve_pixels *pixels)
 {
     __asm__("push {r4-r11, lr}\n\t"
             "vpush {d8-d15}\n\t"

@@ -76,6 +76,14 @@ def test_keywords_and_the_job_that_they_make_give_the_same_project(tmp_path: Pat
     assert emit(network, JOB).digest == by_job.manifest.digest
 
 
+def test_the_level_is_the_best_of_the_toolchain() -> None:
+    assert ferrule.Job(toolchain="zig").level == "Os"
+    assert ferrule.Job(toolchain="arm-none-eabi-gcc").level == "O3"
+    assert replace(ferrule.Job(toolchain="zig"), toolchain="arm-none-eabi-gcc").level == "O3"
+    assert ferrule.Job(toolchain="zig", optimization="O2").level == "O2"
+    assert ferrule.Job(toolchain="zig", platform="cmsis").level == "O3"  # zig does not compile it
+
+
 def test_the_same_job_is_inspected() -> None:
     network = small_networks.dense()
     alone = ferrule.inspect(network)

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from layer_case import layer_network
@@ -12,7 +14,10 @@ from needs import require_module, require_program
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering import depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.choice import Candidate
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
+from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
+from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
@@ -60,6 +65,47 @@ def depthwise(
     return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, output, constants)
 
 
+def windowed(
+    image: tuple[int, int, int, int],
+    kernel: tuple[int, int],
+    *,
+    zero_point: int = -128,
+    dilation: int = 1,
+    stride: int = 1,
+) -> Network:
+    """Return a DEPTHWISE_CONV_2D with a window of any size."""
+    random = np.random.default_rng(kernel[0] + 10 * kernel[1])
+    infos = [
+        TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, -3)),
+        TensorInfo(
+            name="weights", shape=(1, *kernel, image[3]), dtype=DataType.INT8, quantization=Quantization.of(2.0**-5)
+        ),
+        TensorInfo(name="bias", shape=image[3:], dtype=DataType.INT32, quantization=Quantization.of(2.0**-10)),
+    ]
+    constants: dict[int, Array] = {
+        1: random.integers(-128, 128, infos[1].shape, np.int8),
+        2: random.integers(-900, 900, image[3:]).astype(np.int32),
+    }
+    high, wide = ((extent - 1) * dilation for extent in kernel)
+    descriptor = DepthwiseConv2dDescriptor(
+        stride_h=stride,
+        stride_w=stride,
+        dilation_h=dilation,
+        dilation_w=dilation,
+        padding=Padding(top=high // 2, bottom=high - high // 2, left=wide // 2, right=wide - wide // 2),
+    )
+    return layer_network(LayerType.DEPTHWISE_CONV_2D, descriptor, infos, Quantization.of(0.4, zero_point), constants)
+
+
+WINDOWED = {
+    "5x5, one channel more": windowed((1, 6, 7, 5), (5, 5)),
+    "1x7, linear": windowed((1, 3, 9, 8), (1, 7), zero_point=10),
+    "7x1, stride 2": windowed((2, 9, 3, 3), (7, 1), stride=2),
+    "3x3, dilated, linear": windowed((1, 8, 6, 6), (3, 3), zero_point=-20, dilation=2),
+    "2x2": windowed((1, 4, 5, 4), (2, 2)),
+}
+
+
 def pool(type_: LayerType, image: tuple[int, int, int, int], descriptor: Pool2dDescriptor) -> Network:
     """Return an AVERAGE_POOL_2D or a MAX_POOL_2D."""
     quantization = Quantization.of(0.05, 11)
@@ -91,8 +137,14 @@ DEPTHWISE: dict[str, tuple[Network, str]] = {
 
 @pytest.fixture(autouse=True)
 def rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Leave no other kernels to choose from, since they are better for very small images."""
-    monkeypatch.setattr(depthwise_conv2d, "DEPTHWISE_CONV_2D_ROWS", (lines_row(1), lines_row(2)))
+    """Leave no other kernels to choose from, since they are better for very small images; prefer that of 3x3."""
+
+    def last(context: LoweringContext) -> Candidate | str:
+        found = TAPS_ROW.candidate(context)
+        return found if isinstance(found, str) else replace(found, instructions=10**9)
+
+    rows = (lines_row(1), lines_row(2), replace(TAPS_ROW, candidate=last))
+    monkeypatch.setattr(depthwise_conv2d, "DEPTHWISE_CONV_2D_ROWS", rows)
 
 
 ACROSS = Padding(top=1, bottom=1, left=1, right=1)
@@ -128,6 +180,7 @@ SUMS = {
 }
 CASES = {
     **{f"depthwise, {case}": (each, f"depthwise_conv2d_3x3_{by}_s8") for case, (each, by) in DEPTHWISE.items()},
+    **{f"depthwise, {case}": (each, "depthwise_conv2d_taps_s8") for case, each in WINDOWED.items()},
     **POOLS,
     **{case: (each, "scaled_sum_s8") for case, each in SUMS.items()},
 }

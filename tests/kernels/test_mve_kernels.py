@@ -14,7 +14,7 @@ from ckernels import NativeNetwork
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 from layer_case import layer_network, tensor
-from lowered_call import lower
+from lowered_call import lower, run_overlapping
 from merged import merged
 from needs import require_module
 from oracle import edge_inputs, random_inputs
@@ -246,3 +246,17 @@ def test_the_doubling_high_product_is_the_reference() -> None:
 def test_depthwise_channels_that_are_not_in_fours_have_another_kernel() -> None:
     """Tail predication would write a part of the last sums."""
     assert "mve" not in lower(depthwise((1, 9, 9, 34), (3, 3)).network, M55).kernel
+
+
+def test_outputs_may_overlap_inputs_at_the_least_distance() -> None:
+    """The plain C reads and writes in the order of the assembler."""
+    stated = 0
+    for name, case in CASES.items():
+        inputs = random_inputs(case.network)
+        (wanted,) = case.network.run(inputs)
+        for overlap in lower(case.network, M55).overlaps:
+            assert overlap.distance_bytes is not None
+            got = run_overlapping(case.network, inputs, overlap, overlap.distance_bytes, M55)
+            np.testing.assert_array_equal(got, wanted, err_msg=name)
+            stated += 1
+    assert stated == sum("dense" not in name for name in CASES)

@@ -16,7 +16,7 @@ from ferrule.backends.target import Face, Goal
 from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware.platforms import DEFAULT_PLATFORM
-from ferrule.firmware.toolchain import DEFAULT_TOOLCHAIN
+from ferrule.firmware.toolchain import DEFAULT_TOOLCHAIN, toolchain
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 
@@ -60,8 +60,8 @@ class Job:
     input_rows: bool = False
     """Whether the firmware takes its only input row by row, as from a camera, by `ferrule_<model>_input_rows`; the
     goal is then "memory"."""
-    optimization: str = "O3"
-    """The compiler's optimization level: O2, O3 or Os."""
+    optimization: str | None = None
+    """The compiler's optimization level: O2, O3 or Os; None for the best of the toolchain, see `level`."""
     arena: str = SEPARATE
     """Whether each of several models has a workspace of its own, "separate", or all have one with a lock, "shared"."""
     platform: str = DEFAULT_PLATFORM
@@ -110,10 +110,22 @@ class Job:
             said.append(f"goal={self.goal!r}")
         if self.input_rows:
             said.append("input_rows=True")
-        said += [f"optimization={self.optimization!r}", f"platform={self.platform!r}"]
+        if self.optimization is not None:
+            said.append(f"optimization={self.optimization!r}")
+        said.append(f"platform={self.platform!r}")
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
         return f"Job({', '.join(said)})"
+
+    @property
+    def level(self) -> str:
+        """The optimization level: the one given, or the better of O3 and Os for the toolchain, as measured.
+
+        A project that another build system compiles gets O3.
+        """
+        if self.optimization is not None:
+            return self.optimization
+        return toolchain(self.toolchain).usual_optimization if self.platform == DEFAULT_PLATFORM else "O3"
 
     def load_board(self) -> Board:
         """Return the board; FerruleError if there is no board of that name."""
@@ -156,7 +168,7 @@ class JobKeywords(TypedDict, total=False):
     overlap: str
     goal: str
     input_rows: bool
-    optimization: str
+    optimization: str | None
     arena: str
     platform: str
     out: str | Path | None

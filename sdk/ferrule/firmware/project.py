@@ -79,7 +79,7 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
     folder = Path(job.out)
     platform(job.platform)
     toolchain(job.toolchain)
-    check_optimization(job.optimization)
+    check_optimization(job.level)
     program = _program(model)
     identities, files = project_files(program, job)
     placement = job.load_board().placement
@@ -93,7 +93,7 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
         board=files.board_folder,
         board_name="" if platform(job.platform).tools is None else job.load_board().name,
         toolchain=job.toolchain,
-        optimization=job.optimization,
+        optimization=job.level,
         sources=files.sources,
         third_party=files.third_party,
         include_dirs=files.include_dirs,

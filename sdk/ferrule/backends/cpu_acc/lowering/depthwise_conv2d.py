@@ -8,6 +8,8 @@ import numpy as np
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
 from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
+from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.dual_s16 import DEPTHWISE_CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
@@ -129,6 +131,8 @@ DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
     lines_row(2),
     Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),
     DEPTHWISE_CONV_2D_COLUMNS,
+    DEPTHWISE_CONV_2D_DUAL_S16,
+    TAPS_ROW,
     Row(kernel="depthwise_conv2d", candidate=_plain),
 )
 """The kernels of DEPTHWISE_CONV_2D."""

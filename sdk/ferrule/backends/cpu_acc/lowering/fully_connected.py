@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferrule.backends.cpu_acc.lowering.block_row import FULLY_CONNECTED_BLOCK_ROWS
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.dual_s16 import FULLY_CONNECTED_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
@@ -110,6 +111,7 @@ FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
     *FULLY_CONNECTED_BLOCK_ROWS,
     Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *FULLY_CONNECTED_SCALAR,
+    FULLY_CONNECTED_DUAL_S16,
     Row(kernel="conv2d", candidate=_plain),
 )
 """The kernels of FULLY_CONNECTED."""

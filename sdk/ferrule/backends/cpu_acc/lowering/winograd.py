@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from ferrule.backends.cpu_acc.lowering.choice import SMALL_SCRATCH, Candidate, F
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
+from ferrule.backends.cpu_acc.lowering.proved import proved_words
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
-from ferrule.graph import Array, DataType
+from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.window import Window
 
-_KERNEL = "conv2d_winograd_s8"
+_KERNEL, _TRANSFORMING_KERNEL = "conv2d_winograd_s8", "conv2d_winograd_transforming_s8"
 _BLOCK, _CHUNK, _TAPS, _POSITIONS = 4, 16, 9, 16
 _SUM_BYTES = 4 * 2 * _BLOCK * _POSITIONS
 _CHUNK_BYTES = 2 * _POSITIONS * _BLOCK * _CHUNK
@@ -35,6 +36,8 @@ class _Layer:
     window: Window
     activation: Activation
     channels: Channels
+    constants: Array
+    """int32, per channel the words of the proved form or of the exact form in `ferrule/kernels/requantize_dsp.h`."""
 
     @property
     def blocks(self) -> int:
@@ -87,7 +90,7 @@ def _transformed(context: LoweringContext) -> Candidate | str:
     return Candidate(
         kernel=_KERNEL,
         instructions=layer.instructions,
-        weight_bytes=layer.blocks * (layer.block_bytes + 16 * _BLOCK),
+        weight_bytes=layer.blocks * layer.block_bytes + layer.constants.nbytes,
         scratch_bytes=_SUM_BYTES + layer.pair_bytes,
         grows=True,
         lower=lambda: _lower(layer, 1, transformed=context.blob("transformed", transformed_words(layer.taps))),
@@ -105,9 +108,9 @@ def _transforming(context: LoweringContext) -> Candidate | str:
     calls = 80 * at_once * layer.padded // _CHUNK
     chunks = context.input(0).shape[0] * -(-layer.pairs // at_once)
     return Candidate(
-        kernel=_KERNEL,
+        kernel=_TRANSFORMING_KERNEL,
         instructions=layer.instructions + chunks * layer.blocks * (_BLOCK * 26 * layer.padded + calls),
-        weight_bytes=layer.blocks * _BLOCK * (_TAPS * layer.padded + 16),
+        weight_bytes=layer.blocks * _BLOCK * _TAPS * layer.padded + layer.constants.nbytes,
         scratch_bytes=layer.scratch_bytes(at_once),
         lower=lambda: _lower(layer, at_once, weights=context.blob("weights", weight_words(layer.taps))),
     )
@@ -127,17 +130,36 @@ def _layer(context: LoweringContext) -> _Layer | str:
     channels = int8_channels(context, descriptor.activation, 0)
     if not can_scale(channels, output, descriptor.activation) or channels.reach.max() >= _LARGEST_REACH:
         return "a sum is too large, or an output is scaled up"
-    return _Layer(context=context, window=window, activation=descriptor.activation, channels=channels)
+    return _Layer(
+        context=context,
+        window=window,
+        activation=descriptor.activation,
+        channels=channels,
+        constants=_constants(channels, output),
+    )
+
+
+def _constants(channels: Channels, output: TensorInfo) -> Array:
+    """Return the constants in the proved form if all channels have one, otherwise in the exact form."""
+    wide = channels.matrix.astype(np.int64)
+    ends = -128 * wide, 127 * wide
+    low = channels.bias + np.minimum(*ends).sum(axis=1)
+    high = channels.bias + np.maximum(*ends).sum(axis=1)
+    proved = proved_words(low, high, channels.factors, output.zero_point)
+    if proved is not None:
+        return np.stack([proved[:, 0], (channels.bias << 8) + proved[:, 1]], axis=1).astype(np.int32)
+    words = channel_words(channels, 1).reshape(-1, 3).astype(np.int64)
+    rounding = ((2 * output.zero_point + 1) << words[:, 2]) >> 1
+    exact: Array = np.column_stack([words, rounding]).astype(np.int32)
+    return exact
 
 
 def _lower(
     layer: _Layer, pairs_at_once: int, *, transformed: Blob | None = None, weights: Blob | None = None
 ) -> LoweredOp:
     context, image, output = layer.context, layer.context.input(0), layer.context.operands.output
-    scale_words = channel_words(layer.channels, 1).reshape(-1, 3).astype(np.int64)
-    rounding = ((2 * output.zero_point + 1) << scale_words[:, 2]) >> 1
     scratch = layer.scratch_bytes(pairs_at_once) if transformed is None else _SUM_BYTES + layer.pair_bytes
-    return kernel_call(
+    op = kernel_call(
         context,
         _KERNEL,
         header="winograd",
@@ -150,9 +172,11 @@ def _lower(
         transformed=transformed,
         weights=weights,
         pairs_at_once=pairs_at_once,
-        channels=context.blob("channels", np.column_stack([scale_words, rounding]).astype(np.int32).reshape(-1)),
+        channels=context.blob("channels", layer.constants.reshape(-1)),
+        proved=layer.constants.shape[1] == 2,
         output=output_value(output, layer.activation),
     )
+    return op if weights is None else replace(op, kernel=_TRANSFORMING_KERNEL)
 
 
 def transformed_words(taps: Array) -> Array:
@@ -179,6 +203,6 @@ def weight_words(taps: Array) -> Array:
 
 WINOGRAD_ROWS: tuple[Row, ...] = (
     Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transformed),
-    Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transforming),
+    Row(kernel=_TRANSFORMING_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transforming),
 )
 """Winograd's algorithm, with the weights transformed at build time, or at run time."""

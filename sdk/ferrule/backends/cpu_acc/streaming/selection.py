@@ -120,6 +120,9 @@ class _Division:
         own = set(view.names)
         self._able = [layer.name in own and not refusal(view.graph, layer) for layer in self._layers]
         self._known: dict[tuple[int, int, int], Part | None] = {}
+        self._bounds: dict[tuple[int, int], int] = {}
+        self._read = [data_inputs(view.graph, layer) for layer in self._layers]
+        """By layer: its inputs that are not constants."""
         self._last = self._last_uses()
         self._singles = [self._single(index) for index in range(len(self._layers))]
 
@@ -165,7 +168,7 @@ class _Division:
 
     def _others(self, first: int, end: int) -> int:
         """Return the bytes of tensors that live throughout some layers and are not read by them last, or not at all."""
-        read = {name for layer in self._layers[first:end] for name in data_inputs(self._graph, layer)}
+        read = {name for names in self._read[first:end] for name in names}
         return sum(
             self._graph.info(name).size_bytes
             for name, last in self._last.items()
@@ -208,7 +211,7 @@ class _Division:
     def _border(self, first: int, end: int) -> tuple[str, str] | None:
         """Return the input and the output of layers that could be a chain; None if they could not."""
         inside = {name for layer in self._layers[first:end] for name in layer.outputs}
-        read = {name for layer in self._layers[first:end] for name in data_inputs(self._graph, layer)} - inside
+        read = {name for names in self._read[first:end] for name in names} - inside
         written = [name for name in inside if self._last[name] >= end]
         if len(read) != 1 or len(written) != 1 or written[0] != self._layers[end - 1].outputs[0]:
             return None
@@ -216,15 +219,20 @@ class _Division:
 
     def _least(self, first: int, end: int) -> int:
         """Return a lower bound of the peak of a chain, without running through its bands."""
+        if (first, end) not in self._bounds:
+            self._bounds[first, end] = self._new_bound(first, end)
+        return self._bounds[first, end]
+
+    def _new_bound(self, first: int, end: int) -> int:
         graph = self._graph
         inside = [self._layers[first + index].outputs[0] for index in range(end - first)]
         rows = dict.fromkeys(inside[:-1], 1)
         chain = self._layers[first:end]
-        for layer in chain:
+        for layer, read in zip(chain, self._read[first:end], strict=True):
             taps = getattr(layer.descriptor, "pool_h", 1)
             if layer.type in {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D}:
                 taps = graph.info(str(layer.inputs[1])).shape[1]
-            for name in data_inputs(graph, layer):
+            for name in read:
                 if name in rows and graph.info(name).shape[1] != taps:
                     rows[name] = max(rows[name], taps)
         lines = sum(_row_bytes(graph.info(name)) * count for name, count in rows.items() if count > 1)
@@ -275,7 +283,9 @@ class _Division:
         for end in range(1, len(self._layers) + 1):
             lowest = max(best[end - 1], self._singles[end - 1].peak_bytes)
             for first in self._chains_before(end):
-                if best[first] < lowest and self._least(first, end) < lowest:
+                if self._least(first, end) >= lowest:
+                    break  # longer chains need more
+                if best[first] < lowest:
                     part = self._part(first, end, 1)
                     if part is not None:
                         lowest = min(lowest, max(best[first], part.peak_bytes))
@@ -313,8 +323,10 @@ class _Division:
         hot = False
         for first in self._chains_before(end):
             hot = hot or self._singles[first].peak_bytes > peak
-            if not hot or self._least(first, end) > peak:
+            if not hot:
                 continue
+            if self._least(first, end) > peak:
+                break  # longer chains need more
             for rows in _ROWS:
                 part = self._part(first, end, rows)
                 if part is not None and part.peak_bytes <= peak:

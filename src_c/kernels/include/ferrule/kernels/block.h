@@ -2,9 +2,11 @@
 /**
  * @file Blocks of four output channels of two pixels, for the DSP extension.
  *
- * Weights are packed as in `ferrule/kernels/paired.h`. They are ordered by blocks of four channels;
- * each block has 4 * words words of weights, then the constants of its channels in the form of
- * `ferrule/kernels/requantize_dsp.h` that the function takes, in the order of the channels.
+ * Weights are packed as in `ferrule/kernels/paired.h`. They are ordered by blocks of four channels,
+ * and each block has 4 * words words of weights. The constants of its channels are in one of the
+ * forms of `ferrule/kernels/requantize_dsp.h`. In the proved form, the biases of channels 1 and 3
+ * precede the weights; multiplier and bias of channel 0, the multiplier of channel 1, and the same
+ * of channels 2 and 3 follow them. In the exact form, the words of each channel follow.
  */
 #ifndef FERRULE_KERNELS_BLOCK_H_INCLUDED
 #define FERRULE_KERNELS_BLOCK_H_INCLUDED
@@ -55,6 +57,15 @@ void ferrule_block_exact(const struct ferrule_block *block,
 void ferrule_block_exact_listed(const struct ferrule_block *block,
                                 const struct ferrule_block_pixels *pixels, uint32_t *patches);
 
+/**
+ * @brief The same with weights of 16 bits, times 256, for at most 8 words.
+ *
+ * A block has the biases of its channels, for each word two times four words of weights, one per
+ * channel, and the multipliers. The channels are not listed.
+ */
+void ferrule_block_wide(const struct ferrule_block *block,
+                        const struct ferrule_block_pixels *pixels, uint32_t *patches);
+
 /** The rows of a window, which lie at equal distances in memory. */
 struct ferrule_block_rows {
     int32_t count;
@@ -72,5 +83,10 @@ struct ferrule_block_rows {
  */
 void ferrule_block_gather(const struct ferrule_block_rows *rows, const int8_t *source,
                           int32_t offset, uint32_t *patches);
+
+/** @brief The same for three rows of nine bytes, as a window of 3x3 pixels with three channels has.
+ */
+void ferrule_block_gather_rgb(const struct ferrule_block_rows *rows, const int8_t *source,
+                              int32_t offset, uint32_t *patches);
 
 #endif

@@ -41,6 +41,9 @@ struct ferrule_conv2d_block_s8_params {
     int32_t line_bytes;    /**< of an input row with its padding, which is kept in scratch; 0 to
                               read windows from the image */
     struct ferrule_block_rows rows; /**< of a window, in the lines or in the image */
+    /** ferrule_block_gather, or a function that is faster for these rows. */
+    void (*gather)(const struct ferrule_block_rows *rows, const int8_t *source, int32_t offset,
+                   uint32_t *patches);
     struct ferrule_block block;
 };
 

@@ -54,6 +54,17 @@ struct ferrule_depthwise_conv2d_3x3_s8_params {
     struct ferrule_output_s8 output;
 };
 
+/** int8 with any window, for cores with the DSP extension: pairs of taps, four channels at a time.
+ */
+struct ferrule_depthwise_conv2d_taps_s8_params {
+    struct ferrule_window window;
+    int32_t input_zero_point;
+    const int32_t *weights; /**< per four channels two words per two taps a and b: bytes a0, a1, b0,
+                               b1, then those of channels 2 and 3 */
+    const int32_t *scales;  /**< FERRULE_CHANNEL_WORDS per channel */
+    struct ferrule_output_s8 output;
+};
+
 /** int16 with int8 weights. */
 struct ferrule_depthwise_conv2d_s16_params {
     struct ferrule_window window;
@@ -87,5 +98,10 @@ void ferrule_depthwise_conv2d_s8(const struct ferrule_depthwise_conv2d_s8_params
 /** @brief Convolve each channel on its own; scratch: 12 * words bytes aligned to 4. */
 void ferrule_depthwise_conv2d_3x3_s8(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
                                      const int8_t *input, int8_t *output, void *scratch);
+
+/** @brief Convolve each channel on its own; scratch: a pointer per tap, of which the number is
+ * rounded up to two, then a byte per channel, aligned as a pointer. */
+void ferrule_depthwise_conv2d_taps_s8(const struct ferrule_depthwise_conv2d_taps_s8_params *params,
+                                      const int8_t *input, int8_t *output, void *scratch);
 
 #endif

@@ -132,6 +132,21 @@ static inline int32_t ferrule_saturate_s8(int32_t value)
 #endif
 }
 
+/** @brief Return the value, saturated to int16. */
+static inline int32_t ferrule_saturate_s16(int32_t value)
+{
+#if defined(__ARM_FEATURE_SAT) && __ARM_FEATURE_SAT
+    int32_t result;
+    __asm__("ssat %0, #16, %1" : "=r"(result) : "r"(value) : "cc");
+    return result;
+#else
+    if (value < INT16_MIN) {
+        return INT16_MIN;
+    }
+    return value > INT16_MAX ? INT16_MAX : value;
+#endif
+}
+
 /** @brief Return round(a * b / 2^32), halves up. */
 static inline int32_t ferrule_high_product(int32_t a, int32_t b)
 {
@@ -152,6 +167,28 @@ static inline uint32_t ferrule_dual_multiply_add(uint32_t x, uint32_t y, uint32_
     return sum;
 #else
     sum += (uint32_t)((int32_t)(int16_t)x * (int16_t)y);
+    return sum + (uint32_t)((int32_t)(int16_t)(x >> 16) * (int16_t)(y >> 16));
+#endif
+}
+
+/** @brief Return sum + x.low * y.low, modulo 2^32. */
+static inline uint32_t ferrule_low_low_multiply_add(uint32_t x, uint32_t y, uint32_t sum)
+{
+#if FERRULE_HAS_DSP
+    __asm__("smlabb %0, %1, %2, %0" : "+r"(sum) : "r"(x), "r"(y));
+    return sum;
+#else
+    return sum + (uint32_t)((int32_t)(int16_t)x * (int16_t)y);
+#endif
+}
+
+/** @brief Return sum + x.high * y.high, modulo 2^32. */
+static inline uint32_t ferrule_high_high_multiply_add(uint32_t x, uint32_t y, uint32_t sum)
+{
+#if FERRULE_HAS_DSP
+    __asm__("smlatt %0, %1, %2, %0" : "+r"(sum) : "r"(x), "r"(y));
+    return sum;
+#else
     return sum + (uint32_t)((int32_t)(int16_t)(x >> 16) * (int16_t)(y >> 16));
 #endif
 }

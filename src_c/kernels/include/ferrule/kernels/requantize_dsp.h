@@ -29,14 +29,18 @@
 /** Two sums times 256 to int8. */
 #define FERRULE_PROVED(a, b, multiplier, bias, shift)                                              \
     "add " a ", " bias ", " a shift "\n\t"                                                         \
-    "add " b ", " bias ", " b shift "\n\t"                                                         \
+    "add " b ", " bias ", " b shift "\n\t" FERRULE_PROVED_COMPLETE(a, b, multiplier)
+/** The same if the sums include the bias. */
+#define FERRULE_PROVED_COMPLETE(a, b, multiplier)                                                  \
     "smmul " a ", " a ", " multiplier "\n\t"                                                       \
     "smmul " b ", " b ", " multiplier "\n\t" FERRULE_PROVED_CLAMP(a) FERRULE_PROVED_CLAMP(b)
 #define FERRULE_PROVED_CLAMP(a)                                                                    \
     "ssat " a ", #8, " a ", asr #" FERRULE_TEXT(FERRULE_PROVED_SHIFT) "\n\t"
 /** One sum times 256 to int8. */
 #define FERRULE_PROVED_ONE(a, multiplier, bias, shift)                                             \
-    "add " a ", " bias ", " a shift "\n\t"                                                         \
+    "add " a ", " bias ", " a shift "\n\t" FERRULE_PROVED_COMPLETE_ONE(a, multiplier)
+/** The same if the sum includes the bias. */
+#define FERRULE_PROVED_COMPLETE_ONE(a, multiplier)                                                 \
     "smmul " a ", " a ", " multiplier "\n\t" FERRULE_PROVED_CLAMP(a)
 
 /** Two sums times 2 to int8. */
@@ -56,10 +60,10 @@
     "add " a ", " bias ", " a shift "\n\t"                                                         \
     "smmulr " a ", " a ", " multiplier "\n\t" FERRULE_EXACT_ROUND(a, right, rounding)
 
-/** @brief Return the stored value of a sum times 256, with the channel's words. */
-static inline int8_t ferrule_proved_s8(uint32_t sum256, const int32_t *channel)
+/** @brief Return the stored value of a sum times 256, including the bias. */
+static inline int8_t ferrule_proved_s8(uint32_t sum256, int32_t multiplier)
 {
-    int64_t product = (int64_t)(int32_t)(sum256 + (uint32_t)channel[1]) * channel[0];
+    int64_t product = (int64_t)(int32_t)sum256 * multiplier;
 
     return (int8_t)ferrule_saturate_s8((int32_t)(product >> 32) >> FERRULE_PROVED_SHIFT);
 }

@@ -12,16 +12,18 @@
 #ifndef FERRULE_KERNELS_WINOGRAD_H_INCLUDED
 #define FERRULE_KERNELS_WINOGRAD_H_INCLUDED
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ferrule/kernels/paired.h"
 #include "ferrule/kernels/window.h"
 
 enum {
-    FERRULE_WINOGRAD_POSITIONS = 16, /**< products per tile and channel */
-    FERRULE_WINOGRAD_BLOCK = 4,      /**< output channels computed at once */
-    FERRULE_WINOGRAD_CHUNK = 16,     /**< input channels are padded to a multiple of this */
-    FERRULE_WINOGRAD_SCALE_WORDS = 4 /**< constants per channel, see `channels` */
+    FERRULE_WINOGRAD_POSITIONS = 16,  /**< products per tile and channel */
+    FERRULE_WINOGRAD_BLOCK = 4,       /**< output channels computed at once */
+    FERRULE_WINOGRAD_CHUNK = 16,      /**< input channels are padded to a multiple of this */
+    FERRULE_WINOGRAD_PROVED_WORDS = 2 /**< constants per channel in the proved form: multiplier, and
+                                         256 * bias plus rounding */
 };
 
 /** int8 with a multiple of 4 input channels and of 4 output channels. */
@@ -35,7 +37,8 @@ struct ferrule_conv2d_winograd_s8_params {
         *weights;          /**< without `transformed`: words of four input channels, by block, four
                               input channels (padded to 16), output channel and pixel of the window */
     int32_t pairs_at_once; /**< times two tiles whose V is in scratch; 1 with `transformed` */
-    const int32_t *channels; /**< per channel: twice the bias, multiplier, right shift, rounding */
+    const int32_t *channels; /**< constants per channel, see ferrule/kernels/requantize_dsp.h */
+    bool proved;             /**< whether they have the proved form, not the exact one */
     struct ferrule_output_s8 output;
 };
 

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "ferrule/kernels/requantize_dsp.h"
 #include "ferrule/kernels/winograd.h"
 
 /*
@@ -47,9 +48,9 @@ struct ferrule_winograd_tiles {
     const uint32_t *v;
     int32_t blocks;
     int32_t *sums;
-    int32_t plain;
-    const int32_t *added_end; /* the end of the sums if products are added to them; else null */
-    int32_t finish;           /* whether the output is computed from the sums */
+    int32_t block_channel_words; /* of `channels` */
+    const int32_t *added_end;    /* the end of the sums if products are added to them; else null */
+    int32_t finish;              /* whether the output is computed from the sums */
 };
 
 #if FERRULE_HAS_DSP
@@ -69,25 +70,20 @@ struct ferrule_winograd_tiles {
 #define ADD_STEP(offset)                                                                           \
     STEP(smlad, offset, ", r2", ", r3", ", r4", ", r5", ", r6", ", r7", ", r8", ", r9")
 #define FIRST_STEP(offset) STEP(smuad, offset, "", "", "", "", "", "", "", "")
-/* The bias and the other constants of a channel are in r10, r11, r12 and lr; the sum is four times
- * the sum of products. */
-#define STORED_PLAIN(sum)                                                                          \
-    "add " sum ", r10, " sum ", asr #1\n\t"                                                        \
-    "smmlar " sum ", " sum ", r11, lr\n\t"                                                         \
-    "asr " sum ", " sum ", r12\n\t"                                                                \
-    "ssat " sum ", #8, " sum "\n\t"
-#define STORED(sum)                                                                                \
-    "add " sum ", r10, " sum ", asr #1\n\t"                                                        \
-    "smmulr " sum ", " sum ", r11\n\t"                                                             \
-    "add " sum ", " sum ", " sum ", asr #31\n\t"                                                   \
-    "add " sum ", " sum ", lr\n\t"                                                                 \
-    "asr " sum ", " sum ", r12\n\t"                                                                \
-    "ssat " sum ", #8, " sum "\n\t"
-#define STORED_CHANNELS(form)                                                                      \
+/* The pieces of requantize_dsp.h for a sum of four times the products; the constants of a channel are
+ * in r10 and r11, or in r10, r11, r12 and lr. */
+#define PROVED(sum) FERRULE_PROVED_ONE(sum, "r10", "r11", ", lsl #6")
+#define PROVED_CHANNELS                                                                            \
+    "ldm r9!, {r10, r11}\n\t"                                                                      \
+    PROVED("r1") PROVED("r3") PROVED("r5") PROVED("r7")                                            \
+    "ldm r9!, {r10, r11}\n\t"                                                                      \
+    PROVED("r2") PROVED("r4") PROVED("r6") PROVED("r8")
+#define EXACT(sum) FERRULE_EXACT_ONE(sum, "r10", "r11", "r12", "lr", ", asr #1")
+#define EXACT_CHANNELS                                                                             \
     "ldm r9!, {r10, r11, r12, lr}\n\t"                                                             \
-    form("r1") form("r3") form("r5") form("r7")                                                    \
+    EXACT("r1") EXACT("r3") EXACT("r5") EXACT("r7")                                                \
     "ldm r9!, {r10, r11, r12, lr}\n\t"                                                             \
-    form("r2") form("r4") form("r6") form("r8")
+    EXACT("r2") EXACT("r4") EXACT("r6") EXACT("r8")
 #define FUNCTION(name)                                                                             \
     ".syntax unified\n\t"                                                                          \
     ".pushsection .text." #name ", \"ax\", %progbits\n\t"                                          \
@@ -232,16 +228,17 @@ __asm__(FUNCTION(ferrule_winograd_tiles)
         "sub r4, r4, r10, lsl #2\n\t"
         "add r7, r7, r11, lsl #2\n\t"
         "add r8, r8, r12, lsl #2\n\t"
-        "ldr r10, [sp, #56]\n\t" /* plain */
+        "ldr r10, [sp, #56]\n\t" /* block_channel_words */
         "ldr r9, [sp, #20]\n\t"  /* channels */
         "and r11, r0, #8\n\t"
-        "add r9, r9, r11, lsl #2\n\t"
-        "cmp r10, #0\n\t"
-        "beq 6f\n\t"
-        STORED_CHANNELS(STORED_PLAIN)
+        "cmp r10, #8\n\t"
+        "bne 6f\n\t"
+        "add r9, r9, r11, lsl #1\n\t"
+        PROVED_CHANNELS
         "b 7f\n"
         "6:\n\t"
-        STORED_CHANNELS(STORED)
+        "add r9, r9, r11, lsl #2\n\t"
+        EXACT_CHANNELS
         "7:\n\t"
         "ldrd r9, r10, [sp, #72]\n\t"
         "ldr r11, [sp, #40]\n\t"
@@ -271,7 +268,8 @@ __asm__(FUNCTION(ferrule_winograd_tiles)
         "b 5b\n"
         "8:\n\t"
         "ldr r9, [sp, #20]\n\t"
-        "add r9, r9, #64\n\t"
+        "ldr r10, [sp, #56]\n\t"
+        "add r9, r9, r10, lsl #2\n\t"
         "str r9, [sp, #20]\n\t"
         "ldr r9, [sp, #24]\n\t"
         "add r9, r9, #4\n\t"
@@ -422,9 +420,10 @@ __asm__(FUNCTION(ferrule_winograd_weights)
 #undef STEP
 #undef ADD_STEP
 #undef FIRST_STEP
-#undef STORED_PLAIN
-#undef STORED
-#undef STORED_CHANNELS
+#undef PROVED
+#undef PROVED_CHANNELS
+#undef EXACT
+#undef EXACT_CHANNELS
 #undef FUNCTION
 #undef END
 #undef COLUMN_HALF
@@ -504,18 +503,19 @@ static inline void ferrule_winograd_store(const struct ferrule_winograd_tiles *t
     for (int32_t i = FERRULE_WINOGRAD_TILE - 1; i >= 0; --i) {
         for (int32_t j = FERRULE_WINOGRAD_TILE - 1; j >= 0; --j) {
             for (int32_t c = 0; c < FERRULE_WINOGRAD_BLOCK; ++c) {
-                const int32_t *scale_words = channel + c * FERRULE_WINOGRAD_SCALE_WORDS;
-                struct ferrule_scale scale = {(uint32_t)scale_words[0], scale_words[1],
-                                              scale_words[2], scale_words[3]};
+                const int32_t *words =
+                    channel + c * tiles->block_channel_words / FERRULE_WINOGRAD_BLOCK;
                 uint32_t columns[FERRULE_WINOGRAD_ROWS];
 
                 for (int32_t k = 0; k < FERRULE_WINOGRAD_ROWS; ++k) {
                     columns[k] = ferrule_winograd_combine(sums + 8 * k + c, 32, i);
                 }
-                uint32_t sum2 = (uint32_t)((int32_t)ferrule_winograd_combine(columns, 1, j) >> 1);
-                int32_t value = ferrule_scale_sum(sum2, &scale, tiles->plain == 0);
+                uint32_t sum4 = ferrule_winograd_combine(columns, 1, j);
+                bool proved = tiles->block_channel_words ==
+                              FERRULE_WINOGRAD_PROVED_WORDS * FERRULE_WINOGRAD_BLOCK;
                 target[i * tiles->row_step + j * column_step + c] =
-                    (int8_t)ferrule_saturate_s8(value);
+                    proved ? ferrule_proved_s8((sum4 << 6) + (uint32_t)words[1], words[0])
+                           : ferrule_exact_s8((uint32_t)((int32_t)sum4 >> 1), words);
             }
         }
     }
@@ -555,7 +555,7 @@ static inline void ferrule_winograd_tiles(const struct ferrule_winograd_tiles *t
                                    tiles->second + done, tiles->second_step);
             ferrule_winograd_store(tiles, sums, channel, tiles->first + done, tiles->first_step);
         }
-        channel += FERRULE_WINOGRAD_BLOCK * FERRULE_WINOGRAD_SCALE_WORDS;
+        channel += tiles->block_channel_words;
     }
 }
 
