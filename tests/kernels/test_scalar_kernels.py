@@ -101,11 +101,12 @@ def test_kernels_run_at_the_least_distance_that_they_state(core: str) -> None:
     features, stated = CoreFeatures(name=core), 0
     for case in networks():
         inputs = random_inputs(case)
-        for overlap in lower(case, features).overlaps:
+        op = lower(case, features)
+        for overlap in op.overlaps:
             assert overlap.distance_bytes is not None
             least = -(-overlap.distance_bytes // overlap.step_bytes) * overlap.step_bytes
             for shift in {least, 0} if overlap.distance_bytes <= 0 else {least}:
-                got = run_overlapping(case, inputs, overlap, shift, features)
+                got = run_overlapping(case, inputs, overlap, shift, op)
                 np.testing.assert_array_equal(got, case.run(inputs)[0], err_msg=f"{overlap} at {shift}")
                 stated += 1
     assert stated > len(CORES)

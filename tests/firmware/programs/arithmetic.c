@@ -24,7 +24,12 @@ static volatile double wide = 0.1;
 FERRULE_WEIGHTS static const volatile int16_t weights[4] = {-1, 2, -3, 4};
 FERRULE_WORKSPACE static volatile uint8_t workspace[1000];
 
-static const struct CONFIG uart = {.base = TEST_UART, .clock_hz = 16000000u};
+static const struct CONFIG uart = {
+    .base = TEST_UART,
+#ifdef TEST_CLOCK_HZ
+    .clock_hz = TEST_CLOCK_HZ,
+#endif
+};
 
 static void put(char symbol)
 {
