@@ -254,13 +254,13 @@ def test_layers_that_cannot_run_row_by_row_are_refused() -> None:
 def test_the_goal_memory_streams_on_a_board() -> None:
     require_module("unicorn", "pip install ferrule[run]")
     require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
-    sketch = Sketch.of(6, 20, 12, 3)
-    at = sketch.depthwise(sketch.conv("x", 16))
+    sketch = Sketch.of(6, 24, 24, 2)
+    at = sketch.conv(sketch.conv("x", 16), 16)
     network = sketch.finish(sketch.conv(at, 4, kernel=(1, 1), strides=(2, 2)))
     job = ferrule.Job(board="mps2-an386", toolchain="arm-none-eabi-gcc", goal="memory")
     firmware = ferrule.compile(network, job)
     report = firmware.run(engine="unicorn")
     assert report.verdict == "exact"
     assert [layer.kernel for layer in report.layers] == ["stream"]
-    plain = 20 * 12 * (3 + 16)
+    plain = 24 * 24 * (2 + 16)
     assert report.memory.ram.activations < plain / 2
