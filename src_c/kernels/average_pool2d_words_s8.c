@@ -26,12 +26,12 @@ static inline void pool_four(const struct ferrule_pool2d_params *params,
 
             for (; left > 3; left -= 4) {
                 for (int32_t k = 0; k < 4; ++k) {
-                    uint32_t word = ferrule_load_word(pixel);
+                    uint32_t word = ferrule_load_word(pixel + k * step);
 
                     even = ferrule_add_even_bytes(even, word);
                     odd = ferrule_add_odd_bytes(odd, word);
-                    pixel += step;
                 }
+                pixel += 4 * step;
             }
             for (; left > 0; --left) {
                 uint32_t word = ferrule_load_word(pixel);

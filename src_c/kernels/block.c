@@ -63,7 +63,7 @@
 /* The stack: 0 place in the loop, 4 end of the patches, 8 patches, 12 weights, 16 end of the
  * weights, 20 first pixel, 24 second pixel, 28 next position, 32 source, 36 step, 40 pairs, 44
  * channels of the output, 48 positions, 52 fixed pixel. */
-#define PROLOGUE(unrolled)                                                                         \
+#define PROLOGUE                                                                                   \
     "push {r4-r11, lr}\n\t"                                                                        \
     "sub sp, sp, #60\n\t"                                                                          \
     "ldm r0, {r4-r9}\n\t"                                                                          \
@@ -76,7 +76,10 @@
     "ldm r1, {r4, r5, r10, r11, r12}\n\t"                                                          \
     "strd r4, r5, [sp, #20]\n\t"                                                                   \
     "strd r10, r11, [sp, #32]\n\t"                                                                 \
-    "str r12, [sp, #40]\n\t"                                                                       \
+    "str r12, [sp, #40]\n\t"
+
+/* The place in the unrolled loop, for one word less than there are. */
+#define LOOP(unrolled)                                                                             \
     "subs r6, r6, #1\n\t"                                                                          \
     "adr.w r3, 30f\n\t"                                                                            \
     "beq 10f\n\t"                                                                                  \
@@ -208,7 +211,7 @@
         const struct ferrule_block_pixels *pixels __attribute__((unused)),                         \
         uint32_t *patches __attribute__((unused)))                                                 \
     {                                                                                              \
-        __asm__(PROLOGUE(unrolled) PAIR start BLOCK(first, loop)                                   \
+        __asm__(PROLOGUE LOOP(unrolled) PAIR start BLOCK(first, loop)                              \
                     requantize store EPILOGUE(advance));                                           \
     }
 
@@ -220,6 +223,69 @@ FUNCTION(ferrule_block_exact, "4", WORDS_4, "", FIRST_EXACT, REQUANTIZE_EXACT, S
          ADVANCE_DENSE)
 FUNCTION(ferrule_block_exact_listed, "4", WORDS_4, START_LISTED, FIRST_EXACT, REQUANTIZE_EXACT,
          STORE_LISTED, ADVANCE_LISTED)
+
+/* Two products with weights of 16 bits: r2 to r5 are the sums of the first pixel, r6 to r9 those of
+ * the second, times 256. They start with the constants of their channels. */
+#define WIDE_STEP                                                                                  \
+    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r6, r11, r12, r6\n\t"                                                                   \
+    "smlad r2, r10, r12, r2\n\t"                                                                   \
+    "smlad r7, r11, lr, r7\n\t"                                                                    \
+    "smlad r3, r10, lr, r3\n\t"                                                                    \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r8, r11, r12, r8\n\t"                                                                   \
+    "smlad r4, r10, r12, r4\n\t"                                                                   \
+    "smlad r9, r11, lr, r9\n\t"                                                                    \
+    "smlad r5, r10, lr, r5\n\t"
+#define FIRST_WIDE_STEP                                                                            \
+    "ldm r1!, {r2-r5}\n\t"                                                                         \
+    "ldrd r10, r11, [r0], #8\n\t"                                                                  \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r6, r11, r12, r2\n\t"                                                                   \
+    "smlad r2, r10, r12, r2\n\t"                                                                   \
+    "smlad r7, r11, lr, r3\n\t"                                                                    \
+    "smlad r3, r10, lr, r3\n\t"                                                                    \
+    "ldrd r12, lr, [r1], #8\n\t"                                                                   \
+    "smlad r8, r11, r12, r4\n\t"                                                                   \
+    "smlad r4, r10, r12, r4\n\t"                                                                   \
+    "smlad r9, r11, lr, r5\n\t"                                                                    \
+    "smlad r5, r10, lr, r5\n\t"
+#define WIDE_WORD  WIDE_STEP WIDE_STEP /* 88 bytes of code */
+#define WIDE_WORDS WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD WIDE_WORD
+#define WIDE_PLACE                                                                                 \
+    "rsb r6, r6, #8\n\t"                                                                           \
+    "movs r3, #88\n\t"                                                                             \
+    "mul r6, r6, r3\n\t"                                                                           \
+    "adr.w r3, 20f\n\t"                                                                            \
+    "add r3, r3, r6\n\t"                                                                           \
+    "orr r3, r3, #1\n\t"                                                                           \
+    "str r3, [sp]\n\t"
+#define WIDE_BLOCK                                                                                 \
+    "15:\n\t"                                                                                      \
+    "ldr r0, [sp, #8]\n\t" FIRST_WIDE_STEP WIDE_STEP "ldr pc, [sp]\n\t"                            \
+    "20:\n\t" WIDE_WORDS                                                                           \
+    "ldm r1!, {r0, r10, r11, r12}\n\t" FERRULE_PROVED_COMPLETE("r2", "r6", "r0")                   \
+        FERRULE_PROVED_COMPLETE("r3", "r7", "r10") FERRULE_PROVED_COMPLETE("r4", "r8", "r11")      \
+            FERRULE_PROVED_COMPLETE("r5", "r9", "r12") "ldrd r10, r11, [sp, #20]\n\t"              \
+                                                       "strb r6, [r11], #1\n\t"                    \
+                                                       "strb r7, [r11], #1\n\t"                    \
+                                                       "strb r8, [r11], #1\n\t"                    \
+                                                       "strb r9, [r11], #1\n\t"                    \
+                                                       "strb r2, [r10], #1\n\t"                    \
+                                                       "strb r3, [r10], #1\n\t"                    \
+                                                       "strb r4, [r10], #1\n\t"                    \
+                                                       "strb r5, [r10], #1\n\t"                    \
+                                                       "strd r10, r11, [sp, #20]\n\t"
+
+__attribute__((naked, noinline)) void ferrule_block_wide(const struct ferrule_block *block
+                                                         __attribute__((unused)),
+                                                         const struct ferrule_block_pixels *pixels
+                                                         __attribute__((unused)),
+                                                         uint32_t *patches __attribute__((unused)))
+{
+    __asm__(PROLOGUE WIDE_PLACE PAIR WIDE_BLOCK EPILOGUE(ADVANCE_DENSE));
+}
 
 /* One byte of both pixels. Every second one ends a word; the patches are aligned to words. */
 #define WIDEN_BYTE                                                                                 \
@@ -356,6 +422,9 @@ static void multiply(const uint32_t *patches, const int32_t *weights, int32_t wo
 struct form {
     int32_t before; /**< words before the weights */
     int32_t after;  /**< words after them */
+    void (*multiply)(const uint32_t *patches, const int32_t *weights, int32_t words,
+                     uint32_t sums[4]);
+    int32_t word_words; /**< words of weights per word of the patches */
     void (*requantize)(const uint32_t sums[4], const int32_t *before, const int32_t *after,
                        int8_t stored[4]);
 };
@@ -382,8 +451,29 @@ static void exact(const uint32_t sums[4], const int32_t *before, const int32_t *
     }
 }
 
-static const struct form proved_form = {2, 6, proved};
-static const struct form exact_form = {0, 4 * FERRULE_EXACT_WORDS, exact};
+/* The same as `multiply` with weights of 16 bits, which are times 256. */
+static void multiply_wide(const uint32_t *patches, const int32_t *weights, int32_t words,
+                          uint32_t sums[4])
+{
+    (void)memset(sums, 0, 4 * sizeof(*sums));
+    for (int32_t i = 0; i < 2 * words; ++i) {
+        for (int32_t c = 0; c < 4; ++c) {
+            sums[c] = ferrule_dual_multiply_add(patches[2 * i], (uint32_t)*weights++, sums[c]);
+        }
+    }
+}
+
+static void wide(const uint32_t sums[4], const int32_t *before, const int32_t *after,
+                 int8_t stored[4])
+{
+    for (int32_t c = 0; c < 4; ++c) {
+        stored[c] = ferrule_proved_s8(sums[c] + (uint32_t)before[c], after[c]);
+    }
+}
+
+static const struct form proved_form = {2, 6, multiply, 4, proved};
+static const struct form exact_form = {0, 4 * FERRULE_EXACT_WORDS, multiply, 4, exact};
+static const struct form wide_form = {4, 4, multiply_wide, 8, wide};
 
 static void store(const struct ferrule_block *block, const uint32_t *patches, int8_t *pixel,
                   const struct form *form)
@@ -396,11 +486,11 @@ static void store(const struct ferrule_block *block, const uint32_t *patches, in
     }
     for (int32_t c = 0; at != end; c += 4) {
         const int32_t *weights = at + form->before;
-        const int32_t *after = weights + 4 * block->words;
+        const int32_t *after = weights + form->word_words * block->words;
         uint32_t sums[4];
         int8_t stored[4];
 
-        multiply(patches, weights, block->words, sums);
+        form->multiply(patches, weights, block->words, sums);
         form->requantize(sums, at, after, stored);
         for (int32_t i = 0; i < 4; ++i) {
             pixel[block->positions == NULL ? c + i : block->positions[c + i]] = stored[i];
@@ -442,5 +532,6 @@ FUNCTION(ferrule_block_proved, &proved_form)
 FUNCTION(ferrule_block_proved_listed, &proved_form)
 FUNCTION(ferrule_block_exact, &exact_form)
 FUNCTION(ferrule_block_exact_listed, &exact_form)
+FUNCTION(ferrule_block_wide, &wide_form)
 
 #endif

@@ -174,7 +174,8 @@ void ferrule_conv2d_winograd_s8(const struct ferrule_conv2d_winograd_s8_params *
         .v = v,
         .blocks = 1,
         .block_channel_words =
-            FERRULE_WINOGRAD_BLOCK * (params->proved ? FERRULE_PROVED_WORDS : FERRULE_EXACT_WORDS)};
+            FERRULE_WINOGRAD_BLOCK *
+            (params->proved ? FERRULE_WINOGRAD_PROVED_WORDS : FERRULE_EXACT_WORDS)};
 
     if (params->transformed != NULL) {
         tiles.v_bytes = workspace.v_step * 4;

@@ -36,8 +36,8 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "smlatb lr, " z ", r6, lr\n\t"                                                                 \
     "smlabt r12, " y ", r7, r12\n\t"                                                               \
     "smlad lr, " y ", r7, lr\n\t"                                                                  \
-    "ldr " z ", [sp, #8]\n\t" FERRULE_PROVED_BIASED("r12", z)                                      \
-        FERRULE_PROVED_BIASED("lr", z) "ldr " z ", [sp, #12]\n\t"                                  \
+    "ldr " z ", [sp, #12]\n\t" FERRULE_PROVED_BIASED("r12", z)                                     \
+        FERRULE_PROVED_BIASED("lr", z) "ldr " z ", [sp, #16]\n\t"                                  \
                                        "strb r12, [r1]\n\t"                                        \
                                        "strb lr, [r1, " z "]\n\t"                                  \
                                        "add r1, r1, " z ", lsl #1\n\t"
@@ -65,7 +65,7 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "2:\n\t" STEP("r11", "r8", "r9", "r10")                                                        \
     "3:\n\t" STEP("r10", "r11", "r8", "r9")                                                        \
     "4:\n\t" STEP("r9", "r10", "r11", "r8")                                                        \
-    "ldr r11, [sp, #16]\n\t"                                                                       \
+    "ldr r11, [sp, #8]\n\t"                                                                       \
     "cmp r0, r11\n\t"                                                                              \
     "bne 1b\n"
 
@@ -84,7 +84,7 @@ static void turn(const int32_t *weights, uint32_t *turned)
     "smlad r12, r9, r4, r12\n\t"                                                                   \
     "smlabt r12, r8, r5, r12\n\t"                                                                  \
     "smlad r12, r10, r6, r12\n\t"                                                                  \
-    "ldr r10, [sp, #8]\n\t"                                                                        \
+    "ldr r10, [sp, #12]\n\t"                                                                        \
     "smlabt r12, r11, r7, r12\n\t"                                                                 \
     FERRULE_PROVED_BIASED("r12", "r10")                                                               \
     "strb r12, [r1]\n"                                                                             \
@@ -92,9 +92,9 @@ static void turn(const int32_t *weights, uint32_t *turned)
 /* clang-format on */
 
 /*
- * The stack: 0, 4 bias; 8 multiplier; 12 step bytes; 16 the last words of a line; 20 next channel;
- * 24 end of channels; 28 output line; 32 offset of the weights in a channel; 36 bytes of a line's
- * words; 40 entry; 44 whether the number of steps is odd.
+ * The stack: 0, 4 bias; 8 the last words of a line; 12 multiplier; 16 step bytes; 20 next channel;
+ * 24 end of channels; 28 output line; 32 offset of the weights in a channel; 40 entry; 44 whether
+ * the number of steps is odd.
  */
 static void store_line(const struct ferrule_depthwise_line *line)
 {
@@ -103,15 +103,13 @@ static void store_line(const struct ferrule_depthwise_line *line)
     __asm__ volatile("push {r4-r11}\n\t"
                      "sub sp, #48\n\t"
                      "ldm r0, {r1-r6}\n\t"
-                     "str r6, [sp, #12]\n\t"
+                     "str r6, [sp, #16]\n\t"
                      "strd r2, r3, [sp, #24]\n\t"
                      "rsb r4, r4, #2\n\t"
                      "lsl r4, r4, #3\n\t"
-                     "add r4, r4, #20\n\t"
+                     "add r4, r4, #24\n\t"
                      "lsr r6, r5, #1\n\t"
-                     "add r7, r6, r6, lsl #1\n\t"
-                     "lsl r7, r7, #2\n\t"
-                     "strd r4, r7, [sp, #32]\n\t"
+                     "str r4, [sp, #32]\n\t"
                      "and r8, r5, #1\n\t"
                      "rsb r9, r6, #0\n\t"
                      "and r9, r9, #3\n\t"
@@ -121,17 +119,14 @@ static void store_line(const struct ferrule_depthwise_line *line)
                      "strd r9, r8, [sp, #40]\n\t"
                      "mov r12, r1\n"
                      "0:\n\t"
-                     "add r11, r12, #80\n\t"
+                     "add r11, r12, #84\n\t"
                      "str r11, [sp, #20]\n\t"
-                     "ldm r12, {r0, r1, r8, r9, r10}\n\t"
-                     "stm sp, {r8, r9, r10}\n\t"
+                     "ldm r12, {r0, r1, r8-r11}\n\t"
+                     "stm sp, {r8-r11}\n\t"
                      "ldrd r8, r9, [sp, #28]\n\t"
                      "add r1, r1, r8\n\t"
                      "add r12, r12, r9\n\t"
-                     "ldr r8, [sp, #36]\n\t"
                      "ldm r12, {r2-r7}\n\t"
-                     "add r8, r8, r0\n\t"
-                     "str r8, [sp, #16]\n\t"
                      "ldr r8, [sp, #40]\n\t" ENTRIES LOOP LAST_STEP "ldrd r12, r11, [sp, #20]\n\t"
                      "cmp r12, r11\n\t"
                      "bne 0b\n\t"
@@ -178,7 +173,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
 void ferrule_depthwise_conv2d_3x3_by1_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch)
 {
-    static const struct ferrule_depthwise_way by1 = {2 * (2 * LINES - 1), turn, store_line};
+    static const struct ferrule_depthwise_way by1 = {2 * (2 * LINES - 1), 2, turn, store_line};
 
     ferrule_depthwise_lines(params, input, output, scratch, &by1);
 }

@@ -66,8 +66,8 @@ static void turn(const int32_t *weights, uint32_t *turned)
 /* clang-format on */
 
 /*
- * The stack: 0 output line; 4 offset of the weights in a channel; 8 bytes of a line's words; 12
- * step bytes; 16 the last words of a line; 20 next channel; 24 end of channels; 28 entry.
+ * The stack: 0 output line; 4 offset of the weights in a channel; 12 step bytes; 16 the last words
+ * of a line; 20 next channel; 24 end of channels; 28 entry.
  */
 static void store_line(const struct ferrule_depthwise_line *line)
 {
@@ -80,26 +80,21 @@ static void store_line(const struct ferrule_depthwise_line *line)
                      "str r2, [sp, #24]\n\t"
                      "add r4, r4, r4, lsl #2\n\t"
                      "lsl r4, r4, #2\n\t"
-                     "add r4, r4, #20\n\t"
+                     "add r4, r4, #24\n\t"
                      "strd r3, r4, [sp]\n\t"
-                     "add r7, r5, r5, lsl #1\n\t"
-                     "lsl r7, r7, #2\n\t"
-                     "str r7, [sp, #8]\n\t"
                      "rsb r9, r5, #0\n\t"
                      "and r9, r9, #3\n\t"
                      "str r9, [sp, #28]\n\t"
                      "mov r12, r1\n"
                      "0:\n\t"
-                     "add r11, r12, #80\n\t"
+                     "add r11, r12, #84\n\t"
                      "str r11, [sp, #20]\n\t"
-                     "ldm r12, {r0, r1, r7, r8, lr}\n\t"
+                     "ldm r12, {r0, r1, r7-r9, lr}\n\t"
+                     "str r9, [sp, #16]\n\t"
                      "ldrd r8, r9, [sp]\n\t"
                      "add r1, r1, r8\n\t"
                      "add r12, r12, r9\n\t"
-                     "ldr r8, [sp, #8]\n\t"
                      "ldm r12, {r2-r6}\n\t"
-                     "add r8, r8, r0\n\t"
-                     "str r8, [sp, #16]\n\t"
                      "ldr r8, [sp, #28]\n\t" ENTRIES LOOP "ldrd r12, r11, [sp, #20]\n\t"
                      "cmp r12, r11\n\t"
                      "bne 0b\n\t"
@@ -137,7 +132,7 @@ static void store_line(const struct ferrule_depthwise_line *line)
 void ferrule_depthwise_conv2d_3x3_by2_s8(const struct ferrule_depthwise_lines_params *params,
                                          const int8_t *input, int8_t *output, void *scratch)
 {
-    static const struct ferrule_depthwise_way by2 = {LINES * TURN, turn, store_line};
+    static const struct ferrule_depthwise_way by2 = {LINES * TURN, 1, turn, store_line};
 
     ferrule_depthwise_lines(params, input, output, scratch, &by2);
 }

@@ -132,12 +132,20 @@ static void fill(uint32_t *target, int32_t words, uint32_t value)
 {
     int32_t channel_words = LINES * words;
 
-    for (; words > 0; --words) {
+    for (; words > 1; words -= 2) {
         target[0] = value;
         target[channel_words] = value;
         target[2 * channel_words] = value;
         target[3 * channel_words] = value;
         target += LINES;
+        target[0] = value;
+        target[channel_words] = value;
+        target[2 * channel_words] = value;
+        target[3 * channel_words] = value;
+        target += LINES;
+    }
+    for (int32_t c = 0; words > 0 && c < FOUR; ++c) {
+        target[c * channel_words] = value;
     }
 }
 
@@ -261,6 +269,7 @@ static void convolve(const struct ferrule_depthwise_lines_params *params, const 
             struct ferrule_depthwise_channel *channel = &channels[i];
 
             channel->words = lines + i * four.channel_words;
+            channel->end = channel->words + LINES * (params->output_steps / way->outputs);
             channel->offset_bytes = positions[i];
             channel->bias = scale[1];
             channel->bias_again = scale[1];

@@ -15,6 +15,7 @@ from needs import require_module
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS
 from ferrule.backends.firmware import LoweredOp
 from ferrule.backends.target import CoreFeatures, Goal
@@ -125,6 +126,15 @@ ROWS = {
 CASES |= ROWS
 
 
+def wide(network: Network) -> Candidate | str:
+    """Return the only layer, a CONV_2D, with weights of 16 bits; the reason as a string if that is not possible."""
+    (row,) = (row for row in CONV_2D_ROWS if row.kernel == "conv2d_block_s8 with weights of 16 bits")
+    return row.candidate(lowering_of(network, CORE))
+
+
+WIDE = {case: found for case in CASES if case not in ROWS and isinstance(found := wide(CASES[case]), Candidate)}
+
+
 def direct(network: Network) -> LoweredOp:
     """Return the only layer, a FULLY_CONNECTED, lowered to the kernel without scratch."""
     (row,) = (row for row in FULLY_CONNECTED_ROWS if row.kernel == "fully_connected_direct_block_s8")
@@ -154,6 +164,25 @@ def test_plain_c_on_the_host_is_the_reference_without_scratch(case: str) -> None
     for inputs in inputs_of(network):
         (got,) = run_lowered(network, inputs, op=direct(network))
         np.testing.assert_array_equal(got, network.run(inputs)[0])
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("case", WIDE)
+def test_plain_c_on_the_host_is_the_reference_with_weights_of_16_bits(case: str) -> None:
+    network = CASES[case]
+    for inputs in inputs_of(network):
+        (got,) = run_lowered(network, inputs, op=WIDE[case].lower())
+        np.testing.assert_array_equal(got, network.run(inputs)[0])
+
+
+def test_weights_of_16_bits_are_for_few_products_and_whole_blocks() -> None:
+    assert {"1x1", "3x3, three inputs", "1x1, odd pixels, one word"} <= set(WIDE)
+    reasons = {case: wide(CASES[case]) for case in ("1x1, long", "1x1, linear", "1x1, channels not in fours")}
+    assert reasons == {
+        "1x1, long": "more than 32 products: loading weights of 16 bits takes more cycles than it saves",
+        "1x1, linear": "an output needs two roundings",
+        "1x1, channels not in fours": "the channels do not fill blocks of four",
+    }
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -193,8 +222,15 @@ def test_no_block_reads_or_writes_outside_its_tables() -> None:
 
 @pytest.mark.cc
 @pytest.mark.emu
-@pytest.mark.parametrize("goal", [Goal.SPEED, Goal.MEMORY])
-@pytest.mark.parametrize("toolchain", ["zig", pytest.param("arm-none-eabi-gcc", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize(
+    ("toolchain", "goal"),
+    [
+        ("zig", Goal.MEMORY),
+        ("arm-none-eabi-gcc", Goal.SPEED),
+        pytest.param("zig", Goal.SPEED, marks=pytest.mark.nightly),
+        pytest.param("arm-none-eabi-gcc", Goal.MEMORY, marks=pytest.mark.nightly),
+    ],
+)
 def test_assembler_is_exact(toolchain: str, goal: Goal) -> None:
     require_module("unicorn", "pip install ferrule[run]")
     require_module("ziglang", "pip install ferrule[run]")

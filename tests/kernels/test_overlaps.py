@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +11,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from lowered_call import lower, lowering_of, run_overlapping
+from needs import require_program
 from oracle import random_inputs
 from weighted_cases import FAMILY, within_tolerance
 
+import ferrule
+from ferrule.backends.cpu_acc.lowering.choice import Candidate
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps, plane_overlaps
-from ferrule.graph import DataType
+from ferrule.backends.cpu_acc.lowering.table import ROWS
+from ferrule.backends.firmware import LoweredOp
+from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.network import Network
 from ferrule.operators.conv2d import Conv2dDescriptor
@@ -35,26 +40,122 @@ def shifts(overlap: Overlap, network: Network) -> Iterator[int]:
         yield 0
 
 
-def check(network: Network) -> None:
+def kernels_of(network: Network) -> Iterator[LoweredOp]:
+    """Yield the layer lowered to each kernel that can run it, whatever the core and the goal."""
+    (layer,) = network.layers
+    context = lowering_of(network)
+    candidates = [row.candidate(context) for row in ROWS.get(layer.type, ())]
+    found = [each.lower() for each in candidates if isinstance(each, Candidate)]
+    yield from found or [lower(network)]
+
+
+def check(network: Network, kernels: Iterable[LoweredOp]) -> None:
     """Compare the C at each of the least distances with numpy."""
     inputs = random_inputs(network)
     (wanted,) = network.run(inputs)
-    for overlap in lower(network).overlaps:
-        for shift in shifts(overlap, network):
-            got = run_overlapping(network, inputs, overlap, shift)
-            if wanted.dtype == np.float32:
-                assert within_tolerance(network, inputs, got, wanted), (overlap, shift)
-            else:
-                np.testing.assert_array_equal(got, wanted, err_msg=f"{overlap} at {shift}")
+    for op in kernels:
+        for overlap in op.overlaps:
+            for shift in shifts(overlap, network):
+                got = run_overlapping(network, inputs, overlap, shift, op)
+                if wanted.dtype == np.float32:
+                    assert within_tolerance(network, inputs, got, wanted), (op.kernel, overlap, shift)
+                else:
+                    np.testing.assert_array_equal(got, wanted, err_msg=f"{op.kernel}: {overlap} at {shift}")
 
 
 @pytest.mark.cc
 @pytest.mark.parametrize("family", FAMILY)
-@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16, DataType.FLOAT32])
 @settings(max_examples=15, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
-def test_a_kernel_may_run_at_its_least_distance(family: str, dtype: DataType, data: st.DataObject) -> None:
-    check(data.draw(FAMILY[family](dtype)))
+def test_a_kernel_may_run_at_its_least_distance(family: str, data: st.DataObject) -> None:
+    network = data.draw(FAMILY[family](DataType.INT8))
+    check(network, [lower(network)])
+
+
+@pytest.mark.nightly
+@pytest.mark.cc
+@pytest.mark.parametrize("family", FAMILY)
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16, DataType.FLOAT32])
+@settings(max_examples=400, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
+@given(data=st.data())
+def test_each_kernel_may_run_at_its_least_distance(family: str, dtype: DataType, data: st.DataObject) -> None:
+    network = data.draw(FAMILY[family](dtype))
+    check(network, kernels_of(network))
+
+
+RANDOM = np.random.default_rng(3)
+IN, OUT = Quantization.of(2.0**-5, 3), Quantization.of(2.0**-1, -128)
+WEIGHTS = Quantization.of(2.0**-5)
+
+
+def weights_of(*shape: int) -> Array:
+    return RANDOM.integers(-127, 128, shape, np.int8)
+
+
+def layer_of(name: str, shape: Shape, add: Callable[[Network], str]) -> Network:
+    """Return an int8 network of one layer, which `add` adds; its input is `x`."""
+    network = Network(name)
+    network.add_input(TensorInfo(name="x", shape=shape, dtype=DataType.INT8, quantization=IN))
+    network.set_outputs([add(network)])
+    return network
+
+
+def conv2d_of(name: str, shape: Shape, kernel: Shape, strides: tuple[int, int] = (1, 1)) -> Network:
+    weights = weights_of(*kernel)
+    return layer_of(
+        name,
+        shape,
+        lambda network: network.add_conv2d_layer(
+            "x", weights, strides=strides, padding="same", weights_quantization=WEIGHTS, quantization=OUT
+        ),
+    )
+
+
+def depthwise_of(name: str, shape: Shape, strides: tuple[int, int] = (1, 1)) -> Network:
+    weights = weights_of(1, 3, 3, shape[3])
+    return layer_of(
+        name,
+        shape,
+        lambda network: network.add_depthwise_conv2d_layer(
+            "x", weights, strides=strides, padding="same", weights_quantization=WEIGHTS, quantization=OUT
+        ),
+    )
+
+
+SINGLE = [
+    conv2d_of("square", (1, 9, 7, 8), (8, 3, 3, 8)),
+    conv2d_of("wider", (1, 9, 5, 8), (24, 1, 1, 8)),
+    conv2d_of("first", (1, 20, 18, 3), (8, 3, 3, 3), (2, 2)),
+    depthwise_of("rows", (1, 6, 13, 8)),
+    depthwise_of("halves", (1, 12, 14, 16), (2, 2)),
+    layer_of("average", (1, 9, 9, 8), lambda network: network.add_average_pool2d_layer("x", (2, 2), strides=(1, 1))),
+]
+"""Networks of one layer, whose input and output overlap as far as they can."""
+
+
+@pytest.mark.emu
+def test_single_layers_run_on_a_board_at_their_least_distance() -> None:
+    require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+    for firmware in ferrule.compile(SINGLE, board="mps2-an386", toolchain="arm-none-eabi-gcc"):
+        storage = firmware.artifact.storage
+        overlap = only(storage.overlaps)
+        size = {name: firmware.network.info(name).size_bytes for name in (overlap.input, overlap.output)}
+        assert storage.plan.region(storage.regions[0].name).activation_peak_bytes < sum(size.values())
+        report = firmware.run(random_inputs(firmware.network))
+        assert report.verdict is ferrule.Verdict.EXACT, firmware.network.name
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", ["square", "wider", "rows"])
+def test_a_convolution_fails_a_pixel_below_its_least_distance(name: str) -> None:
+    """The distances of the convolutions that set the peaks of models are not larger than the kernels need."""
+    (network,) = (each for each in SINGLE if each.name == name)
+    inputs = random_inputs(network)
+    (wanted,) = network.run(inputs)
+    overlap = only(lower(network).overlaps)
+    assert overlap.distance_bytes is not None
+    shift = overlap.distance_bytes - max(overlap.step_bytes, network.inputs[0].shape[3])
+    assert not np.array_equal(run_overlapping(network, inputs, overlap, shift), wanted)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,13 +92,14 @@ def run_lowered(
 
 
 def run_overlapping(
-    graph: Graph, inputs: list[Array], overlap: Overlap, shift_bytes: int, core: CoreFeatures | None = None
+    graph: Graph, inputs: list[Array], overlap: Overlap, shift_bytes: int, op: LoweredOp | None = None
 ) -> Array:
     """Return the output of the C if the input that the overlap names starts `shift_bytes` above it.
 
-    The number may be negative; nothing may be written outside of the output's bytes and the input's.
+    The number may be negative; nothing may be written outside of the output's bytes. By default the C is that of
+    `lower`.
     """
-    op = lower(graph, core)
+    op = op or lower(graph)
     call = _Calls(op)
     output = graph.outputs[0]
     start, other = max(-shift_bytes, 0), max(shift_bytes, 0)

@@ -38,7 +38,7 @@ from ferrule.dom import (
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, TensorInfo
-from ferrule.memory.request import Overlap
+from ferrule.memory.request import Overlap as Overlap  # noqa: PLC0414 - backends import it from here
 from ferrule.operators.operator import Operands
 
 SCALARS: Mapping[DataType, Scalar] = {

@@ -22,9 +22,12 @@ from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.window import NO_PADDING, Window
 
+_KERNEL = "conv2d_block_s8"
 _CHANNELS = 4
 _PROVED_WORDS = 2
 """Constants of a channel in the proved form; the exact form has 4."""
+_WIDE_WORDS = 8
+"""Groups of four products for which weights of 16 bits take less cycles."""
 _WORTH_LISTING = 0.75
 
 
@@ -40,6 +43,8 @@ class BlockWeights:
     """Whether the constants have the proved form, not the exact one."""
     data: Array
     """int32."""
+    wide: bool = False
+    """Whether the weights have 16 bits."""
 
 
 def block_weights(channels: Channels, output: TensorInfo, activation: Activation) -> BlockWeights | str:
@@ -62,6 +67,31 @@ def block_weights(channels: Channels, output: TensorInfo, activation: Activation
     return BlockWeights(
         words=weights.shape[1] // _CHANNELS, channels=len(whole), proved=constants.shape[1] == _PROVED_WORDS, data=data
     )
+
+
+def wide_weights(channels: Channels, output: TensorInfo, activation: Activation) -> BlockWeights | str:
+    """Return weights of 16 bits, times 256; the reason as a string if that is impossible or takes longer."""
+    narrow = block_weights(channels, output, activation)
+    if isinstance(narrow, str):
+        return narrow
+    constants = _constants(channels, output)
+    if constants is None or not narrow.proved:
+        return "an output needs two roundings"
+    if narrow.words > _WIDE_WORDS:
+        return (
+            f"more than {_WIDE_WORDS * _CHANNELS} products: loading weights of 16 bits takes more cycles than it saves"
+        )
+    if narrow.channels != len(channels.matrix):
+        return "the channels do not fill blocks of four"
+    blocks, words = narrow.channels // _CHANNELS, narrow.words
+    products = np.zeros((narrow.channels, 4 * words), np.int32)
+    products[:, : channels.matrix.shape[1]] = channels.matrix
+    # [block, channel, word, half of a pair, parity] -> [block, word, parity, channel, half of a pair]
+    split = (products * 256).astype(np.int16).reshape(blocks, _CHANNELS, words, 2, 2).transpose(0, 2, 4, 1, 3)
+    weights = np.ascontiguousarray(split).astype("<i2").view("<i4").reshape(blocks, -1).astype(np.int32)
+    each = constants.reshape(blocks, _CHANNELS, _PROVED_WORDS)
+    data = np.concatenate([each[:, :, 1], weights, each[:, :, 0]], axis=1).reshape(-1)
+    return replace(narrow, data=data, wide=True)
 
 
 def _constants(channels: Channels, output: TensorInfo) -> Array | None:
@@ -103,7 +133,7 @@ class _Plan:
 
     @property
     def kernel(self) -> str:
-        return "conv2d_1x1_block_s8" if self.pointwise else "conv2d_block_s8"
+        return "conv2d_1x1_block_s8" if self.pointwise else _KERNEL
 
     @property
     def pointwise(self) -> bool:
@@ -119,7 +149,7 @@ class _Plan:
         return 16 * self.weights.words + self.window.height * self.line_bytes
 
 
-def _plan(context: LoweringContext) -> _Plan | str:
+def _plan(context: LoweringContext, *, wide: bool) -> _Plan | str:
     descriptor, image, output = _descriptor(context), context.input(0), context.operands.output
     if image.dtype is not DataType.INT8:
         return "the data is not int8"
@@ -137,9 +167,11 @@ def _plan(context: LoweringContext) -> _Plan | str:
         line_bytes = ((output.shape[2] - 1) * window.stride_w + window.width) * image.shape[3]
         order = _row_order(window.height, window.width * image.shape[3])
         chosen = replace(chosen, matrix=np.pad(chosen.matrix, ((0, 0), (0, 1)))[:, order])
-    weights = block_weights(chosen, output, descriptor.activation)
+    weights = (wide_weights if wide else block_weights)(chosen, output, descriptor.activation)
     if isinstance(weights, str):
         return weights
+    if wide and channels.dead.any():
+        return "some channels have no weights"
     return _Plan(channels=channels, live=live, window=window, inputs=inputs, line_bytes=line_bytes, weights=weights)
 
 
@@ -163,11 +195,20 @@ def _row_order(rows: int, row_bytes: int) -> Array:
     return np.concatenate([index[:, :whole].reshape(-1), padded.reshape(-1)])
 
 
-def _candidate(context: LoweringContext) -> Candidate | str:
-    plan = _plan(context)
+def _narrow(context: LoweringContext) -> Candidate | str:
+    return _candidate(context, wide=False)
+
+
+def _wide(context: LoweringContext) -> Candidate | str:
+    return _candidate(context, wide=True)
+
+
+def _candidate(context: LoweringContext, *, wide: bool) -> Candidate | str:
+    plan = _plan(context, wide=wide)
     if isinstance(plan, str):
         return plan
     return Candidate(
+        grows=wide,
         kernel=plan.kernel,
         instructions=_instructions(plan, context.operands.output),
         weight_bytes=plan.weights.data.nbytes + (2 * plan.weights.channels if plan.listed else 0),
@@ -179,8 +220,11 @@ def _candidate(context: LoweringContext) -> Candidate | str:
 def _instructions(plan: _Plan, output: TensorInfo) -> int:
     weights = plan.weights
     pairs = -(-output.elements // output.shape[3] // 2)
-    requantize = (37 if weights.proved else 64) + (4 if plan.listed else 0)
-    block = 24 * weights.words + 3 * (-(-(weights.words - 1) // 8)) + requantize + 8
+    if weights.wide:
+        requantize, step = 30, 22
+    else:
+        requantize, step = (37 if weights.proved else 64) + (4 if plan.listed else 0), 24
+    block = step * weights.words + 3 * (-(-(weights.words - 1) // 8)) + requantize + 8
     if plan.inputs is not None:
         gather = 24 * weights.words + 60
     else:
@@ -239,7 +283,7 @@ def _block_value(context: LoweringContext, plan: _Plan) -> tuple[Expression, tup
     if plan.channels.dead.any():
         blobs.append(context.blob("fixed", plan.channels.fixed))
         fixed = Identifier(blobs[-1].name)
-    store = f"ferrule_block_{'proved' if plan.weights.proved else 'exact'}{'_listed' if plan.listed else ''}"
+    form = "wide" if plan.weights.wide else "proved" if plan.weights.proved else "exact"
     values: dict[str, Expression] = {
         "weights": Identifier(weights.name),
         "weight_bytes": Integer(plan.weights.data.nbytes),
@@ -247,10 +291,14 @@ def _block_value(context: LoweringContext, plan: _Plan) -> tuple[Expression, tup
         "output_c": Integer(len(plan.channels.matrix)),
         "positions": positions,
         "fixed": fixed,
-        "store": Identifier(store),
+        "store": Identifier(f"ferrule_block_{form}{'_listed' if plan.listed else ''}"),
     }
     return Aggregate(tuple(Field(value, name) for name, value in values.items())), tuple(blobs)
 
 
-BLOCK_ROW = Row(kernel="conv2d_block_s8", needs=frozenset({Feature.LONG_MULTIPLY, Feature.DSP}), candidate=_candidate)
-"""The kernel for windows of all sizes; windows of one pixel have an entry of their own."""
+_NEEDS = frozenset({Feature.LONG_MULTIPLY, Feature.DSP})
+BLOCK_ROWS: tuple[Row, ...] = (
+    Row(kernel=_KERNEL, needs=_NEEDS, candidate=_narrow),
+    Row(kernel=f"{_KERNEL} with weights of 16 bits", needs=_NEEDS, candidate=_wide),
+)
+"""The kernel for windows of all sizes, which has an entry of its own for windows of one pixel."""

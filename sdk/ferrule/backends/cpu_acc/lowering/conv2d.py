@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROW
+from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROWS
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.dual_s16 import CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
@@ -160,7 +160,7 @@ def _is_pointwise(window: Window) -> bool:
 CONV_2D_ROWS: tuple[Row, ...] = (
     MVE_CONV_2D_ROW,
     *WINOGRAD_ROWS,
-    BLOCK_ROW,
+    *BLOCK_ROWS,
     Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *CONV_2D_SCALAR,
     CONV_2D_DUAL_S16,

@@ -13,8 +13,10 @@ _PER_MAC = {LayerType.DEPTHWISE_CONV_2D: 3.0}
 _PER_BAND = 400
 """Instructions of a band beside those of its pixels: the choice of the band, the call, and the kernel's preparation."""
 _PER_MOVED_BYTE = 0.5
-_PER_BAND_AND_CHANNEL = {LayerType.DEPTHWISE_CONV_2D: 40}
+_PER_CHANNEL = 110
 """The preparation for each channel, which a depthwise kernel repeats for each band."""
+_PER_ELEMENT = 4
+"""The conversion of an element to 16 bits, which a depthwise kernel repeats for the rows that bands have in common."""
 
 
 def instructions_of(graph: Graph, layer: Layer) -> float:
@@ -32,8 +34,11 @@ def overhead_of(chain: Chain, times: Timeline) -> float:
     total = _PER_BAND * times.steps + _PER_MOVED_BYTE * times.moved_bytes
     for stage in chain.stages:
         channels = chain.tensors[stage.output].shape[3]
-        total += _PER_BAND_AND_CHANNEL.get(stage.layer.type, 0) * channels * stage.bands
         width = chain.tensors[stage.output].shape[2]
+        if stage.layer.type is LayerType.DEPTHWISE_CONV_2D:
+            (reach,) = stage.inputs
+            common = max(reach.rows - reach.step, 0) * chain.tensors[reach.tensor].shape[2]
+            total += (_PER_CHANNEL + _PER_ELEMENT * common) * channels * stage.bands
         pixels = width * stage.rows
         if stage.layer.type is LayerType.CONV_2D and pixels % 2:  # kernels compute two pixels at once
             total += 0.4 * instructions_of(chain.graph, stage.layer) / pixels

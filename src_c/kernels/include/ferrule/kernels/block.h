@@ -57,6 +57,15 @@ void ferrule_block_exact(const struct ferrule_block *block,
 void ferrule_block_exact_listed(const struct ferrule_block *block,
                                 const struct ferrule_block_pixels *pixels, uint32_t *patches);
 
+/**
+ * @brief The same with weights of 16 bits, times 256, for at most 8 words.
+ *
+ * A block has the biases of its channels, for each word two times four words of weights, one per
+ * channel, and the multipliers. The channels are not listed.
+ */
+void ferrule_block_wide(const struct ferrule_block *block,
+                        const struct ferrule_block_pixels *pixels, uint32_t *patches);
+
 /** The rows of a window, which lie at equal distances in memory. */
 struct ferrule_block_rows {
     int32_t count;

@@ -58,7 +58,8 @@ struct ferrule_depthwise_channel {
     const uint32_t *words; /**< its lines */
     int32_t offset_bytes;  /**< of the channel in a pixel */
     int32_t bias;
-    int32_t bias_again; /**< the assembler loads two accumulators at once */
+    int32_t bias_again;  /**< the assembler loads two accumulators at once */
+    const uint32_t *end; /**< the words after the last whole step of a line */
     int32_t multiplier;
     uint32_t weights[FERRULE_DEPTHWISE_TURNS];
 };
@@ -87,7 +88,8 @@ struct ferrule_depthwise_line {
 
 /** The two parts of a kernel that depend on the window's stride along the steps. */
 struct ferrule_depthwise_way {
-    int32_t words; /**< of the weights of a channel in all rotations */
+    int32_t words;   /**< of the weights of a channel in all rotations */
+    int32_t outputs; /**< of a step along the line */
     /** Expand three words of weights to those of all rotations. */
     void (*turn)(const int32_t *weights, uint32_t *turned);
     void (*store_line)(const struct ferrule_depthwise_line *line);

@@ -19,9 +19,11 @@
 #include "ferrule/kernels/window.h"
 
 enum {
-    FERRULE_WINOGRAD_POSITIONS = 16, /**< products per tile and channel */
-    FERRULE_WINOGRAD_BLOCK = 4,      /**< output channels computed at once */
-    FERRULE_WINOGRAD_CHUNK = 16      /**< input channels are padded to a multiple of this */
+    FERRULE_WINOGRAD_POSITIONS = 16,  /**< products per tile and channel */
+    FERRULE_WINOGRAD_BLOCK = 4,       /**< output channels computed at once */
+    FERRULE_WINOGRAD_CHUNK = 16,      /**< input channels are padded to a multiple of this */
+    FERRULE_WINOGRAD_PROVED_WORDS = 2 /**< constants per channel in the proved form: multiplier, and
+                                         256 * bias plus rounding */
 };
 
 /** int8 with a multiple of 4 input channels and of 4 output channels. */

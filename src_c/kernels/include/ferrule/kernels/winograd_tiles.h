@@ -511,8 +511,8 @@ static inline void ferrule_winograd_store(const struct ferrule_winograd_tiles *t
                     columns[k] = ferrule_winograd_combine(sums + 8 * k + c, 32, i);
                 }
                 uint32_t sum4 = ferrule_winograd_combine(columns, 1, j);
-                bool proved =
-                    tiles->block_channel_words == FERRULE_PROVED_WORDS * FERRULE_WINOGRAD_BLOCK;
+                bool proved = tiles->block_channel_words ==
+                              FERRULE_WINOGRAD_PROVED_WORDS * FERRULE_WINOGRAD_BLOCK;
                 target[i * tiles->row_step + j * column_step + c] =
                     proved ? ferrule_proved_s8((sum4 << 6) + (uint32_t)words[1], words[0])
                            : ferrule_exact_s8((uint32_t)((int32_t)sum4 >> 1), words);
