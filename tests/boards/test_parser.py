@@ -183,6 +183,8 @@ def test_dictionaries(tmp_path: Path) -> None:
     assert properties["none"] == nothing
 
 
+WITHOUT_DWT = {"microbit", "stm32g0b1"}
+"""The boards with an Armv6-M core."""
 FRAGMENTS = {"leon3-externals.repl", "stm32f4_discovery-additional_gpios.repl", "zedboard-externals.repl"}
 """Fragments that add to entries of a platform already loaded; Renode cannot load them alone, either."""
 
@@ -344,7 +346,8 @@ def test_any_text_is_read_or_refused(tmp_path_factory: pytest.TempPathFactory, t
 def test_reads_the_boards_of_this_repository(path: Path) -> None:
     platform = read_platform(path)
     assert [entry.name for entry in platform.of_type("CPU.CortexM")] == ["cpu"]
-    assert platform.entry("nvic").integer("systickFrequency") == platform.entry("dwt").integer("frequency")
+    if path.stem not in WITHOUT_DWT:
+        assert platform.entry("nvic").integer("systickFrequency") == platform.entry("dwt").integer("frequency")
 
 
 @pytest.mark.parametrize("name", ["x" * 5000, "/dev/zero", "a" * 200 + "/.."])

@@ -79,6 +79,7 @@ from ferrule.dom import (
     UnaryOperator,
     Variable,
     Visibility,
+    While,
 )
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.resources import root
@@ -125,6 +126,7 @@ def _total() -> Block:
                 Block((Return(Integer(-1)),)),
             ),
             Block((Evaluate(Call(Member(Identifier("part"), "clear"))),)),
+            While(Boolean(value=False), Block((Return(Integer(-2)),))),
             Assign(Member(Identifier("point"), "x"), _binary(BinaryOperator.ADD, Identifier("first"), 2)),
             If(
                 _binary(BinaryOperator.EQUAL, _method("find", (Identifier("none"), Identifier("BEYOND"))), NPOS),

@@ -106,10 +106,11 @@ def test_plain_c_is_exact() -> None:
 @pytest.mark.parametrize("kernel", CASES)
 def test_the_output_may_overlap_the_input_at_the_least_distance(kernel: str) -> None:
     for network in CASES[kernel]:
-        (overlap,) = lower(network, CORTEX_M4).overlaps
+        op = lower(network, CORTEX_M4)
+        (overlap,) = op.overlaps
         assert overlap.distance_bytes is not None
         inputs = random_inputs(network)
-        got = run_overlapping(network, inputs, overlap, overlap.distance_bytes, CORTEX_M4)
+        got = run_overlapping(network, inputs, overlap, overlap.distance_bytes, op)
         np.testing.assert_array_equal(got, network.run(inputs)[0])
 
 

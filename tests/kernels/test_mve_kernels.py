@@ -254,9 +254,10 @@ def test_outputs_may_overlap_inputs_at_the_least_distance() -> None:
     for name, case in CASES.items():
         inputs = random_inputs(case.network)
         (wanted,) = case.network.run(inputs)
-        for overlap in lower(case.network, M55).overlaps:
+        op = lower(case.network, M55)
+        for overlap in op.overlaps:
             assert overlap.distance_bytes is not None
-            got = run_overlapping(case.network, inputs, overlap, overlap.distance_bytes, M55)
+            got = run_overlapping(case.network, inputs, overlap, overlap.distance_bytes, op)
             np.testing.assert_array_equal(got, wanted, err_msg=name)
             stated += 1
     assert stated == sum("dense" not in name for name in CASES)

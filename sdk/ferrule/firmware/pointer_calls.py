@@ -41,8 +41,8 @@ class Kind(Flag):
     """Reads or writes a byte of a frame through a transport."""
     TRANSPORT = auto()
     """A member of a `struct ferrule_transport`."""
-    LINE = auto()
-    """A part of a depthwise kernel that depends on its stride."""
+    PART = auto()
+    """A part of a kernel that the rest of the kernel chooses by its parameters."""
     OTHER = auto()
 
 
@@ -54,7 +54,8 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r".*", r"ferrule_uart_transport_(read|write)", Kind.TRANSPORT),
     (r".*", r"ferrule_uart_[a-z0-9]+_(read|write|can_write)", Kind.BYTES),
     (r"uart_woofles_request_init|request\.c:.*", r"request\.c:(read|write)_byte", Kind.FRAME),
-    (r".*", r"depthwise_conv2d_3x3_by[12]_s8\.c:(turn|store_line)", Kind.LINE),
+    (r".*", r"depthwise_conv2d_3x3_by[12]_s8\.c:(turn|store_line)", Kind.PART),
+    (r".*", r"ferrule_block_\w+|conv2d_block_s8\.c:gather_\w+", Kind.PART),
 )
 """Where the address is, the function, and its kind."""
 _CALLERS: tuple[tuple[str, Kind], ...] = (
@@ -64,16 +65,17 @@ _CALLERS: tuple[tuple[str, Kind], ...] = (
     (r"ferrule_frame_(receive|send)|frame\.c:\w+", Kind.BYTES | Kind.FRAME | Kind.OTHER),
     (r"ferrule_device_\w+|(device|command)\.c:\w+", Kind.DRIVER | Kind.OTHER),
     (r"ferrule_platform_(power|cut)", Kind.OTHER),
-    (r"ferrule_mve_\w+", Kind(0)),  # assembler that jumps within itself
+    (r"ferrule_(mve|block|winograd)_\w+", Kind(0)),  # assembler that jumps within itself
     (r"ferrule_uart_transport_(read|write)|uart_transport\.c:\w+", Kind.BYTES | Kind.OTHER),
     (r"uart_woofles_(ask|execute)|(request|uart_woofles)\.c:\w+", Kind.TRANSPORT | Kind.OTHER),
     (r"(woofles|soft_npu)_execute|woofles_start|(woofles|soft_npu)\.c:\w+", Kind.OTHER),
-    (r"ferrule_depthwise_lines|depthwise_lines\.c:\w+", Kind.LINE),
+    (r"ferrule_depthwise_lines|depthwise_lines\.c:\w+", Kind.PART),
+    (r"ferrule_\w+_block_s8|(conv2d|conv2d_1x1|fully_connected)_block_s8\.c:\w+", Kind.PART),
     (r"ferrule_\w+\.c:\w+", Kind.OPERATOR | Kind.OTHER),
 )
 """A function that calls through pointers, and the kinds that it calls."""
 _EXECUTOR = Kind.OPERATOR | Kind.OTHER
-_UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.LINE)
+_UNKNOWN_CALLER = ~(Kind.REQUEST | Kind.OPERATOR | Kind.PART)
 _OWN_FILES: Mapping[str, str] = {
     "link.c": "ferrule_link_poll",
     "run.c": "ferrule_link_run",
@@ -86,9 +88,12 @@ _OWN_FILES: Mapping[str, str] = {
     "uart_woofles.c": "uart_woofles_execute",
     "woofles.c": "woofles_execute",
     "soft_npu.c": "soft_npu_execute",
+    "conv2d_1x1_block_s8.c": "ferrule_conv2d_1x1_block_s8",
+    "conv2d_block_s8.c": "ferrule_conv2d_block_s8",
     "depthwise_lines.c": "ferrule_depthwise_lines",
     "depthwise_conv2d_3x3_by1_s8.c": "ferrule_depthwise_conv2d_3x3_by1_s8",
     "depthwise_conv2d_3x3_by2_s8.c": "ferrule_depthwise_conv2d_3x3_by2_s8",
+    "fully_connected_block_s8.c": "ferrule_fully_connected_block_s8",
 }
 """A symbol that tells Ferrule's file from one of the user's with the same name."""
 

@@ -19,7 +19,7 @@ static inline int16_t ferrule_store_s16(uint32_t sum, const struct ferrule_scale
 {
     int32_t value = ferrule_saturate_s16(ferrule_scale_sum(2u * sum, scale, twice));
 
-    return (int16_t)(value & ~(floor & (value >> 31)));
+    return (int16_t)(value & (value < 0 ? ~floor : -1));
 }
 
 /** @brief Clamp stored values to limits that ferrule_store_s16 does not know; the others cost

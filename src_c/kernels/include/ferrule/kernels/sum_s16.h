@@ -31,7 +31,7 @@ static inline int32_t ferrule_scale_half(int32_t twice, const struct ferrule_sum
 {
     int32_t high = ferrule_high_product(twice, scale->multiplier);
 
-    return (high + (scale->away & (high >> 31)) + scale->rounding) >> scale->right;
+    return (high + (high < 0 ? scale->away : 0) + scale->rounding) >> scale->right;
 }
 
 /** @brief Return the stored value of a sum of terms; `result` has a zero point of 0. */
