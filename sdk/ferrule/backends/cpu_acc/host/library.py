@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ferrule.backends.context import BackendUnavailableError
-from ferrule.backends.contribution import KERNELS, Contribution
+from ferrule.backends.contribution import HEADERS, KERNELS, Contribution
 from ferrule.errors import FerruleError
 from ferrule.nativelib import NativeLibrary
 
@@ -27,6 +27,7 @@ HOST = Contribution(
 )
 """C for the host only; it is never part of a firmware."""
 _PARTS = (KERNELS, HOST)
+_INCLUDE_DIRS = tuple(path for part in (*_PARTS, HEADERS) for path in part.include_paths)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -46,8 +47,8 @@ def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
         title="kernels of CpuAcc",
         purpose="CpuAcc on the host",
         sources=tuple(path for part in _PARTS for path in part.source_paths),
-        headers=tuple(part.folder / name for part in _PARTS for name in part.files if name.endswith(".h")),
-        include_dirs=tuple(path for part in _PARTS for path in part.include_paths),
+        headers=tuple(part.folder / name for part in (*_PARTS, HEADERS) for name in part.files if name.endswith(".h")),
+        include_dirs=_INCLUDE_DIRS,
         flags=(*FLAGS, *extra_flags),
     )
 
@@ -60,7 +61,7 @@ def load(path: Path) -> HostLibrary:
     found = [path.relative_to(folder) for folder in folders for path in sorted(folder.rglob("*.h"))]
     headers = [path.as_posix() for path in found if not path.name.endswith(".inc.h")]  # .inc.h: bodies, for sources
     ffi = FFI()
-    ffi.cdef(declarations(headers, folders))
+    ffi.cdef(declarations(headers, _INCLUDE_DIRS))
     return HostLibrary(ffi=ffi, functions=ffi.dlopen(str(path)))
 
 
