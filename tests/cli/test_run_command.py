@@ -129,7 +129,7 @@ def refused(ferrule: Ferrule) -> Callable[..., tuple[str, str]]:
     ("arguments", "error", "hint"),
     [
         (["--board", "mps2-an38"], "there is no board 'mps2-an38'", "did you mean mps2-an386"),
-        (["--board", "esp"], "there is no board 'esp'", "known: mps2-an385, "),
+        (["--board", "esp"], "there is no board 'esp'", "known: microbit, mps2-an385, "),
         (["--board", "./nowhere"], "there is no board in nowhere", "board.toml"),
         (["--engine", "unicron"], "there is no engine 'unicron'", "did you mean unicorn?"),
         (["--toolchain", "zog"], "there is no toolchain 'zog'", "did you mean zig?"),
