@@ -169,6 +169,9 @@ void ferrule_conv2d_block_s8(const struct ferrule_conv2d_block_s8_params *params
     if (window->dilation_w != 1) {
         most_x = INT32_MIN;
     }
+    /* The weights of the elements past the last product are zero, and the second pixel of the last
+     * pair may not exist; what is read of both must be defined. */
+    (void)memset(patches, 0, (size_t)(16 * block->words));
     (void)memset(lines, params->input_zero_point, (size_t)(window->kernel_h * params->line_bytes));
     for (int32_t b = 0; b < window->batches; ++b) {
         for (int32_t i = 0; i < window->output_h; ++i) {

@@ -195,11 +195,9 @@ static inline void convolve(const struct ferrule_conv2d_dual_s16_params *params,
 void ferrule_conv2d_dual_s16(const struct ferrule_conv2d_dual_s16_params *params,
                              const int16_t *input, int16_t *output, void *scratch)
 {
-    int32_t products = params->window.kernel_h * params->window.kernel_w * params->window.input_c;
-
-    /* The weights of the elements past the last product are zero; the elements must be defined. */
-    (void)clear((int16_t *)scratch + products, 4 * params->words - products);
-    (void)clear((int16_t *)scratch + 4 * params->words + products, 4 * params->words - products);
+    /* The weights of the elements past the last product are zero, and the second pixel of the last
+     * pair may not exist; what is read of both must be defined. */
+    (void)clear(scratch, 8 * params->words);
     if (params->twice) {
         convolve(params, input, output, scratch, true);
     } else {

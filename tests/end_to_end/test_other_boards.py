@@ -86,7 +86,7 @@ def test_keyword_spotting_equals_tflm(models: Path, board: str, engine_name: str
         np.testing.assert_array_equal(output, reference)
 
 
-@pytest.mark.parametrize("toolchain", ["zig", "arm-none-eabi-gcc"])
+@pytest.mark.parametrize("toolchain", [pytest.param("zig", marks=pytest.mark.nightly), "arm-none-eabi-gcc"])
 def test_a_core_without_vectors_has_the_same_results(
     models: Path, qemu: str, toolchain: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

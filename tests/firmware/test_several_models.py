@@ -201,7 +201,7 @@ def test_two_zephyr_modules_share_their_library(folders: tuple[Path, Path], tmp_
     places = [next(path.relative_to(each) for each in folders if path.is_relative_to(each)) for path in sources]
     assert len(set(places)) == len(places)
     names = {path.name for path in places}
-    assert {"fully_connected_paired_s8.c", "add_s8.c", "ferrule_dense.c", "ferrule_two_by_two.c"} <= names
+    assert {"fully_connected_block_s8.c", "sum_s8.c", "ferrule_dense.c", "ferrule_two_by_two.c"} <= names
     assert sum(kind == "linker" for kind, _ in entries) == 1
 
 

@@ -19,6 +19,14 @@ from ferrule.firmware.uart import uart_driver
 from ferrule.resources import root
 
 ON_QEMU = [name for name in board_names() if load_board(name).qemu is not None]
+
+
+def rarely_repeated(names: list[str]) -> list[object]:
+    """Return boards as parameters; only `make nightly` takes those with the memory map of another."""
+    repeated = ("mps2-an385", "mps2-an500")
+    return [pytest.param(name, marks=pytest.mark.nightly) if name in repeated else name for name in names]
+
+
 RECORD_WORDS = 17
 FAULT_MAGIC = 0x544C4146
 
@@ -48,7 +56,7 @@ def test_memory_functions_are_right_for_all_alignments(
 
 @pytest.mark.cc
 @pytest.mark.emu
-@pytest.mark.parametrize("name", ON_QEMU)
+@pytest.mark.parametrize("name", rarely_repeated(ON_QEMU))
 def test_main_finds_everything_prepared(
     name: str, any_toolchain: Toolchain, qemu: str, programs: Path, tmp_path: Path
 ) -> None:
@@ -99,6 +107,9 @@ def test_main_finds_everything_prepared(
     ]
 
 
+MOST_LOOKS = 20_000
+
+
 def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
     """Run a firmware until it records a fault; return the record's words and the core's pc."""
     assert board.qemu is not None
@@ -122,7 +133,7 @@ def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            while True:
+            for _ in range(MOST_LOOKS):
                 process.stdin.write(f"x /{RECORD_WORDS}wx {address:#x}\ninfo registers\n")
                 process.stdin.flush()
                 words: list[int] = []
@@ -134,6 +145,7 @@ def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
                         break
                 if words[0] == FAULT_MAGIC:
                     return words
+            raise AssertionError(f"no fault is recorded after {MOST_LOOKS} looks")
         finally:
             process.kill()
 
@@ -145,12 +157,15 @@ def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
     [(1, 1 << 9, 1 << 30), (2, 1 << 16, 1 << 30)],  # bus error; undefined instruction; both escalated to HardFault
     ids=["unmapped", "undefined"],
 )
-@pytest.mark.parametrize("name", ON_QEMU)
+@pytest.mark.parametrize("name", rarely_repeated(ON_QEMU))
 def test_a_fault_is_recorded(
     name: str, kind: int, cfsr_bit: int, hfsr: int, any_toolchain: Toolchain, qemu: str, programs: Path, tmp_path: Path
 ) -> None:
     board = load_board(name)
-    elf = build(programs / "fault.c", board, any_toolchain, tmp_path, TEST_FAULT=str(kind))
+    nowhere = 0xD000_0000 if name == "microbit" else 0xF000_0000  # QEMU's nRF51 has something at the latter
+    elf = build(
+        programs / "fault.c", board, any_toolchain, tmp_path, TEST_FAULT=str(kind), TEST_ADDRESS=f"{nowhere:#x}u"
+    )
     image = read_image(elf)
     _, exception, *_, r12, lr, pc, psr, sp, exc_return, cfsr, hfsr_found, _, bfar, valid, halted = fault_of(
         qemu, board, elf
@@ -158,7 +173,8 @@ def test_a_fault_is_recorded(
     assert exception == 3
     assert image.describe(pc).startswith("main")
     assert image.describe(lr).startswith(("start", "ferrule_reset"))
-    assert (r12, psr >> 24 & 1, valid) == (0, 1, 1)
+    assert (psr >> 24 & 1, valid) == (1, 1)
+    assert r12 == 0 or board.cpu.mve  # compilers use it there
     assert sp in board.memory(board.placement.stack)
     assert exc_return >> 8 == 0xFFFFFF
     if board.cpu.features.baseline:
@@ -166,7 +182,7 @@ def test_a_fault_is_recorded(
     else:
         assert cfsr & cfsr_bit
         assert hfsr_found & hfsr
-        assert kind != 1 or bfar == 0xF000_0000
+        assert kind != 1 or bfar == nowhere
     assert image.describe(halted).startswith("ferrule_fault_halt")
 
 
@@ -188,12 +204,6 @@ def test_a_frame_is_read_if_all_of_it_lies_in_the_stack(
 MEMORY_FAULTS = 1 << 1 | 1 << 4  # CFSR.DACCVIOL, MSTKERR: the MPU's guard
 STACK_OVERFLOW = 1 << 20  # CFSR.STKOF: MSPLIM
 DEEPEST_BYTES = 2048  # more than a frame of the program that overflows the stack
-
-
-def rarely_repeated(names: list[str]) -> list[object]:
-    """Return boards as parameters; only `make nightly` takes those with the memory map of another."""
-    repeated = ("mps2-an385", "mps2-an500")
-    return [pytest.param(name, marks=pytest.mark.nightly) if name in repeated else name for name in names]
 
 
 @pytest.mark.cc

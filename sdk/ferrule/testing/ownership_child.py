@@ -204,7 +204,7 @@ class CheckingRuntime(Runtime):
         self.guard = Guard(self.arena, self._output)
         count = len(parts.steps)
         steps = tuple(self.guard.step(step, last=index == count - 1) for index, step in enumerate(parts.steps))
-        return super()._made_ready(replace(parts, steps=steps), profiler)
+        return super()._made_ready(replace(parts, steps=steps, joined=steps), profiler)
 
 
 def check(

@@ -26,7 +26,7 @@ int main(void)
     volatile uint32_t start = 1;
 
 #if TEST_FAULT == UNMAPPED
-    *(volatile uint32_t *)0xF0000000u = start;
+    *(volatile uint32_t *)TEST_ADDRESS = start;
 #elif TEST_FAULT == UNDEFINED
     start = 2;
     __asm__ volatile("udf #0");
