@@ -45,6 +45,8 @@ OPTION_KINDS: Mapping[str, int] = {
     "StridedSliceOptions": 32,
     "SplitOptions": 35,
     "LeakyReluOptions": 75,
+    "CallOnceOptions": 103,
+    "VarHandleOptions": 111,
 }
 """The members of the union BuiltinOptions whose fields are read, with their numbers."""
 
@@ -111,6 +113,8 @@ _OPTIONS = (
     ),
     _numbers("SplitOptions", num_splits=_WORD),
     _numbers("LeakyReluOptions", alpha=_WORD),
+    _numbers("CallOnceOptions", init_subgraph_index=_WORD),
+    _numbers("VarHandleOptions", container=_BYTES, shared_name=_BYTES),
 )
 
 _QUANTIZATION = TableSpec(
