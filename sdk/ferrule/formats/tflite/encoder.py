@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrule.formats.tflite.flexbuffer import FlexValue, write_map
 from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
 from ferrule.graph import Array, DataType, LayerType, Quantization, Tensor
 
@@ -18,20 +19,22 @@ _DEPRECATED_CODE_LIMIT = 127
 """Operator codes from this value on are stored only in `builtin_code` (schema, version 3a)."""
 
 
-OptionValue = bool | int | float | tuple[int, ...]
+OptionValue = bool | int | float | str | tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """One member of the schema's union BuiltinOptions."""
+    """One member of the schema's union BuiltinOptions, or the map of a custom operator."""
 
-    table: str
-    """The table's name in the schema; "" stands for no options."""
+    table: str = ""
+    """The table's name in the schema; "" stands for no table."""
+    custom: str = ""
+    """The custom code; "" for built-in operators."""
     fields: Mapping[str, OptionValue] = field(default_factory=dict)
-    """Values by the schema's field name, in camel case."""
+    """Values by the schema's field name, in camel case, or by key of the map."""
 
 
-NO_OPTIONS = Options(table="")
+NO_OPTIONS = Options()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,18 +123,21 @@ class _Writer:
 
     def _operator_codes(self, operators: Sequence[OperatorContent]) -> tuple[list[int], list[int]]:
         """Return the offsets of the operator codes and each operator's index among them."""
-        known: dict[tuple[str, int], int] = {}
+        known: dict[tuple[str, LayerType, int], int] = {}
         offsets: list[int] = []
         indices = []
         for operator in operators:
-            key = (operator.type.value, operator.version)
+            custom = operator.options.custom
+            key = (custom, operator.type, operator.version)
             if key not in known:
                 known[key] = len(offsets)
-                code = int(getattr(self._schema.BuiltinOperator, operator.type.value))
+                code = int(getattr(self._schema.BuiltinOperator, "CUSTOM" if custom else operator.type.value))
+                name = self._string(custom) if custom else None
                 offsets.append(
                     self._table(
                         "OperatorCode",
                         DeprecatedBuiltinCode=min(code, _DEPRECATED_CODE_LIMIT),
+                        CustomCode=name,
                         Version=operator.version,
                         BuiltinCode=code,
                     )
@@ -164,6 +170,9 @@ class _Writer:
         inputs = [-1 if name is None else tensors[name] for name in operator.inputs]
         outputs = [tensors[name] for name in operator.outputs]
         options = self._options(operator.options)
+        custom = None
+        if operator.options.custom and operator.options.fields:
+            custom = self._data(write_map(_map(operator.options)))
         return self._table(
             "Operator",
             OpcodeIndex=code,
@@ -171,6 +180,7 @@ class _Writer:
             Outputs=self._integers(outputs),
             BuiltinOptionsType=0 if options is None else getattr(self._schema.BuiltinOptions, operator.options.table),
             BuiltinOptions=options,
+            CustomOptions=custom,
         )
 
     def _options(self, options: Options) -> int | None:
@@ -204,6 +214,11 @@ class _Writer:
         for offset in reversed(offsets):
             self._builder.PrependUOffsetTRelative(offset)
         return int(self._builder.EndVector())
+
+
+def _map(options: Options) -> dict[str, FlexValue]:
+    """Return the options of a custom operator; maps have no vectors of numbers."""
+    return {key: value for key, value in options.fields.items() if not isinstance(value, tuple)}
 
 
 def _tensor_type(schema: Any, dtype: DataType) -> int:  # noqa: ANN401

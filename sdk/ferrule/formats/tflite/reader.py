@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.decoder import ModelRecord, OperatorRecord, read_model
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.operators import OPERATORS
+from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.graph import DataType, Layer, LayerType
 from ferrule.network import Network, check_kernel
@@ -90,8 +90,9 @@ class _Reader:
             self._available.add(index)
 
     def _add_layer(self, record: OperatorRecord) -> None:
-        row = None if record.type not in LayerType.__members__ else OPERATORS.get(LayerType[record.type])
-        if row is None:
+        type_ = _layer_type(record)
+        row = None if type_ is None else OPERATORS.get(type_)
+        if type_ is None or row is None:
             raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(OPERATORS))}")
         node = Node(record, self._tensors)
         node.check_arity(row.inputs, row.outputs)
@@ -103,8 +104,8 @@ class _Reader:
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
         layer = Layer(
-            name=f"{record.type.lower()}_{record.index}",
-            type=LayerType[record.type],
+            name=f"{type_.lower()}_{record.index}",
+            type=type_,
             descriptor=row.read(node),
             inputs=tuple(sources),
             outputs=tuple(self._tensors.info(index).name for index in record.outputs),
@@ -145,9 +146,15 @@ class _Reader:
         return f"operator {record.index} {record.type}{custom}{result}"
 
 
+def _layer_type(record: OperatorRecord) -> LayerType | None:
+    if record.type == "CUSTOM":
+        return CUSTOM.get(record.custom_code)
+    return LayerType.__members__.get(record.type)
+
+
 def _refusal(record: OperatorRecord) -> str:
     if record.type == "CUSTOM":
-        return "custom operators are not supported"
+        return "this custom operator is not supported"
     if record.type in _CONTROL_FLOW:
         return "control flow is not supported"
     return "this operator is not supported"
