@@ -6,7 +6,7 @@ from __future__ import annotations
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.operators import OPERATORS
+from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
@@ -150,12 +150,13 @@ class _Reader:
             self._variables.add(record)
             self._available.update(record.outputs)
             return
-        row = None if record.type not in LayerType.__members__ else OPERATORS.get(LayerType[record.type])
-        if row is None:
+        type_ = _layer_type(record)
+        row = None if type_ is None else OPERATORS.get(type_)
+        if type_ is None or row is None:
             raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(OPERATORS))}")
-        self._add_layer(record, row)
+        self._add_layer(record, type_, row)
 
-    def _add_layer(self, record: OperatorRecord, row: Row) -> None:
+    def _add_layer(self, record: OperatorRecord, type_: LayerType, row: Row) -> None:
         node = Node(record, self._tensors)
         node.check_arity(row.inputs, row.outputs)
         infos = [self._tensors.info(index) for index in record.outputs]
@@ -170,8 +171,8 @@ class _Reader:
         kept = {index: self._variables.new_value(index) for index in variables}
         infos += kept.values()
         layer = Layer(
-            name=f"{record.type.lower()}_{record.index}",
-            type=LayerType[record.type],
+            name=f"{type_.lower()}_{record.index}",
+            type=type_,
             descriptor=row.read(node),
             inputs=tuple(sources),
             outputs=tuple(info.name for info in infos),
@@ -223,9 +224,15 @@ class _Reader:
         return f"operator {record.index} {record.type}{custom}{result}"
 
 
+def _layer_type(record: OperatorRecord) -> LayerType | None:
+    if record.type == "CUSTOM":
+        return CUSTOM.get(record.custom_code)
+    return LayerType.__members__.get(record.type)
+
+
 def _refusal(record: OperatorRecord) -> str:
     if record.type == "CUSTOM":
-        return "custom operators are not supported"
+        return "this custom operator is not supported"
     if record.type in _CONTROL_FLOW:
         return "control flow is not supported"
     return "this operator is not supported"

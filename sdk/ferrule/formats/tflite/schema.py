@@ -156,6 +156,7 @@ _OPERATOR = TableSpec(
             "builtin_options",
             UnionField(kind_slot=3, tables={OPTION_KINDS[spec.name]: spec for spec in _OPTIONS}),
         ),
+        5: ("custom_options", _BYTES),
     },
 )
 _SUBGRAPH = TableSpec(
