@@ -19,6 +19,7 @@ MAX_TENSOR_BYTES = 2**31 - 1
 _TYPES: Mapping[int, DataType] = {
     0: DataType.FLOAT32,
     2: DataType.INT32,
+    3: DataType.UINT8,
     4: DataType.INT64,
     6: DataType.BOOL,
     7: DataType.INT16,
@@ -26,7 +27,6 @@ _TYPES: Mapping[int, DataType] = {
 }
 _REFUSED_TYPES: Mapping[int, str] = {
     1: "float16",
-    3: "uint8",
     5: "string",
     8: "complex64",
     10: "float64",
@@ -41,8 +41,6 @@ _REFUSED_TYPES: Mapping[int, str] = {
 }
 _HINTS: Mapping[int, str] = {
     1: "convert the model without float16 weights",
-    3: "convert the model with int8 inputs and outputs (inference_input_type=tf.int8); "
-    "a uint8 value u is the int8 value u - 128",
     17: "convert the model with int8 weights",
 }
 
