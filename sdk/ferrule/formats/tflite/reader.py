@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.decoder import ModelRecord, OperatorRecord, read_model
+from ferrule.formats.tflite.folding import FOLDS, Folding
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.tensors import Tensors, check_signature
@@ -29,7 +30,7 @@ def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Net
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    reader = _Reader(read_model(data), name)
+    reader = _Reader(read_model(data), name, len(data))
     if dequantize_weights:
         reader.dequantize_weights()
     return reader.network()
@@ -38,9 +39,10 @@ def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Net
 class _Reader:
     """The state while one file is read."""
 
-    def __init__(self, model: ModelRecord, name: str) -> None:
+    def __init__(self, model: ModelRecord, name: str, file_bytes: int) -> None:
         self._model = model
         self._tensors = Tensors(model)
+        self._folding = Folding(self._tensors, file_bytes)
         self._network = Network(name)
         self._available: set[int] = set()
         self._lost: set[int] = set()
@@ -90,16 +92,21 @@ class _Reader:
             self._available.add(index)
 
     def _add_layer(self, record: OperatorRecord) -> None:
-        row = None if record.type not in LayerType.__members__ else OPERATORS.get(LayerType[record.type])
-        if row is None:
-            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(OPERATORS))}")
         node = Node(record, self._tensors)
+        row = None if record.type not in LayerType.__members__ else OPERATORS.get(LayerType[record.type])
+        for index in record.outputs:
+            if index in self._available:
+                raise ModelError(f"there is a tensor '{self._tensors.info(index).name}' already, expected a new output")
+            if self._tensors.is_constant(index):
+                raise ModelError(f"output '{self._tensors.info(index).name}' has data, expected a computed tensor")
+        if self._folding.takes_fold(node):
+            return
+        if row is None:
+            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted({*OPERATORS, *FOLDS}))}")
         node.check_arity(row.inputs, row.outputs)
-        sources = [
-            None if position in row.optional and not node.has_input(position) else self._source(index)
-            for position, index in enumerate(record.inputs)
-            if position in row.data_inputs
-        ]
+        positions = [position for position in range(len(record.inputs)) if position in row.data_inputs]
+        absent = {position for position in positions if position in row.optional and not node.has_input(position)}
+        sources = [None if position in absent else node.input(position).name for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
         layer = Layer(
@@ -109,9 +116,15 @@ class _Reader:
             inputs=tuple(sources),
             outputs=tuple(self._tensors.info(index).name for index in record.outputs),
         )
-        for index in record.outputs:
-            if self._tensors.is_constant(index):
-                raise ModelError(f"output '{self._tensors.info(index).name}' has data, expected a computed tensor")
+        if self._folding.takes_layer(record, layer, row.data_inputs):
+            return
+        for position in positions:
+            if position not in absent:
+                self._source(record.inputs[position])
+        self._append(record, layer)
+
+    def _append(self, record: OperatorRecord, layer: Layer) -> None:
+        """Add a layer whose inputs are in the network."""
         self._network.add_layer(layer, [self._tensors.info(index) for index in record.outputs])
         self._available.update(record.outputs)
         check_kernel(self._network, layer)
@@ -129,8 +142,17 @@ class _Reader:
             self._available.add(index)
 
     def _source(self, index: int) -> str:
-        """Return the name of a tensor that is read; a constant is added to the network when it is first read."""
+        """Return the name of a tensor that is read; a constant is added to the network when it is first read.
+
+        So are the layers that compute it, if all that they read is constant.
+        """
         info = self._tensors.info(index)
+        if index not in self._available:
+            for each in self._folding.layers(index):
+                for source in each.reads:
+                    self._source(source)
+                assert each.layer is not None
+                self._append(each.record, each.layer)
         if index not in self._available:
             if not self._tensors.is_constant(index):
                 raise ModelError(f"tensor '{info.name}' is read before anything writes it")
