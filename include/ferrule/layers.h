@@ -66,6 +66,8 @@ enum ferrule_layer_type {
     FERRULE_LAYER_NEG = 34,
     FERRULE_LAYER_FLOOR = 35,
     FERRULE_LAYER_CEIL = 36,
+    FERRULE_LAYER_RESIZE_BILINEAR = 84,
+    FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -243,6 +245,20 @@ struct ferrule_transpose_descriptor {
     /** Axis i of the output is axis permutation[i] of the input. */
     const int32_t *permutation;
     uint32_t permutation_count;
+};
+
+/**
+ * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
+ * quantisation.
+ */
+struct ferrule_resize_descriptor {
+    /** Of the output, as `width`. */
+    int32_t height;
+    int32_t width;
+    /** The centres of the corner pixels coincide in input and output. */
+    bool align_corners;
+    /** Pixels are sampled at their centres, not at their upper left corners. */
+    bool half_pixel_centers;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */

@@ -64,6 +64,8 @@ class LayerType(StrEnum):
     NEG = "NEG", 34
     FLOOR = "FLOOR", 35
     CEIL = "CEIL", 36
+    RESIZE_BILINEAR = "RESIZE_BILINEAR", 84
+    RESIZE_NEAREST_NEIGHBOR = "RESIZE_NEAREST_NEIGHBOR", 85
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001

@@ -10,11 +10,12 @@ from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
 from ferrule.network.execution import Observer, check_inputs, execute, operands_of, operator_of
 from ferrule.network.shape_layers import ShapeLayers
+from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
+class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, SpatialLayers):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
     def __init__(self, name: str) -> None:

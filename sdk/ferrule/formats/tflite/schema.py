@@ -37,6 +37,7 @@ OPTION_KINDS: Mapping[str, int] = {
     "SoftmaxOptions": 9,
     "ConcatenationOptions": 10,
     "AddOptions": 11,
+    "ResizeBilinearOptions": 15,
     "ReshapeOptions": 17,
     "MulOptions": 21,
     "ReducerOptions": 27,
@@ -44,6 +45,7 @@ OPTION_KINDS: Mapping[str, int] = {
     "SqueezeOptions": 30,
     "StridedSliceOptions": 32,
     "SplitOptions": 35,
+    "ResizeNearestNeighborOptions": 74,
     "LeakyReluOptions": 75,
 }
 """The members of the union BuiltinOptions whose fields are read, with their numbers."""
@@ -95,6 +97,7 @@ _OPTIONS = (
     _numbers("SoftmaxOptions", beta=_WORD),
     _numbers("ConcatenationOptions", axis=_WORD, fused_activation_function=_BYTE),
     _numbers("AddOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
+    _numbers("ResizeBilinearOptions", new_height=_WORD, new_width=_WORD, align_corners=_BYTE, half_pixel_centers=_BYTE),
     _numbers("ReshapeOptions", new_shape=_WORDS),
     _numbers("MulOptions", fused_activation_function=_BYTE),
     _numbers("ReducerOptions", keep_dims=_BYTE),
@@ -110,6 +113,7 @@ _OPTIONS = (
         offset=_BYTE,
     ),
     _numbers("SplitOptions", num_splits=_WORD),
+    _numbers("ResizeNearestNeighborOptions", align_corners=_BYTE, half_pixel_centers=_BYTE),
     _numbers("LeakyReluOptions", alpha=_WORD),
 )
 
