@@ -69,6 +69,8 @@ enum ferrule_layer_type {
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
+    FERRULE_LAYER_RESIZE_BILINEAR = 84,
+    FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -267,6 +269,20 @@ struct ferrule_split_v_descriptor {
     /** The extent of each output along the axis; their sum is the input's extent. */
     const int32_t *sizes;
     uint32_t sizes_count;
+};
+
+/**
+ * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
+ * quantisation.
+ */
+struct ferrule_resize_descriptor {
+    /** Of the output, as `width`. */
+    int32_t height;
+    int32_t width;
+    /** The centres of the corner pixels coincide in input and output. */
+    bool align_corners;
+    /** Pixels are sampled at their centres, not at their upper left corners. */
+    bool half_pixel_centers;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */

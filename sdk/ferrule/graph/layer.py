@@ -67,6 +67,8 @@ class LayerType(StrEnum):
     PACK = "PACK", 65
     UNPACK = "UNPACK", 66
     SPLIT_V = "SPLIT_V", 67
+    RESIZE_BILINEAR = "RESIZE_BILINEAR", 84
+    RESIZE_NEAREST_NEIGHBOR = "RESIZE_NEAREST_NEIGHBOR", 85
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001
