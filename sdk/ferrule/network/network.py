@@ -24,8 +24,14 @@ from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, MovementLayers):
-class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, SpatialLayers):
+class Network(
+    WeightedLayers,
+    ArithmeticLayers,
+    ActivationLayers,
+    ShapeLayers,
+    MovementLayers,
+    SpatialLayers,
+):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
     def __init__(self, name: str) -> None:
