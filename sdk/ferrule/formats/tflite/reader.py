@@ -9,7 +9,7 @@ from ferrule.formats.tflite.folding import FOLDS, Folding
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.row import Row
-from ferrule.formats.tflite.tensors import Tensors, check_signature
+from ferrule.formats.tflite.tensors import DENSE, Tensors, check_signature
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
@@ -163,7 +163,8 @@ class _Reader:
         type_ = _layer_type(record)
         row = None if type_ is None else OPERATORS.get(type_)
         if type_ is None or row is None:
-            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted({*OPERATORS, *FOLDS}))}")
+            listed = f"supported: {', '.join(sorted({*OPERATORS, *FOLDS}))}"
+            raise UnsupportedError(_refusal(record), hint=DENSE if record.type == "DENSIFY" else listed)
         self._add_layer(record, type_, row)
 
     def _add_layer(self, record: OperatorRecord, type_: LayerType, row: Row) -> None:
@@ -257,6 +258,8 @@ def _layer_type(record: OperatorRecord) -> LayerType | None:
 def _refusal(record: OperatorRecord) -> str:
     if record.type == "CUSTOM":
         return "this custom operator is not supported"
+    if record.type == "DENSIFY":
+        return "sparse weights are not supported"
     if record.type in _CONTROL_FLOW:
         return "control flow is not supported"
     return "this operator is not supported"
