@@ -234,3 +234,24 @@ FAMILY: Mapping[str, Callable[[DataType], st.SearchStrategy[Network]]] = {
     "max_pool2d": pool2d(LayerType.MAX_POOL_2D),
 }
 """Strategies by operator; each takes the data's type."""
+
+
+@st.composite
+def weights_with_a_zero_point(draw: st.DrawFn, operator: str) -> Network:
+    """Draw an int8 layer whose weights have one scale and a zero point, often one of the limits of int8."""
+    network = draw(FAMILY[operator](DataType.INT8))
+    (layer,) = network.layers
+    infos = [network.info(name) for name in layer.present_inputs]
+    weights = infos[1].quantization
+    assert weights is not None
+    infos[1] = replace(infos[1], quantization=Quantization.of(max(weights.scales), draw(_ZERO_POINTS)))
+    if len(infos) > 2:
+        scale = infos[0].scale * infos[1].scale
+        infos[2] = replace(infos[2], quantization=Quantization.of(scale))
+    data = {index: network.tensor(name).data for index, name in enumerate(layer.present_inputs)}
+    known = {index: array for index, array in data.items() if array is not None}
+    return layer_network(layer.type, layer.descriptor, infos, network.outputs[0].quantization, known)
+
+
+WITH_ZERO_POINT = ("conv2d", "depthwise_conv2d", "fully_connected")
+"""The operators for `weights_with_a_zero_point`."""

@@ -17,6 +17,7 @@ from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Finish,
+    centred,
     check_weighted,
     finish_of,
     optional_array,
@@ -92,7 +93,7 @@ def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Sequence[A
 
 def _make_plan(descriptor: Conv2dDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
     data, width = operands.input(0), operands.output.shape[2]
-    matrix = weights.reshape(weights.shape[0], -1).T
+    matrix = centred(weights, operands.input(1)).reshape(weights.shape[0], -1).T
     finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=width)
     return _Plan(
         window=descriptor.window(operands.input(1)),

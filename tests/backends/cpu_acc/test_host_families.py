@@ -27,7 +27,7 @@ from unary_cases import (
     sigmoidal_cases,
     softmax_cases,
 )
-from weighted_cases import FAMILY, within_tolerance
+from weighted_cases import FAMILY, WITH_ZERO_POINT, weights_with_a_zero_point, within_tolerance
 
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
 from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS, available
@@ -72,6 +72,14 @@ def instructions(request: pytest.FixtureRequest) -> str:
     if name not in {PORTABLE, *(item.name for item in available(library()))}:
         lacking(f"a processor with {name}", "run the tests on one", rare=True)
     return name
+
+
+@pytest.mark.parametrize("operator", WITH_ZERO_POINT)
+@settings(max_examples=10, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_weights_with_a_zero_point(operator: str, data: st.DataObject) -> None:
+    network = data.draw(weights_with_a_zero_point(operator))
+    check(network, random_inputs(network), *edge_inputs(network).values())
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -10,6 +10,7 @@ from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import DENSE, Tensors, check_signature
+from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
@@ -86,6 +87,8 @@ class _Reader:
         self._network = Network(name)
         self._variables = Variables(self._network, self._tensors, file.initialise, self._source)
         self._available: set[int] = set()
+        borders = frozenset({*record.inputs, *record.outputs})
+        self._unsigned = Unsigned(self._tensors, record.operators, borders)
         self._lost: set[int] = set()
         """Outputs of refused operators that have no valid description; operators that read them are not checked."""
 
@@ -106,7 +109,7 @@ class _Reader:
         with place("graph outputs"):
             if not self._record.outputs:
                 raise ModelError("there is none, expected at least one")
-            names = [self._source(index) for index in self._record.outputs]
+            names = [self._output(index) for index in self._record.outputs]
         self._network.set_outputs(names)
         self._variables.finish()
         return self._network
@@ -145,8 +148,23 @@ class _Reader:
                 raise ModelError(f"tensor '{info.name}' has data, expected an input to have none")
             if self._tensors.record(index).is_variable:
                 raise UnsupportedError(f"tensor '{info.name}' is a variable, expected an input without state")
-            self._network.add_input(info)
+            if index in self._unsigned:
+                self._network.add_input(self._unsigned.stored(index))
+                layer, _ = self._unsigned.input_layer(index)
+                self._network.add_layer(layer, [info])
+            else:
+                self._network.add_input(info)
             self._available.add(index)
+
+    def _output(self, index: int) -> str:
+        """Return the name of an output of the network; a tensor that became int8 is converted to uint8 once."""
+        name = self._source(index)
+        if index not in self._unsigned:
+            return name
+        layer, stored = self._unsigned.output_layer(index)
+        if not self._network.has_tensor(stored.name):
+            self._network.add_layer(layer, [stored])
+        return stored.name
 
     def _add(self, record: OperatorRecord) -> None:
         for index in record.outputs:
@@ -154,6 +172,7 @@ class _Reader:
                 raise ModelError(f"there is a tensor '{self._tensors.info(index).name}' already, expected a new output")
             if self._tensors.is_constant(index):
                 raise ModelError(f"output '{self._tensors.info(index).name}' has data, expected a computed tensor")
+        self._unsigned.check(record)
         if record.type in VARIABLE_OPERATORS:
             self._variables.add(record)
             self._available.update(record.outputs)
@@ -202,9 +221,10 @@ class _Reader:
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: list[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
-        self._network.add_layer(layer, outputs)
+        for each, infos in self._unsigned.layers(layer, outputs):
+            self._network.add_layer(each, infos)
+            check_kernel(self._network, each)
         self._available.update(record.outputs)
-        check_kernel(self._network, layer)
 
     def _stand_in(self, record: OperatorRecord) -> None:
         """Make the outputs of a refused operator readable, so that the operators behind it are checked, too."""

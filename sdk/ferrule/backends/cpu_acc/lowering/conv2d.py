@@ -28,7 +28,7 @@ from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.weighted import factors
+from ferrule.operators.weighted import factors, has_zero_point
 from ferrule.operators.window import NO_PADDING, Window
 
 _WORTH_LISTING = 0.75
@@ -37,7 +37,7 @@ _WORTH_LISTING = 0.75
 def lower_conv2d(context: LoweringContext) -> LoweredOp:
     """Return the call of the CONV_2D kernel that suits the types, the window, the weights, the core and the goal."""
     check_reach(context, product_matrix(context.layer, weights_of(context)))
-    return choose(context, CONV_2D_ROWS)
+    return choose(context, _OFFSET_ROWS if has_zero_point(context.input(1)) else CONV_2D_ROWS)
 
 
 def _descriptor(context: LoweringContext) -> Conv2dDescriptor:
@@ -167,3 +167,5 @@ CONV_2D_ROWS: tuple[Row, ...] = (
     Row(kernel="conv2d", candidate=_plain),
 )
 """The kernels of CONV_2D."""
+_OFFSET_ROWS = (Row(kernel="conv2d_offset_s8", candidate=_plain),)
+"""The kernel for weights with a zero point."""

@@ -1,0 +1,236 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that compute in uint8, as old converters write them: their tensors become int8, u - 128."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.formats.tflite.decoder import OperatorRecord
+from ferrule.formats.tflite.tensors import UINT8, Tensors
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, TensorInfo
+from ferrule.graph.names import UniqueNames
+from ferrule.operators.activation import Activation
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.quantize import QuantizeDescriptor
+from ferrule.operators.rectify import ReluDescriptor
+from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.weighted import has_zero_point
+from ferrule.operators.window import NO_PADDING
+
+_WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
+_WEIGHTS = 1
+"""The position of the weights among their inputs."""
+_COMPUTING = _WEIGHTED | {
+    "ADD",
+    "AVERAGE_POOL_2D",
+    "HARD_SWISH",
+    "LEAKY_RELU",
+    "LOGISTIC",
+    "MAXIMUM",
+    "MAX_POOL_2D",
+    "MEAN",
+    "MINIMUM",
+    "MUL",
+    "PAD",
+    "PADV2",
+    "PRELU",
+    "RELU",
+    "RELU6",
+    "RELU_N1_TO_1",
+    "RESIZE_NEAREST_NEIGHBOR",
+    "SOFTMAX",
+    "SUB",
+    "SUM",
+    "TANH",
+}
+_MOVING = frozenset(
+    {
+        "ARG_MAX",
+        "ARG_MIN",
+        "BATCH_TO_SPACE_ND",
+        "BROADCAST_TO",
+        "CONCATENATION",
+        "DEPTH_TO_SPACE",
+        "DEQUANTIZE",
+        "EXPAND_DIMS",
+        "GATHER",
+        "GATHER_ND",
+        "MIRROR_PAD",
+        "PACK",
+        "QUANTIZE",
+        "REDUCE_MAX",
+        "REDUCE_MIN",
+        "RESHAPE",
+        "REVERSE_V2",
+        "SHAPE",
+        "SLICE",
+        "SPACE_TO_BATCH_ND",
+        "SPACE_TO_DEPTH",
+        "SPLIT",
+        "SPLIT_V",
+        "SQUEEZE",
+        "STRIDED_SLICE",
+        "TILE",
+        "TRANSPOSE",
+        "UNPACK",
+    }
+)
+"""Operators that give the same with u - 128 in place of u; so do those of `_COMPUTING`, whose uint8 needs it."""
+
+Added = tuple[Layer, TensorInfo]
+"""A layer, and its only output."""
+
+
+class Unsigned:
+    """The tensors of a subgraph that are uint8 in the file and int8 in the network; none unless it computes in uint8.
+
+    `borders` are the inputs and outputs of the subgraph. They stay uint8: the int8 tensors have names of their own, and
+    `input_layer` and `output_layer` convert them. Weights get zero point 0 if their values then fit into int8.
+    """
+
+    def __init__(self, tensors: Tensors, operators: Sequence[OperatorRecord], borders: frozenset[int]) -> None:
+        self._tensors = tensors
+        self._names = UniqueNames(tensors.names)
+        self._indices: frozenset[int] = frozenset()
+        self._int8: dict[str, TensorInfo] = {}
+        """By name: the int8 tensors."""
+        if not any(self._computes(record) for record in operators):
+            return
+        used = {index for record in operators for index in (*record.inputs, *record.outputs)}
+        weights = {
+            record.inputs[_WEIGHTS] for record in operators if record.type in _WEIGHTED and self._computes(record)
+        }
+        self._indices = frozenset(index for index in used if self._is_quantised_uint8(index))
+        for index in sorted(self._indices):
+            info, data = _shifted(tensors.info(index)), None
+            if index in borders:
+                info = replace(info, name=self._names.take(f"{info.name}_int8"))
+            if tensors.is_constant(index):
+                data = (tensors.data(index) ^ np.uint8(128)).view(np.int8)
+                if index in weights:
+                    info, data = _symmetric(info, data)
+            tensors.replace(index, info, data)
+            self._int8[info.name] = info
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._indices
+
+    def check(self, record: OperatorRecord) -> None:
+        """Refuse an operator that has such tensors and gives another result with u - 128 in place of u.
+
+        So is a convolution of a file in int8 whose weights have a zero point, which TensorFlow Lite Micro ignores.
+        """
+        if record.type in _WEIGHTED - {"FULLY_CONNECTED"} and len(record.inputs) > _WEIGHTS:
+            weights = record.inputs[_WEIGHTS]
+            if weights not in self._indices and has_zero_point(self._tensors.info(weights)):
+                raise UnsupportedError(
+                    f"weights '{self._tensors.info(weights).name}' have a zero point that is not 0, "
+                    "expected symmetric weights"
+                )
+        if record.type in _COMPUTING | _MOVING:
+            return
+        for index in (*record.inputs, *record.outputs):
+            if index in self._indices:
+                raise UnsupportedError(
+                    f"tensor '{self._tensors.record(index).name}' is uint8 in a model that computes in uint8, in which "
+                    f"networks have int8, and {record.type} may differ",
+                    hint="convert the model with int8 in place of uint8 (a converter of TensorFlow 2.3 or later)",
+                )
+
+    def stored(self, index: int) -> TensorInfo:
+        """Return the uint8 tensor of the file."""
+        info = self._tensors.info(index)
+        assert info.quantization is not None
+        quantization = Quantization.of(info.scale, info.zero_point + 128)
+        return replace(info, name=self._tensors.record(index).name, dtype=DataType.UINT8, quantization=quantization)
+
+    def input_layer(self, index: int) -> Added:
+        """Return the layer that makes an input int8."""
+        return _quantize(self.stored(index).name, self._tensors.info(index))
+
+    def output_layer(self, index: int) -> Added:
+        """Return the layer that makes an output uint8."""
+        return _quantize(self._tensors.info(index).name, self.stored(index))
+
+    def layers(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[tuple[Layer, Sequence[TensorInfo]]]:
+        """Return the layers that compute what a layer computes in uint8: itself, unless it is AVERAGE_POOL_2D.
+
+        The mean of uint8 values u is rounded half up, and that of int8 values half away from zero. Means that may end
+        on a half are taken of int16 values u, which are not negative.
+        """
+        pool, image = layer.descriptor, self._int8.get(layer.inputs[0] or "")
+        if not isinstance(pool, Pool2dDescriptor) or layer.type is not LayerType.AVERAGE_POOL_2D or image is None:
+            return [(layer, outputs)]
+        if pool.padding == NO_PADDING and pool.pool_h * pool.pool_w % 2:
+            return [(layer, outputs)]
+        (output,) = outputs
+        stored = replace(image, quantization=Quantization.of(image.scale, -128))
+        unsigned = replace(image, dtype=DataType.INT16, quantization=Quantization.of(image.scale))
+        mean, small = replace(unsigned, shape=output.shape), replace(stored, shape=output.shape)
+        steps: list[tuple[LayerType, Descriptor, TensorInfo]] = [
+            (LayerType.RESHAPE, ReshapeDescriptor(shape=image.shape), stored),
+            (LayerType.QUANTIZE, QuantizeDescriptor(), unsigned),
+            (layer.type, replace(pool, activation=Activation.NONE), mean),
+            (LayerType.QUANTIZE, QuantizeDescriptor(), small),
+            (LayerType.RESHAPE, ReshapeDescriptor(shape=output.shape), output),
+        ]
+        if pool.activation is not Activation.NONE:
+            steps.append((LayerType[pool.activation.value], ReluDescriptor(), output))
+        return self._chain(layer, steps, image.name, output)
+
+    def _chain(
+        self, layer: Layer, steps: Sequence[tuple[LayerType, Descriptor, TensorInfo]], source: str, output: TensorInfo
+    ) -> list[tuple[Layer, Sequence[TensorInfo]]]:
+        """Return layers that each read the one before; the last has the name and the output of `layer`."""
+        chain: list[tuple[Layer, Sequence[TensorInfo]]] = []
+        for number, (type_, descriptor, like) in enumerate(steps, 1):
+            last = number == len(steps)
+            name = layer.name if last else self._names.take(f"{layer.name}_step_{number}")
+            info = output if last else replace(like, name=name)
+            step = Layer(name=name, type=type_, descriptor=descriptor, inputs=(source,), outputs=(info.name,))
+            chain.append((step, [info]))
+            source = info.name
+        return chain
+
+    def _computes(self, record: OperatorRecord) -> bool:
+        """Whether an operator computes with quantised uint8 data."""
+        data = [*record.inputs[:_WEIGHTS], *record.outputs]
+        return record.type in _COMPUTING and any(self._is_quantised_uint8(index) for index in data)
+
+    def _is_quantised_uint8(self, index: int) -> bool:
+        if not 0 <= index < len(self._tensors.names):
+            return False
+        record = self._tensors.record(index)
+        return record.type == UINT8 and bool(record.quantization.scales)
+
+
+def _quantize(source: str, output: TensorInfo) -> Added:
+    layer = Layer(
+        name=output.name,
+        type=LayerType.QUANTIZE,
+        descriptor=QuantizeDescriptor(),
+        inputs=(source,),
+        outputs=(output.name,),
+    )
+    return layer, output
+
+
+def _shifted(info: TensorInfo) -> TensorInfo:
+    """Return a quantised uint8 tensor as int8: the stored value u becomes u - 128."""
+    assert info.quantization is not None
+    zero_points = tuple(zero_point - 128 for zero_point in info.quantization.zero_points)
+    return replace(info, dtype=DataType.INT8, quantization=replace(info.quantization, zero_points=zero_points))
+
+
+def _symmetric(info: TensorInfo, data: Array) -> tuple[TensorInfo, Array]:
+    """Return weights minus their zero point, if all fit into int8; otherwise as they are."""
+    assert info.quantization is not None
+    values = data.astype(np.int16) - np.int16(info.zero_point)
+    if info.quantization.per_channel or values.min() < -128 or values.max() > 127:
+        return info, data
+    quantization = Quantization(scales=info.quantization.scales)
+    return replace(info, quantization=quantization), values.astype(np.int8)

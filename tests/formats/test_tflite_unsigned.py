@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models that compute in uint8 give LiteRT's results as int8 networks with uint8 inputs and outputs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import oracle
+import pytest
+from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
+
+from ferrule import formats
+from ferrule.errors import UnsupportedError
+from ferrule.formats import to_tflite
+from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+
+WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED)
+OTHERS = (
+    LayerType.ADD,
+    LayerType.AVERAGE_POOL_2D,
+    LayerType.CONCATENATION,
+    LayerType.DEQUANTIZE,
+    LayerType.HARD_SWISH,
+    LayerType.LEAKY_RELU,
+    LayerType.LOGISTIC,
+    LayerType.MAX_POOL_2D,
+    LayerType.MAXIMUM,
+    LayerType.MEAN,
+    LayerType.MINIMUM,
+    LayerType.MUL,
+    LayerType.PAD,
+    LayerType.PADV2,
+    LayerType.PRELU,
+    LayerType.RELU,
+    LayerType.RELU6,
+    LayerType.RELU_N1_TO_1,
+    LayerType.RESIZE_NEAREST_NEIGHBOR,
+    LayerType.SOFTMAX,
+    LayerType.SUB,
+    LayerType.SUM,
+    LayerType.TANH,
+)
+SEEDS = range(6)
+
+
+def unsigned(info: TensorInfo) -> TensorInfo:
+    """Return a quantised int8 tensor as the uint8 tensor with the same real values, and others as they are."""
+    if info.dtype is not DataType.INT8 or info.quantization is None:
+        return info
+    return replace(info, dtype=DataType.UINT8, quantization=Quantization.of(info.scale, info.zero_point + 128))
+
+
+def unsigned_model(graph: Graph, weights_zero_point: int) -> bytes:
+    """Return the file of a one-layer network in uint8; the weights of products have a zero point of their own."""
+    result = Graph("unsigned")
+    (layer,) = graph.layers
+    for info in graph.inputs:
+        result.add_input(unsigned(info))
+    for index, name in enumerate(layer.present_inputs):
+        stored = graph.tensor(name)
+        if stored.data is None:
+            continue
+        info, data = unsigned(stored.info), stored.data
+        if info.dtype is DataType.UINT8:
+            data = data.view(np.uint8) ^ np.uint8(128)
+            if index == 1 and layer.type in WEIGHTED:
+                info = replace(info, quantization=Quantization.of(info.scale, weights_zero_point))
+        result.add_constant(info, data)
+    result.add_layer(layer, [unsigned(info) for info in graph.output_infos(layer)])
+    result.set_outputs(layer.outputs)
+    return to_tflite(result)
+
+
+def check(model: bytes) -> None:
+    """Compare a network with LiteRT."""
+    network = formats.load(model, name="m")
+    assert {info.dtype for info in network.inputs} <= {DataType.UINT8}
+    inputs = oracle.random_inputs(network)
+    wanted = oracle.litert_reference(model, inputs)
+    for info, got, expected in zip(network.outputs, network.run(inputs), wanted, strict=True):
+        assert got.dtype == expected.dtype == info.dtype.numpy
+        np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("type_", WEIGHTED, ids=str)
+@pytest.mark.parametrize("zero_point", [0, 128, 131, 255])
+def test_weights_with_a_zero_point(type_: LayerType, zero_point: int) -> None:
+    checked = 0
+    for seed in range(12):
+        graph = layer_case(type_, DataType.INT8, seed)
+        weights = graph.info(graph.layers[0].present_inputs[1]).quantization
+        if weights is not None and not weights.per_channel and len(graph.layers[0].present_inputs) == 3:
+            check(unsigned_model(graph, zero_point))
+            checked += 1
+    assert checked >= 3
+
+
+@pytest.mark.parametrize("type_", OTHERS, ids=str)
+def test_other_operators(type_: LayerType) -> None:
+    assert set(OTHERS) < set(LAYER_TYPES)
+    for seed in SEEDS:
+        check(unsigned_model(layer_case(type_, DataType.INT8, seed), 0))
+
+
+def test_inputs_and_outputs_keep_name_and_type() -> None:
+    network = formats.load(unsigned_model(layer_case(LayerType.RELU, DataType.INT8, 1), 0), name="m")
+    assert [layer.type for layer in network.layers] == [LayerType.QUANTIZE, LayerType.RELU, LayerType.QUANTIZE]
+    assert [(info.name, info.dtype) for info in network.inputs] == [("input_0", DataType.UINT8)]
+    assert [(info.name, info.dtype) for info in network.outputs] == [("output_0", DataType.UINT8)]
+    assert network.info("input_0_int8").zero_point == network.info("input_0").zero_point - 128
+
+
+@pytest.mark.parametrize(
+    ("pool", "stride", "layers"), [((3, 3), 1, 3), ((2, 2), 1, 7), ((2, 3), 2, 7)], ids=["odd", "even", "wide"]
+)
+def test_means_that_cannot_end_on_a_half_are_taken_as_they_are(pool: tuple[int, int], stride: int, layers: int) -> None:
+    shape = (1, (6 - pool[0]) // stride + 1, (6 - pool[1]) // stride + 1, 2)
+    options = table(
+        "Pool2DOptions",
+        Padding=1,
+        StrideW=stride,
+        StrideH=stride,
+        FilterWidth=pool[1],
+        FilterHeight=pool[0],
+        FusedActivationFunction=0 if layers == 7 else 1,
+    )
+    scale = quantization([0.1], [100])
+    tensors = [tensor("x", (1, 6, 6, 2), "UINT8", 0, scale), tensor("y", shape, "UINT8", 0, scale)]
+    model = write(one_operator_model("AVERAGE_POOL_2D", tensors, [0], [1], options))
+    check(model)
+    assert len(formats.load(model, name="m").layers) == layers
+
+
+def test_an_operator_that_may_differ_is_refused() -> None:
+    x, weights = quantization([0.1], [100]), np.ones((1, 4), np.uint8).tobytes()
+    tensors = [
+        tensor("x", (1, 4), "UINT8", 0, x),
+        tensor("w", (1, 4), "UINT8", 1, x),
+        tensor("y", (1, 1), "UINT8", 0, x),
+    ]
+    model = one_operator_model(
+        "FULLY_CONNECTED", tensors, [0, 1], [2], table("FullyConnectedOptions"), buffers=(weights,)
+    )
+    import tflite
+
+    model["OperatorCodes"].append(table("OperatorCode", DeprecatedBuiltinCode=tflite.BuiltinOperator.CAST))
+    graph = model["Subgraphs"][0]
+    graph["Tensors"].append(tensor("z", (1, 1)))
+    graph["Operators"].append(
+        table("Operator", OpcodeIndex=1, Inputs=np.array([2], np.int32), Outputs=np.array([3], np.int32))
+    )
+    with pytest.raises(
+        UnsupportedError, match=r"operator 1 CAST.*: tensor 'y' is uint8 in a model that computes in uint8"
+    ):
+        formats.load(write(model), name="m")
+
+
+def signed(type_: str, weights: Array) -> bytes:
+    """Return an int8 model whose weights have zero point 7."""
+    tensors = [
+        tensor("x", (1, 1, 1, 4) if type_ == "CONV_2D" else (1, 4), "INT8", 0, quantization([0.5], [3])),
+        tensor("w", weights.shape, "INT8", 1, quantization([0.25], [7])),
+        tensor("y", (1, 1, 1, 3) if type_ == "CONV_2D" else (1, 3), "INT8", 0, quantization([2.0], [-3])),
+    ]
+    options = table("Conv2DOptions", StrideW=1, StrideH=1) if type_ == "CONV_2D" else table("FullyConnectedOptions")
+    return write(one_operator_model(type_, tensors, [0, 1], [2], options, buffers=(weights.tobytes(),)))
+
+
+def test_int8_weights_with_a_zero_point() -> None:
+    # TensorFlow Lite Micro subtracts it in FULLY_CONNECTED and ignores it in convolutions
+    weights = np.random.default_rng(2).integers(-128, 128, (3, 4)).astype(np.int8)
+    dense = signed("FULLY_CONNECTED", weights)
+    network = formats.load(dense, name="m")
+    inputs = oracle.random_inputs(network)
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(dense, inputs)[0])
+    with pytest.raises(UnsupportedError, match="'w' have a zero point that is not 0, expected symmetric weights"):
+        formats.load(signed("CONV_2D", weights.reshape(3, 1, 1, 4)), name="m")
