@@ -92,7 +92,9 @@ def test_weights_with_a_zero_point(type_: LayerType, zero_point: int) -> None:
         graph = layer_case(type_, DataType.INT8, seed)
         weights = graph.info(graph.layers[0].present_inputs[1]).quantization
         if weights is not None and not weights.per_channel and len(graph.layers[0].present_inputs) == 3:
-            check(unsigned_model(graph, zero_point))
+            model = unsigned_model(graph, zero_point)
+            check(model)
+            check(to_tflite(formats.load(model, name="m")))
             checked += 1
     assert checked >= 3
 

@@ -11,7 +11,18 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.tensors import UINT8, Tensors
-from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, TensorInfo
+from ferrule.graph import (
+    Array,
+    DataType,
+    Descriptor,
+    Graph,
+    GraphEditor,
+    Layer,
+    LayerType,
+    Quantization,
+    Tensor,
+    TensorInfo,
+)
 from ferrule.graph.names import UniqueNames
 from ferrule.operators.activation import Activation
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -22,6 +33,7 @@ from ferrule.operators.weighted import has_zero_point
 from ferrule.operators.window import NO_PADDING
 
 _WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
+_CONVOLUTIONS = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D})
 _WEIGHTS = 1
 """The position of the weights among their inputs."""
 _COMPUTING = _WEIGHTED | {
@@ -234,3 +246,41 @@ def _symmetric(info: TensorInfo, data: Array) -> tuple[TensorInfo, Array]:
         return info, data
     quantization = Quantization(scales=info.quantization.scales)
     return replace(info, quantization=quantization), values.astype(np.int8)
+
+
+def with_unsigned_convolutions(graph: Graph) -> Graph:
+    """Return the graph with each convolution whose weights have a zero point in uint8, between two QUANTIZE.
+
+    TensorFlow Lite ignores that zero point in int8. A graph without such a layer is returned as it is.
+    """
+    found = [layer for layer in graph.layers if layer.type in _CONVOLUTIONS and _has_offset(graph, layer)]
+    if not found:
+        return graph
+    editor = GraphEditor(graph)
+    for layer in found:
+        data, weights = (_unsigned(editor, editor.tensor(name)) for name in layer.present_inputs[:2])
+        result = _unsigned(editor, editor.tensor(layer.outputs[0]))
+        steps = [
+            _quantize(layer.present_inputs[0], data)[0],
+            replace(layer, inputs=(data.name, weights.name, *layer.inputs[2:]), outputs=(result.name,)),
+            replace(
+                _quantize(result.name, editor.info(layer.outputs[0]))[0], name=editor.fresh(f"{layer.name}_signed")
+            ),
+        ]
+        editor.replace_layers([layer.name], steps)
+    return editor.finish()
+
+
+def _has_offset(graph: Graph, layer: Layer) -> bool:
+    weights = graph.info(layer.present_inputs[_WEIGHTS])
+    return weights.dtype is DataType.INT8 and has_zero_point(weights)
+
+
+def _unsigned(editor: GraphEditor, tensor: Tensor) -> TensorInfo:
+    """Add the uint8 tensor with the real values of an int8 one, with the data of a constant, and return it."""
+    quantization = Quantization.of(tensor.info.scale, tensor.info.zero_point + 128)
+    name = editor.fresh(f"{tensor.info.name}_uint8")
+    info = replace(tensor.info, name=name, dtype=DataType.UINT8, quantization=quantization)
+    data = None if tensor.data is None else np.ascontiguousarray(tensor.data).view(np.uint8) ^ np.uint8(128)
+    editor.set_tensor(Tensor(info=info, data=data))
+    return info
