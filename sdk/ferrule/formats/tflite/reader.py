@@ -66,7 +66,7 @@ class _Reader:
                 self._lost.update(record.outputs)
                 continue
             try:
-                with place(self._where(record)):
+                with place(self._where(record), _kind(record)):
                     self._add_layer(record)
             except FerruleError as error:
                 problems.append(error)
@@ -143,6 +143,10 @@ class _Reader:
         outputs = [index for index in record.outputs if 0 <= index < len(self._model.tensors)]
         result = f" -> tensor '{self._model.tensors[outputs[0]].name}'" if outputs else ""
         return f"operator {record.index} {record.type}{custom}{result}"
+
+
+def _kind(record: OperatorRecord) -> str:
+    return f"CUSTOM '{record.custom_code}'" if record.type == "CUSTOM" else record.type
 
 
 def _refusal(record: OperatorRecord) -> str:
