@@ -64,6 +64,9 @@ class LayerType(StrEnum):
     NEG = "NEG", 34
     FLOOR = "FLOOR", 35
     CEIL = "CEIL", 36
+    PACK = "PACK", 65
+    UNPACK = "UNPACK", 66
+    SPLIT_V = "SPLIT_V", 67
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001
