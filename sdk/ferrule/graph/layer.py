@@ -65,6 +65,9 @@ class LayerType(StrEnum):
     FLOOR = "FLOOR", 35
     CEIL = "CEIL", 36
 
+    SVDF = "SVDF", 96
+    UNIDIRECTIONAL_SEQUENCE_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM", 97
+
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001
     CONVERT_FP32_TO_FP16 = "CONVERT_FP32_TO_FP16", 1002
