@@ -66,6 +66,9 @@ enum ferrule_layer_type {
     FERRULE_LAYER_NEG = 34,
     FERRULE_LAYER_FLOOR = 35,
     FERRULE_LAYER_CEIL = 36,
+    FERRULE_LAYER_PACK = 65,
+    FERRULE_LAYER_UNPACK = 66,
+    FERRULE_LAYER_SPLIT_V = 67,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -243,6 +246,27 @@ struct ferrule_transpose_descriptor {
     /** Axis i of the output is axis permutation[i] of the input. */
     const int32_t *permutation;
     uint32_t permutation_count;
+};
+
+/** PACK. One or more inputs of the same shape, one output. */
+struct ferrule_pack_descriptor {
+    /** Index of the new axis in the output, non-negative. */
+    int32_t axis;
+};
+
+/** UNPACK. One input, one output per index of the axis. */
+struct ferrule_unpack_descriptor {
+    /** The axis that is removed, non-negative. */
+    int32_t axis;
+};
+
+/** SPLIT_V. One input, one output per size. */
+struct ferrule_split_v_descriptor {
+    /** The axis, non-negative. */
+    int32_t axis;
+    /** The extent of each output along the axis; their sum is the input's extent. */
+    const int32_t *sizes;
+    uint32_t sizes_count;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */

@@ -331,7 +331,7 @@ def test_several_subgraphs_are_refused_by_name() -> None:
     body = relu()["Subgraphs"][0]
     body["Name"] = "loop_body"
     model["Subgraphs"].append(body)
-    refused(model, UnsupportedError, "2 subgraphs", "'main'", "'loop_body'")
+    refused(model, UnsupportedError, "2 subgraphs", "'main', does not call 'loop_body'")
     model["Subgraphs"] = []
     refused(model, ModelError, "no subgraph")
 

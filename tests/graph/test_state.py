@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ferrule.errors import InputError, ModelError
-from ferrule.graph import DataType, GraphEditor, TensorInfo
+from ferrule.errors import InputError, ModelError, UnsupportedError
+from ferrule.graph import DataType, GraphEditor, TensorInfo, refuse_states
 from ferrule.network import Network
 
 _INFO = TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32)
@@ -68,3 +68,10 @@ def test_state_that_does_not_fit_is_refused() -> None:
     network.add_state(TensorInfo(name="w", shape=(1,), dtype=DataType.INT8), np.zeros(1, np.int8))
     with pytest.raises(ModelError, match=r"state 'w' gets tensor 'total' float32\[1, 2\], expected int8\[1\]"):
         network.set_state("w", "total")
+
+
+def test_what_cannot_keep_states_refuses_them() -> None:
+    network = _running_sum()
+    with pytest.raises(UnsupportedError, match="'running_sum' keeps 'sum' from run to run, which it does not support"):
+        refuse_states(network.name, network.states, "it")
+    refuse_states(network.name, (), "it")

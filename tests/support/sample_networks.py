@@ -14,7 +14,7 @@ from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -24,6 +24,7 @@ from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
 
@@ -306,6 +307,15 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
         inputs=[IMAGE],
         outputs=[(1, 2, 5, 4)] * 3,
     )
+    yield one_layer(
+        LayerType.SPLIT_V,
+        SplitVDescriptor(axis=1, sizes=(4, 2)),
+        dtype=dtype,
+        inputs=[IMAGE],
+        outputs=[(1, 4, 5, 4), (1, 2, 5, 4)],
+    )
+    yield one_layer(LayerType.PACK, PackDescriptor(axis=2), dtype=dtype, inputs=[(3, 4)] * 2, outputs=[(3, 4, 2)])
+    yield one_layer(LayerType.UNPACK, UnpackDescriptor(axis=1), dtype=dtype, inputs=[(3, 2, 4)], outputs=[(3, 4)] * 2)
 
 
 def _type_changes() -> Iterator[Graph]:

@@ -64,6 +64,9 @@ class LayerType(StrEnum):
     NEG = "NEG", 34
     FLOOR = "FLOOR", 35
     CEIL = "CEIL", 36
+    PACK = "PACK", 65
+    UNPACK = "UNPACK", 66
+    SPLIT_V = "SPLIT_V", 67
 
     SVDF = "SVDF", 96
     UNIDIRECTIONAL_SEQUENCE_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM", 97

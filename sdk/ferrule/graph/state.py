@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ferrule.errors import UnsupportedError
 from ferrule.graph.names import check_name
 from ferrule.graph.tensor import Array
 
@@ -27,3 +29,10 @@ class State:
 
     def __post_init__(self) -> None:
         check_name(self.name, "state")
+
+
+def refuse_states(network: str, states: Sequence[State], where: str) -> None:
+    """Raise UnsupportedError if there are states; `where` names what does not keep values between runs."""
+    if states:
+        names = ", ".join(f"'{state.name}'" for state in states)
+        raise UnsupportedError(f"network '{network}' keeps {names} from run to run, which {where} does not support")

@@ -45,6 +45,9 @@ class Row:
     """The custom code by which files name the operator; "" for built-in operators."""
     optional: frozenset[int] = frozenset()
     """Positions of data inputs that may be absent."""
+    state_inputs: tuple[int, ...] = ()
+    """Positions of data inputs that are variable tensors in a file. The layer reads the old values there, and has the
+    new values as further outputs, in this order, behind the outputs of the file."""
 
 
 def by_type(*, int8: int = 1, int16: int = 1, int32: int = 1, int64: int = 1, bool_: int = 1, wide: int = 1) -> Version:

@@ -44,7 +44,12 @@ OPTION_KINDS: Mapping[str, int] = {
     "SqueezeOptions": 30,
     "StridedSliceOptions": 32,
     "SplitOptions": 35,
+    "PackOptions": 59,
+    "UnpackOptions": 64,
     "LeakyReluOptions": 75,
+    "CallOnceOptions": 103,
+    "VarHandleOptions": 111,
+    "SplitVOptions": 79,
 }
 """The members of the union BuiltinOptions whose fields are read, with their numbers."""
 
@@ -110,7 +115,12 @@ _OPTIONS = (
         offset=_BYTE,
     ),
     _numbers("SplitOptions", num_splits=_WORD),
+    _numbers("PackOptions", values_count=_WORD, axis=_WORD),
+    _numbers("UnpackOptions", num=_WORD, axis=_WORD),
     _numbers("LeakyReluOptions", alpha=_WORD),
+    _numbers("CallOnceOptions", init_subgraph_index=_WORD),
+    _numbers("VarHandleOptions", container=_BYTES, shared_name=_BYTES),
+    _numbers("SplitVOptions", num_splits=_WORD),
 )
 
 _QUANTIZATION = TableSpec(
