@@ -37,6 +37,8 @@ class LayerSample:
     """By index of input: the data of the constant inputs."""
     output_type: DataType | None = None
     output: Quantization | None = None
+    further: list[tuple[DataType, Quantization | None]] = field(default_factory=list)
+    """Types and quantisations of the outputs after the first; the others have those of the first."""
 
     def image(self) -> Shape:
         """Draw the shape of an image."""
