@@ -68,6 +68,12 @@ enum ferrule_layer_type {
     FERRULE_LAYER_CEIL = 36,
     FERRULE_LAYER_RESIZE_BILINEAR = 84,
     FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
+    FERRULE_LAYER_REDUCE_MAX = 86,
+    FERRULE_LAYER_REDUCE_MIN = 87,
+    FERRULE_LAYER_REDUCE_ANY = 88,
+    FERRULE_LAYER_REDUCE_ALL = 89,
+    FERRULE_LAYER_ARG_MAX = 90,
+    FERRULE_LAYER_ARG_MIN = 91,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -163,7 +169,7 @@ struct ferrule_leaky_relu_descriptor {
     double alpha;
 };
 
-/** MEAN, SUM. One input, one output. */
+/** MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL. One input, one output. */
 struct ferrule_reduce_descriptor {
     /** The axes to reduce: non-negative, ascending, without repetition. */
     const int32_t *axes;
@@ -259,6 +265,12 @@ struct ferrule_resize_descriptor {
     bool align_corners;
     /** Pixels are sampled at their centres, not at their upper left corners. */
     bool half_pixel_centers;
+};
+
+/** ARG_MAX, ARG_MIN. One input, one int32 output without the axis: an index along the axis. */
+struct ferrule_arg_select_descriptor {
+    /** The axis, not negative. */
+    int32_t axis;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */

@@ -66,6 +66,12 @@ class LayerType(StrEnum):
     CEIL = "CEIL", 36
     RESIZE_BILINEAR = "RESIZE_BILINEAR", 84
     RESIZE_NEAREST_NEIGHBOR = "RESIZE_NEAREST_NEIGHBOR", 85
+    REDUCE_MAX = "REDUCE_MAX", 86
+    REDUCE_MIN = "REDUCE_MIN", 87
+    REDUCE_ANY = "REDUCE_ANY", 88
+    REDUCE_ALL = "REDUCE_ALL", 89
+    ARG_MAX = "ARG_MAX", 90
+    ARG_MIN = "ARG_MIN", 91
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001

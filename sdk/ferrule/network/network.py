@@ -9,13 +9,14 @@ from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
 from ferrule.network.execution import Observer, check_inputs, execute, operands_of, operator_of
+from ferrule.network.reduction_layers import ReductionLayers
 from ferrule.network.shape_layers import ShapeLayers
 from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, SpatialLayers):
+class Network(WeightedLayers, ArithmeticLayers, ReductionLayers, ActivationLayers, ShapeLayers, SpatialLayers):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
     def __init__(self, name: str) -> None:
