@@ -161,6 +161,9 @@ BUILDS: dict[str, Build] = {
     "STRIDED_SLICE": lambda n, _: n.add_strided_slice_layer("x", (0, 4, 0, 0), (1, 1, 5, 4), (1, -1, 2, 1)),
     "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
     "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
+    "SPLIT_V": lambda n, _: n.add_split_v_layer("x", -1, (1, 3)),
+    "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
+    "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
 }
 BUILDS_OF_BOOL: dict[str, Build] = {
     "REDUCE_ANY": lambda n, _: n.add_reduce_any_layer("x", (0, -2)),

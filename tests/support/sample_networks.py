@@ -15,7 +15,7 @@ from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -26,6 +26,7 @@ from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, S
 from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
 
@@ -340,6 +341,15 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
         inputs=[IMAGE],
         outputs=[(1, 2, 5, 4)] * 3,
     )
+    yield one_layer(
+        LayerType.SPLIT_V,
+        SplitVDescriptor(axis=1, sizes=(4, 2)),
+        dtype=dtype,
+        inputs=[IMAGE],
+        outputs=[(1, 4, 5, 4), (1, 2, 5, 4)],
+    )
+    yield one_layer(LayerType.PACK, PackDescriptor(axis=2), dtype=dtype, inputs=[(3, 4)] * 2, outputs=[(3, 4, 2)])
+    yield one_layer(LayerType.UNPACK, UnpackDescriptor(axis=1), dtype=dtype, inputs=[(3, 2, 4)], outputs=[(3, 4)] * 2)
 
 
 def _type_changes() -> Iterator[Graph]:
@@ -348,6 +358,8 @@ def _type_changes() -> Iterator[Graph]:
         (DataType.FLOAT32, DataType.INT16),
         (DataType.INT8, DataType.INT16),
         (DataType.INT16, DataType.INT8),
+        (DataType.INT8, DataType.UINT8),
+        (DataType.UINT8, DataType.INT8),
     ):
         yield one_layer(
             LayerType.QUANTIZE,
@@ -358,7 +370,7 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
-    for source in (DataType.INT8, DataType.INT16):
+    for source in (DataType.INT8, DataType.INT16, DataType.UINT8):
         yield one_layer(
             LayerType.DEQUANTIZE,
             DequantizeDescriptor(),

@@ -64,6 +64,9 @@ class LayerType(StrEnum):
     NEG = "NEG", 34
     FLOOR = "FLOOR", 35
     CEIL = "CEIL", 36
+    PACK = "PACK", 65
+    UNPACK = "UNPACK", 66
+    SPLIT_V = "SPLIT_V", 67
     RESIZE_BILINEAR = "RESIZE_BILINEAR", 84
     RESIZE_NEAREST_NEIGHBOR = "RESIZE_NEAREST_NEIGHBOR", 85
     REDUCE_MAX = "REDUCE_MAX", 86
@@ -72,6 +75,9 @@ class LayerType(StrEnum):
     REDUCE_ALL = "REDUCE_ALL", 89
     ARG_MAX = "ARG_MAX", 90
     ARG_MIN = "ARG_MIN", 91
+
+    SVDF = "SVDF", 96
+    UNIDIRECTIONAL_SEQUENCE_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM", 97
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001

@@ -241,5 +241,8 @@ REASONS = {
     LayerType.ARG_MAX: _NOT_MAPPED,
     LayerType.ARG_MIN: _NOT_MAPPED,
     LayerType.CEIL: "the library has no function for it",
+    LayerType.PACK: "the generator has no function for a new axis",
+    LayerType.SPLIT_V: "the generator splits into equal parts only",
+    LayerType.UNPACK: "the generator has no function for the removal of an axis",
 }
 """Why types of layers of models have no row."""

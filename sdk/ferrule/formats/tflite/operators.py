@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ferrule.formats.tflite import reductions, shapes, spatial, windows
+from ferrule.formats.tflite import movement, shapes, spatial, windows
 from ferrule.formats.tflite.emitter import Version
 from ferrule.formats.tflite.node import Node, activation, finite
 from ferrule.formats.tflite.row import MANY, Read, Row, Write, by_type, plain, write_options
@@ -179,5 +180,9 @@ OPERATORS: Mapping[LayerType, Row] = {
         version=by_type(int8=2, bool_=3, int16=5, wide=4),
         inputs=range(2, 3),
     ),
+    **movement.ROWS,
 }
 """The operators of the format that networks support."""
+
+CUSTOM: Mapping[str, LayerType] = {row.custom: type_ for type_, row in OPERATORS.items() if row.custom}
+"""The types of the custom operators that networks support, by custom code."""
