@@ -297,6 +297,8 @@ struct ferrule_resize_descriptor {
 struct ferrule_arg_select_descriptor {
     /** The axis, not negative. */
     int32_t axis;
+};
+
 /**
  * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
  * state [B, F * M]. Outputs: [B, F / rank], and the new state.

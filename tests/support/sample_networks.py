@@ -37,8 +37,8 @@ _SAME_3_3 = Padding(top=1, bottom=1, left=1, right=1)
 
 
 def quantization(dtype: DataType, scale: float = 0.05, zero_point: int = 3) -> Quantization | None:
-    """Return the usual quantisation of int8 or int16, whose zero point is 0; None for other types."""
-    if dtype not in {DataType.INT8, DataType.INT16}:
+    """Return the usual quantisation of a type: None for floats and types that have none, zero point 0 for int16."""
+    if dtype.is_float or dtype in {DataType.BOOL, DataType.INT32}:
         return None
     return Quantization.of(scale, zero_point if dtype is DataType.INT8 else 0)
 

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
-from ferrule.network.execution import Observer, check_inputs, execute, operands_of, operator_of
-from ferrule.network.reduction_layers import ReductionLayers
 from ferrule.network.execution import (
     Observer,
     check_inputs,
@@ -20,16 +18,17 @@ from ferrule.network.execution import (
     run_stateful,
 )
 from ferrule.network.movement_layers import MovementLayers
+from ferrule.network.reduction_layers import ReductionLayers
 from ferrule.network.shape_layers import ShapeLayers
 from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(WeightedLayers, ArithmeticLayers, ReductionLayers, ActivationLayers, ShapeLayers, SpatialLayers):
 class Network(
     WeightedLayers,
     ArithmeticLayers,
+    ReductionLayers,
     ActivationLayers,
     ShapeLayers,
     MovementLayers,
