@@ -324,6 +324,8 @@ def _type_changes() -> Iterator[Graph]:
         (DataType.FLOAT32, DataType.INT16),
         (DataType.INT8, DataType.INT16),
         (DataType.INT16, DataType.INT8),
+        (DataType.INT8, DataType.UINT8),
+        (DataType.UINT8, DataType.INT8),
     ):
         yield one_layer(
             LayerType.QUANTIZE,
@@ -334,7 +336,7 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
-    for source in (DataType.INT8, DataType.INT16):
+    for source in (DataType.INT8, DataType.INT16, DataType.UINT8):
         yield one_layer(
             LayerType.DEQUANTIZE,
             DequantizeDescriptor(),

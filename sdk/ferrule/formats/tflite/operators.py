@@ -180,3 +180,6 @@ OPERATORS: Mapping[LayerType, Row] = {
     **movement.ROWS,
 }
 """The operators of the format that networks support."""
+
+CUSTOM: Mapping[str, LayerType] = {row.custom: type_ for type_, row in OPERATORS.items() if row.custom}
+"""The types of the custom operators that networks support, by custom code."""

@@ -47,6 +47,8 @@ OPTION_KINDS: Mapping[str, int] = {
     "PackOptions": 59,
     "UnpackOptions": 64,
     "LeakyReluOptions": 75,
+    "CallOnceOptions": 103,
+    "VarHandleOptions": 111,
     "SplitVOptions": 79,
 }
 """The members of the union BuiltinOptions whose fields are read, with their numbers."""
@@ -116,6 +118,8 @@ _OPTIONS = (
     _numbers("PackOptions", values_count=_WORD, axis=_WORD),
     _numbers("UnpackOptions", num=_WORD, axis=_WORD),
     _numbers("LeakyReluOptions", alpha=_WORD),
+    _numbers("CallOnceOptions", init_subgraph_index=_WORD),
+    _numbers("VarHandleOptions", container=_BYTES, shared_name=_BYTES),
     _numbers("SplitVOptions", num_splits=_WORD),
 )
 
@@ -152,6 +156,7 @@ _OPERATOR = TableSpec(
             "builtin_options",
             UnionField(kind_slot=3, tables={OPTION_KINDS[spec.name]: spec for spec in _OPTIONS}),
         ),
+        5: ("custom_options", _BYTES),
     },
 )
 _SUBGRAPH = TableSpec(
