@@ -69,6 +69,8 @@ enum ferrule_layer_type {
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
+    FERRULE_LAYER_SVDF = 96,
+    FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -267,6 +269,28 @@ struct ferrule_split_v_descriptor {
     /** The extent of each output along the axis; their sum is the input's extent. */
     const int32_t *sizes;
     uint32_t sizes_count;
+};
+
+/**
+ * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
+ * state [B, F * M]. Outputs: [B, F / rank], and the new state.
+ */
+struct ferrule_svdf_descriptor {
+    /** Filters whose results are added up for a unit of the output. */
+    int32_t rank;
+    int32_t activation;
+};
+
+/**
+ * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
+ * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
+ * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
+ * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
+ */
+struct ferrule_lstm_descriptor {
+    bool time_major;
+    /** Limit on the magnitude of the cell state; 0 or less for none. */
+    double cell_clip;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */
