@@ -69,6 +69,8 @@ enum ferrule_layer_type {
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
+    FERRULE_LAYER_RESIZE_BILINEAR = 84,
+    FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
@@ -272,6 +274,20 @@ struct ferrule_split_v_descriptor {
 };
 
 /**
+ * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
+ * quantisation.
+ */
+struct ferrule_resize_descriptor {
+    /** Of the output, as `width`. */
+    int32_t height;
+    int32_t width;
+    /** The centres of the corner pixels coincide in input and output. */
+    bool align_corners;
+    /** Pixels are sampled at their centres, not at their upper left corners. */
+    bool half_pixel_centers;
+};
+
+/**
  * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
  * state [B, F * M]. Outputs: [B, F / rank], and the new state.
  */
@@ -286,6 +302,9 @@ struct ferrule_svdf_descriptor {
  * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
  * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
  * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
+ * biases [S], hidden state and cell state [B, S]. The order of the gates is input, forget, cell,
+ * output. Data is [B, T, I], or [T, B, I] if time is major. Outputs: the hidden states of all
+ * steps, and the new states.
  */
 struct ferrule_lstm_descriptor {
     bool time_major;

@@ -125,6 +125,8 @@ BUILDS: dict[str, Build] = {
     "FULLY_CONNECTED": _dense,
     "AVERAGE_POOL_2D": lambda n, _: n.add_average_pool2d_layer("x", (2, 2), strides=(2, 2)),
     "MAX_POOL_2D": lambda n, _: n.add_max_pool2d_layer("x", (3, 3), padding="same"),
+    "RESIZE_NEAREST_NEIGHBOR": lambda n, _: n.add_resize_nearest_neighbor_layer("x", (9, 3), align_corners=True),
+    "RESIZE_BILINEAR": lambda n, _: n.add_resize_bilinear_layer("x", (9, 3), half_pixel_centers=True),
     "ADD": _binary(Network.add_add_layer),
     "SUB": _binary(Network.add_sub_layer),
     "MUL": _binary(Network.add_mul_layer),

@@ -27,7 +27,7 @@ from ferrule.firmware import read_image
 from ferrule.firmware.manifest import MANIFEST_NAME as PROJECT_NAME
 from ferrule.firmware.manifest import Manifest, manifest_bytes, read_manifest
 from ferrule.formats import load, to_tflite
-from ferrule.formats.tflite.flexbuffer import read_map, write_map
+from ferrule.formats.tflite.flexbuffer import FlexValue, read_map, write_map
 
 _CONFIGURATION = """
 [backends]
@@ -61,7 +61,8 @@ def _tflite(folder: Path) -> Check:
 
 def _custom_options(folder: Path) -> Check:
     del folder
-    seeds = [write_map(values) for values in ({}, {"shift": 12}, {"a": 70000, "b": 0.5, "c": True, "d": "text"})]
+    maps: tuple[dict[str, FlexValue], ...] = ({}, {"shift": 12}, {"a": 70000, "b": 0.5, "c": True, "d": "text"})
+    seeds = [write_map(values) for values in maps]
 
     def check(choice: random.Random) -> bool:
         data = bytearray(choice.choice(seeds))

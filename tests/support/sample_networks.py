@@ -22,6 +22,7 @@ from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
@@ -108,7 +109,7 @@ def weights_and_bias(
     ]
 
 
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16"})
+REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
 """Names of the samples that no kernel computes."""
 
 
@@ -122,6 +123,7 @@ def samples() -> Iterator[Graph]:
     for dtype in TYPES:
         yield from _weighted(dtype)
         yield from _pools(dtype)
+        yield from _resized(dtype)
         yield from _arithmetic(dtype)
         yield from _activations(dtype)
         yield from _movers(dtype)
@@ -215,6 +217,17 @@ def _pools(dtype: DataType) -> Iterator[Graph]:
             inputs=[IMAGE],
             outputs=[IMAGE],
         )
+
+
+def _resized(dtype: DataType) -> Iterator[Graph]:
+    for type_, descriptor in (
+        (LayerType.RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor(height=9, width=5, align_corners=True)),
+        (LayerType.RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor(height=12, width=10)),
+        (LayerType.RESIZE_BILINEAR, ResizeDescriptor(height=9, width=3, half_pixel_centers=True)),
+        (LayerType.RESIZE_BILINEAR, ResizeDescriptor(height=3, width=11, align_corners=True)),
+    ):
+        result = (1, descriptor.height, descriptor.width, 4)
+        yield one_layer(type_, descriptor, dtype=dtype, inputs=[IMAGE], outputs=[result])
 
 
 def _arithmetic(dtype: DataType) -> Iterator[Graph]:
@@ -324,6 +337,8 @@ def _type_changes() -> Iterator[Graph]:
         (DataType.FLOAT32, DataType.INT16),
         (DataType.INT8, DataType.INT16),
         (DataType.INT16, DataType.INT8),
+        (DataType.INT8, DataType.UINT8),
+        (DataType.UINT8, DataType.INT8),
     ):
         yield one_layer(
             LayerType.QUANTIZE,
@@ -334,7 +349,7 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
-    for source in (DataType.INT8, DataType.INT16):
+    for source in (DataType.INT8, DataType.INT16, DataType.UINT8):
         yield one_layer(
             LayerType.DEQUANTIZE,
             DequantizeDescriptor(),

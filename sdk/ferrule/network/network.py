@@ -19,11 +19,19 @@ from ferrule.network.execution import (
 )
 from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.shape_layers import ShapeLayers
+from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, MovementLayers):
+class Network(
+    WeightedLayers,
+    ArithmeticLayers,
+    ActivationLayers,
+    ShapeLayers,
+    MovementLayers,
+    SpatialLayers,
+):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
     def __init__(self, name: str) -> None:

@@ -23,6 +23,7 @@ from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
+from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
 from ferrule.operators.stack import PACK, UNPACK
@@ -36,6 +37,8 @@ _ROWS: tuple[Operator, ...] = (
     FULLY_CONNECTED,
     AVERAGE_POOL_2D,
     MAX_POOL_2D,
+    RESIZE_NEAREST_NEIGHBOR,
+    RESIZE_BILINEAR,
     RESHAPE,
     SQUEEZE,
     EXPAND_DIMS,

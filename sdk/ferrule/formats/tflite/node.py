@@ -78,6 +78,10 @@ class Node:
         with place(f"its {role}"):
             return self._tensors.integers(self._index(position))
 
+    def constant(self, position: int) -> Array:
+        """Return the data of an input, which must be a constant."""
+        return self._tensors.data(self._index(position))
+
     def scalar(self, position: int, role: str) -> tuple[TensorInfo, Array]:
         """Return a parameter tensor with one element of any type, which must be a constant."""
         index = self._index(position)
