@@ -302,9 +302,6 @@ struct ferrule_svdf_descriptor {
  * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
  * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
  * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
- * biases [S], hidden state and cell state [B, S]. The order of the gates is input, forget, cell,
- * output. Data is [B, T, I], or [T, B, I] if time is major. Outputs: the hidden states of all
- * steps, and the new states.
  */
 struct ferrule_lstm_descriptor {
     bool time_major;

@@ -18,6 +18,7 @@ from ferrule.network.execution import (
     run_stateful,
 )
 from ferrule.network.movement_layers import MovementLayers
+from ferrule.network.recurrent_layers import RecurrentLayers
 from ferrule.network.shape_layers import ShapeLayers
 from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
@@ -25,12 +26,7 @@ from ferrule.network.weighted_layers import WeightedLayers
 
 
 class Network(
-    WeightedLayers,
-    ArithmeticLayers,
-    ActivationLayers,
-    ShapeLayers,
-    MovementLayers,
-    SpatialLayers,
+    WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, MovementLayers, SpatialLayers, RecurrentLayers
 ):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
