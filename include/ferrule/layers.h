@@ -71,6 +71,12 @@ enum ferrule_layer_type {
     FERRULE_LAYER_SPLIT_V = 67,
     FERRULE_LAYER_RESIZE_BILINEAR = 84,
     FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
+    FERRULE_LAYER_REDUCE_MAX = 86,
+    FERRULE_LAYER_REDUCE_MIN = 87,
+    FERRULE_LAYER_REDUCE_ANY = 88,
+    FERRULE_LAYER_REDUCE_ALL = 89,
+    FERRULE_LAYER_ARG_MAX = 90,
+    FERRULE_LAYER_ARG_MIN = 91,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
@@ -168,7 +174,7 @@ struct ferrule_leaky_relu_descriptor {
     double alpha;
 };
 
-/** MEAN, SUM. One input, one output. */
+/** MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL. One input, one output. */
 struct ferrule_reduce_descriptor {
     /** The axes to reduce: non-negative, ascending, without repetition. */
     const int32_t *axes;
@@ -285,6 +291,12 @@ struct ferrule_resize_descriptor {
     bool align_corners;
     /** Pixels are sampled at their centres, not at their upper left corners. */
     bool half_pixel_centers;
+};
+
+/** ARG_MAX, ARG_MIN. One input, one int32 output without the axis: an index along the axis. */
+struct ferrule_arg_select_descriptor {
+    /** The axis, not negative. */
+    int32_t axis;
 };
 
 /**

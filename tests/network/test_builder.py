@@ -32,7 +32,9 @@ OUT = Quantization.of(0.1, -20)
 def start(dtype: DataType = DataType.INT8, shape: tuple[int, ...] = (1, 6, 5, 4)) -> Network:
     """Return a network with an input 'x' and no layers."""
     network = Network("built")
-    network.add_input(TensorInfo(name="x", shape=shape, dtype=dtype, quantization=None if dtype.is_float else IN))
+    network.add_input(
+        TensorInfo(name="x", shape=shape, dtype=dtype, quantization=IN if dtype is DataType.INT8 else None)
+    )
     return network
 
 
@@ -165,6 +167,10 @@ BUILDS: dict[str, Build] = {
     "MINIMUM": _binary(Network.add_minimum_layer),
     "MEAN": lambda n, t: n.add_mean_layer("x", (1, -2), quantization=quantized(t, OUT)),
     "SUM": lambda n, t: n.add_sum_layer("x", (1, 2), keep_dims=True, quantization=quantized(t, OUT)),
+    "REDUCE_MAX": lambda n, _: n.add_reduce_max_layer("x", (1, -2)),
+    "REDUCE_MIN": lambda n, _: n.add_reduce_min_layer("x", (3,), keep_dims=True),
+    "ARG_MAX": lambda n, _: n.add_arg_max_layer("x", -1),
+    "ARG_MIN": lambda n, _: n.add_arg_min_layer("x", 1),
     "RELU": lambda n, _: n.add_relu_layer("x"),
     "RELU6": lambda n, t: n.add_relu6_layer("x", quantization=quantized(t, IN)),
     "RELU_N1_TO_1": lambda n, _: n.add_relu_n1_to_1_layer("x"),
@@ -192,17 +198,22 @@ BUILDS: dict[str, Build] = {
     "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
     "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
 }
+BUILDS_OF_BOOL: dict[str, Build] = {
+    "REDUCE_ANY": lambda n, _: n.add_reduce_any_layer("x", (0, -2)),
+    "REDUCE_ALL": lambda n, _: n.add_reduce_all_layer("x", (1,), keep_dims=True),
+}
 FUNCTIONS = [row.type for row in ELEMENTWISE_UNARY]
 CASES = [
     (type_, build, dtype) for type_, build in sorted(BUILDS.items()) for dtype in (DataType.FLOAT32, DataType.INT8)
 ]
+CASES += [(type_, build, DataType.BOOL) for type_, build in sorted(BUILDS_OF_BOOL.items())]
 CASES += [(type_, partial(_function, type_), DataType.FLOAT32) for type_ in FUNCTIONS]
 
 
 def test_there_is_a_method_for_every_operator() -> None:
-    assert {*BUILDS, *FUNCTIONS} == set(OPERATORS) - OPTIMIZER_TYPES
+    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS} == set(OPERATORS) - OPTIMIZER_TYPES
     methods = {name for name in dir(Network) if name.startswith("add_") and name.endswith("_layer")}
-    assert len(methods - {"add_layer", "add_elementwise_unary_layer"}) == len(BUILDS)
+    assert len(methods - {"add_layer", "add_elementwise_unary_layer"}) == len(BUILDS) + len(BUILDS_OF_BOOL)
 
 
 @pytest.mark.parametrize(("type_", "build", "dtype"), CASES, ids=lambda value: value if isinstance(value, str) else "")

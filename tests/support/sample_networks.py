@@ -10,6 +10,7 @@ import numpy as np
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
@@ -37,8 +38,8 @@ _SAME_3_3 = Padding(top=1, bottom=1, left=1, right=1)
 
 
 def quantization(dtype: DataType, scale: float = 0.05, zero_point: int = 3) -> Quantization | None:
-    """Return the usual quantisation of a type: None for float32, zero point 0 for int16."""
-    if dtype.is_float:
+    """Return the usual quantisation of a type: None for floats and types that have none, zero point 0 for int16."""
+    if dtype.is_float or dtype in {DataType.BOOL, DataType.INT32}:
         return None
     return Quantization.of(scale, zero_point if dtype is DataType.INT8 else 0)
 
@@ -111,6 +112,7 @@ def weights_and_bias(
 
 
 REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
+REFUSED |= {f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min")}
 """Names of the samples that no kernel computes."""
 
 
@@ -129,6 +131,7 @@ def samples() -> Iterator[Graph]:
         yield from _activations(dtype)
         yield from _movers(dtype)
         yield from _recurrent(dtype)
+    yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
 
 
@@ -243,6 +246,24 @@ def _arithmetic(dtype: DataType) -> Iterator[Graph]:
         keep = ReduceDescriptor(axes=(1, 2), keep_dims=True)
         yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
         yield one_layer(type_, ReduceDescriptor(axes=(3,)), dtype=dtype, inputs=[IMAGE], outputs=[(1, 6, 5)])
+    yield from _selections(dtype, LayerType.REDUCE_MAX, LayerType.REDUCE_MIN)
+    for type_ in (LayerType.ARG_MAX, LayerType.ARG_MIN):
+        for axis, result in ((3, IMAGE[:3]), (1, (1, 5, 4))):
+            yield one_layer(
+                type_,
+                ArgSelectDescriptor(axis=axis),
+                dtype=dtype,
+                inputs=[IMAGE],
+                outputs=[result],
+                output_dtype=DataType.INT32,
+            )
+
+
+def _selections(dtype: DataType, *types: LayerType) -> Iterator[Graph]:
+    for type_ in types:
+        keep = ReduceDescriptor(axes=(1, 2), keep_dims=True)
+        yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
+        yield one_layer(type_, ReduceDescriptor(axes=(0, 3)), dtype=dtype, inputs=[IMAGE], outputs=[(6, 5)])
 
 
 def _activations(dtype: DataType) -> Iterator[Graph]:

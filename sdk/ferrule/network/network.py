@@ -19,6 +19,7 @@ from ferrule.network.execution import (
 )
 from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.recurrent_layers import RecurrentLayers
+from ferrule.network.reduction_layers import ReductionLayers
 from ferrule.network.shape_layers import ShapeLayers
 from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
@@ -27,6 +28,13 @@ from ferrule.network.weighted_layers import WeightedLayers
 
 class Network(
     WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, MovementLayers, SpatialLayers, RecurrentLayers
+    WeightedLayers,
+    ArithmeticLayers,
+    ReductionLayers,
+    ActivationLayers,
+    ShapeLayers,
+    MovementLayers,
+    SpatialLayers,
 ):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
