@@ -311,9 +311,9 @@ struct ferrule_svdf_descriptor {
 
 /**
  * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
- * biases [S], hidden state and cell state [B, S]. The order of the gates is input, forget, cell,
- * output. Data is [B, T, I], or [T, B, I] if time is major. Outputs: the hidden states of all
- * steps, and the new states.
+ * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
+ * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
+ * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
  */
 struct ferrule_lstm_descriptor {
     bool time_major;

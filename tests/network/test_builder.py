@@ -116,6 +116,37 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     return network.add_dequantize_layer("x")
 
 
+def _svdf(network: Network, dtype: DataType) -> str:
+    source = network.add_reshape_layer("x", (2, 60))
+    return network.add_svdf_layer(
+        source,
+        weights(dtype, 6, 60),
+        weights(dtype, 6, 5),
+        bias(dtype, 3),
+        rank=2,
+        feature_quantization=quantized(dtype, Quantization.of(0.002)),
+        time_quantization=quantized(dtype, Quantization.of(0.01)),
+        state_quantization=quantized(dtype, Quantization.of(0.03, 2)),
+        quantization=quantized(dtype, OUT),
+    )
+
+
+def _lstm(network: Network, dtype: DataType) -> str:
+    symmetric = None if dtype.is_float else [Quantization.of(0.01)] * 4
+    return network.add_lstm_layer(
+        network.add_reshape_layer("x", (2, 3, 20)),
+        [weights(dtype, 4, 20)] * 4,
+        [weights(dtype, 4, 4)[::step] for step in (1, -1, 1, -1)],
+        [bias(dtype, 4) / np.float32(100) if dtype.is_float else bias(dtype, 4)] * 4,
+        time_major=True,
+        cell_clip=5.0,
+        weights_quantizations=symmetric,
+        recurrent_quantizations=symmetric,
+        cell_quantization=quantized(dtype, Quantization.of(2**-11)),
+        quantization=quantized(dtype, Quantization.of(1 / 128, -1)),
+    )
+
+
 def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
     del dtype
     return network.add_elementwise_unary_layer(type_, "x")
@@ -161,6 +192,8 @@ BUILDS: dict[str, Build] = {
     "STRIDED_SLICE": lambda n, _: n.add_strided_slice_layer("x", (0, 4, 0, 0), (1, 1, 5, 4), (1, -1, 2, 1)),
     "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
     "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
+    "SVDF": _svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "SPLIT_V": lambda n, _: n.add_split_v_layer("x", -1, (1, 3)),
     "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
     "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),

@@ -18,6 +18,7 @@ from ferrule.network.execution import (
     run_stateful,
 )
 from ferrule.network.movement_layers import MovementLayers
+from ferrule.network.recurrent_layers import RecurrentLayers
 from ferrule.network.reduction_layers import ReductionLayers
 from ferrule.network.shape_layers import ShapeLayers
 from ferrule.network.spatial_layers import SpatialLayers
@@ -26,6 +27,7 @@ from ferrule.network.weighted_layers import WeightedLayers
 
 
 class Network(
+    WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, MovementLayers, SpatialLayers, RecurrentLayers
     WeightedLayers,
     ArithmeticLayers,
     ReductionLayers,

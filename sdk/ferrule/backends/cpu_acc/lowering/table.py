@@ -27,6 +27,7 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_transpose,
     lower_view,
 )
+from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
@@ -85,6 +86,8 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.CEIL: lower_elementwise_unary,
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
+    LayerType.SVDF: lower_svdf,
+    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
 }
 """The lowering function of each layer type that has a C kernel."""
 
