@@ -66,6 +66,13 @@ enum ferrule_layer_type {
     FERRULE_LAYER_NEG = 34,
     FERRULE_LAYER_FLOOR = 35,
     FERRULE_LAYER_CEIL = 36,
+    FERRULE_LAYER_PACK = 65,
+    FERRULE_LAYER_UNPACK = 66,
+    FERRULE_LAYER_SPLIT_V = 67,
+    FERRULE_LAYER_RESIZE_BILINEAR = 84,
+    FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
+    FERRULE_LAYER_SVDF = 96,
+    FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -243,6 +250,63 @@ struct ferrule_transpose_descriptor {
     /** Axis i of the output is axis permutation[i] of the input. */
     const int32_t *permutation;
     uint32_t permutation_count;
+};
+
+/** PACK. One or more inputs of the same shape, one output. */
+struct ferrule_pack_descriptor {
+    /** Index of the new axis in the output, non-negative. */
+    int32_t axis;
+};
+
+/** UNPACK. One input, one output per index of the axis. */
+struct ferrule_unpack_descriptor {
+    /** The axis that is removed, non-negative. */
+    int32_t axis;
+};
+
+/** SPLIT_V. One input, one output per size. */
+struct ferrule_split_v_descriptor {
+    /** The axis, non-negative. */
+    int32_t axis;
+    /** The extent of each output along the axis; their sum is the input's extent. */
+    const int32_t *sizes;
+    uint32_t sizes_count;
+};
+
+/**
+ * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
+ * quantisation.
+ */
+struct ferrule_resize_descriptor {
+    /** Of the output, as `width`. */
+    int32_t height;
+    int32_t width;
+    /** The centres of the corner pixels coincide in input and output. */
+    bool align_corners;
+    /** Pixels are sampled at their centres, not at their upper left corners. */
+    bool half_pixel_centers;
+};
+
+/**
+ * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
+ * state [B, F * M]. Outputs: [B, F / rank], and the new state.
+ */
+struct ferrule_svdf_descriptor {
+    /** Filters whose results are added up for a unit of the output. */
+    int32_t rank;
+    int32_t activation;
+};
+
+/**
+ * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
+ * biases [S], hidden state and cell state [B, S]. The order of the gates is input, forget, cell,
+ * output. Data is [B, T, I], or [T, B, I] if time is major. Outputs: the hidden states of all
+ * steps, and the new states.
+ */
+struct ferrule_lstm_descriptor {
+    bool time_major;
+    /** Limit on the magnitude of the cell state; 0 or less for none. */
+    double cell_clip;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */

@@ -47,13 +47,9 @@ def test_the_valid_model_is_valid() -> None:
 # Places and kinds of tensors
 
 
-@pytest.mark.parametrize(
-    ("type_", "word"), [("UINT8", "uint8"), ("FLOAT16", "float16"), ("STRING", "string"), ("INT4", "int4")]
-)
+@pytest.mark.parametrize(("type_", "word"), [("FLOAT16", "float16"), ("STRING", "string"), ("INT4", "int4")])
 def test_types_that_networks_lack(type_: str, word: str) -> None:
-    error = refused(relu(x=tensor("x", (1, 4), type_)), UnsupportedError, "tensor 'x'", f"it is {word}")
-    if type_ == "UINT8":
-        assert "int8" in str(error.hint)
+    refused(relu(x=tensor("x", (1, 4), type_)), UnsupportedError, "tensor 'x'", f"it is {word}")
 
 
 def test_a_type_that_the_schema_lacks() -> None:
@@ -301,7 +297,7 @@ def test_wrong_numbers_of_inputs_and_outputs() -> None:
     refused(model, ModelError, "operator 0 RELU", "0 outputs, expected 1")
     model = relu()
     graph_of(model)["Operators"] = [operator([-1], [1])]
-    refused(model, ModelError, "operator 0 RELU", "tensor -1 does not exist")
+    refused(model, ModelError, "operator 0 RELU", "input 0 is absent")
 
 
 def test_the_order_of_operators() -> None:
@@ -331,7 +327,7 @@ def test_several_subgraphs_are_refused_by_name() -> None:
     body = relu()["Subgraphs"][0]
     body["Name"] = "loop_body"
     model["Subgraphs"].append(body)
-    refused(model, UnsupportedError, "2 subgraphs", "'main'", "'loop_body'")
+    refused(model, UnsupportedError, "2 subgraphs", "'main', does not call 'loop_body'")
     model["Subgraphs"] = []
     refused(model, ModelError, "no subgraph")
 

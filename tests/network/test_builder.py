@@ -125,6 +125,8 @@ BUILDS: dict[str, Build] = {
     "FULLY_CONNECTED": _dense,
     "AVERAGE_POOL_2D": lambda n, _: n.add_average_pool2d_layer("x", (2, 2), strides=(2, 2)),
     "MAX_POOL_2D": lambda n, _: n.add_max_pool2d_layer("x", (3, 3), padding="same"),
+    "RESIZE_NEAREST_NEIGHBOR": lambda n, _: n.add_resize_nearest_neighbor_layer("x", (9, 3), align_corners=True),
+    "RESIZE_BILINEAR": lambda n, _: n.add_resize_bilinear_layer("x", (9, 3), half_pixel_centers=True),
     "ADD": _binary(Network.add_add_layer),
     "SUB": _binary(Network.add_sub_layer),
     "MUL": _binary(Network.add_mul_layer),
@@ -153,6 +155,9 @@ BUILDS: dict[str, Build] = {
     "STRIDED_SLICE": lambda n, _: n.add_strided_slice_layer("x", (0, 4, 0, 0), (1, 1, 5, 4), (1, -1, 2, 1)),
     "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
     "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
+    "SPLIT_V": lambda n, _: n.add_split_v_layer("x", -1, (1, 3)),
+    "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
+    "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
 }
 FUNCTIONS = [row.type for row in ELEMENTWISE_UNARY]
 CASES = [

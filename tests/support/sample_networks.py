@@ -14,7 +14,7 @@ from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -22,8 +22,10 @@ from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
 
@@ -107,7 +109,7 @@ def weights_and_bias(
     ]
 
 
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16"})
+REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
 """Names of the samples that no kernel computes."""
 
 
@@ -121,6 +123,7 @@ def samples() -> Iterator[Graph]:
     for dtype in TYPES:
         yield from _weighted(dtype)
         yield from _pools(dtype)
+        yield from _resized(dtype)
         yield from _arithmetic(dtype)
         yield from _activations(dtype)
         yield from _movers(dtype)
@@ -216,6 +219,17 @@ def _pools(dtype: DataType) -> Iterator[Graph]:
         )
 
 
+def _resized(dtype: DataType) -> Iterator[Graph]:
+    for type_, descriptor in (
+        (LayerType.RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor(height=9, width=5, align_corners=True)),
+        (LayerType.RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor(height=12, width=10)),
+        (LayerType.RESIZE_BILINEAR, ResizeDescriptor(height=9, width=3, half_pixel_centers=True)),
+        (LayerType.RESIZE_BILINEAR, ResizeDescriptor(height=3, width=11, align_corners=True)),
+    ):
+        result = (1, descriptor.height, descriptor.width, 4)
+        yield one_layer(type_, descriptor, dtype=dtype, inputs=[IMAGE], outputs=[result])
+
+
 def _arithmetic(dtype: DataType) -> Iterator[Graph]:
     for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL):
         descriptor = BinaryDescriptor(activation=Activation.RELU if type_ is LayerType.ADD else Activation.NONE)
@@ -306,6 +320,15 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
         inputs=[IMAGE],
         outputs=[(1, 2, 5, 4)] * 3,
     )
+    yield one_layer(
+        LayerType.SPLIT_V,
+        SplitVDescriptor(axis=1, sizes=(4, 2)),
+        dtype=dtype,
+        inputs=[IMAGE],
+        outputs=[(1, 4, 5, 4), (1, 2, 5, 4)],
+    )
+    yield one_layer(LayerType.PACK, PackDescriptor(axis=2), dtype=dtype, inputs=[(3, 4)] * 2, outputs=[(3, 4, 2)])
+    yield one_layer(LayerType.UNPACK, UnpackDescriptor(axis=1), dtype=dtype, inputs=[(3, 2, 4)], outputs=[(3, 4)] * 2)
 
 
 def _type_changes() -> Iterator[Graph]:
@@ -314,6 +337,8 @@ def _type_changes() -> Iterator[Graph]:
         (DataType.FLOAT32, DataType.INT16),
         (DataType.INT8, DataType.INT16),
         (DataType.INT16, DataType.INT8),
+        (DataType.INT8, DataType.UINT8),
+        (DataType.UINT8, DataType.INT8),
     ):
         yield one_layer(
             LayerType.QUANTIZE,
@@ -324,7 +349,7 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
-    for source in (DataType.INT8, DataType.INT16):
+    for source in (DataType.INT8, DataType.INT16, DataType.UINT8):
         yield one_layer(
             LayerType.DEQUANTIZE,
             DequantizeDescriptor(),

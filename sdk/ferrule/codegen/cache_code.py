@@ -35,7 +35,7 @@ def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
     if not storage.has_cache:
         return tuple(Upkeep() for _ in lowered.layers)
     read = _read_by_core(lowered, storage)
-    dirty = {storage.root(info.name) for info in lowered.graph.inputs}
+    dirty = {storage.root(info.name) for info in lowered.graph.sources}
     steps = []
     for item in lowered.layers:
         outputs = item.layer.outputs
@@ -68,7 +68,7 @@ def _read_by_core(lowered: LoweredGraph, storage: StoragePlan) -> frozenset[str]
     """Return the roots of the tensors that the core reads, or the caller after the run."""
 
     def names() -> Iterator[str]:
-        yield from (info.name for info in lowered.graph.outputs)
+        yield from (info.name for info in lowered.graph.results)
         for item in lowered.layers:
             if not (_is_shared(item) or _is_view(item, storage)):
                 yield from item.layer.present_inputs

@@ -75,7 +75,7 @@ class _Crossings:
                 for name in item.layer.present_inputs:
                     if not graph.tensor(name).is_constant and name not in self._lowered.memories:
                         yield self._shared(name, _runner(item), cleaned=name in lines.clean)
-        for info in graph.outputs:
+        for info in graph.results:
             if not graph.tensor(info.name).is_constant:
                 yield self._shared(info.name, THE_CORE)
 

@@ -123,7 +123,7 @@ def tensor_memories(graph: Graph, uses: Mapping[str, DeviceUse]) -> dict[str, De
         found |= dict.fromkeys(layer.outputs, use)
     for layer in graph.layers:
         _check_reach(graph, layer, uses.get(layer.name), found)
-    for info in graph.outputs:
+    for info in graph.results:
         if info.name in found:
             raise FerruleError(
                 f"output '{info.name}' of the model lies in the memory of device {found[info.name].device.name}, "

@@ -22,6 +22,9 @@ def digest(graph: Graph) -> str:
         sha.update(_described(tensor.info))
         if tensor.data is not None:
             sha.update(tensor.data.tobytes())
+    for state in graph.states:
+        sha.update(repr((state.name, state.source, state.result)).encode())
+        sha.update(state.initial.tobytes())
     for layer in graph.layers:
         sha.update(_layer(layer))
     return sha.hexdigest()

@@ -455,7 +455,7 @@ class ExecutorBuilder:
         return ""
 
     def _constant_outputs(self) -> Iterator[Variable]:
-        for info in dict.fromkeys(self._graph.outputs):
+        for info in dict.fromkeys(self._graph.results):
             data = self._graph.tensor(info.name).data
             if data is not None:
                 yield blob_variable(Blob(name=self._code.constant_output(info.name), data=data))

@@ -25,7 +25,7 @@ from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, sch
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
-from ferrule.graph import Graph
+from ferrule.graph import Graph, refuse_states
 from ferrule.memory import Lifetime, Ordering, Region, measure_order, order_layers, views
 from ferrule.rendering import one_line
 
@@ -60,6 +60,7 @@ def generate(
         UnsupportedError: a target refuses a layer.
         ArenaOverflowError: the tensors need more than `workspace_bytes`.
     """
+    refuse_states(graph.name, graph.states, "generated code")
     ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
     reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters
     region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)

@@ -191,8 +191,8 @@ def _variables(graph: Graph, names: Names) -> dict[str, str]:
 
     The output of a MEM_COPY layer is named after the tensor that it copies.
     """
-    variables = {info.name: names.take(info.name) for info in graph.inputs}
-    for info in graph.outputs:
+    variables = {info.name: names.take(info.name) for info in graph.sources}
+    for info in graph.results:
         if info.name not in variables and not graph.tensor(info.name).is_constant:
             variables[info.name] = names.take(info.name)
     origins: dict[str, str] = {}

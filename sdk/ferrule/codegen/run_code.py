@@ -240,10 +240,10 @@ class RunCode:
         if self._uses or any(item.op.status is not None for item in self._lowered.layers):
             yield Declare(STATUS.name, Scalar.INT32, OK)
         yield from self._declare_arenas()
-        for info in self._graph.inputs:
+        for info in self._graph.sources:
             yield self._declare(info.name)
         yield from choices(self._lowered.devices)
-        declared = {info.name for info in self._graph.inputs} | self._lowered.memories.keys()
+        declared = {info.name for info in self._graph.sources} | self._lowered.memories.keys()
         for index, item in enumerate(self._lowered.layers):
             yield Comment(_headline(index, item))
             for name in item.layer.outputs:
@@ -321,7 +321,7 @@ class RunCode:
 
     def _late_outputs(self) -> Iterator[Statement]:
         """Yield copies to graph outputs that are also inputs, constants or repeated outputs."""
-        done: set[str] = {info.name for info in self._graph.inputs}
+        done: set[str] = {info.name for info in self._graph.sources}
         for name, info in self._outputs:
             if info.name in done or self._graph.tensor(info.name).is_constant:
                 yield self._copy(_member("outputs", name), info.name)

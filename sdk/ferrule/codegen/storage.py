@@ -227,7 +227,7 @@ def _views(lowered: LoweredGraph, core: Region) -> dict[str, str]:
     that use a storage must reach it. A view against these rules becomes a copy.
     """
     graph, users, cores = lowered.graph, _users(lowered), (core, *lowered.others)
-    given = {info.name for info in (*graph.inputs, *graph.outputs)}
+    given = {info.name for info in (*graph.sources, *graph.results)}
     holder: dict[str, str] = {}
     owners: dict[str, set[str]] = {}
     masters: dict[str, set[str]] = {}

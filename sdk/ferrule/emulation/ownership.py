@@ -248,8 +248,8 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
     ]
     roots = group_names(here, views)
     numbers = {root: number for number, root in enumerate(dict.fromkeys(roots.values()))}
-    inputs = {info.name for info in artifact.graph.inputs}
-    kept = {info.name for info in artifact.graph.outputs}
+    inputs = {info.name for info in artifact.graph.sources}
+    kept = {info.name for info in artifact.graph.results}
     last = len(artifact.operators)
     ends = {artifact.operators[operator].layer: end for operator, end in _ends(artifact).items()}
     users: dict[str, int] = {}
@@ -314,7 +314,7 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
 def _late(artifact: Artifact, groups: Mapping[str, int]) -> OwnedStep:
     """Return the step after all layers, in which the executor copies outputs that are inputs or constants."""
     graph = artifact.graph
-    outputs = [info.name for info in graph.outputs if info.name in groups]
+    outputs = [info.name for info in graph.results if info.name in groups]
     constants = [name for name in outputs if graph.tensor(name).is_constant]
     return OwnedStep(layer="the copies of outputs", reads=_numbers(outputs, groups), writes=_numbers(constants, groups))
 

@@ -6,6 +6,7 @@ from ferrule.graph.datatype import DataType
 from ferrule.graph.editor import GraphEditor
 from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Descriptor, Layer, LayerType
+from ferrule.graph.state import State, refuse_states
 from ferrule.graph.subgraph import SubgraphView
 from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo, brief, renamed
 
@@ -19,10 +20,12 @@ __all__ = [
     "LayerType",
     "Quantization",
     "Shape",
+    "State",
     "SubgraphView",
     "Tensor",
     "TensorInfo",
     "assemble",
     "brief",
+    "refuse_states",
     "renamed",
 ]

@@ -18,16 +18,18 @@ from ferrule.graph.tensor import Tensor
 class GraphEditor(Lookup):
     """An editable copy of a graph's layers and tensors; `finish` returns the resulting graph.
 
-    The graph's inputs and outputs keep their names and their order. Layers keep their positions, except that `finish`
-    moves a layer after those whose outputs it reads. The time of an edit is proportional to the number of inputs and
-    outputs of the layers that it touches. Between edits, a tensor may lack a writer; `finish` checks the whole graph.
+    The graph's inputs, outputs and states keep their names and their order. Layers keep their positions, except that
+    `finish` moves a layer after those whose outputs it reads. The time of an edit is proportional to the number of
+    inputs and outputs of the layers that it touches. Between edits, a tensor may lack a writer; `finish` checks the
+    whole graph.
     """
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.name)
         self._inputs = tuple(info.name for info in graph.inputs)
         self._outputs = tuple(info.name for info in graph.outputs)
-        self._handed_out = frozenset(self._outputs)
+        self._states = graph.states
+        self._handed_out = frozenset(info.name for info in graph.results)
         self._tensors = {tensor.info.name: tensor for tensor in graph.tensors}
         self._names = UniqueNames(self._tensors)
         self._consumers: dict[str, dict[str, int]] = {}
@@ -55,14 +57,14 @@ class GraphEditor(Lookup):
         return tuple(self._layers[name] for name in self._consumers.get(tensor, ()))
 
     def only_consumer(self, tensor: str) -> Layer | None:
-        """Return the only layer that reads a tensor, as one input; None for more uses or if it is a graph output."""
+        """Return the only layer that reads a tensor, as one input; None for more uses or if it is a result."""
         readers = self._consumers.get(tensor, {})
         if self.is_output(tensor) or list(readers.values()) != [1]:
             return None
         return self._layers[next(iter(readers))]
 
     def is_output(self, tensor: str) -> bool:
-        """Return whether a tensor is an output of the graph."""
+        """Return whether a tensor is a result of the graph: an output or the new value of a state."""
         return tensor in self._handed_out
 
     def fresh(self, wanted: str) -> str:
@@ -141,7 +143,12 @@ class GraphEditor(Lookup):
             ModelError: the layers form a cycle, read a tensor without a writer, or write a tensor twice.
         """
         return assemble(
-            self.name, inputs=self._inputs, outputs=self._outputs, layers=self.layers(), tensors=self._tensors
+            self.name,
+            inputs=self._inputs,
+            outputs=self._outputs,
+            states=self._states,
+            layers=self.layers(),
+            tensors=self._tensors,
         )
 
     def _insert(self, layer: Layer, behind: str | None) -> None:

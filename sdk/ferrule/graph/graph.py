@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ferrule.errors import ModelError
 from ferrule.graph.layer import Layer
 from ferrule.graph.lookup import Lookup
 from ferrule.graph.names import UniqueNames
+from ferrule.graph.state import State
 from ferrule.graph.tensor import Array, Tensor, TensorInfo, brief
 
 _LISTED = 4
@@ -20,15 +22,16 @@ _LISTED = 4
 class Graph(Lookup):
     """Layers in an order that can be executed, and the tensors between them.
 
-    Tensor and layer names are unique. Every tensor has exactly one source: it is an input of the graph, a constant, or
-    the output of one layer. A layer is added after the layers that produce its inputs, so the order of addition is
-    topological.
+    Tensor and layer names are unique. Every tensor has exactly one source: it is an input of the graph, the old value
+    of a state, a constant, or the output of one layer. A layer is added after the layers that produce its inputs, so
+    the order of addition is topological.
     """
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._inputs: list[str] = []
         self._outputs: list[str] = []
+        self._states: dict[str, State] = {}
         self._consumers: dict[str, list[str]] = {}
         self._positions: dict[str, int] = {}
         self._ranks: dict[str, int] = {}
@@ -58,6 +61,21 @@ class Graph(Lookup):
     def outputs(self) -> tuple[TensorInfo, ...]:
         """The outputs of the graph, in order; a tensor may occur more than once."""
         return tuple(self.info(name) for name in self._outputs)
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """The values that live from one run to the next, in the order of addition."""
+        return tuple(self._states.values())
+
+    @property
+    def sources(self) -> tuple[TensorInfo, ...]:
+        """The tensors that have a value when a run begins: the inputs, then the states' old values."""
+        return (*self.inputs, *(self.info(state.source) for state in self.states))
+
+    @property
+    def results(self) -> tuple[TensorInfo, ...]:
+        """The tensors that must have a value when a run ends: the outputs, then the states' new values."""
+        return (*self.outputs, *(self.info(state.result) for state in self.states))
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
@@ -97,6 +115,40 @@ class Graph(Lookup):
         self._inputs.append(info.name)
         return info.name
 
+    def add_state(self, info: TensorInfo, initial: Array, *, name: str | None = None) -> str:
+        """Add a state and return the name of the tensor with its old value, which is that of `info`.
+
+        The new value is the old one until `set_state` declares another tensor. `name` defaults to the tensor's name.
+
+        Raises:
+            ModelError: a name is taken, or the shape or dtype of `initial` differs from `info`.
+        """
+        name = info.name if name is None else name
+        if name in self._states:
+            raise ModelError(f"graph '{self.name}' has a state '{name}' already, expected a new name")
+        data = _constant_data(info, initial, "state")
+        self._add_tensor(Tensor(info=info))
+        self._states[name] = State(name=name, source=info.name, result=info.name, initial=data)
+        return info.name
+
+    def set_state(self, name: str, result: str) -> None:
+        """Declare the tensor that has a state's new value.
+
+        Raises:
+            ModelError: there is no such state or tensor, or the tensor has another shape or dtype than the old value.
+        """
+        self._check_open()
+        if name not in self._states:
+            raise ModelError(f"graph '{self.name}' has no state '{name}'")
+        state = self._states[name]
+        old, new = self.info(state.source), self.info(result)
+        if (old.shape, old.dtype) != (new.shape, new.dtype):
+            raise ModelError(
+                f"state '{name}' gets tensor '{result}' {new.dtype}{list(new.shape)}, "
+                f"expected {old.dtype}{list(old.shape)}"
+            )
+        self._states[name] = replace(state, result=result)
+
     def add_constant(self, info: TensorInfo, data: Array) -> str:
         """Add a constant and return its name.
 
@@ -105,15 +157,7 @@ class Graph(Lookup):
         Raises:
             ModelError: the name is taken, or the shape or dtype of the data differs from `info`.
         """
-        if data.shape != info.shape or data.dtype != info.dtype.numpy:
-            raise ModelError(
-                f"constant '{info.name}' has data {data.dtype}{list(data.shape)}, "
-                f"expected {info.dtype}{list(info.shape)}"
-            )
-        if data.flags.writeable or not data.flags.c_contiguous:
-            data = np.array(data, order="C")
-            data.setflags(write=False)
-        self._add_tensor(Tensor(info=info, data=data))
+        self._add_tensor(Tensor(info=info, data=_constant_data(info, data, "constant")))
         return info.name
 
     def add_layer(self, layer: Layer, outputs: Sequence[TensorInfo]) -> tuple[str, ...]:
@@ -177,6 +221,18 @@ class Graph(Lookup):
             raise ModelError(f"graph '{self.name}' got a tensor without a name")
         if name in self._tensors:
             raise ModelError(f"graph '{self.name}' has a tensor '{name}' already, expected a new name")
+
+
+def _constant_data(info: TensorInfo, data: Array, what: str) -> Array:
+    """Return the data, read-only and contiguous, after comparing its shape and dtype with those of `info`."""
+    if data.shape != info.shape or data.dtype != info.dtype.numpy:
+        raise ModelError(
+            f"{what} '{info.name}' has data {data.dtype}{list(data.shape)}, expected {info.dtype}{list(info.shape)}"
+        )
+    if data.flags.writeable or not data.flags.c_contiguous:
+        data = np.array(data, order="C")
+        data.setflags(write=False)
+    return data
 
 
 def _listed(infos: Sequence[TensorInfo]) -> str:

@@ -64,6 +64,14 @@ class LayerType(StrEnum):
     NEG = "NEG", 34
     FLOOR = "FLOOR", 35
     CEIL = "CEIL", 36
+    PACK = "PACK", 65
+    UNPACK = "UNPACK", 66
+    SPLIT_V = "SPLIT_V", 67
+    RESIZE_BILINEAR = "RESIZE_BILINEAR", 84
+    RESIZE_NEAREST_NEIGHBOR = "RESIZE_NEAREST_NEIGHBOR", 85
+
+    SVDF = "SVDF", 96
+    UNIDIRECTIONAL_SEQUENCE_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM", 97
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001

@@ -40,14 +40,14 @@ class SubgraphView:
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Tensors that other layers read or that are graph outputs, in the order of their writers."""
+        """Tensors that other layers read or that are results of the graph, in the order of their writers."""
         inside = set(self.names)
-        graph_outputs = {info.name for info in self.graph.outputs}
+        results = {info.name for info in self.graph.results}
         return tuple(
             name
             for layer in self.layers
             for name in layer.outputs
-            if name in graph_outputs or any(reader.name not in inside for reader in self.graph.consumers(name))
+            if name in results or any(reader.name not in inside for reader in self.graph.consumers(name))
         )
 
     def info(self, tensor: str) -> TensorInfo:

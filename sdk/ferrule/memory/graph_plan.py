@@ -121,7 +121,7 @@ def _outlived(
     """
     views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
     group = group_names((tensor.info.name for tensor in graph.tensors), views)
-    kept = {group[info.name] for info in graph.outputs}
+    kept = {group[info.name] for info in graph.results}
     steps = {layer: step for step, layer in enumerate(order)}
     beside: dict[int, set[str]] = {}
     """By step: the groups of the tensors of layers that were begun before and go on."""
@@ -140,7 +140,7 @@ def _outlived(
 def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
     """Return the lifetimes of graph outputs that are constants: the last step, where they are copied."""
     last = Lifetime(first=max(steps - 1, 0), last=max(steps - 1, 0))
-    return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
+    return {info.name: last for info in graph.results if graph.tensor(info.name).is_constant}
 
 
 def _with_copies(run: Schedule, outputs: tuple[str, ...]) -> Schedule:

@@ -64,7 +64,7 @@ def lifetimes(
         ModelError: see `scheduled_layers`.
     """
     layers = scheduled_layers(graph, order)
-    first = {info.name: 0 for info in graph.inputs}
+    first = {info.name: 0 for info in graph.sources}
     last = dict(first)
     for step, layer in enumerate(layers):
         end = step if ends is None else ends.get(layer.name, step)
@@ -72,7 +72,7 @@ def lifetimes(
             first[name], last[name] = step, end
         for name in layer.present_inputs:
             last[name] = max(last.get(name, 0), end)
-    for info in graph.outputs:
+    for info in graph.results:
         last[info.name] = max(len(layers) - 1, 0)
     return {
         tensor.info.name: Lifetime(first=first[tensor.info.name], last=last[tensor.info.name])

@@ -61,9 +61,9 @@ class OrderProblem:
             self.touched.append(sorted(used))
             for one in used:
                 self.users[one].append(number)
-        self.kept = {storage[group[info.name]] for info in graph.outputs if info.name in group}
+        self.kept = {storage[group[info.name]] for info in graph.results if info.name in group}
         """Storages that are read after the last layer."""
-        self.given = {storage[group[info.name]] for info in graph.inputs}
+        self.given = {storage[group[info.name]] for info in graph.sources}
         """Storages that are live before the first layer."""
         self.start = sum(self.sizes[one] for one in self.given)
         self.unread = sum(self.sizes[one] for one in self.given if not self.users[one] and one not in self.kept)

@@ -78,8 +78,8 @@ def schedule_of_graph(
         )
     return Schedule(
         steps=tuple(steps),
-        inputs=tuple(info.name for info in graph.inputs),
-        outputs=tuple(info.name for info in graph.outputs if not graph.tensor(info.name).is_constant),
+        inputs=tuple(info.name for info in graph.sources),
+        outputs=tuple(info.name for info in graph.results if not graph.tensor(info.name).is_constant),
     )
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from ferrule.errors import InputError, UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType, TensorInfo
@@ -63,27 +64,68 @@ def check_inputs(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) ->
 
 
 def run_graph(graph: Graph, inputs: Sequence[Array] | Mapping[str, Array]) -> list[Array]:
-    """Run any graph with the numpy kernels and return its outputs; raises InputError as `check_inputs` does."""
-    return execute(graph, check_inputs(graph, inputs))
+    """Run any graph with the numpy kernels and return its outputs; raises InputError as `check_inputs` does.
+
+    States have their initial values.
+    """
+    return run_stateful(graph, check_inputs(graph, inputs), initial_state(graph))
+
+
+def initial_state(graph: Graph) -> dict[str, Array]:
+    """Return the values of a graph's states after a reset, by name."""
+    return {state.name: state.initial for state in graph.states}
+
+
+def run_stateful(
+    graph: Graph, arrays: Mapping[str, Array], state: dict[str, Array], observe: Observer | None = None
+) -> list[Array]:
+    """Run a graph on checked inputs and the values in `state`, update `state`, and return the outputs.
+
+    If a layer fails, `state` keeps its values.
+    """
+    sources = dict(arrays) | {each.source: state[each.name] for each in graph.states}
+    results = execute(graph, sources, observe)
+    count = len(graph.outputs)
+    state |= zip((each.name for each in graph.states), results[count:], strict=True)
+    return results[:count]
+
+
+def check_state(graph: Graph, state: Mapping[str, Array]) -> None:
+    """Compare the values of a graph's states with their shapes and types.
+
+    Raises:
+        InputError: a value is missing, unknown, or of another shape or dtype.
+    """
+    names = [each.name for each in graph.states]
+    if set(state) != set(names):
+        raise InputError(
+            f"network '{graph.name}' got the states {sorted(state)}, expected {sorted(names)}",
+            hint="begin with network.initial_state()",
+        )
+    for each in graph.states:
+        _check_array(replace(graph.info(each.source), name=each.name), state[each.name])
 
 
 def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None = None) -> list[Array]:
-    """Run all layers on checked inputs and return the outputs; each tensor is freed after its last reader."""
-    outputs = [info.name for info in graph.outputs]
+    """Run all layers and return the results: the outputs, then the states' new values.
+
+    `arrays` has a checked array for each source of the graph. Each tensor is freed after its last reader.
+    """
+    results = [info.name for info in graph.results]
     last_reader: dict[str, int] = {}
     for index, layer in enumerate(graph.layers):
         last_reader |= dict.fromkeys((*layer.present_inputs, *layer.outputs), index)
-    last_reader |= dict.fromkeys(outputs, len(graph.layers))
+    last_reader |= dict.fromkeys(results, len(graph.layers))
     live = {tensor.info.name: tensor.data for tensor in graph.tensors if tensor.data is not None} | dict(arrays)
     for index, layer in enumerate(graph.layers):
-        results = _run_layer(graph, layer, [None if name is None else live[name] for name in layer.inputs])
+        made = _run_layer(graph, layer, [None if name is None else live[name] for name in layer.inputs])
         if observe is not None:
-            observe(layer, results)
-        live |= zip(layer.outputs, results, strict=True)
+            observe(layer, made)
+        live |= zip(layer.outputs, made, strict=True)
         for name in {*layer.present_inputs, *layer.outputs}:
             if last_reader[name] == index:
                 del live[name]
-    return [live[name] for name in outputs]
+    return [live[name] for name in results]
 
 
 def _run_layer(graph: Graph, layer: Layer, arrays: Sequence[Array | None]) -> list[Array]:

@@ -8,13 +8,30 @@ from collections.abc import Mapping, Sequence
 from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
-from ferrule.network.execution import Observer, check_inputs, execute, operands_of, operator_of
+from ferrule.network.execution import (
+    Observer,
+    check_inputs,
+    check_state,
+    initial_state,
+    operands_of,
+    operator_of,
+    run_stateful,
+)
+from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.shape_layers import ShapeLayers
+from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
+class Network(
+    WeightedLayers,
+    ArithmeticLayers,
+    ActivationLayers,
+    ShapeLayers,
+    MovementLayers,
+    SpatialLayers,
+):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
     def __init__(self, name: str) -> None:
@@ -26,19 +43,33 @@ class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
         check_layers(self, self.layers)
         self._checked_layers = len(self.layers)
 
-    def run(self, inputs: Sequence[Array] | Mapping[str, Array], *, observe: Observer | None = None) -> list[Array]:
+    def initial_state(self) -> dict[str, Array]:
+        """Return the values of the states after a reset, by name; empty for a network without state."""
+        return initial_state(self)
+
+    def run(
+        self,
+        inputs: Sequence[Array] | Mapping[str, Array],
+        *,
+        state: dict[str, Array] | None = None,
+        observe: Observer | None = None,
+    ) -> list[Array]:
         """Return the outputs for one array per input, in order or by name, computed by the numpy kernels.
 
-        `observe` is called after each layer with its outputs, in the order of execution.
+        A run begins with the values in `state`, by default the initial ones, and updates `state` if it succeeds; the
+        next run of a sequence gets the same dictionary. `observe` is called after each layer with its outputs, in the
+        order of execution.
 
         Raises:
-            InputError: an array is missing or unknown, or its shape or dtype differs from the input's.
+            InputError: an array is missing or unknown, or its shape or dtype differs from the input's or the state's.
             UnsupportedError, ModelError: see `validate`.
         """
         if self._checked_layers < len(self.layers):
             check_layers(self, self.layers[self._checked_layers :])
             self._checked_layers = len(self.layers)
-        return execute(self, check_inputs(self, inputs), observe)
+        values = initial_state(self) if state is None else state
+        check_state(self, values)
+        return run_stateful(self, check_inputs(self, inputs), values, observe)
 
     def macs(self) -> int:
         """Return the number of multiply-accumulates of one run; operators without products count as zero."""

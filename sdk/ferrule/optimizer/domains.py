@@ -114,7 +114,7 @@ def add_copies(decisions: Decisions, edges: Edges, apart: frozenset[Assignment])
     copies = _Copies(decisions, apart)
     graph = decisions.graph
     outputs: dict[str, int] = {}
-    for index, info in enumerate(graph.outputs):
+    for index, info in enumerate(graph.results):
         outputs.setdefault(info.name, index)
     copied: dict[str, list[str]] = {}
     for (tensor, reader), how in edges.items():

@@ -45,7 +45,7 @@ class Selector:
         self._table = table
         self._options = options
         self._rules = AccessRules(table, options)
-        self._outputs = {info.name for info in graph.outputs}
+        self._outputs = {info.name for info in graph.results}
         self._readers: dict[str, list[Layer]] = {}
         for layer in graph.layers:
             for name in dict.fromkeys(layer.present_inputs):
@@ -55,7 +55,7 @@ class Selector:
         """Return the decisions for all tensors; FerruleError if two backends cannot share a tensor at all."""
         factories: dict[str, FactoryId | None] = {}
         accesses: dict[tuple[str, str], Access] = {}
-        for info in self._graph.inputs:
+        for info in self._graph.sources:
             self._decide(info.name, self._input_factory(info.name), factories, accesses)
         for layer in self._graph.layers:
             for name in layer.outputs:

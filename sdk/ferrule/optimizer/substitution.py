@@ -76,8 +76,8 @@ class _Splices:
     """Collects deletions: which tensor replaces which once the layers between them are removed."""
 
     def __init__(self, graph: Graph) -> None:
-        self._outputs = {info.name for info in graph.outputs}
-        self._inputs = {info.name for info in graph.inputs}
+        self._outputs = {info.name for info in graph.results}
+        self._inputs = {info.name for info in graph.sources}
         self._source: dict[str, str] = {}
         """By output of deleted layers: the tensor that its readers read instead."""
         self._renamed: dict[str, str] = {}

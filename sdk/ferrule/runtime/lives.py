@@ -39,7 +39,7 @@ class Waits:
 
     def life(self, tensors: Iterable[str]) -> Lifetime:
         """Return the lifetime of bytes that all these tensors share; step 0 is the feeding of the inputs."""
-        outputs = {info.name for info in self._graph.outputs}
+        outputs = {info.name for info in self._graph.results}
         first, last = len(self._graph.layers), 0
         for name in tensors:
             producer = self._graph.producer(name)

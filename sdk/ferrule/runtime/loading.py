@@ -14,7 +14,7 @@ from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkloa
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import place
-from ferrule.graph import Graph, Layer, LayerType, Tensor
+from ferrule.graph import Graph, Layer, LayerType, Tensor, refuse_states
 from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
 from ferrule.runtime.admission import Admitted
@@ -42,6 +42,7 @@ def load_parts(
         FerruleError: a backend refuses one of its layers, or memory between backends.
     """
     graph = optimized.graph
+    refuse_states(graph.name, graph.states, "the runtime")
     for layer in graph.layers:
         if layer.name not in optimized.assignment:
             raise NetworkLoadError(f"layer '{layer.name}' has no backend in the optimised network")

@@ -57,11 +57,11 @@ class TensorTable:
         self.fallbacks: dict[str, FallbackTensor] = {}
         """The tensors in fallback memory."""
         options = optimized.options
-        inputs = {info.name for info in self._graph.inputs}
-        outputs = {info.name for info in self._graph.outputs} - inputs
+        inputs = {info.name for info in self._graph.sources}
+        outputs = {info.name for info in self._graph.results} - inputs
         alignments = self._alignments(optimized)
         kinds = self._fallback_kinds(optimized)
-        uses = Counter(info.name for info in (*self._graph.inputs, *self._graph.outputs))
+        uses = Counter(info.name for info in (*self._graph.sources, *self._graph.results))
         for tensor in self._graph.tensors:
             name = tensor.info.name
             if tensor.is_constant:
@@ -176,7 +176,7 @@ class TensorTable:
         last = dict.fromkeys(self._placed, -1)
         for index, layer in enumerate(layers):
             last |= dict.fromkeys((name for name in (*layer.present_inputs, *layer.outputs) if name in last), index)
-        last |= dict.fromkeys((info.name for info in self._graph.outputs if info.name in last), len(layers))
+        last |= dict.fromkeys((info.name for info in self._graph.results if info.name in last), len(layers))
         for layer in reversed(layers):
             source = layer.inputs[0] if layer.type is LayerType.MEM_IMPORT else None
             if source is not None and source in last:
@@ -191,7 +191,7 @@ class TensorTable:
         for name, placed in self._placed.items():
             if placed.managed:
                 ends[last[name]].append(placed.handle)
-        self._manage(info.name for info in self._graph.inputs)
+        self._manage(info.name for info in self._graph.sources)
         for index, layer in enumerate(layers):
             self._manage(layer.outputs)
             for handle in ends[index]:

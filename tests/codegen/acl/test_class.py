@@ -11,6 +11,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
+from small_networks import running_sum
 
 import ferrule
 from ferrule.codegen.acl import TARGETS, AclArtifact, AclOptions, explain_class, generate_class, read_record
@@ -156,6 +157,11 @@ def test_outputs_that_no_layer_writes_are_refused(made: str) -> None:
     net.set_outputs([{"x": "x", "weights": constant}[made]])
     with pytest.raises(UnsupportedError, match=r"output '\w+': it is an? \w+, and no layer writes it"):
         generate_class(net, target=GPU)
+
+
+def test_a_network_with_state_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match=r"keeps 'sum' from run to run, which a class over the Arm Compute"):
+        generate_class(running_sum(), target="arm-cpu-c++")
 
 
 def test_infinite_values_have_their_header() -> None:

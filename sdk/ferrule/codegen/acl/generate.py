@@ -54,7 +54,7 @@ from ferrule.dom import (
 )
 from ferrule.dom import Member as MemberAccess
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import DataType, Graph
+from ferrule.graph import DataType, Graph, refuse_states
 from ferrule.rendering import one_line
 
 _LISTED = 20
@@ -145,6 +145,7 @@ def generate_class(
         UnsupportedError: layers cannot be part of the class; the message lists each with its reason.
     """
     check_class_name(name)
+    refuse_states(graph.name, graph.states, "a class over the Arm Compute Library")
     side, chosen = acl_target(target), _checked_options(options)
     _check(graph, chosen)
     builder = ClassBuilder(target=side, graph=graph, float16=chosen.float16)

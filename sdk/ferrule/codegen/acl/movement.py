@@ -213,6 +213,7 @@ def _reduce_check(part: LayerView) -> str:
     return _rank(part.info(0))
 
 
+_NOT_MAPPED = "the generator has no row for it"
 _MOVED = Row(add=_slice, check=_moved_check)
 _RESHAPED = Row(add=_reshape, check=_reshaped_check)
 ROWS = {
@@ -230,6 +231,11 @@ ROWS = {
     LayerType.SUM: Row(add=_sum, check=_reduce_check, types=FLOATS),
 }
 REASONS = {
+    LayerType.RESIZE_NEAREST_NEIGHBOR: _NOT_MAPPED,
+    LayerType.RESIZE_BILINEAR: _NOT_MAPPED,
     LayerType.CEIL: "the library has no function for it",
+    LayerType.PACK: "the generator has no function for a new axis",
+    LayerType.SPLIT_V: "the generator splits into equal parts only",
+    LayerType.UNPACK: "the generator has no function for the removal of an axis",
 }
 """Why types of layers of models have no row."""

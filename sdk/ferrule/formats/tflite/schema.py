@@ -37,6 +37,7 @@ OPTION_KINDS: Mapping[str, int] = {
     "SoftmaxOptions": 9,
     "ConcatenationOptions": 10,
     "AddOptions": 11,
+    "ResizeBilinearOptions": 15,
     "ReshapeOptions": 17,
     "MulOptions": 21,
     "ReducerOptions": 27,
@@ -44,7 +45,13 @@ OPTION_KINDS: Mapping[str, int] = {
     "SqueezeOptions": 30,
     "StridedSliceOptions": 32,
     "SplitOptions": 35,
+    "PackOptions": 59,
+    "UnpackOptions": 64,
+    "ResizeNearestNeighborOptions": 74,
     "LeakyReluOptions": 75,
+    "CallOnceOptions": 103,
+    "VarHandleOptions": 111,
+    "SplitVOptions": 79,
 }
 """The members of the union BuiltinOptions whose fields are read, with their numbers."""
 
@@ -95,6 +102,7 @@ _OPTIONS = (
     _numbers("SoftmaxOptions", beta=_WORD),
     _numbers("ConcatenationOptions", axis=_WORD, fused_activation_function=_BYTE),
     _numbers("AddOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
+    _numbers("ResizeBilinearOptions", new_height=_WORD, new_width=_WORD, align_corners=_BYTE, half_pixel_centers=_BYTE),
     _numbers("ReshapeOptions", new_shape=_WORDS),
     _numbers("MulOptions", fused_activation_function=_BYTE),
     _numbers("ReducerOptions", keep_dims=_BYTE),
@@ -110,7 +118,13 @@ _OPTIONS = (
         offset=_BYTE,
     ),
     _numbers("SplitOptions", num_splits=_WORD),
+    _numbers("PackOptions", values_count=_WORD, axis=_WORD),
+    _numbers("UnpackOptions", num=_WORD, axis=_WORD),
+    _numbers("ResizeNearestNeighborOptions", align_corners=_BYTE, half_pixel_centers=_BYTE),
     _numbers("LeakyReluOptions", alpha=_WORD),
+    _numbers("CallOnceOptions", init_subgraph_index=_WORD),
+    _numbers("VarHandleOptions", container=_BYTES, shared_name=_BYTES),
+    _numbers("SplitVOptions", num_splits=_WORD),
 )
 
 _QUANTIZATION = TableSpec(
@@ -146,6 +160,7 @@ _OPERATOR = TableSpec(
             "builtin_options",
             UnionField(kind_slot=3, tables={OPTION_KINDS[spec.name]: spec for spec in _OPTIONS}),
         ),
+        5: ("custom_options", _BYTES),
     },
 )
 _SUBGRAPH = TableSpec(

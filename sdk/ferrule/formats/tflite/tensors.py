@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.decoder import ModelRecord, TensorRecord
+from ferrule.formats.tflite.decoder import SubgraphRecord, TensorRecord
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
 
 MAX_RANK = 8
@@ -19,6 +19,7 @@ MAX_TENSOR_BYTES = 2**31 - 1
 _TYPES: Mapping[int, DataType] = {
     0: DataType.FLOAT32,
     2: DataType.INT32,
+    3: DataType.UINT8,
     4: DataType.INT64,
     6: DataType.BOOL,
     7: DataType.INT16,
@@ -26,7 +27,6 @@ _TYPES: Mapping[int, DataType] = {
 }
 _REFUSED_TYPES: Mapping[int, str] = {
     1: "float16",
-    3: "uint8",
     5: "string",
     8: "complex64",
     10: "float64",
@@ -41,8 +41,6 @@ _REFUSED_TYPES: Mapping[int, str] = {
 }
 _HINTS: Mapping[int, str] = {
     1: "convert the model without float16 weights",
-    3: "convert the model with int8 inputs and outputs (inference_input_type=tf.int8); "
-    "a uint8 value u is the int8 value u - 128",
     17: "convert the model with int8 weights",
 }
 
@@ -52,19 +50,25 @@ _EMPTY = ((0,), (0, 2))
 
 
 class Tensors:
-    """The tensors of one file; each is checked when it is first requested."""
+    """The tensors of one subgraph; each is checked when it is first requested."""
 
-    def __init__(self, model: ModelRecord) -> None:
-        self._model = model
+    def __init__(self, subgraph: SubgraphRecord) -> None:
+        self._subgraph = subgraph
         self._infos: dict[int, TensorInfo] = {}
         self._arrays: dict[tuple[int, DataType], Array] = {}
         self._dequantized: dict[int, Array] = {}
+        self._provided: dict[int, Callable[[], Array]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all tensors."""
+        return tuple(record.name for record in self._subgraph.tensors)
 
     def record(self, index: int) -> TensorRecord:
         """Return a tensor as stored in the file; ModelError if the index is out of range."""
-        if not 0 <= index < len(self._model.tensors):
-            raise ModelError(f"tensor {index} does not exist, the model has {len(self._model.tensors)}")
-        return self._model.tensors[index]
+        if not 0 <= index < len(self._subgraph.tensors):
+            raise ModelError(f"tensor {index} does not exist, the model has {len(self._subgraph.tensors)}")
+        return self._subgraph.tensors[index]
 
     def info(self, index: int) -> TensorInfo:
         """Return the checked description of a tensor.
@@ -103,15 +107,21 @@ class Tensors:
         self._infos[index] = TensorInfo(name=info.name, shape=info.shape, dtype=DataType.FLOAT32)
 
     def is_constant(self, index: int) -> bool:
-        """Whether the file contains the tensor's data."""
+        """Whether the file contains the tensor's data, or it can be computed from such data."""
         record = self.record(index)
         with place(f"tensor '{record.name}'"):
-            return self._buffer(record) is not None
+            return index in self._provided or self._buffer(record) is not None
+
+    def provide(self, index: int, data: Callable[[], Array]) -> None:
+        """Make a tensor without data a constant; `data` returns its read-only data, and is called when it is needed."""
+        self._provided[index] = data
 
     def data(self, index: int) -> Array:
         """Return a constant's data, read-only; raises like `info`, and ModelError if the tensor is not a constant."""
         if index in self._dequantized:
             return self._dequantized[index]
+        if index in self._provided:
+            return self._provided[index]()
         record = self.record(index)
         with place(f"tensor '{record.name}'"):
             return self._data(record, _data_type(record), _static_shape(record))
@@ -128,6 +138,8 @@ class Tensors:
             dtype = _data_type(record)
             if dtype not in {DataType.INT32, DataType.INT64}:
                 raise ModelError(f"it is {dtype}, expected int32 or int64")
+            if index in self._provided:
+                return self._provided[index]()
             if self._buffer(record) is None:
                 if record.shape in _EMPTY:
                     return np.zeros(record.shape, np.int64)
@@ -135,9 +147,9 @@ class Tensors:
             return self._data(record, dtype, _static_shape(record))
 
     def _buffer(self, record: TensorRecord) -> Array | None:
-        if record.buffer >= len(self._model.buffers):
-            raise ModelError(f"its buffer is number {record.buffer}, but the model has {len(self._model.buffers)}")
-        return self._model.buffers[record.buffer]
+        if record.buffer >= len(self._subgraph.buffers):
+            raise ModelError(f"its buffer is number {record.buffer}, but the model has {len(self._subgraph.buffers)}")
+        return self._subgraph.buffers[record.buffer]
 
     def _data(self, record: TensorRecord, dtype: DataType, shape: Shape) -> Array:
         buffer = self._buffer(record)
@@ -166,8 +178,6 @@ def _typed(buffer: Array, dtype: DataType) -> Array:
 def _checked(record: TensorRecord) -> tuple[DataType, Shape]:
     """Return the type and the shape of a tensor after checking that a network can contain it."""
     dtype = _data_type(record)
-    if record.is_variable:
-        raise UnsupportedError("it is a variable, which keeps state from run to run; networks have none")
     if record.is_sparse:
         raise UnsupportedError("it is sparse, expected a dense tensor")
     shape = _static_shape(record)

@@ -77,7 +77,7 @@ class RemoveDeadLayers:
 
     def run(self, graph: Graph) -> Graph:
         """Return the graph without these layers."""
-        needed = {info.name for info in graph.outputs}
+        needed = {info.name for info in graph.results}
         alive = set()
         for layer in reversed(graph.layers):
             if needed & set(layer.outputs):

@@ -32,9 +32,12 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int) -> Graph:
             graph.add_constant(info, sample.constants[index])
         else:
             graph.add_input(info)
+    shapes = _shapes(type_, sample.descriptor, sample.inputs)
+    first = (sample.output_type or dtype, sample.output)
+    kinds = [first, *(sample.further or [first] * (len(shapes) - 1))]
     outputs = [
-        TensorInfo(name=f"output_{i}", shape=shape, dtype=sample.output_type or dtype, quantization=sample.output)
-        for i, shape in enumerate(_shapes(type_, sample.descriptor, sample.inputs))
+        TensorInfo(name=f"output_{i}", shape=shape, dtype=kind, quantization=quantization)
+        for i, (shape, (kind, quantization)) in enumerate(zip(shapes, kinds, strict=False))
     ]
     layer = Layer(
         name="layer",

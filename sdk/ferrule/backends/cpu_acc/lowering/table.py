@@ -28,6 +28,8 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_view,
 )
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
+from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
+from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
 from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
@@ -51,6 +53,8 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.FULLY_CONNECTED: lower_fully_connected,
     LayerType.AVERAGE_POOL_2D: lower_pool2d,
     LayerType.MAX_POOL_2D: lower_pool2d,
+    LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
+    LayerType.RESIZE_BILINEAR: lower_resize_bilinear,
     LayerType.ADD: lower_arithmetic,
     LayerType.SUB: lower_arithmetic,
     LayerType.MUL: lower_arithmetic,
@@ -61,6 +65,9 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.TRANSPOSE: lower_transpose,
     LayerType.CONCATENATION: lower_concatenation,
     LayerType.SPLIT: lower_split,
+    LayerType.SPLIT_V: lower_split,
+    LayerType.PACK: lower_pack,
+    LayerType.UNPACK: lower_unpack,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
     LayerType.PRELU: lower_prelu,

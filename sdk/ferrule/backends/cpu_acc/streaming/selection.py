@@ -59,14 +59,14 @@ def _fed(view: SubgraphView) -> str:
         UnsupportedError: these layers cannot take it.
     """
     hint = "leave out input_rows (--input-rows)"
-    if len(view.graph.inputs) != 1:
-        raise UnsupportedError(f"a network with {len(view.graph.inputs)} inputs cannot take one row by row", hint=hint)
+    if len(view.graph.sources) != 1:
+        raise UnsupportedError(f"a network with {len(view.graph.sources)} inputs cannot take one row by row", hint=hint)
     name = view.graph.inputs[0].name
     for reader in view.graph.consumers(name):
         reason = refusal(view.graph, reader)
         if reader.name not in view.names:
             return ""
-        if reason or name in {info.name for info in view.graph.outputs}:
+        if reason or name in {info.name for info in view.graph.results}:
             raise UnsupportedError(
                 f"layer '{reader.name}' cannot take the input '{name}' row by row: "
                 f"{reason or 'the input is an output of the network, too'}",
@@ -155,16 +155,16 @@ class _Division:
 
     def _last_uses(self) -> dict[str, int]:
         """Return, by tensor that is not a constant, the index of its last reader, or of its writer."""
-        last = {info.name: 0 for info in self._graph.inputs}
+        last = {info.name: 0 for info in self._graph.sources}
         for index, layer in enumerate(self._layers):
             last |= dict.fromkeys((*data_inputs(self._graph, layer), *layer.outputs), index)
-        return last | {info.name: len(self._layers) for info in self._graph.outputs}
+        return last | {info.name: len(self._layers) for info in self._graph.results}
 
     @cached_property
     def _firsts(self) -> dict[str, int]:
         """By tensor: the index of its writer; -1 for an input."""
         made = {name: index for index, layer in enumerate(self._layers) for name in layer.outputs}
-        return {info.name: -1 for info in self._graph.inputs} | made
+        return {info.name: -1 for info in self._graph.sources} | made
 
     def _others(self, first: int, end: int) -> int:
         """Return the bytes of tensors that live throughout some layers and are not read by them last, or not at all."""
@@ -303,7 +303,7 @@ class _Division:
         A division is followed with the highest place that its last output can have: outputs that overlap their inputs
         from below need room there.
         """
-        inputs = sum(info.size_bytes for info in self._graph.inputs if info.name != self._fed)
+        inputs = sum(info.size_bytes for info in self._graph.sources if info.name != self._fed)
         best: list[list[tuple[float, int, list[Part]]]] = [[(0.0, peak - inputs, [])]]
         for end in range(1, len(self._layers) + 1):
             found = []

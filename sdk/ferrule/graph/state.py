@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The state of a graph: tensors whose values live from one run to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph.names import check_name
+from ferrule.graph.tensor import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class State:
+    """A value that one run leaves to the next run of the same instance.
+
+    A graph remains a function: it reads the old value as one tensor and computes the new one as another.
+    """
+
+    name: str
+    """Unique among the states of the graph."""
+    source: str
+    """The tensor that has the value when a run begins; no layer writes it."""
+    result: str
+    """The tensor with whose value the next run begins; of the source's shape and type."""
+    initial: Array
+    """The value after a reset, read-only; of the source's shape and type."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "state")
+
+
+def refuse_states(network: str, states: Sequence[State], where: str) -> None:
+    """Raise UnsupportedError if there are states; `where` names what does not keep values between runs."""
+    if states:
+        names = ", ".join(f"'{state.name}'" for state in states)
+        raise UnsupportedError(f"network '{network}' keeps {names} from run to run, which {where} does not support")

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""States of a graph: values that live from one run to the next."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ferrule.errors import InputError, ModelError, UnsupportedError
+from ferrule.graph import DataType, GraphEditor, TensorInfo, refuse_states
+from ferrule.network import Network
+
+_INFO = TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32)
+
+
+def _running_sum() -> Network:
+    network = Network("running_sum")
+    network.add_input(_INFO)
+    network.add_state(TensorInfo(name="old", shape=(1, 2), dtype=DataType.FLOAT32), np.float32([[1, -1]]), name="sum")
+    total = network.add_add_layer("x", "old", name="total")
+    network.set_state("sum", total)
+    network.set_outputs([total])
+    return network
+
+
+def test_state_is_carried_from_run_to_run_and_begins_with_its_initial_value() -> None:
+    network, x = _running_sum(), np.float32([[2, 3]])
+    state = network.initial_state()
+    runs = [network.run([x], state=state)[0].tolist() for _ in range(3)]
+    assert runs == [[[3, 2]], [[5, 5]], [[7, 8]]]
+    assert network.run([x])[0].tolist() == [[3, 2]]
+    assert network.initial_state()["sum"].tolist() == [[1, -1]]
+
+
+def test_results_and_sources_have_the_states_last() -> None:
+    network = _running_sum()
+    assert [info.name for info in network.sources] == ["x", "old"]
+    assert [info.name for info in network.results] == ["total", "total"]
+    assert [info.name for info in network.inputs] == ["x"]
+
+
+def test_editor_keeps_states() -> None:
+    graph = GraphEditor(_running_sum()).finish()
+    assert [(each.name, each.source, each.result) for each in graph.states] == [("sum", "old", "total")]
+    assert GraphEditor(graph).is_output("total")
+
+
+def test_failed_run_leaves_the_state_as_it_was() -> None:
+    network, x = _running_sum(), np.float32([[2, 3]])
+    state = network.initial_state()
+    with pytest.raises(ZeroDivisionError):
+        network.run([x], state=state, observe=lambda *_: 1 // 0)
+    assert state["sum"].tolist() == [[1, -1]]
+
+
+def test_state_that_does_not_fit_is_refused() -> None:
+    network, x = _running_sum(), np.float32([[2, 3]])
+    with pytest.raises(InputError, match=r"got the states \[\], expected \['sum'\]"):
+        network.run([x], state={})
+    with pytest.raises(InputError, match=r"input 'sum' has shape \[2\]"):
+        network.run([x], state={"sum": np.zeros(2, np.float32)})
+    with pytest.raises(ModelError, match="has no state 'other'"):
+        network.set_state("other", "total")
+    with pytest.raises(ModelError, match="has a state 'sum' already"):
+        network.add_state(TensorInfo(name="z", shape=(1,), dtype=DataType.INT8), np.zeros(1, np.int8), name="sum")
+    with pytest.raises(ModelError, match="state 'y' has data int8"):
+        network.add_state(TensorInfo(name="y", shape=(1,), dtype=DataType.INT16), np.zeros(1, np.int8))
+    network.add_state(TensorInfo(name="w", shape=(1,), dtype=DataType.INT8), np.zeros(1, np.int8))
+    with pytest.raises(ModelError, match=r"state 'w' gets tensor 'total' float32\[1, 2\], expected int8\[1\]"):
+        network.set_state("w", "total")
+
+
+def test_what_cannot_keep_states_refuses_them() -> None:
+    network = _running_sum()
+    with pytest.raises(UnsupportedError, match="'running_sum' keeps 'sum' from run to run, which it does not support"):
+        refuse_states(network.name, network.states, "it")
+    refuse_states(network.name, (), "it")
