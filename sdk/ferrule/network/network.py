@@ -27,14 +27,14 @@ from ferrule.network.weighted_layers import WeightedLayers
 
 
 class Network(
-    WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, MovementLayers, SpatialLayers, RecurrentLayers
-    WeightedLayers,
-    ArithmeticLayers,
-    ReductionLayers,
     ActivationLayers,
-    ShapeLayers,
+    ArithmeticLayers,
     MovementLayers,
+    RecurrentLayers,
+    ReductionLayers,
+    ShapeLayers,
     SpatialLayers,
+    WeightedLayers,
 ):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
