@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
+from ferrule.network.elementwise_layers import ElementwiseLayers
 from ferrule.network.execution import (
     Observer,
     check_inputs,
@@ -23,7 +24,7 @@ from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers, MovementLayers):
+class Network(WeightedLayers, ArithmeticLayers, ElementwiseLayers, ActivationLayers, ShapeLayers, MovementLayers):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
     def __init__(self, name: str) -> None:
