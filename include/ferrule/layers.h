@@ -125,7 +125,11 @@ struct ferrule_concatenation_descriptor {
     int32_t axis;
 };
 
-/** CONV_2D. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. */
+/**
+ * CONV_2D. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. If the image has
+ * g times the channels I of the weights, there are g groups: the first O / g channels of the output
+ * come from the first I channels of the image, and so on.
+ */
 struct ferrule_conv2d_descriptor {
     int32_t stride_h;
     int32_t stride_w;

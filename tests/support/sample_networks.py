@@ -155,6 +155,14 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         constants=conv[:1],
         outputs=[(1, 2, 1, 3)],
     )
+    yield one_layer(
+        LayerType.CONV_2D,
+        Conv2dDescriptor(stride_h=2, stride_w=2, padding=Padding(top=0, bottom=1, left=1, right=1)),
+        dtype=dtype,
+        inputs=[IMAGE],
+        constants=weights_and_bias(dtype, (6, 3, 3, 2), 6, 0),
+        outputs=[(1, 3, 3, 6)],
+    )
     if dtype is DataType.INT16:
         yield one_layer(
             LayerType.CONV_2D,
