@@ -164,6 +164,14 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         constants=conv[:1],
         outputs=[(1, 2, 1, 3)],
     )
+    yield one_layer(
+        LayerType.CONV_2D,
+        Conv2dDescriptor(stride_h=2, stride_w=2, padding=Padding(top=0, bottom=1, left=1, right=1)),
+        dtype=dtype,
+        inputs=[IMAGE],
+        constants=weights_and_bias(dtype, (6, 3, 3, 2), 6, 0),
+        outputs=[(1, 3, 3, 6)],
+    )
     if dtype is DataType.INT16:
         yield one_layer(
             LayerType.CONV_2D,
@@ -432,7 +440,6 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
-    for source in (DataType.INT8, DataType.INT16, DataType.UINT8):
     for source, result in (
         (DataType.FLOAT32, DataType.INT32),
         (DataType.INT8, DataType.FLOAT32),
@@ -447,7 +454,7 @@ def _type_changes() -> Iterator[Graph]:
             outputs=[IMAGE],
             output_dtype=result,
         )
-    for source in (DataType.INT8, DataType.INT16):
+    for source in (DataType.INT8, DataType.INT16, DataType.UINT8):
         yield one_layer(
             LayerType.DEQUANTIZE,
             DequantizeDescriptor(),
