@@ -132,6 +132,15 @@ class Tensors:
         with place(f"tensor '{record.name}'"):
             return self._data(record, _data_type(record), _static_shape(record))
 
+    def stored_bytes(self, index: int) -> Array:
+        """Return the bytes of a constant of the file, whatever its type; ModelError if it is none."""
+        record = self.record(index)
+        with place(f"tensor '{record.name}'"):
+            buffer = self._buffer(record)
+            if buffer is None:
+                raise ModelError("it has no data, expected a constant")
+            return buffer
+
     def integers(self, index: int) -> Array:
         """Return a parameter's int32 or int64 elements; an empty vector has no buffer but is a constant, too.
 
