@@ -3,70 +3,21 @@
 
 from __future__ import annotations
 
-import heapq
-from collections import Counter
-from collections.abc import Sequence
-
 import numpy as np
 import oracle
 import pytest
-from flatbuffer_tree import Table, operator, quantization, table, tensor, write
+from flatbuffer_tree import quantization
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from stored_weights import SHAPE, bits_of, code_words, decode_model, header, huffman_tables, packed
 
 from ferrule import formats
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
-from ferrule.formats.tflite.decode import TFLM_DECODE, decoded
+from ferrule.formats.tflite.decode import decoded
 from ferrule.formats.tflite.decoder import read_model
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.tensors import Tensors
 from ferrule.graph import Array, LayerType
-
-SHAPE = (4, 3, 5)
-
-
-def header(method: int, *parameters: int, version: int = 1, method_version: int = 1) -> bytes:
-    """Return the 16 bytes in front of the tables."""
-    return bytes([method, version, 0, 0, method_version, *parameters]).ljust(16, b"\0")
-
-
-def packed(bits: Sequence[int] | Array) -> bytes:
-    """Return bits as bytes, the highest first, in whole words."""
-    data = np.packbits(np.array(bits, np.uint8)).tobytes()
-    return data.ljust(-(-len(data) // 8) * 8, b"\0")
-
-
-def bits_of(values: Array, width: int) -> Array:
-    return (values.reshape(-1, 1) >> np.arange(width - 1, -1, -1) & 1).reshape(-1)
-
-
-def model(encoded: bytes, ancillary: bytes, type_: str, scale: Table | None = None, *, dense: bool = False) -> bytes:
-    """Return a file that decodes a constant, which is its output or the weights of an int8 FULLY_CONNECTED."""
-    import tflite
-
-    shape, activations = ((4, 15) if dense else SHAPE), quantization([0.5], [3])
-    tensors = [
-        tensor("x", (1, 15), "INT8", 0, activations),
-        tensor("encoded", (len(encoded),), "UINT8", 1),
-        tensor("ancillary", (len(ancillary),), "UINT8", 2),
-        tensor("decoded", shape, type_, 0, scale),
-        tensor("y", (1, 4), "INT8", 0, activations),
-    ]
-    codes = [
-        table("OperatorCode", DeprecatedBuiltinCode=32, BuiltinCode=32, CustomCode=TFLM_DECODE, Version=1),
-        table("OperatorCode", DeprecatedBuiltinCode=tflite.BuiltinOperator.FULLY_CONNECTED, Version=4),
-    ]
-    consumers = [operator([0, 3], [4], table("FullyConnectedOptions"), code=1)] if dense else []
-    graph = table(
-        "SubGraph",
-        Tensors=tensors,
-        Inputs=np.array([0], np.int32),
-        Outputs=np.array([4 if dense else 3], np.int32),
-        Operators=[operator([1, 2], [3]), *consumers],
-        Name="main",
-    )
-    buffers = [table("Buffer"), table("Buffer", Data=encoded), table("Buffer", Data=ancillary)]
-    return write(table("Model", Version=3, OperatorCodes=codes, Subgraphs=[graph], Buffers=buffers))
 
 
 def values(data: bytes) -> Array:
@@ -93,7 +44,7 @@ def test_look_up_tables(width: int, channels: str) -> None:
     scale, count = CHANNELS[channels]
     indices, stride = random.integers(0, 1 << width, SHAPE), 1 << width
     tables = random.integers(-128, 128, (count, stride)).astype(np.int8)
-    data = model(packed(bits_of(indices, width)), header(0, width, stride) + tables.tobytes(), "INT8", scale())
+    data = decode_model(packed(bits_of(indices, width)), header(0, width, stride) + tables.tobytes(), "INT8", scale())
     channel = {1: 0 * indices, 4: np.indices(SHAPE)[0], 5: np.indices(SHAPE)[2]}[count]
     np.testing.assert_array_equal(values(data), tables[channel, indices])
 
@@ -106,7 +57,7 @@ def test_other_types(method: int, type_: str) -> None:
     bits = random.integers(0, 2, SHAPE)
     elements = random.integers(1, 2, 2 if method == 0 else int(bits.sum())).astype(dtype)
     ancillary = header(method, *((1, 2) if method == 0 else ())) + elements.tobytes()
-    got = values(model(packed(bits.reshape(-1)), ancillary, type_))
+    got = values(decode_model(packed(bits.reshape(-1)), ancillary, type_))
     if method == 0:
         np.testing.assert_array_equal(got, elements[bits])
     else:
@@ -119,46 +70,10 @@ def test_pruned_elements_are_zero_points(zero_points: list[int]) -> None:
     bits, count = random.integers(0, 2, SHAPE), len(zero_points)
     elements = random.integers(-128, 128, int(bits.sum())).astype(np.int8)
     scale = quantization([0.5 + index for index in range(count)], zero_points)
-    got = values(model(packed(bits.reshape(-1)), header(2) + elements.tobytes(), "INT8", scale))
+    got = values(decode_model(packed(bits.reshape(-1)), header(2) + elements.tobytes(), "INT8", scale))
     wanted = np.broadcast_to(np.array(zero_points, np.int8).reshape(-1, 1, 1), SHAPE).copy()
     wanted[bits.astype(bool)] = elements
     np.testing.assert_array_equal(got, wanted)
-
-
-def code_words(symbols: Sequence[int]) -> dict[int, str]:
-    """Return a Huffman code for the symbols."""
-    heap = [(count, number, {symbol: ""}) for number, (symbol, count) in enumerate(sorted(Counter(symbols).items()))]
-    heapq.heapify(heap)
-    number = len(heap)
-    while len(heap) > 1:
-        (first, _, left), (second, _, right) = heapq.heappop(heap), heapq.heappop(heap)
-        both = {key: "0" + word for key, word in left.items()} | {key: "1" + word for key, word in right.items()}
-        heapq.heappush(heap, (first + second, number, both))
-        number += 1
-    return {symbol: word or "0" for symbol, word in heap[0][2].items()}
-
-
-def huffman_tables(words: dict[int, str], first: int, wide: bool) -> bytes:
-    """Return chained tables; each continuation reads the rest of the longest word behind its prefix."""
-    shift, found, mask = (27, 1 << 31, 0xFFFF) if wide else (11, 1 << 15, 0xFF)
-    entries = [0] * (1 << first)
-    pending: dict[str, dict[int, str]] = {}
-    for symbol, word in words.items():
-        if len(word) <= first:
-            for rest in range(1 << first - len(word)):
-                entries[(int(word, 2) << first - len(word)) + rest] = found | len(word) << shift | symbol & mask
-        else:
-            pending.setdefault(word[:first], {})[symbol] = word[first:]
-    for prefix, rests in pending.items():
-        width, here = max(map(len, rests.values())), int(prefix, 2)
-        entries[here] = width - 1 << shift | len(entries) - here
-        start = len(entries)
-        entries += [0] * (1 << width)
-        for symbol, word in rests.items():
-            for rest in range(1 << width - len(word)):
-                place = start + (int(word, 2) << width - len(word)) + rest
-                entries[place] = found | len(word) << shift | symbol & mask
-    return np.array(entries, "<u4" if wide else "<u2").tobytes()
 
 
 @pytest.mark.parametrize("type_", ["INT8", "INT16"])
@@ -167,14 +82,14 @@ def huffman_tables(words: dict[int, str], first: int, wide: bool) -> bytes:
 def test_huffman(type_: str, first: int, wide: bool) -> None:
     if type_ == "INT16" and not wide:
         with pytest.raises(UnsupportedError, match="it is int16, expected int8, or int16 with tables of 32 bits"):
-            values(model(bytes(8), header(1, 0) + bytes(8), type_))
+            values(decode_model(bytes(8), header(1, 0) + bytes(8), type_))
         return
     random = np.random.default_rng(first)
     symbols = np.clip(np.round(random.normal(0, 3, SHAPE)), -20, 20).astype(type_.lower())
     words = code_words(symbols.reshape(-1).tolist())
     stream = [int(bit) for symbol in symbols.reshape(-1).tolist() for bit in words[symbol]]
     tables = huffman_tables(words, first, wide)
-    data = model(packed(stream), header(1, int(wide) | first - 1 << 4) + tables, type_, quantization([0.5], [0]))
+    data = decode_model(packed(stream), header(1, int(wide) | first - 1 << 4) + tables, type_, quantization([0.5], [0]))
     np.testing.assert_array_equal(values(data), symbols)
 
 
@@ -206,14 +121,14 @@ def test_refusals(encoded: bytes, ancillary: bytes, kind: type[FerruleError], me
     if "entry" in message:
         encoded = b"\xff" * 8
     with pytest.raises(kind, match=rf"operator 0 CUSTOM 'TFLM_DECODE'.*output 'decoded'.*{message}"):
-        formats.load(model(encoded, ancillary, "INT8", quantization([0.5], [0]), dense=True), name="m")
+        formats.load(decode_model(encoded, ancillary, "INT8", quantization([0.5], [0]), dense=True), name="m")
 
 
 def test_decoded_weights() -> None:
     random = np.random.default_rng(9)
     indices, elements = random.integers(0, 16, (4, 15)), random.integers(-128, 128, 16).astype(np.int8)
     ancillary = header(0, 4, 16) + elements.tobytes()
-    data = model(packed(bits_of(indices, 4)), ancillary, "INT8", quantization([0.5], [0]), dense=True)
+    data = decode_model(packed(bits_of(indices, 4)), ancillary, "INT8", quantization([0.5], [0]), dense=True)
     network = formats.load(data, name="m")
     assert [layer.type for layer in network.layers] == [LayerType.FULLY_CONNECTED]
     np.testing.assert_array_equal(network.tensor("decoded").data, elements[indices])
@@ -229,7 +144,7 @@ def test_decoded_weights() -> None:
 @example(b"\0" * 8, (1, 0, 0), b"\0\0" * 2)
 @settings(max_examples=150)
 def test_bad_bytes_are_errors(encoded: bytes, start: tuple[int, int, int], tables: bytes) -> None:
-    data = model(encoded, header(*start) + tables, "INT8", quantization([0.5], [0]), dense=True)
+    data = decode_model(encoded, header(*start) + tables, "INT8", quantization([0.5], [0]), dense=True)
     try:
         network = formats.load(data, name="m")
     except FerruleError as error:

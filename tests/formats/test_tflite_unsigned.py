@@ -3,20 +3,19 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import oracle
 import pytest
 from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
+from import_check import check_import
+from stored_weights import WEIGHTED, unsigned_model
 
 from ferrule import formats
 from ferrule.errors import UnsupportedError
 from ferrule.formats import to_tflite
-from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, LayerType
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
-WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED)
 OTHERS = (
     LayerType.ADD,
     LayerType.AVERAGE_POOL_2D,
@@ -45,34 +44,6 @@ OTHERS = (
 SEEDS = range(6)
 
 
-def unsigned(info: TensorInfo) -> TensorInfo:
-    """Return a quantised int8 tensor as the uint8 tensor with the same real values, and others as they are."""
-    if info.dtype is not DataType.INT8 or info.quantization is None:
-        return info
-    return replace(info, dtype=DataType.UINT8, quantization=Quantization.of(info.scale, info.zero_point + 128))
-
-
-def unsigned_model(graph: Graph, weights_zero_point: int) -> bytes:
-    """Return the file of a one-layer network in uint8; the weights of products have a zero point of their own."""
-    result = Graph("unsigned")
-    (layer,) = graph.layers
-    for info in graph.inputs:
-        result.add_input(unsigned(info))
-    for index, name in enumerate(layer.present_inputs):
-        stored = graph.tensor(name)
-        if stored.data is None:
-            continue
-        info, data = unsigned(stored.info), stored.data
-        if info.dtype is DataType.UINT8:
-            data = data.view(np.uint8) ^ np.uint8(128)
-            if index == 1 and layer.type in WEIGHTED:
-                info = replace(info, quantization=Quantization.of(info.scale, weights_zero_point))
-        result.add_constant(info, data)
-    result.add_layer(layer, [unsigned(info) for info in graph.output_infos(layer)])
-    result.set_outputs(layer.outputs)
-    return to_tflite(result)
-
-
 def check(model: bytes) -> None:
     """Compare a network with LiteRT."""
     network = formats.load(model, name="m")
@@ -97,6 +68,7 @@ def test_weights_with_a_zero_point(type_: LayerType, zero_point: int) -> None:
             model = unsigned_model(graph, zero_point)
             check(model)
             check(to_tflite(formats.load(model, name="m")))
+            assert check_import(model)
             checked += 1
     assert checked >= 3
 

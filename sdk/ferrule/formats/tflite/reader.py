@@ -176,6 +176,10 @@ class _Reader:
     def _add(self, record: OperatorRecord) -> None:
         self._check_outputs(record)
         self._unsigned.check(record)
+        if self._unsigned.omits(record):
+            self._source(record.inputs[0])
+            self._available.update(record.outputs)
+            return
         if record.type in VARIABLE_OPERATORS:
             self._variables.add(record)
             self._available.update(record.outputs)

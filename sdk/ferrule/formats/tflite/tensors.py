@@ -16,8 +16,8 @@ MAX_RANK = 8
 MAX_TENSOR_BYTES = 2**31 - 1
 """Limited because offsets on the boards have 32 bits."""
 
-UINT8 = 3
-"""The type's number in the schema."""
+UINT8, INT8 = 3, 9
+"""The types' numbers in the schema."""
 _TYPES: Mapping[int, DataType] = {
     0: DataType.FLOAT32,
     1: DataType.FLOAT16,
@@ -26,7 +26,7 @@ _TYPES: Mapping[int, DataType] = {
     4: DataType.INT64,
     6: DataType.BOOL,
     7: DataType.INT16,
-    9: DataType.INT8,
+    INT8: DataType.INT8,
     17: DataType.INT8,
 }
 _INT4 = 17

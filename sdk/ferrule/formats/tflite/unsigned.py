@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.decoder import OperatorRecord
-from ferrule.formats.tflite.tensors import UINT8, Tensors
+from ferrule.formats.tflite.tensors import INT8, UINT8, Tensors
 from ferrule.graph import (
     Array,
     DataType,
@@ -97,8 +97,11 @@ Added = tuple[Layer, TensorInfo]
 """A layer, and its only output."""
 
 
+_ENDS = frozenset({"QUANTIZE", "DEQUANTIZE"})
+
+
 class Unsigned:
-    """The tensors of a subgraph that are uint8 in the file and int8 in the network; none unless it computes in uint8.
+    """The tensors of a subgraph that are uint8 in the file and int8 in the network: those with which it computes.
 
     `borders` are the inputs and outputs of the subgraph. They stay uint8: the int8 tensors have names of their own, and
     `input_layer` and `output_layer` convert them. Weights get zero point 0 if their values then fit into int8.
@@ -107,16 +110,13 @@ class Unsigned:
     def __init__(self, tensors: Tensors, operators: Sequence[OperatorRecord], borders: frozenset[int]) -> None:
         self._tensors = tensors
         self._names = UniqueNames(tensors.names)
-        self._indices: frozenset[int] = frozenset()
-        self._int8: dict[str, TensorInfo] = {}
-        """By name: the int8 tensors."""
-        if not any(self._computes(record) for record in operators):
-            return
-        used = {index for record in operators for index in (*record.inputs, *record.outputs)}
+        self._renamed: set[int] = set()
+        self._omitted: set[int] = set()
+        """Positions of the QUANTIZE between a tensor and the same as int8."""
         weights = {
             record.inputs[_WEIGHTS] for record in operators if record.type in _WEIGHTED and self._computes(record)
         }
-        self._indices = frozenset(index for index in used if self._is_quantised_uint8(index))
+        self._indices = self._connected(operators)
         for index in sorted(self._indices):
             info, data = _shifted(tensors.info(index)), None
             if index in borders:
@@ -126,7 +126,53 @@ class Unsigned:
                 if index in weights:
                     info, data = _symmetric(info, data)
             tensors.replace(index, info, data)
-            self._int8[info.name] = info
+        for record in operators if self._indices else ():
+            self._omit(record, borders)
+        self._int8 = {tensors.info(index).name: tensors.info(index) for index in self._indices}
+
+    def _connected(self, operators: Sequence[OperatorRecord]) -> frozenset[int]:
+        """Return the quantised uint8 tensors of operators that compute with one, and of those next to them.
+
+        QUANTIZE and DEQUANTIZE are the ends, since they can convert.
+        """
+        groups = [
+            [index for index in (*record.inputs, *record.outputs) if self._is_quantised_uint8(index)]
+            for record in operators
+            if record.type not in _ENDS
+        ]
+        by_tensor: dict[int, list[list[int]]] = {}
+        for group in groups:
+            for index in group:
+                by_tensor.setdefault(index, []).append(group)
+        pending = [
+            index for record in operators if self._computes(record) for index in (*record.inputs, *record.outputs)
+        ]
+        found: set[int] = set()
+        while pending:
+            index = pending.pop()
+            if index not in found and self._is_quantised_uint8(index):
+                found.add(index)
+                pending += [each for group in by_tensor.pop(index, ()) for each in group]
+        return frozenset(found)
+
+    def _omit(self, record: OperatorRecord, borders: frozenset[int]) -> None:
+        """Make the two tensors of a QUANTIZE one if both are the same int8 tensor now, except for the name."""
+        pair = (*record.inputs, *record.outputs)
+        if record.type != "QUANTIZE" or len(pair) != 2 or len(self._indices.intersection(pair)) != 1:
+            return
+        shifted, other = pair if pair[0] in self._indices else pair[::-1]
+        known = 0 <= other < len(self._tensors.names) and self._tensors.record(other).type == INT8
+        if not known or shifted in borders or shifted in self._renamed or self._tensors.is_constant(shifted):
+            return
+        info = self._tensors.info(other)
+        if replace(info, name="") == replace(self._tensors.info(shifted), name=""):
+            self._tensors.replace(shifted, info, None)
+            self._renamed.add(shifted)
+            self._omitted.add(record.index)
+
+    def omits(self, record: OperatorRecord) -> bool:
+        """Whether an operator becomes no layer, since its output is its input."""
+        return record.index in self._omitted
 
     def __contains__(self, index: int) -> bool:
         return index in self._indices
@@ -258,11 +304,14 @@ def with_unsigned_convolutions(graph: Graph) -> Graph:
         return graph
     editor = GraphEditor(graph)
     for layer in found:
-        data, weights = (_unsigned(editor, editor.tensor(name)) for name in layer.present_inputs[:2])
-        result = _unsigned(editor, editor.tensor(layer.outputs[0]))
+        source, weights = layer.present_inputs[:2]
+        data, result = (_unsigned(editor, name, editor.fresh(f"{name}_uint8")) for name in (source, layer.outputs[0]))
+        if editor.info(weights).dtype is DataType.INT8:
+            alone = all(each.type in _CONVOLUTIONS for each in editor.consumers(weights))
+            weights = _unsigned(editor, weights, weights if alone else editor.fresh(f"{weights}_uint8")).name
         steps = [
-            _quantize(layer.present_inputs[0], data)[0],
-            replace(layer, inputs=(data.name, weights.name, *layer.inputs[2:]), outputs=(result.name,)),
+            _quantize(source, data)[0],
+            replace(layer, inputs=(data.name, weights, *layer.inputs[2:]), outputs=(result.name,)),
             replace(
                 _quantize(result.name, editor.info(layer.outputs[0]))[0], name=editor.fresh(f"{layer.name}_signed")
             ),
@@ -276,11 +325,11 @@ def _has_offset(graph: Graph, layer: Layer) -> bool:
     return weights.dtype is DataType.INT8 and has_zero_point(weights)
 
 
-def _unsigned(editor: GraphEditor, tensor: Tensor) -> TensorInfo:
-    """Add the uint8 tensor with the real values of an int8 one, with the data of a constant, and return it."""
+def _unsigned(editor: GraphEditor, name: str, wanted: str) -> TensorInfo:
+    """Set the uint8 tensor with the real values of an int8 one, with the data of a constant, and return it."""
+    tensor = editor.tensor(name)
     quantization = Quantization.of(tensor.info.scale, tensor.info.zero_point + 128)
-    name = editor.fresh(f"{tensor.info.name}_uint8")
-    info = replace(tensor.info, name=name, dtype=DataType.UINT8, quantization=quantization)
+    info = replace(tensor.info, name=wanted, dtype=DataType.UINT8, quantization=quantization)
     data = None if tensor.data is None else np.ascontiguousarray(tensor.data).view(np.uint8) ^ np.uint8(128)
     editor.set_tensor(Tensor(info=info, data=data))
     return info
