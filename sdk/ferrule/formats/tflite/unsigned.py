@@ -113,9 +113,8 @@ class Unsigned:
         self._renamed: set[int] = set()
         self._omitted: set[int] = set()
         """Positions of the QUANTIZE between a tensor and the same as int8."""
-        weights = {
-            record.inputs[_WEIGHTS] for record in operators if record.type in _WEIGHTED and self._computes(record)
-        }
+        weighted = (record for record in operators if record.type in _WEIGHTED and self._computes(record))
+        weights = {index for record in weighted for index in record.inputs[_WEIGHTS : _WEIGHTS + 1]}
         self._indices = self._connected(operators)
         for index in sorted(self._indices):
             info, data = _shifted(tensors.info(index)), None
