@@ -8,12 +8,13 @@ import oracle
 import pytest
 from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
 from import_check import check_import
-from stored_weights import WEIGHTED, unsigned_model
+from stored_weights import OPTIONS, WEIGHTED, unsigned_model
 
 from ferrule import formats
 from ferrule.errors import UnsupportedError
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, LayerType
+from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 OTHERS = (
@@ -153,3 +154,28 @@ def test_int8_weights_with_a_zero_point() -> None:
     np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(dense, inputs)[0])
     with pytest.raises(UnsupportedError, match="'w' have a zero point that is not 0, expected symmetric weights"):
         formats.load(signed("CONV_2D", weights.reshape(3, 1, 1, 4)), name="m")
+
+
+@pytest.mark.parametrize("type_", ["CONV_2D", "DEPTHWISE_CONV_2D"])
+def test_the_product_of_the_scales_is_rounded_to_float32(type_: str) -> None:
+    random = np.random.default_rng(0)
+    data, weights, output = (float(np.float32(value)) for value in (0.05678, 0.01234, 12.3))
+    product = float(np.float32(data) * np.float32(weights))
+    exact, rounded = (quantize_multiplier(each / output) for each in (data * weights, product))
+    sums = random.integers(-1_500_000, 1_500_000, 2_000_000)
+    by_each = [multiply_by_quantized_multiplier(sums, *factor) for factor in (exact, rounded)]
+    differing = sums[by_each[0] != by_each[1]]
+    assert differing.size
+    bias = np.resize(differing, 20).astype(np.int32)
+    image, shape = ((1, 1, 1, 2), (20, 1, 1, 2)) if type_ == "CONV_2D" else ((1, 1, 1, 20), (1, 1, 1, 20))
+    tensors = [
+        tensor("x", image, "UINT8", 0, quantization([data], [0])),
+        tensor("w", shape, "UINT8", 1, quantization([weights], [9])),
+        tensor("b", (20,), "INT32", 2, quantization([product], [0])),
+        tensor("y", (1, 1, 1, 20), "UINT8", 0, quantization([output], [128])),
+    ]
+    buffers = (np.full(shape, 9, np.uint8).tobytes(), bias.tobytes())
+    model = write(one_operator_model(type_, tensors, [0, 1, 2], [3], OPTIONS[type_], buffers=buffers))
+    check(model)
+    check(to_tflite(formats.load(model, name="m")))
+    assert check_import(model)

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -25,6 +26,7 @@ from ferrule.graph import (
 )
 from ferrule.graph.names import UniqueNames
 from ferrule.operators.activation import Activation
+from ferrule.operators.fixed_point import quantize_multiplier
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
 from ferrule.operators.rectify import ReluDescriptor
@@ -97,6 +99,7 @@ Added = tuple[Layer, TensorInfo]
 """A layer, and its only output."""
 
 
+_ROUNDED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
 _ENDS = frozenset({"QUANTIZE", "DEQUANTIZE"})
 
 
@@ -127,6 +130,7 @@ class Unsigned:
             tensors.replace(index, info, data)
         for record in operators if self._indices else ():
             self._omit(record, borders)
+            self._scale(record)
         self._int8 = {tensors.info(index).name: tensors.info(index) for index in self._indices}
 
     def _connected(self, operators: Sequence[OperatorRecord]) -> frozenset[int]:
@@ -168,6 +172,21 @@ class Unsigned:
             self._tensors.replace(shifted, info, None)
             self._renamed.add(shifted)
             self._omitted.add(record.index)
+
+    def _scale(self, record: OperatorRecord) -> None:
+        """Give the weights of a convolution the scale with which the product of the scales is that of uint8 kernels.
+
+        These round the product of the scales of data and weights to float32, and int8 kernels do not.
+        """
+        tensors = (*record.inputs[: _WEIGHTS + 1], *record.outputs)
+        if record.type not in _ROUNDED or len(tensors) != 3 or not self._indices.issuperset(tensors):
+            return
+        data, weights, output = (self._tensors.info(index) for index in tensors)
+        quantizations = (data.quantization, weights.quantization, output.quantization)
+        if any(quantization is None or quantization.per_channel for quantization in quantizations):
+            return
+        rounded = replace(weights, quantization=_with_rounded_product(data.scale, weights, output.scale))
+        self._tensors.replace(tensors[1], rounded, None)
 
     def omits(self, record: OperatorRecord) -> bool:
         """Whether an operator becomes no layer, since its output is its input."""
@@ -294,11 +313,12 @@ def _symmetric(info: TensorInfo, data: Array) -> tuple[TensorInfo, Array]:
 
 
 def with_unsigned_convolutions(graph: Graph) -> Graph:
-    """Return the graph with each convolution whose weights have a zero point in uint8, between two QUANTIZE.
+    """Return the graph with each convolution that comes from a uint8 model in uint8, between two QUANTIZE.
 
-    TensorFlow Lite ignores that zero point in int8. A graph without such a layer is returned as it is.
+    In int8, TensorFlow Lite ignores the zero point of weights, and does not round the product of the scales. A graph
+    without such a layer is returned as it is.
     """
-    found = [layer for layer in graph.layers if layer.type in _CONVOLUTIONS and _has_offset(graph, layer)]
+    found = [layer for layer in graph.layers if layer.type in _CONVOLUTIONS and _is_unsigned(graph, layer)]
     if not found:
         return graph
     editor = GraphEditor(graph)
@@ -307,7 +327,8 @@ def with_unsigned_convolutions(graph: Graph) -> Graph:
         data, result = (_unsigned(editor, name, editor.fresh(f"{name}_uint8")) for name in (source, layer.outputs[0]))
         if editor.info(weights).dtype is DataType.INT8:
             alone = all(each.type in _CONVOLUTIONS for each in editor.consumers(weights))
-            weights = _unsigned(editor, weights, weights if alone else editor.fresh(f"{weights}_uint8")).name
+            scale = _stored_scale(editor.info(source), editor.info(weights))
+            weights = _unsigned(editor, weights, weights if alone else editor.fresh(f"{weights}_uint8"), scale).name
         steps = [
             _quantize(source, data)[0],
             replace(layer, inputs=(data.name, weights, *layer.inputs[2:]), outputs=(result.name,)),
@@ -319,15 +340,40 @@ def with_unsigned_convolutions(graph: Graph) -> Graph:
     return editor.finish()
 
 
-def _has_offset(graph: Graph, layer: Layer) -> bool:
+def _with_rounded_product(data_scale: float, weights: TensorInfo, output_scale: float) -> Quantization | None:
+    """Return the quantisation of weights whose scale, a float64, times that of the data is the product in float32."""
+    assert weights.quantization is not None
+    product = float(np.float32(data_scale) * np.float32(weights.scale))
+    if not (0 < product < np.inf and product / output_scale < np.inf):
+        return weights.quantization
+    wanted = quantize_multiplier(product / output_scale)
+    close = product / data_scale
+    for scale in (weights.scale, close, math.nextafter(close, 0), math.nextafter(close, math.inf)):
+        if quantize_multiplier(data_scale * scale / output_scale) == wanted:
+            return replace(weights.quantization, scales=(scale,))
+    return weights.quantization
+
+
+def _is_unsigned(graph: Graph, layer: Layer) -> bool:
+    """Whether a convolution is one of a uint8 model, since its weights have a zero point or the scale of such a one."""
     weights = graph.info(layer.present_inputs[_WEIGHTS])
-    return weights.dtype is DataType.INT8 and has_zero_point(weights)
+    if weights.dtype is not DataType.INT8 or weights.quantization is None or weights.quantization.per_channel:
+        return False
+    return has_zero_point(weights) or weights.scale != float(np.float32(weights.scale))
 
 
-def _unsigned(editor: GraphEditor, name: str, wanted: str) -> TensorInfo:
+def _stored_scale(data: TensorInfo, weights: TensorInfo) -> float:
+    """Return the float32 scale of weights whose product with the data's, in float32, is that of `weights`."""
+    product = np.float32(data.scale * weights.scale)
+    close = np.float32(weights.scale)
+    up, down = np.nextafter(close, np.float32(np.inf)), np.nextafter(close, np.float32(0))
+    return float(next((each for each in (close, up, down) if np.float32(data.scale) * each == product), close))
+
+
+def _unsigned(editor: GraphEditor, name: str, wanted: str, scale: float | None = None) -> TensorInfo:
     """Set the uint8 tensor with the real values of an int8 one, with the data of a constant, and return it."""
     tensor = editor.tensor(name)
-    quantization = Quantization.of(tensor.info.scale, tensor.info.zero_point + 128)
+    quantization = Quantization.of(tensor.info.scale if scale is None else scale, tensor.info.zero_point + 128)
     info = replace(tensor.info, name=wanted, dtype=DataType.UINT8, quantization=quantization)
     data = None if tensor.data is None else np.ascontiguousarray(tensor.data).view(np.uint8) ^ np.uint8(128)
     editor.set_tensor(Tensor(info=info, data=data))
