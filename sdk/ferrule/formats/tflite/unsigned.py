@@ -128,6 +128,13 @@ class Unsigned:
                 if index in weights:
                     info, data = _symmetric(info, data)
             tensors.replace(index, info, data)
+        self._shared = borders.union(
+            index
+            for record in operators
+            for place, index in enumerate(record.inputs)
+            if record.type not in _ROUNDED or place != _WEIGHTS
+        )
+        """Tensors that something else reads than convolutions their weights."""
         for record in operators if self._indices else ():
             self._omit(record, borders)
             self._scale(record)
@@ -202,6 +209,11 @@ class Unsigned:
         """
         if record.type in _WEIGHTED - {"FULLY_CONNECTED"} and len(record.inputs) > _WEIGHTS:
             weights = record.inputs[_WEIGHTS]
+            if weights in self._indices and weights in self._shared:
+                raise UnsupportedError(
+                    f"weights '{self._tensors.info(weights).name}' are uint8 and more than weights of convolutions, "
+                    "expected a tensor of their own"
+                )
             if weights not in self._indices and has_zero_point(self._tensors.info(weights)):
                 raise UnsupportedError(
                     f"weights '{self._tensors.info(weights).name}' have a zero point that is not 0, "
