@@ -128,6 +128,20 @@ def valid_samples() -> list[Graph]:
     return [graph for graph in samples() if graph.name not in REFUSED]
 
 
+def stateless(graph: Graph) -> Graph:
+    """Return a copy of a graph with states as further inputs and outputs."""
+    result = Graph(graph.name)
+    for info in graph.sources:
+        result.add_input(info)
+    for tensor in graph.tensors:
+        if tensor.data is not None:
+            result.add_constant(tensor.info, tensor.data)
+    for layer in graph.layers:
+        result.add_layer(layer, graph.output_infos(layer))
+    result.set_outputs(info.name for info in graph.results)
+    return result
+
+
 def samples() -> Iterator[Graph]:
     """Yield one graph per operator and type, and some variants."""
     for dtype in TYPES:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from movement_cases import MOVEMENTS
 from needs import lacking
 from oracle import edge_inputs, random_inputs
-from sample_networks import samples
+from sample_networks import samples, stateless
 from unary_cases import (
     QUANTIZE_PAIRS,
     SIGMOIDAL,
@@ -151,7 +151,8 @@ def test_reductions(type_: LayerType, dtype: DataType, data: st.DataObject) -> N
 
 
 def taken() -> list[Graph]:
-    return [graph for graph in samples() if CpuAccSupport().supports(graph, graph.layers[0], TARGET)]
+    graphs = map(stateless, samples())
+    return [graph for graph in graphs if CpuAccSupport().supports(graph, graph.layers[0], TARGET)]
 
 
 @pytest.mark.parametrize("graph", taken(), ids=lambda graph: graph.name)
