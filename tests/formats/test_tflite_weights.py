@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
 from stored_weights import OPTIONS, SHAPES, dequantize_before, halves, with_weights
+import tflite
+from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
 
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
@@ -83,3 +84,26 @@ def test_sparse_weights_are_refused_with_the_way_out() -> None:
     with pytest.raises(UnsupportedError, match="sparse weights") as caught:
         formats.load(model, name="m")
     assert "EXPERIMENTAL_SPARSITY" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("type_", ["CONV_2D", "FULLY_CONNECTED"])
+def test_int16_sums_of_32_bits_need_a_bias(type_: str) -> None:
+    """TFLM rounds these sums as those with an int32 bias; without one, a network's sums have 64 bits."""
+    image, weights, output = SHAPES[type_]
+    tensors = [
+        tensor("x", image, "INT16", 0, quantization([0.5], [0])),
+        tensor("weights", weights, "INT8", 1, quantization([0.5], [0])),
+        tensor("y", output, "INT16", 0, quantization([4.0], [0])),
+    ]
+    data = RANDOM.integers(-127, 128, weights).astype(np.int8).tobytes()
+
+    def model(bias_type: str) -> bytes:
+        fields = OPTIONS[type_].fields | {"QuantizedBiasType": getattr(tflite.TensorType, bias_type)}
+        options = table(OPTIONS[type_].name, **fields)
+        return write(one_operator_model(type_, tensors, [0, 1], [2], options, buffers=(data,)))
+
+    network = formats.load(model("INT64"), name="m")
+    inputs = oracle.random_inputs(network)
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(model("INT64"), inputs)[0])
+    with pytest.raises(UnsupportedError, match="and no bias, expected a bias of int32"):
+        formats.load(model("INT32"), name="m")

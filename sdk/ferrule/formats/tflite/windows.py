@@ -39,6 +39,7 @@ def read_convolution(node: Node) -> Descriptor:
     """Read CONV_2D."""
     _refuse_hybrid(node)
     options = node.options("Conv2DOptions")
+    _refuse_narrow_sums(node, options)
     strides, dilations = _strides(options), _dilations(options)
     image, weights = _rank_4(node.input(0)), _rank_4(node.input(1))
     return Conv2dDescriptor(
@@ -79,6 +80,7 @@ def read_fully_connected(node: Node) -> Descriptor:
     options = node.optional_options("FullyConnectedOptions")
     if options is None:
         return FullyConnectedDescriptor()
+    _refuse_narrow_sums(node, options)
     if options.WeightsFormat() != 0:
         raise UnsupportedError("its weights are shuffled (SHUFFLED4x16INT8), expected the default order")
     return FullyConnectedDescriptor(
@@ -235,6 +237,15 @@ def _sides(padding: Padding) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def _lowest(dtype: DataType) -> float:
     return float(np.finfo(np.float32).min) if dtype.is_float else int(np.iinfo(dtype.numpy).min)
+
+
+def _refuse_narrow_sums(node: Node, options: Any) -> None:  # noqa: ANN401
+    """Refuse int16 sums of 32 bits without a bias: in a network, the type of the bias decides the width of the sums."""
+    if not node.has_input(2) and node.input(0).dtype is DataType.INT16 and options.QuantizedBiasType() == _BIAS_INT32:
+        raise UnsupportedError(
+            "it has int16 data, sums of 32 bits (quantized_bias_type INT32) and no bias, expected a bias of int32",
+            hint="convert the model with biases; zeros of int32 give the same results",
+        )
 
 
 def _refuse_hybrid(node: Node) -> None:
