@@ -77,6 +77,7 @@ enum ferrule_layer_type {
     FERRULE_LAYER_REDUCE_ALL = 89,
     FERRULE_LAYER_ARG_MAX = 90,
     FERRULE_LAYER_ARG_MIN = 91,
+    FERRULE_LAYER_TRANSPOSE_CONV = 94,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
@@ -301,6 +302,23 @@ struct ferrule_resize_descriptor {
 struct ferrule_arg_select_descriptor {
     /** The axis, not negative. */
     int32_t axis;
+};
+
+/**
+ * TRANSPOSE_CONV. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. Each pixel
+ * of the image adds a window of products to the output; the window of pixel (0, 0) begins at
+ * (-pad_top, -pad_left). What lies outside the output is left out.
+ */
+struct ferrule_transpose_conv_descriptor {
+    /** The height of the output, as `output_w`. */
+    int32_t output_h;
+    int32_t output_w;
+    /** Rows of the output between two rows of the image, as `stride_w`. */
+    int32_t stride_h;
+    int32_t stride_w;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t activation;
 };
 
 /**

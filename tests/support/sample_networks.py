@@ -28,6 +28,7 @@ from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import Padding
 
 IMAGE: Shape = (1, 6, 5, 4)
@@ -182,6 +183,14 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         constants=weights_and_bias(dtype, (1, 3, 3, 8), 8, 3),
         outputs=[(1, 3, 3, 8)],
     )
+    for descriptor, constants in (
+        (TransposeConvDescriptor(output_h=11, output_w=10, stride_h=2, stride_w=2, pad_top=1), conv),
+        (TransposeConvDescriptor(output_h=8, output_w=13, stride_w=3, activation=Activation.RELU6), conv[:1]),
+    ):
+        result = (1, descriptor.output_h, descriptor.output_w, 3)
+        yield one_layer(
+            LayerType.TRANSPOSE_CONV, descriptor, dtype=dtype, inputs=[IMAGE], constants=constants, outputs=[result]
+        )
     dense = weights_and_bias(dtype, (3, 4), 3, 0)
     if not dtype.is_float:  # one scale per tensor, as converters write it
         info, data = dense[0]

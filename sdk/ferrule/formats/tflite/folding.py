@@ -86,7 +86,7 @@ class Folding:
         )
         return True
 
-    def takes_layer(self, record: OperatorRecord, layer: Layer, positions: range) -> bool:
+    def takes_layer(self, record: OperatorRecord, layer: Layer, positions: Sequence[int]) -> bool:
         """Take a layer that can be computed, and return whether it is one.
 
         Its inputs are constants, and its work is proportional to the size of its tensors, which sums of products and
@@ -97,7 +97,9 @@ class Folding:
             UnsupportedError, ModelError: the layer is not valid.
         """
         operator = OPERATORS[layer.type]
-        sources = [index for position, index in enumerate(record.inputs) if position in positions][: len(layer.inputs)]
+        sources = [record.inputs[position] for position in positions if position < len(record.inputs)][
+            : len(layer.inputs)
+        ]
         reads = tuple(index for index in sources if index != -1)
         bounded = operator.macs is None and not isinstance(layer.descriptor, Pool2dDescriptor)
         if not bounded or not reads or not all(map(self._tensors.is_constant, reads)):

@@ -3,19 +3,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
 from ferrule.formats.tflite.folding import FOLDS, Folding
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.refusals import kind_of, unsupported
-from ferrule.formats.tflite.row import Row
+from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
 
-_WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
+_WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
+"""The position of the data of operators with weights."""
 _WEIGHTS = 1
 """The position of the weights among their inputs."""
 
@@ -92,9 +95,12 @@ class _Reader:
     def dequantize_weights(self) -> None:
         """Make the quantised weights of layers with float32 activations float32."""
         for record in self._record.operators:
-            if record.type not in _WEIGHTED or len(record.inputs) <= _WEIGHTS or min(record.inputs[:2]) < 0:
+            position = _WEIGHTED.get(record.type, MANY)
+            if len(record.inputs) <= max(position, _WEIGHTS):
                 continue
-            image, weights = record.inputs[:2]
+            image, weights = record.inputs[position], record.inputs[_WEIGHTS]
+            if min(image, weights) < 0:
+                continue
             with place(self._where(record)):
                 hybrid = self._tensors.info(image).dtype.is_float and self._tensors.info(weights).dtype is DataType.INT8
                 if hybrid and self._tensors.is_constant(weights):
@@ -173,7 +179,7 @@ class _Reader:
     def _add_layer(self, record: OperatorRecord, type_: LayerType, row: Row) -> None:
         node = Node(record, self._tensors)
         node.check_arity(row.inputs, row.outputs)
-        positions = [position for position in range(len(record.inputs)) if position in row.data_inputs]
+        positions = [position for position in row.data_inputs if position < len(record.inputs)]
         absent = {position for position in positions if position in row.optional and not node.has_input(position)}
         sources = [None if position in absent else self._named(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
