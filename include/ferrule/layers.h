@@ -66,6 +66,22 @@ enum ferrule_layer_type {
     FERRULE_LAYER_NEG = 34,
     FERRULE_LAYER_FLOOR = 35,
     FERRULE_LAYER_CEIL = 36,
+    FERRULE_LAYER_ABS = 37,
+    FERRULE_LAYER_ROUND = 38,
+    FERRULE_LAYER_SQRT = 39,
+    FERRULE_LAYER_RSQRT = 40,
+    FERRULE_LAYER_SQUARE = 41,
+    FERRULE_LAYER_EXP = 42,
+    FERRULE_LAYER_LOG = 43,
+    FERRULE_LAYER_SIN = 44,
+    FERRULE_LAYER_COS = 45,
+    FERRULE_LAYER_ELU = 46,
+    FERRULE_LAYER_DIV = 47,
+    FERRULE_LAYER_FLOOR_DIV = 48,
+    FERRULE_LAYER_FLOOR_MOD = 49,
+    FERRULE_LAYER_SQUARED_DIFFERENCE = 50,
+    FERRULE_LAYER_LOGICAL_NOT = 59,
+    FERRULE_LAYER_CAST = 61,
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
@@ -105,7 +121,9 @@ struct ferrule_padding {
     int32_t right;
 };
 
-/** ADD, MUL, SUB. Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL. */
+/**
+ * ADD, MUL, SUB, DIV. Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL.
+ */
 struct ferrule_binary_descriptor {
     int32_t activation;
 };
@@ -333,9 +351,9 @@ struct ferrule_svdf_descriptor {
 
 /**
  * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
- * biases [S], hidden state and cell state [B, S]. The order of the gates is input, forget, cell,
- * output. Data is [B, T, I], or [T, B, I] if time is major. Outputs: the hidden states of all
- * steps, and the new states.
+ * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
+ * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
+ * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
  */
 struct ferrule_lstm_descriptor {
     bool time_major;
