@@ -93,6 +93,7 @@ enum ferrule_layer_type {
     FERRULE_LAYER_REDUCE_ALL = 89,
     FERRULE_LAYER_ARG_MAX = 90,
     FERRULE_LAYER_ARG_MIN = 91,
+    FERRULE_LAYER_TRANSPOSE_CONV = 94,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
@@ -322,6 +323,34 @@ struct ferrule_arg_select_descriptor {
 };
 
 /**
+ * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
+ * state [B, F * M]. Outputs: [B, F / rank], and the new state.
+ */
+struct ferrule_svdf_descriptor {
+    /** Filters whose results are added up for a unit of the output. */
+    int32_t rank;
+ * TRANSPOSE_CONV. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. Each pixel
+ * of the image adds a window of products to the output; the window of pixel (0, 0) begins at
+ * (-pad_top, -pad_left). What lies outside the output is left out.
+ */
+struct ferrule_transpose_conv_descriptor {
+    /** The height of the output, as `output_w`. */
+    int32_t output_h;
+    int32_t output_w;
+    /** Rows of the output between two rows of the image, as `stride_w`. */
+    int32_t stride_h;
+    int32_t stride_w;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t activation;
+};
+
+/**
+ * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
+ * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
+ * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
+ * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
+ */
  * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
  * state [B, F * M]. Outputs: [B, F / rank], and the new state.
  */

@@ -81,6 +81,19 @@ def _depthwise(network: Network, dtype: DataType) -> str:
     )
 
 
+def _transpose_conv(network: Network, dtype: DataType) -> str:
+    return network.add_transpose_conv_layer(
+        "x",
+        weights(dtype, 3, 3, 2, 4),
+        bias(dtype, 3),
+        size=(11, 10),
+        strides=(2, 2),
+        padding="same",
+        weights_quantization=quantized(dtype, scales(3, 0)),
+        quantization=quantized(dtype, OUT),
+    )
+
+
 def _dense(network: Network, dtype: DataType) -> str:
     return network.add_fully_connected_layer(
         "x",
@@ -167,6 +180,7 @@ def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
 BUILDS: dict[str, Build] = {
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
+    "TRANSPOSE_CONV": _transpose_conv,
     "FULLY_CONNECTED": _dense,
     "AVERAGE_POOL_2D": lambda n, _: n.add_average_pool2d_layer("x", (2, 2), strides=(2, 2)),
     "MAX_POOL_2D": lambda n, _: n.add_max_pool2d_layer("x", (3, 3), padding="same"),

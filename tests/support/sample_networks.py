@@ -32,6 +32,7 @@ from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import Padding
 
 IMAGE: Shape = (1, 6, 5, 4)
@@ -115,11 +116,11 @@ def weights_and_bias(
     ]
 
 
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
-REFUSED |= {f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min")}
 _STORED_FUNCTIONS = (LayerType.ABS, LayerType.ELU, LayerType.RSQRT)
 _DIVISIONS = ("div_int16", "floor_div_int8", "floor_div_int16", "floor_mod_int8", "floor_mod_int16")
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "elu_int16", *_DIVISIONS})
+_SELECTIONS = tuple(f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min"))
+_FUNCTIONS = ("relu_n1_to_1_int16", "hard_swish_int16", "elu_int16")
+REFUSED = frozenset({*_FUNCTIONS, *_DIVISIONS, *_SELECTIONS, "resize_bilinear_int16"})
 """Names of the samples that no kernel computes."""
 
 
@@ -205,6 +206,14 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         constants=weights_and_bias(dtype, (1, 3, 3, 8), 8, 3),
         outputs=[(1, 3, 3, 8)],
     )
+    for descriptor, constants in (
+        (TransposeConvDescriptor(output_h=11, output_w=10, stride_h=2, stride_w=2, pad_top=1), conv),
+        (TransposeConvDescriptor(output_h=8, output_w=13, stride_w=3, activation=Activation.RELU6), conv[:1]),
+    ):
+        result = (1, descriptor.output_h, descriptor.output_w, 3)
+        yield one_layer(
+            LayerType.TRANSPOSE_CONV, descriptor, dtype=dtype, inputs=[IMAGE], constants=constants, outputs=[result]
+        )
     dense = weights_and_bias(dtype, (3, 4), 3, 0)
     if not dtype.is_float:  # one scale per tensor, as converters write it
         info, data = dense[0]

@@ -35,10 +35,12 @@ from ferrule.operators.stack import PACK, UNPACK
 from ferrule.operators.svdf import SVDF
 from ferrule.operators.transfer import DEBUG, FALLBACK_IMPORT, MEM_COPY, MEM_IMPORT
 from ferrule.operators.transpose import TRANSPOSE
+from ferrule.operators.transpose_conv import TRANSPOSE_CONV
 
 _ROWS: tuple[Operator, ...] = (
     CONV_2D,
     DEPTHWISE_CONV_2D,
+    TRANSPOSE_CONV,
     FULLY_CONNECTED,
     AVERAGE_POOL_2D,
     MAX_POOL_2D,

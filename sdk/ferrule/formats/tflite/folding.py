@@ -117,14 +117,17 @@ class Folding:
             UnsupportedError, ModelError: the layer is not valid.
         """
         record, operator = node.record, OPERATORS[type_]
-        sources = [index for position, index in enumerate(record.inputs) if position in row.data_inputs]
+        positions = [position for position in row.data_inputs if position < len(record.inputs)]
+        sources = [record.inputs[position] for position in positions]
         while sources and sources[-1] == -1:
             sources.pop()
         reads = tuple(index for index in sources if index != -1)
         bounded = operator.macs is None and not isinstance(descriptor, Pool2dDescriptor) and not row.state_inputs
         if not bounded or not reads or not all(map(self._is_known, reads)):
             return False
-        if any(index == -1 and position not in row.optional for position, index in enumerate(sources)):
+        if any(
+            index == -1 and position not in row.optional for position, index in zip(positions, sources, strict=False)
+        ):
             return False
         inputs = tuple(None if index == -1 else self._tensors.info(index) for index in sources)
         operands = Operands(inputs=inputs, outputs=tuple(self._tensors.info(index) for index in record.outputs))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
@@ -11,14 +11,15 @@ from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.refusals import kind_of, unsupported
-from ferrule.formats.tflite.row import Row
+from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
 
-_WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
+_WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
+"""The position of the data of operators with weights."""
 _WEIGHTS = 1
 """The position of the weights among their inputs."""
 
@@ -98,9 +99,12 @@ class _Reader:
     def dequantize_weights(self) -> None:
         """Make the quantised weights of layers with float32 activations float32."""
         for record in self._record.operators:
-            if record.type not in _WEIGHTED or len(record.inputs) <= _WEIGHTS or min(record.inputs[:2]) < 0:
+            position = _WEIGHTED.get(record.type, MANY)
+            if len(record.inputs) <= max(position, _WEIGHTS):
                 continue
-            image, weights = record.inputs[:2]
+            image, weights = record.inputs[position], record.inputs[_WEIGHTS]
+            if min(image, weights) < 0:
+                continue
             with place(self._where(record)):
                 hybrid = self._tensors.info(image).dtype.is_float and self._tensors.info(weights).dtype is DataType.INT8
                 if hybrid and self._tensors.is_constant(weights):
@@ -207,7 +211,7 @@ class _Reader:
         descriptor = row.read(node)
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
-        positions = (position for position in range(len(record.inputs)) if position in row.data_inputs)
+        positions = (position for position in row.data_inputs if position < len(record.inputs))
         sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()

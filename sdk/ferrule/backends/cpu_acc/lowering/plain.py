@@ -24,7 +24,9 @@ _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 """The largest magnitude of a stored value minus its zero point."""
 
 
-WEIGHTED = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED})
+WEIGHTED = frozenset(
+    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
+)
 
 
 def check_weighted(context: LoweringContext) -> None:

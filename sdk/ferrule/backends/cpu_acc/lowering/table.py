@@ -38,6 +38,7 @@ from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d,
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
+from ferrule.backends.cpu_acc.lowering.transpose_conv import lower_transpose_conv
 from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
@@ -64,6 +65,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.EXPAND_DIMS: lower_view,
     LayerType.CONV_2D: lower_conv2d,
     LayerType.DEPTHWISE_CONV_2D: lower_depthwise_conv2d,
+    LayerType.TRANSPOSE_CONV: lower_transpose_conv,
     LayerType.FULLY_CONNECTED: lower_fully_connected,
     LayerType.AVERAGE_POOL_2D: lower_pool2d,
     LayerType.MAX_POOL_2D: lower_pool2d,
