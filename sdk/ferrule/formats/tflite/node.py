@@ -78,6 +78,10 @@ class Node:
         with place(f"its {role}"):
             return self._tensors.integers(self._index(position))
 
+    def is_constant(self, position: int) -> bool:
+        """Return whether the file has the data of an input, or it can be computed."""
+        return self._tensors.is_constant(self._index(position))
+
     def constant(self, position: int) -> Array:
         """Return the data of an input, which must be a constant."""
         return self._tensors.data(self._index(position))

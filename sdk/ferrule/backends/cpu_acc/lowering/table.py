@@ -18,6 +18,7 @@ from ferrule.backends.cpu_acc.lowering.choice import Row
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
+from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
     lower_pad,
@@ -26,6 +27,16 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_strided_slice,
     lower_transpose,
     lower_view,
+)
+from ferrule.backends.cpu_acc.lowering.rearrange import (
+    lower_batch_to_space,
+    lower_broadcast,
+    lower_depth,
+    lower_mirror_pad,
+    lower_reverse,
+    lower_space_to_batch,
+    lower_tile,
+    lower_zeros_like,
 )
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
@@ -65,6 +76,20 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SPLIT_V: lower_split,
     LayerType.PACK: lower_pack,
     LayerType.UNPACK: lower_unpack,
+    LayerType.GATHER: lower_gather,
+    LayerType.GATHER_ND: lower_gather,
+    LayerType.EMBEDDING_LOOKUP: lower_gather,
+    LayerType.DYNAMIC_UPDATE_SLICE: lower_update_slice,
+    LayerType.TILE: lower_tile,
+    LayerType.BROADCAST_TO: lower_broadcast,
+    LayerType.FILL: lower_broadcast,
+    LayerType.ZEROS_LIKE: lower_zeros_like,
+    LayerType.REVERSE_V2: lower_reverse,
+    LayerType.MIRROR_PAD: lower_mirror_pad,
+    LayerType.SPACE_TO_DEPTH: lower_depth,
+    LayerType.DEPTH_TO_SPACE: lower_depth,
+    LayerType.SPACE_TO_BATCH_ND: lower_space_to_batch,
+    LayerType.BATCH_TO_SPACE_ND: lower_batch_to_space,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
     LayerType.PRELU: lower_prelu,
