@@ -66,6 +66,22 @@ enum ferrule_layer_type {
     FERRULE_LAYER_NEG = 34,
     FERRULE_LAYER_FLOOR = 35,
     FERRULE_LAYER_CEIL = 36,
+    FERRULE_LAYER_ABS = 37,
+    FERRULE_LAYER_ROUND = 38,
+    FERRULE_LAYER_SQRT = 39,
+    FERRULE_LAYER_RSQRT = 40,
+    FERRULE_LAYER_SQUARE = 41,
+    FERRULE_LAYER_EXP = 42,
+    FERRULE_LAYER_LOG = 43,
+    FERRULE_LAYER_SIN = 44,
+    FERRULE_LAYER_COS = 45,
+    FERRULE_LAYER_ELU = 46,
+    FERRULE_LAYER_DIV = 47,
+    FERRULE_LAYER_FLOOR_DIV = 48,
+    FERRULE_LAYER_FLOOR_MOD = 49,
+    FERRULE_LAYER_SQUARED_DIFFERENCE = 50,
+    FERRULE_LAYER_LOGICAL_NOT = 59,
+    FERRULE_LAYER_CAST = 61,
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
@@ -83,6 +99,16 @@ enum ferrule_layer_type {
     FERRULE_LAYER_BATCH_TO_SPACE_ND = 81,
     FERRULE_LAYER_EMBEDDING_LOOKUP = 82,
     FERRULE_LAYER_DYNAMIC_UPDATE_SLICE = 83,
+    FERRULE_LAYER_RESIZE_BILINEAR = 84,
+    FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
+    FERRULE_LAYER_REDUCE_MAX = 86,
+    FERRULE_LAYER_REDUCE_MIN = 87,
+    FERRULE_LAYER_REDUCE_ANY = 88,
+    FERRULE_LAYER_REDUCE_ALL = 89,
+    FERRULE_LAYER_ARG_MAX = 90,
+    FERRULE_LAYER_ARG_MIN = 91,
+    FERRULE_LAYER_SVDF = 96,
+    FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -108,7 +134,9 @@ struct ferrule_padding {
     int32_t right;
 };
 
-/** ADD, MUL, SUB. Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL. */
+/**
+ * ADD, MUL, SUB, DIV. Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL.
+ */
 struct ferrule_binary_descriptor {
     int32_t activation;
 };
@@ -129,7 +157,11 @@ struct ferrule_concatenation_descriptor {
     int32_t axis;
 };
 
-/** CONV_2D. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. */
+/**
+ * CONV_2D. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. If the image has
+ * g times the channels I of the weights, there are g groups: the first O / g channels of the output
+ * come from the first I channels of the image, and so on.
+ */
 struct ferrule_conv2d_descriptor {
     int32_t stride_h;
     int32_t stride_w;
@@ -178,7 +210,7 @@ struct ferrule_leaky_relu_descriptor {
     double alpha;
 };
 
-/** MEAN, SUM. One input, one output. */
+/** MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL. One input, one output. */
 struct ferrule_reduce_descriptor {
     /** The axes to reduce: non-negative, ascending, without repetition. */
     const int32_t *axes;
@@ -374,6 +406,48 @@ struct ferrule_batch_to_space_nd_descriptor {
     /** Number of elements removed behind each of these axes. */
     const int32_t *after;
     uint32_t after_count;
+};
+
+/**
+ * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
+ * quantisation.
+ */
+struct ferrule_resize_descriptor {
+    /** Of the output, as `width`. */
+    int32_t height;
+    int32_t width;
+    /** The centres of the corner pixels coincide in input and output. */
+    bool align_corners;
+    /** Pixels are sampled at their centres, not at their upper left corners. */
+    bool half_pixel_centers;
+};
+
+/** ARG_MAX, ARG_MIN. One input, one int32 output without the axis: an index along the axis. */
+struct ferrule_arg_select_descriptor {
+    /** The axis, not negative. */
+    int32_t axis;
+};
+
+/**
+ * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
+ * state [B, F * M]. Outputs: [B, F / rank], and the new state.
+ */
+struct ferrule_svdf_descriptor {
+    /** Filters whose results are added up for a unit of the output. */
+    int32_t rank;
+    int32_t activation;
+};
+
+/**
+ * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
+ * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
+ * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
+ * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
+ */
+struct ferrule_lstm_descriptor {
+    bool time_major;
+    /** Limit on the magnitude of the cell state; 0 or less for none. */
+    double cell_clip;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */

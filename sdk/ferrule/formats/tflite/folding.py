@@ -13,8 +13,8 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.row import Row
-from ferrule.formats.tflite.tensors import Tensors
-from ferrule.graph import Array, Descriptor, Layer, LayerType
+from ferrule.formats.tflite.tensors import Tensors, real_values
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
@@ -208,8 +208,15 @@ def _broadcast_args(node: Node) -> Array:
     return np.where(rows[0] == 1, rows[1], rows[0])
 
 
+def _reads_stored_weights(node: Node) -> bool:
+    return node.is_constant(0) or node.input(0).dtype is DataType.FLOAT16
+
+
 FOLDS: Mapping[str, Fold] = {
     "BROADCAST_ARGS": Fold(compute=_broadcast_args, inputs=2),
+    "DEQUANTIZE": Fold(
+        compute=lambda node: real_values(node.input(0), node.constant(0)), inputs=1, applies=_reads_stored_weights
+    ),
     "SHAPE": Fold(compute=_shape, inputs=1, needs_data=False),
 }
 """The operators that are computed when a file is read, by name in the schema."""

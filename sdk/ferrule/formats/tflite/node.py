@@ -79,8 +79,8 @@ class Node:
             return self._tensors.integers(self._index(position))
 
     def is_constant(self, position: int) -> bool:
-        """Return whether the file has the data of an input, or it can be computed."""
-        return self._tensors.is_constant(self._index(position))
+        """Whether an input is present and its data is known."""
+        return self.has_input(position) and self._tensors.is_constant(self.record.inputs[position])
 
     def constant(self, position: int) -> Array:
         """Return the data of an input, which must be a constant."""

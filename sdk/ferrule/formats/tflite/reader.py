@@ -10,13 +10,13 @@ from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_
 from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
+from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
 
-_CONTROL_FLOW = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "WHILE"})
 _WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
 _WEIGHTS = 1
 """The position of the weights among their inputs."""
@@ -124,15 +124,19 @@ class _Reader:
         return dict(zip(assigned, self._network.run([]), strict=True))
 
     def _add_operators(self) -> None:
-        for index in self._record.inputs:
-            self._add_input(index)
         problems = []
+        for index in self._record.inputs:
+            try:
+                self._add_input(index)
+            except FerruleError as error:
+                problems.append(error)
+                self._lost.add(index)
         for record in self._record.operators:
-            if self._lost.intersection(record.inputs):
+            if self._lost.intersection(record.inputs) and _is_known(record):
                 self._lost.update(record.outputs)
                 continue
             try:
-                with place(self._where(record)):
+                with place(self._where(record), kind_of(record)):
                     self._add(record)
             except FerruleError as error:
                 problems.append(error)
@@ -152,17 +156,17 @@ class _Reader:
             self._available.add(index)
 
     def _add(self, record: OperatorRecord) -> None:
+        self._check_outputs(record)
         if record.type in VARIABLE_OPERATORS:
             self._variables.add(record)
             self._available.update(record.outputs)
             return
         type_ = _layer_type(record)
         row = None if type_ is None else OPERATORS.get(type_)
-        self._check_outputs(record)
         if self._folding.takes(Node(record, self._tensors)):
             return
         if type_ is None or row is None:
-            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted({*OPERATORS, *FOLDS}))}")
+            raise unsupported(record)
         self._add_layer(record, type_, row)
 
     def _check_outputs(self, record: OperatorRecord) -> None:
@@ -185,17 +189,17 @@ class _Reader:
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
         variables = [record.inputs[position] for position in row.state_inputs]
-        kept = {index: self._variables.new_value(index) for index in variables}
-        infos += kept.values()
+        states = {index: self._variables.new_value(index) for index in variables}
+        outputs = [*infos, *states.values()]
         layer = Layer(
             name=f"{type_.lower()}_{record.index}",
             type=type_,
             descriptor=descriptor,
             inputs=tuple(sources),
-            outputs=tuple(info.name for info in infos),
+            outputs=tuple(info.name for info in outputs),
         )
-        self._append(record, layer, infos)
-        for index, info in kept.items():
+        self._append(record, layer, outputs)
+        for index, info in states.items():
             self._variables.replace_value(index, info.name)
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
@@ -262,9 +266,6 @@ def _layer_type(record: OperatorRecord) -> LayerType | None:
     return LayerType.__members__.get(record.type)
 
 
-def _refusal(record: OperatorRecord) -> str:
-    if record.type == "CUSTOM":
-        return "this custom operator is not supported"
-    if record.type in _CONTROL_FLOW:
-        return "control flow is not supported"
-    return "this operator is not supported"
+def _is_known(record: OperatorRecord) -> bool:
+    """Whether an operator is one that is read, so that it would be checked if its inputs had a description."""
+    return record.type in VARIABLE_OPERATORS or record.type in FOLDS or _layer_type(record) in OPERATORS
