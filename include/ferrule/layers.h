@@ -85,6 +85,20 @@ enum ferrule_layer_type {
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
+    FERRULE_LAYER_GATHER = 68,
+    FERRULE_LAYER_GATHER_ND = 69,
+    FERRULE_LAYER_TILE = 70,
+    FERRULE_LAYER_BROADCAST_TO = 71,
+    FERRULE_LAYER_FILL = 73,
+    FERRULE_LAYER_ZEROS_LIKE = 74,
+    FERRULE_LAYER_REVERSE_V2 = 76,
+    FERRULE_LAYER_MIRROR_PAD = 77,
+    FERRULE_LAYER_SPACE_TO_DEPTH = 78,
+    FERRULE_LAYER_DEPTH_TO_SPACE = 79,
+    FERRULE_LAYER_SPACE_TO_BATCH_ND = 80,
+    FERRULE_LAYER_BATCH_TO_SPACE_ND = 81,
+    FERRULE_LAYER_EMBEDDING_LOOKUP = 82,
+    FERRULE_LAYER_DYNAMIC_UPDATE_SLICE = 83,
     FERRULE_LAYER_RESIZE_BILINEAR = 84,
     FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
     FERRULE_LAYER_REDUCE_MAX = 86,
@@ -351,6 +365,48 @@ struct ferrule_transpose_conv_descriptor {
  * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
  * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
  */
+ * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
+ * state [B, F * M]. Outputs: [B, F / rank], and the new state.
+ */
+struct ferrule_svdf_descriptor {
+    /** Filters whose results are added up for a unit of the output. */
+    int32_t rank;
+    int32_t activation;
+};
+
+/**
+ * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
+ * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
+ * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
+ * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
+ */
+struct ferrule_lstm_descriptor {
+    bool time_major;
+    /** Limit on the magnitude of the cell state; 0 or less for none. */
+    double cell_clip;
+};
+
+/**
+ * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
+ * quantisation.
+ */
+struct ferrule_resize_descriptor {
+    /** Of the output, as `width`. */
+    int32_t height;
+    int32_t width;
+    /** The centres of the corner pixels coincide in input and output. */
+    bool align_corners;
+    /** Pixels are sampled at their centres, not at their upper left corners. */
+    bool half_pixel_centers;
+};
+
+/** ARG_MAX, ARG_MIN. One input, one int32 output without the axis: an index along the axis. */
+struct ferrule_arg_select_descriptor {
+    /** The axis, not negative. */
+    int32_t axis;
+};
+
+/**
  * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
  * state [B, F * M]. Outputs: [B, F / rank], and the new state.
  */

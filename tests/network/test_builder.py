@@ -129,6 +129,17 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     return network.add_dequantize_layer("x")
 
 
+def _update(network: Network, dtype: DataType) -> str:
+    update = network.add_constant_array("update", weights(dtype, 1, 2, 3, 4), quantized(dtype, IN))
+    return network.add_dynamic_update_slice_layer("x", update, np.array([0, 3, 1, 0], np.int32))
+
+
+def _fill(network: Network, dtype: DataType) -> str:
+    del dtype
+    first = network.add_slice_layer("x", (0, 1, 2, 3), (1, 1, 1, 1))
+    return network.add_fill_layer(network.add_reshape_layer(first, ()), (2, 3))
+
+
 def _svdf(network: Network, dtype: DataType) -> str:
     source = network.add_reshape_layer("x", (2, 60))
     return network.add_svdf_layer(
@@ -226,6 +237,22 @@ BUILDS: dict[str, Build] = {
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "SPLIT_V": lambda n, _: n.add_split_v_layer("x", -1, (1, 3)),
+    "GATHER": lambda n, _: n.add_gather_layer("x", np.array([[3, 0], [1, 1]], np.int32), 1),
+    "GATHER_ND": lambda n, _: n.add_gather_nd_layer("x", np.array([[0, 5], [0, 1]], np.int32)),
+    "EMBEDDING_LOOKUP": lambda n, _: n.add_embedding_lookup_layer(np.array([0, 0, 0], np.int32), "x"),
+    "DYNAMIC_UPDATE_SLICE": _update,
+    "TILE": lambda n, _: n.add_tile_layer("x", (2, 1, 3, 1)),
+    "BROADCAST_TO": lambda n, _: n.add_broadcast_to_layer("x", (3, 6, 5, 4)),
+    "FILL": _fill,
+    "ZEROS_LIKE": lambda n, _: n.add_zeros_like_layer("x"),
+    "REVERSE_V2": lambda n, _: n.add_reverse_v2_layer("x", (-1, 2)),
+    "MIRROR_PAD": lambda n, _: n.add_mirror_pad_layer("x", [(0, 0), (1, 2), (0, 1), (0, 0)], reflect=True),
+    "SPACE_TO_DEPTH": lambda n, _: n.add_space_to_depth_layer(n.add_reshape_layer("x", (1, 6, 20, 1)), 2),
+    "DEPTH_TO_SPACE": lambda n, _: n.add_depth_to_space_layer("x", 2),
+    "SPACE_TO_BATCH_ND": lambda n, _: n.add_space_to_batch_nd_layer("x", (2, 5), [(0, 0), (0, 0)]),
+    "BATCH_TO_SPACE_ND": lambda n, _: n.add_batch_to_space_nd_layer(
+        n.add_reshape_layer("x", (6, 2, 5, 2)), (2, 3), [(1, 0), (0, 2)]
+    ),
     "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
     "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
 }

@@ -12,19 +12,33 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.block import (
+    BatchToSpaceNdDescriptor,
+    DepthToSpaceDescriptor,
+    SpaceToBatchNdDescriptor,
+    SpaceToDepthDescriptor,
+)
 from ferrule.operators.cast import CastDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.division import FlooredDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.gather import (
+    DynamicUpdateSliceDescriptor,
+    EmbeddingLookupDescriptor,
+    GatherDescriptor,
+    GatherNdDescriptor,
+)
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
@@ -59,15 +73,17 @@ def one_layer(
     constants: Sequence[tuple[TensorInfo, Array]] = (),
     output_dtype: DataType | None = None,
     output_quantization: Quantization | None = None,
+    constants_first: bool = False,
 ) -> Graph:
-    """Return a graph of one layer; its inputs precede its constants in the layer's inputs."""
+    """Return a graph of one layer; its inputs precede its constants in the layer's inputs, or follow them."""
     graph = Graph(f"{type_.lower()}_{dtype}")
     result_type = output_dtype or dtype
     names = [
         graph.add_input(TensorInfo(name=f"input_{i}", shape=shape, dtype=dtype, quantization=quantization(dtype)))
         for i, shape in enumerate(inputs)
     ]
-    names += [graph.add_constant(*constant) for constant in constants]
+    held = [graph.add_constant(*constant) for constant in constants]
+    names = held + names if constants_first else names + held
     infos = [
         TensorInfo(
             name=f"output_{i}",
@@ -121,6 +137,7 @@ _DIVISIONS = ("div_int16", "floor_div_int8", "floor_div_int16", "floor_mod_int8"
 _SELECTIONS = tuple(f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min"))
 _FUNCTIONS = ("relu_n1_to_1_int16", "hard_swish_int16", "elu_int16")
 REFUSED = frozenset({*_FUNCTIONS, *_DIVISIONS, *_SELECTIONS, "resize_bilinear_int16"})
+REFUSED |= frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "elu_int16", *_DIVISIONS})
 """Names of the samples that no kernel computes."""
 
 
@@ -152,6 +169,7 @@ def samples() -> Iterator[Graph]:
         yield from _arithmetic(dtype)
         yield from _activations(dtype)
         yield from _movers(dtype)
+        yield from _indexed(dtype)
         yield from _recurrent(dtype)
     yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
@@ -372,7 +390,35 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
             IMAGE,
             (1, 3, 4),
         ),
+        (LayerType.TILE, TileDescriptor(multiples=(2, 1, 3)), (2, 3, 4), (4, 3, 12)),
+        (LayerType.BROADCAST_TO, BroadcastToDescriptor(shape=(2, 3, 4)), (3, 1), (2, 3, 4)),
+        (LayerType.FILL, FillDescriptor(shape=(2, 3)), (), (2, 3)),
+        (LayerType.REVERSE_V2, ReverseV2Descriptor(axes=(1, 2)), IMAGE, IMAGE),
+        (
+            LayerType.MIRROR_PAD,
+            MirrorPadDescriptor(before=(1, 0), after=(2, 1), reflect=True),
+            (3, 4),
+            (6, 5),
+        ),
+        (
+            LayerType.SPACE_TO_BATCH_ND,
+            SpaceToBatchNdDescriptor(block=(2, 3), before=(1, 0), after=(1, 1)),
+            IMAGE,
+            (6, 4, 2, 4),
+        ),
+        (
+            LayerType.BATCH_TO_SPACE_ND,
+            BatchToSpaceNdDescriptor(block=(3,), before=(1,), after=(0,)),
+            (3, 2, 4),
+            (1, 5, 4),
+        ),
     ]
+    if dtype is not DataType.INT16:
+        single += [
+            (LayerType.ZEROS_LIKE, ZerosLikeDescriptor(), (3, 4), (3, 4)),
+            (LayerType.SPACE_TO_DEPTH, SpaceToDepthDescriptor(block_size=2), (1, 4, 6, 3), (1, 2, 3, 12)),
+            (LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=2), (1, 2, 3, 12), (1, 4, 6, 3)),
+        ]
     for type_, descriptor, source, result in single:
         yield one_layer(type_, descriptor, dtype=dtype, inputs=[source], outputs=[result])
     yield one_layer(
@@ -398,6 +444,47 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
     )
     yield one_layer(LayerType.PACK, PackDescriptor(axis=2), dtype=dtype, inputs=[(3, 4)] * 2, outputs=[(3, 4, 2)])
     yield one_layer(LayerType.UNPACK, UnpackDescriptor(axis=1), dtype=dtype, inputs=[(3, 2, 4)], outputs=[(3, 4)] * 2)
+
+
+def _indexed(dtype: DataType) -> Iterator[Graph]:
+    indices = np.array([[2, 0], [1, 1]], np.int32)
+    yield one_layer(
+        LayerType.GATHER,
+        GatherDescriptor(axis=1),
+        dtype=dtype,
+        inputs=[(2, 3, 4)],
+        constants=[_indices(indices)],
+        outputs=[(2, 2, 2, 4)],
+    )
+    yield one_layer(
+        LayerType.GATHER_ND,
+        GatherNdDescriptor(),
+        dtype=dtype,
+        inputs=[(3, 2, 4)],
+        constants=[_indices(indices)],
+        outputs=[(2, 4)],
+    )
+    yield one_layer(
+        LayerType.EMBEDDING_LOOKUP,
+        EmbeddingLookupDescriptor(),
+        dtype=dtype,
+        inputs=[(3, 4)],
+        constants=[_indices(indices[0])],
+        outputs=[(2, 4)],
+        constants_first=True,
+    )
+    yield one_layer(
+        LayerType.DYNAMIC_UPDATE_SLICE,
+        DynamicUpdateSliceDescriptor(),
+        dtype=dtype,
+        inputs=[(3, 4), (2, 2)],
+        constants=[_indices(indices[0])],
+        outputs=[(3, 4)],
+    )
+
+
+def _indices(values: Array) -> tuple[TensorInfo, Array]:
+    return TensorInfo(name="indices", shape=values.shape, dtype=DataType.INT32), values
 
 
 def _recurrent(dtype: DataType) -> Iterator[Graph]:

@@ -100,7 +100,7 @@ def test_elementwise(type_: LayerType, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("type_", MOVEMENTS)
-@settings(max_examples=40, **WITHOUT_LIMITS)
+@settings(max_examples=15, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_movement(type_: LayerType, data: st.DataObject) -> None:
     network = data.draw(MOVEMENTS[type_])

@@ -24,6 +24,7 @@ from ferrule.backends.cpu_acc.lowering.elementwise import (
     lower_squared_difference,
 )
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
+from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
     lower_pad,
@@ -32,6 +33,16 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_strided_slice,
     lower_transpose,
     lower_view,
+)
+from ferrule.backends.cpu_acc.lowering.rearrange import (
+    lower_batch_to_space,
+    lower_broadcast,
+    lower_depth,
+    lower_mirror_pad,
+    lower_reverse,
+    lower_space_to_batch,
+    lower_tile,
+    lower_zeros_like,
 )
 from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
@@ -84,6 +95,20 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SPLIT_V: lower_split,
     LayerType.PACK: lower_pack,
     LayerType.UNPACK: lower_unpack,
+    LayerType.GATHER: lower_gather,
+    LayerType.GATHER_ND: lower_gather,
+    LayerType.EMBEDDING_LOOKUP: lower_gather,
+    LayerType.DYNAMIC_UPDATE_SLICE: lower_update_slice,
+    LayerType.TILE: lower_tile,
+    LayerType.BROADCAST_TO: lower_broadcast,
+    LayerType.FILL: lower_broadcast,
+    LayerType.ZEROS_LIKE: lower_zeros_like,
+    LayerType.REVERSE_V2: lower_reverse,
+    LayerType.MIRROR_PAD: lower_mirror_pad,
+    LayerType.SPACE_TO_DEPTH: lower_depth,
+    LayerType.DEPTH_TO_SPACE: lower_depth,
+    LayerType.SPACE_TO_BATCH_ND: lower_space_to_batch,
+    LayerType.BATCH_TO_SPACE_ND: lower_batch_to_space,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
     LayerType.PRELU: lower_prelu,
