@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.graph import LayerType
+from ferrule.operators.add_n import ADD_N
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.cast import CAST
+from ferrule.operators.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
@@ -16,6 +18,8 @@ from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.half import with_float16
 from ferrule.operators.join import CONCATENATION, SPLIT, SPLIT_V
+from ferrule.operators.l2_normalization import L2_NORMALIZATION
+from ferrule.operators.log_softmax import LOG_SOFTMAX
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
 from ferrule.operators.pad import PAD, PADV2
@@ -24,6 +28,7 @@ from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
+from ferrule.operators.select import SELECT_V2
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
 from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
@@ -41,6 +46,8 @@ _ROWS: tuple[Operator, ...] = (
     SQUEEZE,
     EXPAND_DIMS,
     SOFTMAX,
+    LOG_SOFTMAX,
+    L2_NORMALIZATION,
     LOGISTIC,
     TANH,
     HARD_SWISH,
@@ -56,6 +63,7 @@ _ROWS: tuple[Operator, ...] = (
     FLOOR_DIV,
     FLOOR_MOD,
     SQUARED_DIFFERENCE,
+    ADD_N,
     MAXIMUM,
     MINIMUM,
     PAD,
@@ -74,6 +82,10 @@ _ROWS: tuple[Operator, ...] = (
     LEAKY_RELU,
     PRELU,
     *ELEMENTWISE_UNARY,
+    *COMPARISONS,
+    LOGICAL_AND,
+    LOGICAL_OR,
+    SELECT_V2,
 )
 
 _OPTIMIZER_ROWS: tuple[Operator, ...] = (
