@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ferrule.graph import LayerType
 from ferrule.operators.add_n import ADD_N
+from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.cast import CAST
 from ferrule.operators.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
@@ -20,6 +21,7 @@ from ferrule.operators.half import with_float16
 from ferrule.operators.join import CONCATENATION, SPLIT, SPLIT_V
 from ferrule.operators.l2_normalization import L2_NORMALIZATION
 from ferrule.operators.log_softmax import LOG_SOFTMAX
+from ferrule.operators.lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
 from ferrule.operators.pad import PAD, PADV2
@@ -27,12 +29,15 @@ from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
+from ferrule.operators.reduce_select import REDUCE_SELECT
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.select import SELECT_V2
+from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
 from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
 from ferrule.operators.stack import PACK, UNPACK
+from ferrule.operators.svdf import SVDF
 from ferrule.operators.transfer import DEBUG, FALLBACK_IMPORT, MEM_COPY, MEM_IMPORT
 from ferrule.operators.transpose import TRANSPOSE
 
@@ -42,6 +47,8 @@ _ROWS: tuple[Operator, ...] = (
     FULLY_CONNECTED,
     AVERAGE_POOL_2D,
     MAX_POOL_2D,
+    RESIZE_NEAREST_NEIGHBOR,
+    RESIZE_BILINEAR,
     RESHAPE,
     SQUEEZE,
     EXPAND_DIMS,
@@ -56,6 +63,9 @@ _ROWS: tuple[Operator, ...] = (
     CAST,
     MEAN,
     SUM,
+    *REDUCE_SELECT,
+    ARG_MAX,
+    ARG_MIN,
     ADD,
     SUB,
     MUL,
@@ -86,6 +96,8 @@ _ROWS: tuple[Operator, ...] = (
     LOGICAL_AND,
     LOGICAL_OR,
     SELECT_V2,
+    SVDF,
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
 )
 
 _OPTIMIZER_ROWS: tuple[Operator, ...] = (

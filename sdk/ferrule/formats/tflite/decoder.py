@@ -58,6 +58,7 @@ class OperatorRecord:
     """The type number in the schema's union BuiltinOptions; 0 for no options."""
     options: Any
     """The accessor of the options table; None if there are no options or their kind is not decoded."""
+    custom_options: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +165,7 @@ def _operator(operator: Any, index: int, codes: list[tuple[str, str]]) -> Operat
         outputs=_integers(operator.OutputsAsNumpy()),
         options_kind=operator.BuiltinOptionsType(),
         options=_options(operator),
+        custom_options=b"" if operator.CustomOptionsIsNone() else operator.CustomOptionsAsNumpy().tobytes(),
     )
 
 

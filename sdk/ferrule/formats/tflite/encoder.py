@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrule.formats.tflite.flexbuffer import FlexValue, write_map
 from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
 from ferrule.graph import Array, DataType, Quantization, Tensor
 
@@ -23,15 +24,17 @@ OptionValue = bool | int | float | str | tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """One member of the schema's union BuiltinOptions."""
+    """One member of the schema's union BuiltinOptions, or the map of a custom operator."""
 
-    table: str
-    """The table's name in the schema; "" stands for no options."""
+    table: str = ""
+    """The table's name in the schema; "" stands for no table."""
+    custom: str = ""
+    """The custom code; "" for built-in operators."""
     fields: Mapping[str, OptionValue] = field(default_factory=dict)
-    """Values by the schema's field name, in camel case."""
+    """Values by the schema's field name, in camel case, or by key of the map."""
 
 
-NO_OPTIONS = Options(table="")
+NO_OPTIONS = Options()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +47,11 @@ class OperatorContent:
     inputs: tuple[str | None, ...]
     outputs: tuple[str, ...]
     options: Options = NO_OPTIONS
+
+    @property
+    def code(self) -> tuple[str, str, int]:
+        """The identity of the operator: the custom code, the type and the version."""
+        return self.options.custom, self.type, self.version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,13 +109,13 @@ class _Writer:
         return bytes(self._builder.Output())
 
     def _subgraph(
-        self, graph: SubgraphContent, places: Mapping[bytes, int], codes: Mapping[tuple[str, int], int]
+        self, graph: SubgraphContent, places: Mapping[bytes, int], codes: Mapping[tuple[str, str, int], int]
     ) -> int:
         """Write a subgraph, given the numbers of the buffers by content and of the operator codes."""
         indices = {name: index for index, name in enumerate((*_names(graph), *graph.resources))}
         tensors = [self._tensor(t, places[_bytes(t)], t.info.name in graph.variables) for t in graph.tensors]
         tensors += [self._resource(name) for name in graph.resources]
-        operators = [self._operator(each, codes[each.type, each.version], indices) for each in graph.operators]
+        operators = [self._operator(each, codes[each.code], indices) for each in graph.operators]
         return self._table(
             "SubGraph",
             Tensors=self._offsets(tensors),
@@ -132,19 +140,23 @@ class _Writer:
         self._builder.Prep(BUFFER_ALIGNMENT_BYTES, len(data))
         return int(self._builder.CreateByteVector(data))
 
-    def _operator_codes(self, subgraphs: Sequence[SubgraphContent]) -> tuple[list[int], dict[tuple[str, int], int]]:
-        """Return the offsets of the operator codes and their numbers by type and version."""
-        known: dict[tuple[str, int], int] = {}
+    def _operator_codes(
+        self, subgraphs: Sequence[SubgraphContent]
+    ) -> tuple[list[int], dict[tuple[str, str, int], int]]:
+        """Return the offsets of the operator codes and their numbers by `OperatorContent.code`."""
+        known: dict[tuple[str, str, int], int] = {}
         offsets: list[int] = []
         for operator in (operator for graph in subgraphs for operator in graph.operators):
-            key = (operator.type, operator.version)
-            if key not in known:
-                known[key] = len(offsets)
-                code = int(getattr(self._schema.BuiltinOperator, operator.type))
+            if operator.code not in known:
+                known[operator.code] = len(offsets)
+                custom = operator.options.custom
+                code = int(getattr(self._schema.BuiltinOperator, "CUSTOM" if custom else operator.type))
+                name = self._string(custom) if custom else None
                 offsets.append(
                     self._table(
                         "OperatorCode",
                         DeprecatedBuiltinCode=min(code, _DEPRECATED_CODE_LIMIT),
+                        CustomCode=name,
                         Version=operator.version,
                         BuiltinCode=code,
                     )
@@ -187,6 +199,9 @@ class _Writer:
         inputs = [-1 if name is None else tensors[name] for name in operator.inputs]
         outputs = [tensors[name] for name in operator.outputs]
         options = self._options(operator.options)
+        custom = None
+        if operator.options.custom and operator.options.fields:
+            custom = self._data(write_map(_map(operator.options)))
         return self._table(
             "Operator",
             OpcodeIndex=code,
@@ -194,6 +209,7 @@ class _Writer:
             Outputs=self._integers(outputs),
             BuiltinOptionsType=0 if options is None else getattr(self._schema.BuiltinOptions, operator.options.table),
             BuiltinOptions=options,
+            CustomOptions=custom,
         )
 
     def _options(self, options: Options) -> int | None:
@@ -238,6 +254,11 @@ def _names(graph: SubgraphContent) -> Iterator[str]:
 def _bytes(tensor: Tensor) -> bytes:
     """Return a constant's bytes in the file; of other tensors, none."""
     return b"" if tensor.data is None else _little_endian(tensor.data).tobytes()
+
+
+def _map(options: Options) -> dict[str, FlexValue]:
+    """Return the options of a custom operator; maps have no vectors of numbers."""
+    return {key: value for key, value in options.fields.items() if not isinstance(value, tuple)}
 
 
 def _tensor_type(schema: Any, dtype: DataType) -> int:  # noqa: ANN401

@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
+from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.operators import OPERATORS
+from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
+from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
-from ferrule.graph import Array, DataType, Layer, LayerType
+from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
 
-_CONTROL_FLOW = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "WHILE"})
 _WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
 _WEIGHTS = 1
 """The position of the weights among their inputs."""
@@ -31,7 +34,7 @@ def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Net
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    file = _File(read_model(data), dequantize_weights)
+    file = _File(read_model(data), dequantize_weights, Budget(len(data)))
     network = file.reader(0, name).network()
     file.require_all()
     return network
@@ -40,8 +43,10 @@ def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Net
 class _File:
     """The subgraphs of one file, each read when it is called."""
 
-    def __init__(self, subgraphs: tuple[SubgraphRecord, ...], dequantize_weights: bool) -> None:
+    def __init__(self, subgraphs: tuple[SubgraphRecord, ...], dequantize_weights: bool, budget: Budget) -> None:
         self._subgraphs = subgraphs
+        self.budget = budget
+        """The work that computing constants may take."""
         self._dequantize_weights = dequantize_weights
         self._read: set[int] = set()
 
@@ -80,6 +85,7 @@ class _Reader:
     def __init__(self, file: _File, record: SubgraphRecord, name: str) -> None:
         self._record = record
         self._tensors = Tensors(record)
+        self._folding = Folding(self._tensors, file.budget)
         self._network = Network(name)
         self._variables = Variables(self._network, self._tensors, file.initialise, self._source)
         self._available: set[int] = set()
@@ -118,15 +124,19 @@ class _Reader:
         return dict(zip(assigned, self._network.run([]), strict=True))
 
     def _add_operators(self) -> None:
-        for index in self._record.inputs:
-            self._add_input(index)
         problems = []
+        for index in self._record.inputs:
+            try:
+                self._add_input(index)
+            except FerruleError as error:
+                problems.append(error)
+                self._lost.add(index)
         for record in self._record.operators:
-            if self._lost.intersection(record.inputs):
+            if self._lost.intersection(record.inputs) and _is_known(record):
                 self._lost.update(record.outputs)
                 continue
             try:
-                with place(self._where(record)):
+                with place(self._where(record), kind_of(record)):
                     self._add(record)
             except FerruleError as error:
                 problems.append(error)
@@ -146,40 +156,56 @@ class _Reader:
             self._available.add(index)
 
     def _add(self, record: OperatorRecord) -> None:
+        self._check_outputs(record)
         if record.type in VARIABLE_OPERATORS:
             self._variables.add(record)
             self._available.update(record.outputs)
             return
-        row = None if record.type not in LayerType.__members__ else OPERATORS.get(LayerType[record.type])
-        if row is None:
-            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(OPERATORS))}")
-        self._add_layer(record, row)
+        type_ = _layer_type(record)
+        row = None if type_ is None else OPERATORS.get(type_)
+        if self._folding.takes(Node(record, self._tensors)):
+            return
+        if type_ is None or row is None:
+            raise unsupported(record)
+        self._add_layer(record, type_, row)
 
-    def _add_layer(self, record: OperatorRecord, row: Row) -> None:
+    def _check_outputs(self, record: OperatorRecord) -> None:
+        for index in record.outputs:
+            name = self._tensors.record(index).name
+            if index in self._available:
+                raise ModelError(f"there is a tensor '{name}' already, expected a new output")
+            if self._tensors.is_constant(index):
+                raise ModelError(f"output '{name}' has data, expected a computed tensor")
+
+    def _add_layer(self, record: OperatorRecord, type_: LayerType, row: Row) -> None:
         node = Node(record, self._tensors)
         node.check_arity(row.inputs, row.outputs)
         infos = [self._tensors.info(index) for index in record.outputs]
-        for info, index in zip(infos, record.outputs, strict=True):
-            if self._tensors.is_constant(index):
-                raise ModelError(f"output '{info.name}' has data, expected a computed tensor")
+        descriptor = row.read(node)
+        if self._folding.takes_layer(node, type_, descriptor, row):
+            return
         positions = (position for position in range(len(record.inputs)) if position in row.data_inputs)
         sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
         variables = [record.inputs[position] for position in row.state_inputs]
-        kept = {index: self._variables.new_value(index) for index in variables}
-        infos += kept.values()
+        states = {index: self._variables.new_value(index) for index in variables}
+        outputs = [*infos, *states.values()]
         layer = Layer(
-            name=f"{record.type.lower()}_{record.index}",
-            type=LayerType[record.type],
-            descriptor=row.read(node),
+            name=f"{type_.lower()}_{record.index}",
+            type=type_,
+            descriptor=descriptor,
             inputs=tuple(sources),
-            outputs=tuple(info.name for info in infos),
+            outputs=tuple(info.name for info in outputs),
         )
-        self._network.add_layer(layer, infos)
-        self._available.update(record.outputs)
-        for index, info in kept.items():
+        self._append(record, layer, outputs)
+        for index, info in states.items():
             self._variables.replace_value(index, info.name)
+
+    def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
+        """Add a layer whose inputs are in the network."""
+        self._network.add_layer(layer, outputs)
+        self._available.update(record.outputs)
         check_kernel(self._network, layer)
 
     def _layer_source(self, node: Node, row: Row, position: int) -> str | None:
@@ -202,11 +228,16 @@ class _Reader:
             self._available.add(index)
 
     def _source(self, index: int) -> str:
-        """Return the name of a tensor that is read; a constant is added to the network when it is first read."""
+        """Return the name of a tensor that is read; a constant is added to the network when it is first read.
+
+        So are the layers that compute the tensor, if all that they read is constant.
+        """
         info = self._tensors.info(index)
         known = self._variables.name(index)
         if known is not None:
             return known
+        if index not in self._available:
+            self._append_deferred(index)
         if index not in self._available:
             if self._tensors.record(index).is_variable:
                 raise UnsupportedError(f"tensor '{info.name}' is a variable, which this operator does not keep")
@@ -216,6 +247,12 @@ class _Reader:
             self._available.add(index)
         return info.name
 
+    def _append_deferred(self, index: int) -> None:
+        for record, layer, reads in self._folding.layers(index):
+            for source in reads:
+                self._source(source)
+            self._append(record, layer, [self._tensors.info(output) for output in record.outputs])
+
     def _where(self, record: OperatorRecord) -> str:
         custom = f" '{record.custom_code}'" if record.custom_code else ""
         outputs = [index for index in record.outputs if 0 <= index < len(self._record.tensors)]
@@ -223,9 +260,12 @@ class _Reader:
         return f"operator {record.index} {record.type}{custom}{result}"
 
 
-def _refusal(record: OperatorRecord) -> str:
+def _layer_type(record: OperatorRecord) -> LayerType | None:
     if record.type == "CUSTOM":
-        return "custom operators are not supported"
-    if record.type in _CONTROL_FLOW:
-        return "control flow is not supported"
-    return "this operator is not supported"
+        return CUSTOM.get(record.custom_code)
+    return LayerType.__members__.get(record.type)
+
+
+def _is_known(record: OperatorRecord) -> bool:
+    """Whether an operator is one that is read, so that it would be checked if its inputs had a description."""
+    return record.type in VARIABLE_OPERATORS or record.type in FOLDS or _layer_type(record) in OPERATORS
