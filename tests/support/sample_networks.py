@@ -30,8 +30,8 @@ from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
-from ferrule.operators.select import SelectV2Descriptor
 from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.select import SelectV2Descriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
@@ -120,12 +120,11 @@ def weights_and_bias(
     ]
 
 
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
-REFUSED |= {f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min")}
 _STORED_FUNCTIONS = (LayerType.ABS, LayerType.ELU, LayerType.RSQRT)
-_DIVISIONS = ("div_int16", "floor_div_int8", "floor_div_int16", "floor_mod_int8", "floor_mod_int16")
-_COMPARISONS = tuple(f"{row.type.lower()}_int16" for row in COMPARISONS)
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "elu_int16", *_DIVISIONS, *_COMPARISONS})
+_INT16 = (LayerType.RELU_N1_TO_1, LayerType.HARD_SWISH, LayerType.ELU, LayerType.RESIZE_BILINEAR)
+_INT16 += (LayerType.REDUCE_MAX, LayerType.REDUCE_MIN, LayerType.ARG_MAX, LayerType.ARG_MIN)
+_INT16 += (LayerType.DIV, LayerType.FLOOR_DIV, LayerType.FLOOR_MOD, *(row.type for row in COMPARISONS))
+REFUSED = frozenset({*(f"{type_.lower()}_int16" for type_ in _INT16), "floor_div_int8", "floor_mod_int8"})
 """Names of the samples that no kernel computes."""
 
 
