@@ -121,9 +121,20 @@ def weights_and_bias(
 
 
 _STORED_FUNCTIONS = (LayerType.ABS, LayerType.ELU, LayerType.RSQRT)
-_INT16 = (LayerType.RELU_N1_TO_1, LayerType.HARD_SWISH, LayerType.ELU, LayerType.RESIZE_BILINEAR)
-_INT16 += (LayerType.REDUCE_MAX, LayerType.REDUCE_MIN, LayerType.ARG_MAX, LayerType.ARG_MIN)
-_INT16 += (LayerType.DIV, LayerType.FLOOR_DIV, LayerType.FLOOR_MOD, *(row.type for row in COMPARISONS))
+_INT16 = (
+    LayerType.RELU_N1_TO_1,
+    LayerType.HARD_SWISH,
+    LayerType.ELU,
+    LayerType.RESIZE_BILINEAR,
+    LayerType.REDUCE_MAX,
+    LayerType.REDUCE_MIN,
+    LayerType.ARG_MAX,
+    LayerType.ARG_MIN,
+    LayerType.DIV,
+    LayerType.FLOOR_DIV,
+    LayerType.FLOOR_MOD,
+    *(row.type for row in COMPARISONS),
+)
 REFUSED = frozenset({*(f"{type_.lower()}_int16" for type_ in _INT16), "floor_div_int8", "floor_mod_int8"})
 """Names of the samples that no kernel computes."""
 
@@ -332,13 +343,11 @@ def _activations(dtype: DataType) -> Iterator[Graph]:
     unit = None if fixed is None else Quantization.of(fixed[0], fixed[1])
     signed = None if fixed is None else Quantization.of(fixed[2])
     if dtype is not DataType.INT16:
-        for type_, descriptor, quantized in (
+        for type_, rows, quantized in (
             (LayerType.LOG_SOFTMAX, LogSoftmaxDescriptor(), OUTPUT.get(dtype)),
             (LayerType.L2_NORMALIZATION, L2NormalizationDescriptor(), signed),
         ):
-            yield one_layer(
-                type_, descriptor, dtype=dtype, inputs=[(2, 7)], outputs=[(2, 7)], output_quantization=quantized
-            )
+            yield one_layer(type_, rows, dtype=dtype, inputs=[(2, 7)], outputs=[(2, 7)], output_quantization=quantized)
     for type_, descriptor, quantized in (
         (LayerType.LOGISTIC, LogisticDescriptor(), unit),
         (LayerType.TANH, TanhDescriptor(), signed),

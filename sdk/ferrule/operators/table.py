@@ -31,8 +31,8 @@ from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO
 from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reduce_select import REDUCE_SELECT
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
-from ferrule.operators.select import SELECT_V2
 from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
+from ferrule.operators.select import SELECT_V2
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
 from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
