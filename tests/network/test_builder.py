@@ -18,6 +18,7 @@ from ferrule.formats import to_tflite
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.comparison import COMPARISONS
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
@@ -182,6 +183,16 @@ def _divided(method: Callable[..., str]) -> Callable[[Network, DataType], str]:
     return build
 
 
+def _compared(type_: LayerType, network: Network, dtype: DataType) -> str:
+    del dtype
+    return network.add_comparison_layer(type_, "x", network.add_relu_layer("x"))
+
+
+def _truths(network: Network) -> tuple[str, str]:
+    """Add two bool tensors."""
+    return network.add_cast_layer("x", DataType.BOOL), network.add_comparison_layer(LayerType.EQUAL, "x", "x")
+
+
 def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
     if type_ is LayerType.LOGICAL_NOT:
         return network.add_elementwise_unary_layer(type_, network.add_cast_layer("x", DataType.BOOL))
@@ -200,6 +211,12 @@ BUILDS: dict[str, Build] = {
     "ADD": _binary(Network.add_add_layer),
     "SUB": _binary(Network.add_sub_layer),
     "MUL": _binary(Network.add_mul_layer),
+    "ADD_N": lambda n, t: n.add_add_n_layer(["x", "x", "x"], quantization=quantized(t, OUT)),
+    "LOGICAL_AND": lambda n, _: n.add_logical_and_layer(*_truths(n)),
+    "LOGICAL_OR": lambda n, _: n.add_logical_or_layer(*_truths(n)),
+    "SELECT_V2": lambda n, _: n.add_select_v2_layer(_truths(n)[0], "x", n.add_relu_layer("x")),
+    "L2_NORMALIZATION": lambda n, _: n.add_l2_normalization_layer("x"),
+    "LOG_SOFTMAX": lambda n, _: n.add_log_softmax_layer("x"),
     "CAST": lambda n, t: n.add_cast_layer("x", DataType.INT32 if t.is_float else DataType.FLOAT32),
     "DIV": _divided(Network.add_div_layer),
     "FLOOR_DIV": _divided(Network.add_floor_div_layer),
@@ -261,8 +278,12 @@ BUILDS_OF_BOOL: dict[str, Build] = {
     "REDUCE_ALL": lambda n, _: n.add_reduce_all_layer("x", (1,), keep_dims=True),
 }
 FUNCTIONS = [row.type for row in ELEMENTWISE_UNARY]
+COMPARED = [row.type for row in COMPARISONS]
 CASES = [
     (type_, build, dtype) for type_, build in sorted(BUILDS.items()) for dtype in (DataType.FLOAT32, DataType.INT8)
+]
+CASES += [
+    (type_, partial(_compared, type_), dtype) for type_ in COMPARED for dtype in (DataType.FLOAT32, DataType.INT8)
 ]
 CASES += [(type_, build, DataType.BOOL) for type_, build in sorted(BUILDS_OF_BOOL.items())]
 CASES += [(type_, partial(_function, type_), DataType.FLOAT32) for type_ in FUNCTIONS]
@@ -270,9 +291,10 @@ CASES += [(type_, partial(_function, type_), DataType.INT8) for type_ in (LayerT
 
 
 def test_there_is_a_method_for_every_operator() -> None:
-    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS} == set(OPERATORS) - OPTIMIZER_TYPES
+    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS, *COMPARED} == set(OPERATORS) - OPTIMIZER_TYPES
     methods = {name for name in dir(Network) if name.startswith("add_") and name.endswith("_layer")}
-    assert len(methods - {"add_layer", "add_elementwise_unary_layer"}) == len(BUILDS) + len(BUILDS_OF_BOOL)
+    families = {"add_layer", "add_elementwise_unary_layer", "add_comparison_layer"}
+    assert len(methods - families) == len(BUILDS) + len(BUILDS_OF_BOOL)
 
 
 @pytest.mark.parametrize(("type_", "build", "dtype"), CASES, ids=lambda value: value if isinstance(value, str) else "")
@@ -336,6 +358,8 @@ def test_explicit_padding_is_kept() -> None:
         (lambda n: n.add_relu_layer("nothing"), "no tensor 'nothing'"),
         (lambda n: n.add_elementwise_unary_layer(LayerType.RELU, "x"), "RELU is not an elementwise function"),
         (lambda n: n.add_elementwise_unary_layer(LayerType.NEG, "x"), "tensor 'x' is int8, expected float32"),
+        (lambda n: n.add_comparison_layer(LayerType.RELU, "x", "x"), "RELU is not a comparison, expected EQUAL"),
+        (lambda n: n.add_add_n_layer([]), "no inputs, expected at least 2"),
         (lambda n: n.add_relu_layer("x", name="x"), "layer 'x' RELU: there is a tensor 'x' already"),
         (lambda n: n.add_transpose_layer("x", (0, 1)), "layer 'transpose_0' TRANSPOSE: "),
         (lambda n: n.add_mean_layer("x", (4,)), "axis 4 does not exist, expected -4 to 3"),

@@ -10,6 +10,7 @@ import numpy as np
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.add_n import AddNDescriptor
 from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.block import (
@@ -19,6 +20,7 @@ from ferrule.operators.block import (
     SpaceToDepthDescriptor,
 )
 from ferrule.operators.cast import CastDescriptor
+from ferrule.operators.comparison import COMPARISONS, LogicalDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.division import FlooredDescriptor
@@ -32,6 +34,8 @@ from ferrule.operators.gather import (
 )
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.l2_normalization import L2NormalizationDescriptor
+from ferrule.operators.log_softmax import OUTPUT, LogSoftmaxDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -41,6 +45,7 @@ from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.select import SelectV2Descriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
@@ -138,6 +143,21 @@ _SELECTIONS = tuple(f"{name}_int16" for name in ("reduce_max", "reduce_min", "ar
 _FUNCTIONS = ("relu_n1_to_1_int16", "hard_swish_int16", "elu_int16")
 REFUSED = frozenset({*_FUNCTIONS, *_DIVISIONS, *_SELECTIONS, "resize_bilinear_int16"})
 REFUSED |= frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "elu_int16", *_DIVISIONS})
+_INT16 = (
+    LayerType.RELU_N1_TO_1,
+    LayerType.HARD_SWISH,
+    LayerType.ELU,
+    LayerType.RESIZE_BILINEAR,
+    LayerType.REDUCE_MAX,
+    LayerType.REDUCE_MIN,
+    LayerType.ARG_MAX,
+    LayerType.ARG_MIN,
+    LayerType.DIV,
+    LayerType.FLOOR_DIV,
+    LayerType.FLOOR_MOD,
+    *(row.type for row in COMPARISONS),
+)
+REFUSED = frozenset({*(f"{type_.lower()}_int16" for type_ in _INT16), "floor_div_int8", "floor_mod_int8"})
 """Names of the samples that no kernel computes."""
 
 
@@ -298,6 +318,17 @@ def _arithmetic(dtype: DataType) -> Iterator[Graph]:
         yield one_layer(type_, BinaryDescriptor(), dtype=dtype, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
     for type_ in (LayerType.MAXIMUM, LayerType.MINIMUM):
         yield one_layer(type_, ExtremumDescriptor(), dtype=dtype, inputs=[IMAGE, IMAGE], outputs=[IMAGE])
+    for row in COMPARISONS:
+        yield one_layer(
+            row.type,
+            row.descriptor(),
+            dtype=dtype,
+            inputs=[IMAGE, (1, 1, 1, 4)],
+            outputs=[IMAGE],
+            output_dtype=DataType.BOOL,
+        )
+    if dtype is not DataType.INT16:
+        yield one_layer(LayerType.ADD_N, AddNDescriptor(), dtype=dtype, inputs=[IMAGE] * 3, outputs=[IMAGE])
     for type_, plain in (
         (LayerType.DIV, BinaryDescriptor()),
         (LayerType.FLOOR_DIV, FlooredDescriptor()),
@@ -356,6 +387,12 @@ def _activations(dtype: DataType) -> Iterator[Graph]:
     fixed = {DataType.INT8: (1 / 256, -128, 1 / 128), DataType.INT16: (1 / 32768, 0, 1 / 32768)}.get(dtype)
     unit = None if fixed is None else Quantization.of(fixed[0], fixed[1])
     signed = None if fixed is None else Quantization.of(fixed[2])
+    if dtype is not DataType.INT16:
+        for type_, rows, quantized in (
+            (LayerType.LOG_SOFTMAX, LogSoftmaxDescriptor(), OUTPUT.get(dtype)),
+            (LayerType.L2_NORMALIZATION, L2NormalizationDescriptor(), signed),
+        ):
+            yield one_layer(type_, rows, dtype=dtype, inputs=[(2, 7)], outputs=[(2, 7)], output_quantization=quantized)
     for type_, descriptor, quantized in (
         (LayerType.LOGISTIC, LogisticDescriptor(), unit),
         (LayerType.TANH, TanhDescriptor(), signed),
@@ -550,6 +587,21 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
+    for type_ in (LayerType.LOGICAL_AND, LayerType.LOGICAL_OR):
+        yield one_layer(type_, LogicalDescriptor(), dtype=DataType.BOOL, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
+    values = np.arange(8).reshape(2, 4)
+    yield one_layer(
+        LayerType.SELECT_V2,
+        SelectV2Descriptor(),
+        dtype=DataType.BOOL,
+        inputs=[IMAGE],
+        constants=[
+            (_info("first", (1, 1, 1, 4), DataType.FLOAT32), values[:1].reshape(1, 1, 1, 4).astype(np.float32)),
+            (_info("second", (4,), DataType.FLOAT32), values[1].astype(np.float32)),
+        ],
+        outputs=[IMAGE],
+        output_dtype=DataType.FLOAT32,
+    )
     for source, result in (
         (DataType.FLOAT32, DataType.INT32),
         (DataType.INT8, DataType.FLOAT32),

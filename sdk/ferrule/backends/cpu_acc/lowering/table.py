@@ -15,6 +15,7 @@ from ferrule.backends.cpu_acc.lowering.activation import (
 )
 from ferrule.backends.cpu_acc.lowering.binary import SUM_ROWS, lower_arithmetic, lower_extremum
 from ferrule.backends.cpu_acc.lowering.choice import Row
+from ferrule.backends.cpu_acc.lowering.comparison import lower_comparison, lower_logical, lower_select
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
 from ferrule.backends.cpu_acc.lowering.elementwise import (
@@ -44,6 +45,7 @@ from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_tile,
     lower_zeros_like,
 )
+from ferrule.backends.cpu_acc.lowering.normalization import lower_add_n, lower_l2_normalization, lower_log_softmax
 from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
@@ -133,6 +135,18 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SQRT: lower_elementwise_unary,
     LayerType.SQUARE: lower_elementwise_unary,
     LayerType.CAST: lower_cast,
+    LayerType.ADD_N: lower_add_n,
+    LayerType.L2_NORMALIZATION: lower_l2_normalization,
+    LayerType.LOG_SOFTMAX: lower_log_softmax,
+    LayerType.EQUAL: lower_comparison,
+    LayerType.GREATER: lower_comparison,
+    LayerType.GREATER_EQUAL: lower_comparison,
+    LayerType.LESS: lower_comparison,
+    LayerType.LESS_EQUAL: lower_comparison,
+    LayerType.NOT_EQUAL: lower_comparison,
+    LayerType.LOGICAL_AND: lower_logical,
+    LayerType.LOGICAL_OR: lower_logical,
+    LayerType.SELECT_V2: lower_select,
     LayerType.DIV: lower_div,
     LayerType.FLOOR_DIV: lower_floored,
     LayerType.FLOOR_MOD: lower_floored,
