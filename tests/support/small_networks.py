@@ -79,3 +79,18 @@ def running_sum() -> Network:
     network.set_state("sum", network.add_add_layer("x", "before", name="total"))
     network.set_outputs(["total"])
     return network
+
+
+def stream() -> Network:
+    """Return a streaming convolution: `x` [1, 1, 2] goes to a window of the last 3 inputs, whose filter gives `y`."""
+    network = Network("stream")
+    network.add_input(TensorInfo(name="x", shape=(1, 1, 2), dtype=DataType.FLOAT32))
+    past = TensorInfo(name="past", shape=(1, 2, 2), dtype=DataType.FLOAT32)
+    network.add_state(past, np.full((1, 2, 2), 0.5, np.float32))
+    window = network.add_concatenation_layer(["past", "x"], axis=1, name="window")
+    network.set_state("past", network.add_slice_layer(window, (0, 1, 0), (1, 2, 2), name="kept"))
+    flat = network.add_reshape_layer(window, (1, 6), name="flat")
+    weights = np.arange(-9, 9).astype(np.float32).reshape(3, 6)
+    network.add_fully_connected_layer(flat, weights, np.zeros(3, np.float32), name="y")
+    network.set_outputs(["y"])
+    return network

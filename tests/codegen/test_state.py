@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Executors of models with state: the C runs natively, and each run is compared with numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import pytest
+from ckernels import NativeNetwork
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_networks import running_sum, stream
+
+from ferrule.codegen.state_code import Update, updates
+from ferrule.graph import DataType, TensorInfo
+from ferrule.network import Network
+
+STATE_ERROR = -7
+RUNS = 3
+
+
+def info(name: str, *shape: int) -> TensorInfo:
+    return TensorInfo(name=name, shape=shape, dtype=DataType.FLOAT32)
+
+
+def values(*shape: int, first: int = 1) -> np.ndarray:
+    return np.arange(first, first + int(np.prod(shape))).astype(np.float32).reshape(shape)
+
+
+def shift_register() -> Network:
+    """Return a delay of three runs; the states' new values are an input and two other states' old values."""
+    network = Network("shift register")
+    network.add_input(info("x", 1, 3))
+    for number in range(3):
+        network.add_state(info(f"delay_{number}", 1, 3), values(1, 3, first=10 * number))
+    network.set_state("delay_0", "x")
+    network.set_state("delay_1", "delay_0")
+    network.set_state("delay_2", "delay_1")
+    network.set_outputs([network.add_add_layer("x", "delay_2", name="y"), "delay_1"])
+    return network
+
+
+def rotation() -> Network:
+    """Return three states that rotate, two that change places, and one that follows one of these."""
+    network = Network("rotation")
+    network.add_input(info("x", 2))
+    names = ["a", "b", "c", "d", "e", "f"]
+    for number, name in enumerate(names):
+        network.add_state(info(name, 2), values(2, first=number))
+    for old, new in zip(names, ["b", "c", "a", "e", "d", "d"], strict=True):
+        network.set_state(old, new)
+    network.set_outputs([network.add_add_layer("x", name, name=f"{name}_now") for name in names])
+    return network
+
+
+def views() -> Network:
+    """Return states whose new values are views: of an input, of another state, of a sum, and of their own old value."""
+    network = Network("views")
+    network.add_input(info("x", 2, 2))
+    for name in ("input", "other", "sum", "own"):
+        network.add_state(info(name, 4), values(4, first=len(name)))
+    network.add_state(info("square", 2, 2), values(2, 2))
+    network.add_add_layer("input", "other", name="y")
+    network.add_add_layer("sum", "own", name="z")
+    total = network.add_add_layer("x", "square", name="total")
+    network.set_state("input", network.add_reshape_layer("x", (4,), name="x_flat"))
+    network.set_state("other", network.add_reshape_layer("square", (4,), name="square_flat"))
+    network.set_state("sum", network.add_reshape_layer(total, (4,), name="total_flat"))
+    network.set_state("square", network.add_reshape_layer("own", (2, 2), name="own_square"))
+    network.set_state("own", network.add_reshape_layer("own_square", (4,), name="own_flat"))
+    network.set_outputs(["y", "z"])
+    return network
+
+
+def constants() -> Network:
+    """Return states that become a constant and stay as they are, and one value for two states and an output."""
+    network = Network("constants")
+    network.add_input(info("x", 2))
+    for name in ("once", "never", "left", "right"):
+        network.add_state(info(name, 2), np.full(2, len(name), np.float32))
+    network.set_state("once", network.add_constant(info("later", 2), values(2)))
+    total = network.add_add_layer("x", network.add_add_layer("once", "never"), name="total")
+    network.set_state("left", total)
+    network.set_state("right", total)
+    network.set_outputs([network.add_mul_layer("left", "right", name="y"), total, "later"])
+    return network
+
+
+def read_late() -> Network:
+    """Return a state whose new value is computed before the old one is read for the last time."""
+    network = Network("read late")
+    network.add_input(info("x", 2))
+    network.add_state(info("old", 2), values(2))
+    new = network.add_add_layer("x", "old", name="new")
+    network.set_state("old", new)
+    network.set_outputs([network.add_mul_layer("old", network.add_mul_layer(new, new), name="y")])
+    return network
+
+
+NETWORKS: Mapping[str, tuple[Callable[[], Network], tuple[str, ...]]] = {
+    "sum": (running_sum, ("memmove(before, total, 8U);",)),
+    "stream": (stream, ()),
+    "shift": (
+        shift_register,
+        tuple(f"memmove(delay_{n}, {'x' if n == 0 else f'delay_{n - 1}'}, 12U);" for n in (2, 1, 0)),
+    ),
+    "rotation": (
+        rotation,
+        (
+            "memmove(f, d, 8U);",
+            "ferrule_state_exchange(a, b, 8U);",
+            "ferrule_state_exchange(b, c, 8U);",
+            "ferrule_state_exchange(d, e, 8U);",
+        ),
+    ),
+    "views": (
+        views,
+        ("memmove(input, x_flat, 16U);", "memmove(other, square_flat, 16U);", "memmove(square, own_square, 16U);"),
+    ),
+    "constants": (constants, ("memmove(once, ", "memmove(left, total, 8U);", "memmove(right, total, 8U);")),
+    "read late": (read_late, ("memmove(old, new_, 8U);",)),
+}
+"""By name: a network, and the statements of its update."""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("name", NETWORKS)
+def test_runs_of_the_c_carry_the_state_as_numpy_does(name: str) -> None:
+    make, update = NETWORKS[name]
+    network = make()
+    native = NativeNetwork(network)
+    source = native.artifact.files[f"ferrule_{native.artifact.symbol}.c"]
+    written = source.partition("/* the state of the next run */")[2].partition("ferrule_state_end")[0].split("\n")
+    found = [line.strip() for line in written if line.strip()]
+    assert len(found) == len(update)
+    assert all(line.startswith(start) for line, start in zip(found, update, strict=True)), found
+    random = np.random.default_rng(1)
+    for _ in range(2):
+        state = network.initial_state()
+        assert native.reset() == 0
+        for _ in range(RUNS):
+            inputs = [random.integers(-9, 9, each.shape).astype(np.float32) for each in network.inputs]
+            for got, wanted in zip(native.run(inputs), network.run(inputs, state=state), strict=True):
+                np.testing.assert_array_equal(got, wanted)
+
+
+def test_a_state_that_is_written_in_place_needs_no_second_buffer() -> None:
+    """The window of 24 B is alive with the input and then with the output; the kept part of it is the state."""
+    native = NativeNetwork(stream())
+    storage = native.artifact.storage
+    assert storage.plan.placements["kept"] == storage.plan.placements["past"]
+    assert (storage.plan.region("state").peak_bytes, native.artifact.workspace_bytes) == (20, 24 + 16)
+
+
+@pytest.mark.cc
+def test_instances_have_states_of_their_own_and_are_not_valid_before_a_reset() -> None:
+    network = running_sum()
+    native = NativeNetwork(network)
+    x = np.ones((1, 2), np.float32)
+    one, other = native.new_state(), native.new_state()
+    native.run([x], state=one, expected=STATE_ERROR)
+    assert (native.reset(one), native.reset(other)) == (0, 0)
+    found = [native.run([x], state=each)[0].tolist() for each in (one, one, other, one)]
+    assert found == [[[2, 0]], [[3, 1]], [[2, 0]], [[4, 2]]]
+
+
+@given(st.data())
+@settings(max_examples=50)
+def test_updates_give_all_states_their_values_at_once(data: st.DataObject) -> None:
+    """The new value of each state is a tensor of its own, or a view of any state's old value."""
+    olds = [f"s{number}" for number in range(data.draw(st.integers(1, 6)))]
+    news = {old: f"new of {old}" for old in olds}
+    roots = {news[old]: root for old in olds if (root := data.draw(st.sampled_from([None, *olds]))) is not None}
+    places = {old: f"old {old}" for old in olds}
+    wanted = {old: places[roots[news[old]]] if news[old] in roots else news[old] for old in olds}
+    for step in updates(news, roots):
+        source = roots.get(step.source, step.source)
+        if step.exchange:
+            places[step.target], places[step.source] = places[step.source], places[step.target]
+        else:
+            places[step.target] = places.get(source, source)
+    assert places == wanted
+
+
+def test_an_update_without_a_cycle_exchanges_nothing() -> None:
+    news = {"a": "b", "b": "c", "c": "x"}
+    assert updates(news, {"b": "b", "c": "c"}) == (
+        Update(target="a", source="b"),
+        Update(target="b", source="c"),
+        Update(target="c", source="x"),
+    )
