@@ -5,19 +5,49 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from types import TracebackType
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One of the reasons why a model is refused."""
+
+    place: str
+    """The operator or layer, and what of it."""
+    kind: str
+    """The type of the operator or layer; empty if the place is none."""
+    reason: str
+    hint: str | None
+    """What would unblock it; None if the error states nothing."""
 
 
 class FerruleError(Exception):
     """A problem the user can fix, with the remedy in `hint`; the command line prints both and exits with 2.
 
     Messages quote what files and peers contain, so characters that a terminal would obey become escapes.
+    `problems` has the single problems of a model that is refused, and is empty for other errors.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(_visible(message))
         self.hint = None if hint is None else _visible(hint)
+        self.problems: tuple[Problem, ...] = ()
+        self._reason = _visible(message)
+        self._places: tuple[str, ...] = ()
+        self._kind = ""
+
+    def at(self, where: str, kind: str = "") -> None:
+        """Prefix the message with a place; `kind` is the type of the operator or layer there."""
+        where = _visible(where)
+        self.args = (f"{where}: {self}",)
+        self._places = (where, *self._places)
+        self._kind = kind or self._kind
+
+    def as_problem(self) -> Problem:
+        """Return the error as one of the problems of a model."""
+        return Problem(place=": ".join(self._places), kind=self._kind, reason=self._reason, hint=self.hint)
 
 
 class ModelError(FerruleError):
@@ -86,9 +116,11 @@ def _frames(trace: TracebackType | None) -> Iterator[TracebackType]:
 def together(problems: Sequence[FerruleError], what: str) -> FerruleError:
     """Return one error for several problems of a model, one line each; a single problem is returned unchanged.
 
-    `what` names the places with a problem, such as "layers". The error is an UnsupportedError if all problems are.
+    `what` names the places with a problem, such as "layers". The error is an UnsupportedError if all problems are. Its
+    `problems` are these.
     """
     if len(problems) == 1:
+        problems[0].problems = (problems[0].as_problem(),)
         return problems[0]
     lines = [f"{len(problems)} {what} cannot be used:", *(f"  {problem}" for problem in problems[:_LISTED])]
     if len(problems) > _LISTED:
@@ -96,14 +128,16 @@ def together(problems: Sequence[FerruleError], what: str) -> FerruleError:
     hints = dict.fromkeys(problem.hint for problem in problems[:_LISTED] if problem.hint)
     unsupported = all(isinstance(problem, UnsupportedError) for problem in problems)
     kind = UnsupportedError if unsupported else ModelError
-    return kind("\n".join(lines), hint="; ".join(hints) or None)
+    error = kind("\n".join(lines), hint="; ".join(hints) or None)
+    error.problems = tuple(problem.as_problem() for problem in problems)
+    return error
 
 
 @contextmanager
-def place(where: str) -> Iterator[None]:
-    """Prefix the message of every FerruleError that leaves the block with `where`."""
+def place(where: str, kind: str = "") -> Iterator[None]:
+    """Prefix the message of every FerruleError that leaves the block with `where`; `kind` is as for `at`."""
     try:
         yield
     except FerruleError as error:
-        error.args = (_visible(f"{where}: {error}"),)
+        error.at(where, kind)
         raise

@@ -175,6 +175,7 @@ def test_layers_are_the_references(program: TraceProgram, kind: str, side: str) 
     check(program, f"{kind}{side}", drawn(TYPES[kind], range(GATE_SEEDS)))
 
 
+@pytest.mark.nightly
 def test_the_library_s_opencl_side_takes_every_layer(tmp_path: Path) -> None:
     """`CL*::validate()` of the real OpenCL side, of which nothing runs."""
     options = AclOptions(version=require_acl().version)

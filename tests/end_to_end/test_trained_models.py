@@ -27,7 +27,6 @@ LARGE = {"pretrainedResnet_quant": ("mps2-an386", "mps2-an500"), "vww_96_int8": 
 FLOAT_BOARDS = ("mps2-an385", "mps2-an500")
 """A board without and a board with a floating-point unit."""
 LARGE_FLOAT = {
-    ("pretrainedResnet", "mps2-an500", "zig"),
     ("pretrainedResnet", "mps2-an500", "arm-none-eabi-gcc"),
     ("vww_96_float", "mps2-an500", "zig"),
 }

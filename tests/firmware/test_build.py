@@ -255,8 +255,11 @@ def test_a_board_that_is_only_a_folder_builds(
     platform.write_text(platform.read_text(encoding="utf-8").replace("size: 0x00400000", "size: 0x8000"), "utf-8")
     monkeypatch.setenv("FERRULE_BOARDS", os.pathsep.join([str(tmp_path / "boards")]))
     assert execute(plan_large(any_toolchain, programs, tmp_path / "build", board="tiny")).is_file()
-    with pytest.raises(TooLargeError, match="board tiny: memory 'ssram23' holds 32,768 B"):
+    with pytest.raises(TooLargeError, match="board tiny: memory 'ssram23' holds 32,768 B") as caught:
         execute(plan_large(any_toolchain, programs, tmp_path / "build", board="tiny", TEST_BSS=20_000))
+    roomier = (caught.value.hint or "").split("room for these parts: ")[1].split(", ")
+    assert "nrf52840dk" in roomier
+    assert not {"tiny", "microbit"} & {*roomier}
 
 
 def test_symbols_are_found_by_address(any_toolchain: Toolchain, programs: Path, tmp_path: Path) -> None:

@@ -108,7 +108,7 @@ def test_quantize_special_floats(dtype: DataType, zero_point: int) -> None:
         assert_exact((network, values))
 
 
-@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("dtype", [*INTEGERS, DataType.UINT8])
 @given(drawn=st.data())
 @settings(max_examples=25)
 def test_dequantize(dtype: DataType, drawn: st.DataObject) -> None:

@@ -13,10 +13,11 @@ from oracle import litert_reference, random_inputs, tflm
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.graph import DataType, Descriptor, LayerType, Quantization, Shape
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 
 
@@ -48,6 +49,10 @@ def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject) -> Non
         (LayerType.SPLIT, SplitDescriptor(axis=0, splits=2), (3, 2)),
         (LayerType.SPLIT, SplitDescriptor(axis=2, splits=1), (3, 2)),
         (LayerType.CONCATENATION, ConcatenationDescriptor(axis=2), (3, 2)),
+        (LayerType.SPLIT_V, SplitVDescriptor(axis=0, sizes=(1, 1)), (3, 2)),
+        (LayerType.SPLIT_V, SplitVDescriptor(axis=0, sizes=(4, -1)), (3, 2)),
+        (LayerType.PACK, PackDescriptor(axis=3), (3, 2)),
+        (LayerType.UNPACK, UnpackDescriptor(axis=2), (3, 2)),
         (LayerType.SLICE, SliceDescriptor(begin=(0, 1), size=(3, 2)), (3, 2)),
         (LayerType.SLICE, SliceDescriptor(begin=(-1, 0), size=(1, 1)), (3, 2)),
         (LayerType.SLICE, SliceDescriptor(begin=(0,), size=(1,)), (3, 2)),
@@ -74,6 +79,9 @@ def test_what_does_not_fit_is_refused(type_: LayerType, descriptor: Descriptor, 
         (LayerType.PADV2, PadV2Descriptor(before=(1,), after=(1,), value=300), (3,), DataType.INT8, "300"),
         (LayerType.TRANSPOSE, TransposeDescriptor(permutation=tuple(range(6))), (1,) * 6, DataType.INT8, "6 axes"),
         (LayerType.SPLIT, SplitDescriptor(axis=0, splits=3), (3,), DataType.BOOL, "bool"),
+        (LayerType.SPLIT_V, SplitVDescriptor(axis=0, sizes=(3,)), (3,), DataType.BOOL, "bool"),
+        (LayerType.PACK, PackDescriptor(axis=0), (3,), DataType.BOOL, "bool"),
+        (LayerType.UNPACK, UnpackDescriptor(axis=0), (3,), DataType.INT64, "int64"),
         (LayerType.SLICE, SliceDescriptor(begin=(0,) * 6, size=(1,) * 6), (1,) * 6, DataType.INT8, "6 axes"),
         (
             LayerType.STRIDED_SLICE,

@@ -33,7 +33,7 @@ def test_floats_equal_tflm(dtype: DataType, drawn: st.DataObject) -> None:
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])
 
 
-@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16, DataType.UINT8])
 @given(drawn=st.data())
 @settings(max_examples=40)
 def test_dequantize_gives_tflms_bits(dtype: DataType, drawn: st.DataObject) -> None:
@@ -57,7 +57,8 @@ def test_floats_beyond_int32_saturate_and_nan_is_zero() -> None:
 @pytest.mark.parametrize(
     ("source", "output", "message"),
     [
-        (tensor("x", (2,), DataType.UINT8, 1), tensor("y", (2,), DataType.INT8, 1), "uint8 to int8"),
+        (tensor("x", (2,), DataType.UINT8, 1), tensor("y", (2,), DataType.INT16, 1), "uint8 to int16"),
+        (tensor("x", (2,), DataType.FLOAT32), tensor("y", (2,), DataType.UINT8, 1), "float32 to uint8"),
         (tensor("x", (2,), DataType.FLOAT32), tensor("y", (2,), DataType.INT32, 1), "float32 to int32"),
         (tensor("x", (2,), DataType.FLOAT32), tensor("y", (2,), DataType.INT8), "'y' is int8 without"),
         (tensor("x", (2,), DataType.INT32), tensor("y", (2,), DataType.INT8, 1), "'x' is int32 without"),

@@ -27,6 +27,7 @@ from ferrule.firmware import read_image
 from ferrule.firmware.manifest import MANIFEST_NAME as PROJECT_NAME
 from ferrule.firmware.manifest import Manifest, manifest_bytes, read_manifest
 from ferrule.formats import load, to_tflite
+from ferrule.formats.tflite.flexbuffer import FlexValue, read_map, write_map
 
 _CONFIGURATION = """
 [backends]
@@ -52,6 +53,27 @@ def _tflite(folder: Path) -> Check:
             return check_import(data)
         with refused():
             load(data, name="fuzz")
+            return True
+        return False
+
+    return check
+
+
+def _custom_options(folder: Path) -> Check:
+    del folder
+    maps: tuple[dict[str, FlexValue], ...] = ({}, {"shift": 12}, {"a": 70000, "b": 0.5, "c": True, "d": "text"})
+    seeds = [write_map(values) for values in maps]
+
+    def check(choice: random.Random) -> bool:
+        data = bytearray(choice.choice(seeds))
+        for _ in range(choice.randrange(4)):  # mostly the root and the types, on which the rest depends
+            place = choice.randrange(len(data)) if choice.random() < 0.5 else -choice.randint(1, min(8, len(data)))
+            data[place] = choice.choice((choice.randrange(256), data[place] ^ 1 << choice.randrange(8)))
+        if choice.random() < 0.2:
+            del data[choice.randrange(len(data)) :][: choice.randrange(4)]
+        with refused():
+            values = read_map(bytes(data))
+            assert read_map(write_map(values)).keys() == values.keys()
             return True
         return False
 
@@ -184,7 +206,8 @@ def small_elf() -> bytes:
 TARGETS = (
     Target(name="tflite", share=0.3, prepare=_tflite),
     Target(name="board", share=0.06, rate=900, prepare=_board),
-    Target(name="repl", share=0.1, prepare=_repl),
+    Target(name="repl", share=0.07, prepare=_repl),
+    Target(name="custom-options", share=0.03, rate=20000, prepare=_custom_options),
     Target(name="project", share=0.06, rate=6000, prepare=_project),
     Target(name="configuration", share=0.06, prepare=_configuration),
     Target(name="backend", share=0.06, prepare=_backend),

@@ -17,16 +17,16 @@ MAX_MACS = 1_000_000
 
 
 def check_import(data: bytes) -> bool:
-    """Import bytes and return whether they are a model; any exception but a one-line FerruleError is raised."""
+    """Import bytes and return whether they are a model; any exception but a printable FerruleError is raised."""
     try:
         network = formats.load(data, name="fuzz")
     except FerruleError as error:
-        _one_line(error)
+        _printable(error)
         return False
     try:
         network.validate()
     except FerruleError as error:
-        _one_line(error)
+        _printable(error)
     else:
         _run(network)
     _round_trip(network)
@@ -41,9 +41,11 @@ def _run(network: Network) -> None:
             network.run(random_inputs(network))
 
 
-def _one_line(error: FerruleError) -> None:
-    if not str(error).isprintable() or len(str(error)) > 20_000:
-        raise AssertionError(f"the message is not one printable line: {error!r}")
+def _printable(error: FerruleError) -> None:
+    if not all(line.isprintable() for line in str(error).split("\n")) or len(str(error)) > 40_000:
+        raise AssertionError(f"the message is not a list of printable lines: {error!r}")
+    if "\n" in str(error) and len(error.problems) < 2:
+        raise AssertionError(f"the message has several lines without several problems: {error!r}")
 
 
 def _round_trip(network: Network) -> None:

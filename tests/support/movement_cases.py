@@ -9,10 +9,11 @@ from layer_case import layer_network, tensor
 
 from ferrule.graph import DataType, LayerType, Shape, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 
 COMMON = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
@@ -92,7 +93,7 @@ def transposes(draw: st.DrawFn) -> Network:
 
 @st.composite
 def concatenations(draw: st.DrawFn) -> Network:
-    first = draw(_source((*NARROW, DataType.INT64, DataType.BOOL), 4))
+    first = draw(_source(WIDE, 4))
     axis = draw(st.integers(0, len(first.shape) - 1))
     extents = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     infos = [
@@ -109,12 +110,38 @@ def concatenations(draw: st.DrawFn) -> Network:
 
 @st.composite
 def splits(draw: st.DrawFn) -> Network:
-    source = draw(_source(NARROW, 4))
+    source = draw(_source((*NARROW, DataType.INT64, DataType.UINT8), 4))
     axis = draw(st.integers(0, len(source.shape) - 1))
     count = draw(st.integers(1, 4))
     shape = (*source.shape[:axis], source.shape[axis] * count, *source.shape[axis + 1 :])
     whole = TensorInfo(name="input", shape=shape, dtype=source.dtype, quantization=source.quantization)
     return layer_network(LayerType.SPLIT, SplitDescriptor(axis=axis, splits=count), [whole], source.quantization)
+
+
+@st.composite
+def uneven_splits(draw: st.DrawFn) -> Network:
+    source = draw(_source((*NARROW, DataType.INT64, DataType.UINT8), 4))
+    axis = draw(st.integers(0, len(source.shape) - 1))
+    sizes = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
+    shape = (*source.shape[:axis], sum(sizes), *source.shape[axis + 1 :])
+    whole = TensorInfo(name="input", shape=shape, dtype=source.dtype, quantization=source.quantization)
+    return layer_network(LayerType.SPLIT_V, SplitVDescriptor(axis=axis, sizes=sizes), [whole], source.quantization)
+
+
+@st.composite
+def packs(draw: st.DrawFn) -> Network:
+    source = draw(_source((*NARROW, DataType.INT64, DataType.UINT8), 4))
+    count = draw(st.integers(1, 4))
+    infos = [info(f"input_{i}", source.shape, source.dtype) for i in range(count)]
+    axis = draw(st.integers(0, len(source.shape)))
+    return layer_network(LayerType.PACK, PackDescriptor(axis=axis), infos, infos[0].quantization)
+
+
+@st.composite
+def unpacks(draw: st.DrawFn) -> Network:
+    source = draw(_source((*NARROW, DataType.UINT8, DataType.BOOL), 4))
+    axis = draw(st.integers(0, len(source.shape) - 1))
+    return layer_network(LayerType.UNPACK, UnpackDescriptor(axis=axis), [source], source.quantization)
 
 
 @st.composite
@@ -166,6 +193,9 @@ MOVEMENTS: dict[LayerType, st.SearchStrategy[Network]] = {
     LayerType.TRANSPOSE: transposes(),
     LayerType.CONCATENATION: concatenations(),
     LayerType.SPLIT: splits(),
+    LayerType.SPLIT_V: uneven_splits(),
+    LayerType.PACK: packs(),
+    LayerType.UNPACK: unpacks(),
     LayerType.SLICE: slices(),
     LayerType.STRIDED_SLICE: strided_slices(),
 }
@@ -180,6 +210,9 @@ TFLM_TYPES: dict[LayerType, tuple[DataType, ...]] = {
     LayerType.TRANSPOSE: COMMON,
     LayerType.CONCATENATION: (*NARROW, DataType.INT64, DataType.BOOL),
     LayerType.SPLIT: NARROW,
+    LayerType.SPLIT_V: NARROW,
+    LayerType.PACK: (*NARROW, DataType.INT64),
+    LayerType.UNPACK: NARROW,
     LayerType.SLICE: (*NARROW, DataType.BOOL),
     LayerType.STRIDED_SLICE: (*NARROW, DataType.BOOL),
 }

@@ -16,16 +16,23 @@ _ARENA_FLOOR_BYTES = 1 << 20
 
 def tflm(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:
     """Return the outputs of TensorFlow Lite Micro's reference kernels; RuntimeError if they refuse the model."""
+    return tflm_sequence(network, [inputs])[0]
+
+
+def tflm_sequence(network: Graph | bytes, samples: Sequence[Sequence[Array]]) -> list[list[Array]]:
+    """Return the outputs of each of several runs of one interpreter, which keeps the model's state; as `tflm`."""
     require_module("tflite_micro", "pip install --pre tflite-micro")
     from tflite_micro.python.tflite_micro import runtime
 
     model = network if isinstance(network, bytes) else to_tflite(network)
     interpreter = runtime.Interpreter.from_bytes(model, arena_size=_arena_bytes(network, model))
-    for index, array in enumerate(inputs):
-        interpreter.set_input(np.array(array, order="C"), index)
-    interpreter.invoke()
-    count = _output_count(model)
-    return [np.array(interpreter.get_output(index)) for index in range(count)]
+    count, results = _output_count(model), []
+    for inputs in samples:
+        for index, array in enumerate(inputs):
+            interpreter.set_input(np.array(array, order="C"), index)
+        interpreter.invoke()
+        results.append([np.array(interpreter.get_output(index)) for index in range(count)])
+    return results
 
 
 def litert_reference(network: Graph | bytes, inputs: Sequence[Array]) -> list[Array]:

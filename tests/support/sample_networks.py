@@ -8,13 +8,17 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
+from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.cast import CastDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.division import FlooredDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -22,8 +26,11 @@ from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
+from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
+from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
 
@@ -34,8 +41,9 @@ _SAME_3_3 = Padding(top=1, bottom=1, left=1, right=1)
 
 
 def quantization(dtype: DataType, scale: float = 0.05, zero_point: int = 3) -> Quantization | None:
-    """Return the usual quantisation of a type: None for float32, zero point 0 for int16."""
-    if dtype.is_float:
+    """Return the usual quantisation of a type: None for floats and types that have none, zero point 0 for int16."""
+    """Return the usual quantisation of a type: None for float32, bool and int32, zero point 0 for int16."""
+    if dtype.is_float or dtype in {DataType.BOOL, DataType.INT32}:
         return None
     return Quantization.of(scale, zero_point if dtype is DataType.INT8 else 0)
 
@@ -107,7 +115,11 @@ def weights_and_bias(
     ]
 
 
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16"})
+REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
+REFUSED |= {f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min")}
+_STORED_FUNCTIONS = (LayerType.ABS, LayerType.ELU, LayerType.RSQRT)
+_DIVISIONS = ("div_int16", "floor_div_int8", "floor_div_int16", "floor_mod_int8", "floor_mod_int16")
+REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "elu_int16", *_DIVISIONS})
 """Names of the samples that no kernel computes."""
 
 
@@ -121,9 +133,12 @@ def samples() -> Iterator[Graph]:
     for dtype in TYPES:
         yield from _weighted(dtype)
         yield from _pools(dtype)
+        yield from _resized(dtype)
         yield from _arithmetic(dtype)
         yield from _activations(dtype)
         yield from _movers(dtype)
+        yield from _recurrent(dtype)
+    yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
 
 
@@ -148,6 +163,14 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         inputs=[IMAGE],
         constants=conv[:1],
         outputs=[(1, 2, 1, 3)],
+    )
+    yield one_layer(
+        LayerType.CONV_2D,
+        Conv2dDescriptor(stride_h=2, stride_w=2, padding=Padding(top=0, bottom=1, left=1, right=1)),
+        dtype=dtype,
+        inputs=[IMAGE],
+        constants=weights_and_bias(dtype, (6, 3, 3, 2), 6, 0),
+        outputs=[(1, 3, 3, 6)],
     )
     if dtype is DataType.INT16:
         yield one_layer(
@@ -216,6 +239,17 @@ def _pools(dtype: DataType) -> Iterator[Graph]:
         )
 
 
+def _resized(dtype: DataType) -> Iterator[Graph]:
+    for type_, descriptor in (
+        (LayerType.RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor(height=9, width=5, align_corners=True)),
+        (LayerType.RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor(height=12, width=10)),
+        (LayerType.RESIZE_BILINEAR, ResizeDescriptor(height=9, width=3, half_pixel_centers=True)),
+        (LayerType.RESIZE_BILINEAR, ResizeDescriptor(height=3, width=11, align_corners=True)),
+    ):
+        result = (1, descriptor.height, descriptor.width, 4)
+        yield one_layer(type_, descriptor, dtype=dtype, inputs=[IMAGE], outputs=[result])
+
+
 def _arithmetic(dtype: DataType) -> Iterator[Graph]:
     for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL):
         descriptor = BinaryDescriptor(activation=Activation.RELU if type_ is LayerType.ADD else Activation.NONE)
@@ -223,10 +257,35 @@ def _arithmetic(dtype: DataType) -> Iterator[Graph]:
         yield one_layer(type_, BinaryDescriptor(), dtype=dtype, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
     for type_ in (LayerType.MAXIMUM, LayerType.MINIMUM):
         yield one_layer(type_, ExtremumDescriptor(), dtype=dtype, inputs=[IMAGE, IMAGE], outputs=[IMAGE])
+    for type_, plain in (
+        (LayerType.DIV, BinaryDescriptor()),
+        (LayerType.FLOOR_DIV, FlooredDescriptor()),
+        (LayerType.FLOOR_MOD, FlooredDescriptor()),
+        (LayerType.SQUARED_DIFFERENCE, SquaredDifferenceDescriptor()),
+    ):
+        yield one_layer(type_, plain, dtype=dtype, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
     for type_ in (LayerType.MEAN, LayerType.SUM):
         keep = ReduceDescriptor(axes=(1, 2), keep_dims=True)
         yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
         yield one_layer(type_, ReduceDescriptor(axes=(3,)), dtype=dtype, inputs=[IMAGE], outputs=[(1, 6, 5)])
+    yield from _selections(dtype, LayerType.REDUCE_MAX, LayerType.REDUCE_MIN)
+    for type_ in (LayerType.ARG_MAX, LayerType.ARG_MIN):
+        for axis, result in ((3, IMAGE[:3]), (1, (1, 5, 4))):
+            yield one_layer(
+                type_,
+                ArgSelectDescriptor(axis=axis),
+                dtype=dtype,
+                inputs=[IMAGE],
+                outputs=[result],
+                output_dtype=DataType.INT32,
+            )
+
+
+def _selections(dtype: DataType, *types: LayerType) -> Iterator[Graph]:
+    for type_ in types:
+        keep = ReduceDescriptor(axes=(1, 2), keep_dims=True)
+        yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
+        yield one_layer(type_, ReduceDescriptor(axes=(0, 3)), dtype=dtype, inputs=[IMAGE], outputs=[(6, 5)])
 
 
 def _activations(dtype: DataType) -> Iterator[Graph]:
@@ -248,9 +307,10 @@ def _activations(dtype: DataType) -> Iterator[Graph]:
         constants=[(_info("alpha", shape, slopes), values.astype(slopes.numpy))],
         outputs=[IMAGE],
     )
-    if dtype.is_float:
-        for row in ELEMENTWISE_UNARY:
-            yield one_layer(row.type, row.descriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])
+    for row in ELEMENTWISE_UNARY:
+        if dtype.is_float or row.type in _STORED_FUNCTIONS:
+            made = DataType.BOOL if row.type is LayerType.LOGICAL_NOT else dtype
+            yield one_layer(row.type, row.descriptor(), dtype=made, inputs=[IMAGE], outputs=[IMAGE])
     yield one_layer(LayerType.HARD_SWISH, HardSwishDescriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])
     fixed = {DataType.INT8: (1 / 256, -128, 1 / 128), DataType.INT16: (1 / 32768, 0, 1 / 32768)}.get(dtype)
     unit = None if fixed is None else Quantization.of(fixed[0], fixed[1])
@@ -306,6 +366,60 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
         inputs=[IMAGE],
         outputs=[(1, 2, 5, 4)] * 3,
     )
+    yield one_layer(
+        LayerType.SPLIT_V,
+        SplitVDescriptor(axis=1, sizes=(4, 2)),
+        dtype=dtype,
+        inputs=[IMAGE],
+        outputs=[(1, 4, 5, 4), (1, 2, 5, 4)],
+    )
+    yield one_layer(LayerType.PACK, PackDescriptor(axis=2), dtype=dtype, inputs=[(3, 4)] * 2, outputs=[(3, 4, 2)])
+    yield one_layer(LayerType.UNPACK, UnpackDescriptor(axis=1), dtype=dtype, inputs=[(3, 2, 4)], outputs=[(3, 4)] * 2)
+
+
+def _recurrent(dtype: DataType) -> Iterator[Graph]:
+    """Yield layers with states of their own."""
+    generator = np.random.default_rng(11)
+
+    def floats_or_bytes(*shape: int) -> Array:
+        if dtype.is_float:
+            return generator.normal(0, 0.5, shape).astype(np.float32)
+        return generator.integers(-127, 128, shape, dtype=np.int8)
+
+    small = None if dtype.is_float else Quantization.of(0.01)
+    if dtype is not DataType.INT16:
+        network = Network(f"svdf_{dtype}")
+        network.add_input(_info("x", (2, 5), dtype))
+        svdf = network.add_svdf_layer(
+            "x",
+            floats_or_bytes(6, 5),
+            floats_or_bytes(6, 3).astype(np.float32 if dtype.is_float else np.int16),
+            np.arange(3).astype(np.float32 if dtype.is_float else np.int32),
+            rank=2,
+            feature_quantization=small,
+            time_quantization=small,
+            state_quantization=small,
+            quantization=quantization(dtype),
+        )
+        network.set_outputs([svdf])
+        yield network
+    network = Network(f"lstm_{dtype}")
+    network.add_input(_info("x", (1, 3, 5), dtype))
+    bias = {DataType.INT8: np.int32, DataType.INT16: np.int64}.get(dtype, np.float32)
+    scales = None if small is None else [small] * 4
+    lstm = network.add_lstm_layer(
+        "x",
+        [floats_or_bytes(2, 5) for _ in range(4)],
+        [floats_or_bytes(2, 2) for _ in range(4)],
+        [np.array([gate, -gate], bias) for gate in range(4)],
+        cell_clip=0.75,
+        weights_quantizations=scales,
+        recurrent_quantizations=scales,
+        cell_quantization=None if dtype.is_float else Quantization.of(2**-11),
+        quantization=quantization(dtype, 1 / 128, -1),
+    )
+    network.set_outputs([lstm])
+    yield network
 
 
 def _type_changes() -> Iterator[Graph]:
@@ -314,6 +428,8 @@ def _type_changes() -> Iterator[Graph]:
         (DataType.FLOAT32, DataType.INT16),
         (DataType.INT8, DataType.INT16),
         (DataType.INT16, DataType.INT8),
+        (DataType.INT8, DataType.UINT8),
+        (DataType.UINT8, DataType.INT8),
     ):
         yield one_layer(
             LayerType.QUANTIZE,
@@ -324,7 +440,21 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
-    for source in (DataType.INT8, DataType.INT16):
+    for source, result in (
+        (DataType.FLOAT32, DataType.INT32),
+        (DataType.INT8, DataType.FLOAT32),
+        (DataType.INT16, DataType.BOOL),
+        (DataType.BOOL, DataType.INT8),
+    ):
+        yield one_layer(
+            LayerType.CAST,
+            CastDescriptor(),
+            dtype=source,
+            inputs=[IMAGE],
+            outputs=[IMAGE],
+            output_dtype=result,
+        )
+    for source in (DataType.INT8, DataType.INT16, DataType.UINT8):
         yield one_layer(
             LayerType.DEQUANTIZE,
             DequantizeDescriptor(),

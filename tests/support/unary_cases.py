@@ -36,11 +36,11 @@ QUANTIZE_PAIRS = [
     for source in (DataType.INT8, DataType.INT16, DataType.INT32)
     for output in (DataType.INT8, DataType.INT16, DataType.INT32)
     if (source, output) != (DataType.INT32, DataType.INT32)
-]
+] + [(DataType.INT8, DataType.UINT8), (DataType.UINT8, DataType.INT8)]
 
 
 def every(dtype: DataType) -> Array:
-    """Return every value of int8 or int16, in one row."""
+    """Return every value of int8, uint8 or int16, in one row."""
     limits = np.iinfo(dtype.numpy)
     return np.arange(limits.min, limits.max + 1, dtype=np.int64).astype(dtype.numpy)[None]
 

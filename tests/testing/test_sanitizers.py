@@ -72,7 +72,7 @@ def test_what_is_right_passes() -> None:
     assert "FERRULE_TESTING_SANITIZE" not in os.environ
 
 
-@pytest.mark.parametrize("sanitizers", [("address", "undefined"), ("thread",)])
+@pytest.mark.parametrize("sanitizers", [("address", "undefined"), pytest.param(("thread",), marks=pytest.mark.nightly)])
 def test_adapters_pass(sanitizers: tuple[str, ...]) -> None:
     require_sanitizers(*sanitizers)
     run_sanitized(locks_and_unlocks_in_two_threads, sanitizers=sanitizers)

@@ -40,6 +40,13 @@ if TYPE_CHECKING:
     help="List the kernels considered for each layer of the firmware, with their estimated costs, and why one was "
     "chosen; --board and --goal are valid with it.",
 )
+@click.option(
+    "--fit",
+    "show_fit",
+    is_flag=True,
+    help="List, for each board, the bytes that the firmware's plan needs of its memories, without the code, and by how "
+    "much it is too large; --goal is valid with it.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @dynamic_options
 @division_options(None)
@@ -51,6 +58,7 @@ def command(
     show_plan: bool,
     show_schedule: bool,
     show_kernels: bool,
+    show_fit: bool,
     as_json: bool,
     dynamic_path: Path | None,
     isolate: bool,
@@ -69,16 +77,25 @@ def command(
     With --kernels, also show which kernels can run each layer on --board, what each costs, and which one is best for
     --goal.
 
+    With --fit, also show what the firmware's plan needs of the memories of each board: workspace, weights and stack.
+    The code comes on top; only a build knows its size.
+
     With --target, also show what would become of each layer in a C++ class over the Arm Compute Library, and why if it
     is not possible.
+
+    Of a model that cannot be loaded, show every operator that blocks, the reasons with their counts, and what would
+    unblock them; the exit code is 2.
     """
     from ferrule import facade, formats
 
     classes.refuse_without_target()
-    network = formats.load(model, dequantize_weights=dequantize_weights)
+    try:
+        network = formats.load(model, dequantize_weights=dequantize_weights)
+    except FerruleError as error:
+        raise _refused(model.name, error, as_json=as_json) from error
     wanted = classes.acl()
     divided = options.backends is not None
-    if show_kernels and not divided:
+    if (show_kernels or show_fit) and not divided:
         options = replace(options, backends="CpuAcc")
     if options.backends is not None:
         from ferrule.facade.configuration import read_configuration
@@ -91,13 +108,15 @@ def command(
                 kernels=show_kernels,
                 target=classes.target,
                 acl=wanted,
+                fit=show_fit,
             )
         if not divided:
             inspection = replace(inspection, division=None)
     elif any((*_of_division(options), dynamic_path, isolate, show_schedule)):
         raise FerruleError(
             "--board, --goal, --hint, --device, --backend-option, --overlap, --no-fallback, --import, --fallback, "
-            "--dynamic-path, --isolate-dynamic-backends and --schedule are only valid with --backends or --kernels"
+            "--dynamic-path, --isolate-dynamic-backends and --schedule are only valid with --backends, --kernels or "
+            "--fit"
         )
     else:
         inspection = facade.inspect(network, target=classes.target, acl=wanted)
@@ -109,6 +128,22 @@ def command(
         problems = [final.problem for final in inspection.division.finals]
         if all(problems):
             raise FerruleError("\n".join(dict.fromkeys(problems)))
+
+
+def _refused(model: str, error: FerruleError, *, as_json: bool) -> FerruleError:
+    """Print everything that blocks a model, and return the error to raise."""
+    if not error.problems:
+        return error
+    from ferrule.report.refusal import print_refused, refused_model
+
+    refused = refused_model(model, error)
+    if as_json:
+        print_json(refused)
+    else:
+        print_refused(refused, console())
+    if len(refused.blocked) == 1:
+        return error
+    return FerruleError(f"{model}: {len(refused.blocked)} places block the model, for {len(refused.reasons)} reasons")
 
 
 def _of_division(options: JobOptions) -> tuple[object, ...]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack, overload
@@ -36,9 +37,11 @@ from ferrule.firmware import (
     toolchain,
     write_project,
 )
+from ferrule.firmware.fitting import fits, roomier_boards
 from ferrule.firmware.identification import read_identities
 from ferrule.formats import ModelFile
 from ferrule.graph import Array, brief
+from ferrule.memory import ArenaOverflowError
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 from ferrule.progress import Progress, Step, say_nothing
@@ -224,7 +227,8 @@ def generate(
             folder has other contents.
     """
     given, wanted = networks_of(network), job_from(job, keywords)
-    program = emit_program(given, wanted)
+    with _naming_boards(given, wanted):
+        program = emit_program(given, wanted)
     if renode is not None:
         check_renode(program, wanted.platform, Path(renode))
     project = write_project(program, wanted, force=force)
@@ -241,6 +245,7 @@ def inspect(
     kernels: bool = False,
     target: str | None = None,
     acl: AclOptions | None = None,
+    fit: bool = False,
     **keywords: Unpack[JobKeywords],
 ) -> Inspection:
     """Return a network's layers, tensors, MACs and arena; with a job also each layer's backend and the reason.
@@ -248,7 +253,8 @@ def inspect(
     The fields of a Job may be given as keywords. `schedule` adds the firmware's device calls in order, and
     what became of each tensor that crosses between the core and devices. `kernels` adds the kernels that were
     considered for each layer of the firmware, with their estimated costs, and why one was chosen. `target`, with the
-    options `acl`, adds what would become of each layer in a C++ class (see `generate_acl`).
+    options `acl`, adds what would become of each layer in a C++ class (see `generate_acl`). `fit` adds what the
+    firmware needs of each board's memories, by its plan for that board.
 
     Raises:
         ModelError, UnsupportedError: the network is not valid, or the model's file is malformed.
@@ -258,18 +264,16 @@ def inspect(
     inspection = inspect_network(given)
     if target is not None:
         inspection = replace(inspection, artifact=inspect_class(given, target, acl or AclOptions()))
+    if fit:
+        inspection = replace(inspection, boards=fits([given], job_from(job, keywords)))
     if job is None and not keywords and not schedule and not kernels:
         return inspection
     wanted = job_from(job, keywords)
     division = explain_division(given, wanted)
-    operators, crossings = explain_schedule(given, wanted) if schedule else (None, None)
-    return replace(
-        inspection,
-        division=division,
-        schedule=operators,
-        crossings=crossings,
-        kernels=explain_kernels(given, wanted) if kernels else None,
-    )
+    with _naming_boards([given], wanted):
+        operators, crossings = explain_schedule(given, wanted) if schedule else (None, None)
+        considered = explain_kernels(given, wanted) if kernels else None
+    return replace(inspection, division=division, schedule=operators, crossings=crossings, kernels=considered)
 
 
 class _Lease:
@@ -309,7 +313,8 @@ def _build(
     placed = replace(job, board=board, out=folder)
     progress(Step(phase=f"generating C for {board.name}"))
     divided = divide_all(networks, placed)
-    program = emit_together(divided, placed, networks)
+    with _naming_boards(networks, placed):
+        program = emit_together(divided, placed, networks)
     if engine is not None:
         engine_for(engine, board, program)
     started = time.perf_counter()
@@ -332,6 +337,19 @@ def _build(
         )
         for network, optimized, artifact in zip(networks, divided, program.artifacts, strict=True)
     )
+
+
+@contextmanager
+def _naming_boards(networks: Sequence[Network], job: Job) -> Iterator[None]:
+    """Add the boards that the plan of the firmware fits to the hint of an ArenaOverflowError."""
+    try:
+        yield
+    except ArenaOverflowError as error:
+        names = ", ".join(roomier_boards(networks, job))
+        error.hint = (
+            f"{error.hint} Boards with room for this plan: {names or 'none'}; `ferrule inspect --fit` lists all."
+        )
+        raise
 
 
 def _stated_compiler(image: Image) -> str:

@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from ferrule.boards import Board
+from ferrule.boards import Board, board_names, load_board
 from ferrule.cache import tool_environment
 from ferrule.errors import FerruleError
 from ferrule.firmware.image import Image, Section, read_image
@@ -57,7 +57,10 @@ def _end(exit_code: int) -> str:
 class TooLargeError(FerruleError):
     """The firmware does not fit into a memory of the board."""
 
-    def __init__(self, board: Board, memory: str, need_bytes: int, parts: Sequence[tuple[str, int]]) -> None:
+    def __init__(
+        self, board: Board, memory: str, need_bytes: int, parts: Sequence[tuple[str, int]], roomier: Sequence[str]
+    ) -> None:
+        """`roomier` are the boards that have room for all parts."""
         self.memory = memory
         self.need_bytes = need_bytes
         self.have_bytes = board.memory(memory).size_bytes
@@ -66,7 +69,8 @@ class TooLargeError(FerruleError):
         super().__init__(
             f"the firmware is too big for board {board.name}: memory '{memory}' holds {self.have_bytes:,} B, "
             f"{need_bytes:,} B are needed ({need_bytes - self.have_bytes:,} B too many): {listed}",
-            hint="take a board with more memory, a smaller model, or change [placement] in its board.toml",
+            hint="take a board with more memory, a smaller model, or change [placement] in its board.toml; boards with "
+            f"room for these parts: {', '.join(roomier) or 'none'}",
         )
 
 
@@ -251,8 +255,22 @@ def _overflow(image: Image, board: Board) -> TooLargeError | None:
             parts: dict[str, int] = {}
             for section, _, size in sections:
                 parts[section.group] = parts.get(section.group, 0) + size
-            return TooLargeError(board, memory, need, tuple(parts.items()))
+            return TooLargeError(board, memory, need, tuple(parts.items()), _roomier(image))
     return None
+
+
+def _roomier(image: Image) -> tuple[str, ...]:
+    """Return the names of the boards whose memories are large enough for the sections of a firmware."""
+    found = []
+    for name in board_names():
+        try:
+            board = load_board(name)
+        except FerruleError:
+            continue
+        needs = {memory: sum(size for _, _, size in sections) for memory, sections in _by_memory(image, board).items()}
+        if all(need <= board.memory(memory).size_bytes for memory, need in needs.items()):
+            found.append(name)
+    return tuple(found)
 
 
 def _by_memory(image: Image, board: Board) -> dict[str, list[tuple[Section, int, int]]]:

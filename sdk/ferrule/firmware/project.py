@@ -28,7 +28,9 @@ from ferrule.graph import brief
 from ferrule.progress import Progress, Step, say_nothing
 
 BUILD_FOLDER = "build"
-_SMALLEST_STACK, _LEAST_MARGIN = 2_048, 256
+SMALLEST_STACK_BYTES = 2_048
+"""The size of the stack on a board that states none, unless the bound needs more."""
+_LEAST_MARGIN = 256
 
 
 class StackTooSmallError(FerruleError):
@@ -211,12 +213,12 @@ def make_firmware(model: Artifact | Program, job: Job, progress: Progress = say_
     if board.placement.stack_is_stated or platform(job.platform).tools is not None:
         return _made(program, job, progress)
     try:
-        made = _made(program, replace(job, board=reserving(board, _SMALLEST_STACK)), progress)
+        made = _made(program, replace(job, board=reserving(board, SMALLEST_STACK_BYTES)), progress)
         bound = made[1].stack
     except StackTooSmallError as error:
         bound, made = error.bound, None
     wanted = DEFAULT_STACK_BYTES if bound.size_bytes is None else _with_margin(bound.size_bytes)
-    if made is not None and wanted <= _SMALLEST_STACK:
+    if made is not None and wanted <= SMALLEST_STACK_BYTES:
         return made
     return _made(program, replace(job, board=reserving(board, wanted)), progress)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
+from ferrule.network.elementwise_layers import ElementwiseLayers
 from ferrule.network.execution import (
     Observer,
     check_inputs,
@@ -17,12 +18,26 @@ from ferrule.network.execution import (
     operator_of,
     run_stateful,
 )
+from ferrule.network.movement_layers import MovementLayers
+from ferrule.network.recurrent_layers import RecurrentLayers
+from ferrule.network.reduction_layers import ReductionLayers
 from ferrule.network.shape_layers import ShapeLayers
+from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
 
 
-class Network(WeightedLayers, ArithmeticLayers, ActivationLayers, ShapeLayers):
+class Network(
+    ActivationLayers,
+    ArithmeticLayers,
+    ElementwiseLayers,
+    MovementLayers,
+    RecurrentLayers,
+    ReductionLayers,
+    ShapeLayers,
+    SpatialLayers,
+    WeightedLayers,
+):
     """A graph of layers that runs on the numpy kernels; it is read from a file or built with its `add_*` methods."""
 
     def __init__(self, name: str) -> None:

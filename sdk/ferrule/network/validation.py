@@ -57,7 +57,7 @@ def _check_finite(weights: Tensor) -> None:
 
 def check_layer(graph: Graph, layer: Layer) -> None:
     """Check a layer as `check_kernel` does; the error names the layer."""
-    with place(f"layer '{layer.name}' {layer.type}"):
+    with place(f"layer '{layer.name}' {layer.type}", str(layer.type)):
         check_kernel(graph, layer)
 
 

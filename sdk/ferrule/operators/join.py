@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CONCATENATION and SPLIT."""
+"""CONCATENATION, SPLIT and SPLIT_V."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
-_CONCATENATION_TYPES = MOVABLE - {DataType.UINT8}
-_SPLIT_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+_SPLIT_TYPES = MOVABLE - {DataType.BOOL}
 _MAX_AXES = 6
 
 
@@ -35,6 +34,16 @@ class SplitDescriptor(Descriptor):
     axis: int
     """The axis, non-negative."""
     splits: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitVDescriptor(Descriptor):
+    """One input, one output per size."""
+
+    axis: int
+    """The axis, non-negative."""
+    sizes: tuple[int, ...]
+    """The extent of each output along the axis; their sum is the input's extent."""
 
 
 def infer_concatenation(descriptor: ConcatenationDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
@@ -58,7 +67,7 @@ def infer_concatenation(descriptor: ConcatenationDescriptor, inputs: Sequence[Te
 def check_concatenation(descriptor: ConcatenationDescriptor, operands: Operands) -> None:
     """Refuse layers that TensorFlow Lite Micro refuses, in particular inputs that would need requantisation."""
     del descriptor
-    check_types(operands, _CONCATENATION_TYPES)
+    check_types(operands, MOVABLE)
     check_quantisations(operands)
     check_axes(operands.output, _MAX_AXES)
 
@@ -83,18 +92,39 @@ def infer_split(descriptor: SplitDescriptor, inputs: Sequence[TensorInfo | None]
     return ((*shape[:axis], shape[axis] // splits, *shape[axis + 1 :]),) * splits
 
 
-def check_split(descriptor: SplitDescriptor, operands: Operands) -> None:
-    """Refuse types and ranks that TensorFlow Lite Micro's kernel does not support, and a wrong number of outputs."""
+def infer_split_v(descriptor: SplitVDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return one shape per size."""
+    source = data_input(inputs)
+    shape, axis, sizes = source.shape, descriptor.axis, descriptor.sizes
+    if not 0 <= axis < len(shape) or min(sizes, default=0) < 1 or sum(sizes) != shape[axis]:
+        raise ModelError(
+            f"tensor '{source.name}' of shape {list(shape)} does not split into parts of {list(sizes)} "
+            f"elements along axis {axis}"
+        )
+    return tuple((*shape[:axis], size, *shape[axis + 1 :]) for size in sizes)
+
+
+def check_split(descriptor: SplitDescriptor | SplitVDescriptor, operands: Operands) -> None:
+    """Refuse types and ranks that no reference kernel supports, and a wrong number of outputs."""
     check_types(operands, _SPLIT_TYPES)
     check_axes(operands.input(0), _MAX_AXES)
-    if len(operands.outputs) != descriptor.splits:
-        raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {descriptor.splits}")
+    count = descriptor.splits if isinstance(descriptor, SplitDescriptor) else len(descriptor.sizes)
+    if len(operands.outputs) != count:
+        raise UnsupportedError(f"there are {len(operands.outputs)} outputs, expected {count}")
 
 
 def compute_split(descriptor: SplitDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
     """Return the equal parts of the input."""
     del operands
     parts = np.split(np.asarray(arrays[0]), descriptor.splits, axis=descriptor.axis)
+    return [np.ascontiguousarray(part) for part in parts]
+
+
+def compute_split_v(descriptor: SplitVDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the parts of the input."""
+    del operands
+    ends = np.cumsum(descriptor.sizes)[:-1]
+    parts = np.split(required_array(arrays, 0), ends, axis=descriptor.axis)
     return [np.ascontiguousarray(part) for part in parts]
 
 
@@ -114,6 +144,14 @@ def _sample_split(sample: LayerSample) -> None:
     sample.descriptor = SplitDescriptor(axis=axis, splits=count)
 
 
+def _sample_split_v(sample: LayerSample) -> None:
+    shape = sample.shape()
+    axis = sample.dice.randint(0, len(shape) - 1)
+    sizes = tuple(sample.dice.randint(1, 4) for _ in range(sample.dice.randint(1, 3)))
+    sample.output = sample.take((*shape[:axis], sum(sizes), *shape[axis + 1 :])).quantization
+    sample.descriptor = SplitVDescriptor(axis=axis, sizes=sizes)
+
+
 CONCATENATION = Operator(
     descriptor=ConcatenationDescriptor,
     type=LayerType.CONCATENATION,
@@ -129,4 +167,12 @@ SPLIT = Operator(
     check=check_split,
     kernel=compute_split,
     sample=_sample_split,
+)
+SPLIT_V = Operator(
+    descriptor=SplitVDescriptor,
+    type=LayerType.SPLIT_V,
+    infer=infer_split_v,
+    check=check_split,
+    kernel=compute_split_v,
+    sample=_sample_split_v,
 )

@@ -76,7 +76,7 @@ def logistic(descriptor: LogisticDescriptor, operands: Operands, arrays: Sequenc
         case DataType.INT8:
             return [look_up(logistic_table(source), data)]
         case DataType.INT16:
-            return [_logistic_int16(data, *sigmoid_multiplier(source.scale, (0,)))]
+            return [logistic_s16(data, *sigmoid_multiplier(source.scale, (0,)))]
     with np.errstate(over="ignore"):
         return [np.asarray(1 / (1 + np.exp(-data.astype(np.float64))), np.float32)]
 
@@ -89,7 +89,7 @@ def tanh(descriptor: TanhDescriptor, operands: Operands, arrays: Sequence[Array 
         case DataType.INT8:
             return [look_up(tanh_table(source), data)]
         case DataType.INT16:
-            return [_tanh_int16(data, *sigmoid_multiplier(source.scale, (0, 1)))]
+            return [tanh_s16(data, *sigmoid_multiplier(source.scale, (0, 1)))]
     return [np.asarray(np.tanh(data.astype(np.float64)), np.float32)]
 
 
@@ -205,7 +205,8 @@ def _to_q4(source: TensorInfo) -> tuple[Array, Array, Array]:
     return inside, q4, ~inside & (centred >= radius) & (centred > -radius)
 
 
-def _logistic_int16(data: Array, multiplier: int, shift: int) -> Array:
+def logistic_s16(data: Array, multiplier: int, shift: int) -> Array:
+    """Return 1 / (1 + exp(-x)) in Q0.15; multiplier and right shift convert the data to the table's scale."""
     scaled = _to_table_scale(data, multiplier, shift)
     magnitude = np.abs(scaled)
     index, fraction = magnitude >> 9, magnitude & 0x1FF
@@ -215,7 +216,8 @@ def _logistic_int16(data: Array, multiplier: int, shift: int) -> Array:
     return np.asarray(signed >> 10, np.int16)
 
 
-def _tanh_int16(data: Array, multiplier: int, shift: int) -> Array:
+def tanh_s16(data: Array, multiplier: int, shift: int) -> Array:
+    """Return the hyperbolic tangent in Q0.15, with arguments as `logistic_s16`."""
     scaled = _to_table_scale(data, multiplier, shift)
     magnitude = np.abs(scaled)
     index, fraction = magnitude >> 8, magnitude & 0xFF

@@ -23,10 +23,12 @@ from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
 _QUANTIZE_TO = {
     DataType.FLOAT32: (DataType.INT8, DataType.INT16),
-    DataType.INT8: (DataType.INT8, DataType.INT16, DataType.INT32),
+    DataType.INT8: (DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8),
     DataType.INT16: (DataType.INT8, DataType.INT16, DataType.INT32),
     DataType.INT32: (DataType.INT8, DataType.INT16),
+    DataType.UINT8: (DataType.INT8,),
 }
+_DEQUANTIZE_FROM = (DataType.INT8, DataType.INT16, DataType.UINT8)
 _INT32 = np.iinfo(np.int32)
 
 
@@ -61,9 +63,10 @@ def check_dequantize(descriptor: DequantizeDescriptor, operands: Operands) -> No
     """Refuse pairs of types without a TensorFlow Lite Micro kernel."""
     del descriptor
     source, output = operands.input(0), operands.output
-    if source.dtype not in {DataType.INT8, DataType.INT16} or output.dtype is not DataType.FLOAT32:
+    if source.dtype not in _DEQUANTIZE_FROM or output.dtype is not DataType.FLOAT32:
         raise UnsupportedError(
-            f"DEQUANTIZE of {source.dtype} to {output.dtype} has no reference kernel, expected int8 or int16 to float32"
+            f"DEQUANTIZE of {source.dtype} to {output.dtype} has no reference kernel, "
+            f"expected {', '.join(_DEQUANTIZE_FROM)} to float32"
         )
     check_per_tensor(source)
 
@@ -113,10 +116,7 @@ def _quantize_float(data: Array, output: TensorInfo) -> Array:
 
 def _sample_quantize(sample: LayerSample) -> None:
     sample.take(sample.shape(), Quantization.of(0.5) if sample.dtype is DataType.INT32 else None)
-    targets = (
-        (DataType.INT8, DataType.INT16) if sample.dtype.is_float else (DataType.INT8, DataType.INT16, DataType.INT32)
-    )
-    sample.output_type = sample.dice.choice(targets)
+    sample.output_type = sample.dice.choice(_QUANTIZE_TO.get(sample.dtype, (DataType.INT8,)))
     wide = sample.output_type is DataType.INT32
     sample.output = Quantization.of(0.25) if wide else sample.quantization(sample.output_type)
     sample.descriptor = QuantizeDescriptor()

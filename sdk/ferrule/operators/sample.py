@@ -33,10 +33,15 @@ class LayerSample:
     dtype: DataType
     descriptor: Descriptor | None = None
     inputs: list[TensorInfo] = field(default_factory=list)
+    """The inputs that are present, in order."""
+    absent: frozenset[int] = frozenset()
+    """Positions of absent inputs of the layer, before the last one that is present."""
     constants: dict[int, Array] = field(default_factory=dict)
     """By index of input: the data of the constant inputs."""
     output_type: DataType | None = None
     output: Quantization | None = None
+    further: list[tuple[DataType, Quantization | None]] = field(default_factory=list)
+    """Types and quantisations of the outputs after the first; the others have those of the first."""
 
     def image(self) -> Shape:
         """Draw the shape of an image."""
@@ -47,10 +52,12 @@ class LayerSample:
         return tuple(self.dice.randint(1, 6) for _ in range(self.dice.randint(1, most_axes)))
 
     def quantization(self, dtype: DataType, scale: float | None = None) -> Quantization | None:
-        """Draw the quantisation of an int8 or int16 activation, with zero point 0 for int16; None for other types."""
-        if dtype not in {DataType.INT8, DataType.INT16}:
+        """Draw the quantisation of an 8-bit or int16 activation, with zero point 0 for int16; None for other types."""
+        if dtype not in {DataType.INT8, DataType.INT16, DataType.UINT8}:
             return None
-        zero_point = self.dice.choice([-128, -5, 0, 3, 127]) if dtype is DataType.INT8 else 0
+        zero_point = self.dice.choice([-128, -5, 0, 3, 127]) if dtype is not DataType.INT16 else 0
+        if dtype is DataType.UINT8:
+            zero_point += 128
         return Quantization.of(scale or self.dice.choice([0.5, 0.02, 0.05, 0.11]), zero_point)
 
     def take(self, shape: Shape, quantization: Quantization | None = None) -> TensorInfo:

@@ -6,14 +6,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.graph import LayerType
+from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
+from ferrule.operators.cast import CAST
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
+from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.half import with_float16
-from ferrule.operators.join import CONCATENATION, SPLIT
+from ferrule.operators.join import CONCATENATION, SPLIT, SPLIT_V
+from ferrule.operators.lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
 from ferrule.operators.pad import PAD, PADV2
@@ -21,9 +25,14 @@ from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
+from ferrule.operators.reduce_select import REDUCE_SELECT
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
+from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
+from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
+from ferrule.operators.stack import PACK, UNPACK
+from ferrule.operators.svdf import SVDF
 from ferrule.operators.transfer import DEBUG, FALLBACK_IMPORT, MEM_COPY, MEM_IMPORT
 from ferrule.operators.transpose import TRANSPOSE
 
@@ -33,6 +42,8 @@ _ROWS: tuple[Operator, ...] = (
     FULLY_CONNECTED,
     AVERAGE_POOL_2D,
     MAX_POOL_2D,
+    RESIZE_NEAREST_NEIGHBOR,
+    RESIZE_BILINEAR,
     RESHAPE,
     SQUEEZE,
     EXPAND_DIMS,
@@ -42,11 +53,19 @@ _ROWS: tuple[Operator, ...] = (
     HARD_SWISH,
     QUANTIZE,
     DEQUANTIZE,
+    CAST,
     MEAN,
     SUM,
+    *REDUCE_SELECT,
+    ARG_MAX,
+    ARG_MIN,
     ADD,
     SUB,
     MUL,
+    DIV,
+    FLOOR_DIV,
+    FLOOR_MOD,
+    SQUARED_DIFFERENCE,
     MAXIMUM,
     MINIMUM,
     PAD,
@@ -54,6 +73,9 @@ _ROWS: tuple[Operator, ...] = (
     TRANSPOSE,
     CONCATENATION,
     SPLIT,
+    SPLIT_V,
+    PACK,
+    UNPACK,
     SLICE,
     STRIDED_SLICE,
     RELU,
@@ -62,6 +84,8 @@ _ROWS: tuple[Operator, ...] = (
     LEAKY_RELU,
     PRELU,
     *ELEMENTWISE_UNARY,
+    SVDF,
+    UNIDIRECTIONAL_SEQUENCE_LSTM,
 )
 
 _OPTIMIZER_ROWS: tuple[Operator, ...] = (

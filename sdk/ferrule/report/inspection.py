@@ -7,6 +7,7 @@ import sys
 from dataclasses import MISSING, dataclass, fields, replace
 
 from ferrule._typing import override
+from ferrule.firmware.fitting import BoardFit
 from ferrule.graph import Graph, Layer, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
@@ -274,6 +275,8 @@ class Inspection:
     """The kernels of the firmware's layers, in the order of execution; None unless they were requested."""
     artifact: ClassPart | None = None
     """None unless a target of a C++ class was given."""
+    boards: tuple[BoardFit, ...] | None = None
+    """Whether the firmware's plan fits each board; None unless it was requested."""
 
     @override
     def __repr__(self) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ferrule.firmware.fitting import BoardFit
 from ferrule.report.inspection import (
     ClassPart,
     CrossingPart,
@@ -58,6 +59,34 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         _print_kernels(inspection.kernels, console)
     if inspection.artifact is not None:
         _print_class(inspection, inspection.artifact, console)
+    if inspection.boards is not None:
+        _print_boards(inspection.boards, console)
+
+
+def _print_boards(boards: Sequence[BoardFit], console: Console) -> None:
+    """Print what the firmware's plan needs of each board's memories, and by how much they are too small."""
+    from rich.markup import escape
+
+    rows = [
+        (
+            escape(fit.board),
+            escape(
+                "\n".join(f"{each.need_bytes:,} B of {each.have_bytes:,} B in {each.memory}" for each in fit.memories)
+            ),
+            escape(
+                "\n".join(" + ".join(f"{part} {size:,}" for part, size in each.parts.items()) for each in fit.memories)
+            ),
+            "fits" if fit.fits else f"[bold red]{escape(fit.missing)}[/]",
+        )
+        for fit in boards
+    ]
+    print_table(
+        console,
+        ("board", "plan", "bytes of", "verdict"),
+        rows,
+        whole=("board", "plan"),
+        title="the firmware's plan, without its code",
+    )
 
 
 def _print_class(inspection: Inspection, part: ClassPart, console: Console) -> None:

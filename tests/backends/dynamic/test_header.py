@@ -45,6 +45,7 @@ def test_no_number_is_given_to_another_type() -> None:
     first = [names[code] for code in range(1, 34)]
     assert (first[0], first[-1], sorted(first)) == ("ADD", "TRANSPOSE", first)
     assert [names[code] for code in range(34, 37)] == ["NEG", "FLOOR", "CEIL"]
+    assert [names[code] for code in range(65, 68)] == ["PACK", "UNPACK", "SPLIT_V"]
     added = [names[code] for code in range(1001, 1007)]
     assert (added[0], added[-1], sorted(added)) == ("CONVERT_FP16_TO_FP32", "PRE_COMPILED", added)
 

@@ -23,6 +23,7 @@ def test_nothing_is_undefined(name: str) -> None:
 
 
 @pytest.mark.cc
+@pytest.mark.nightly
 def test_threads_do_not_race() -> None:
     """Two threads contend for a device under the thread sanitizer."""
     require_module("cffi", "pip install 'ferrule[run]'")

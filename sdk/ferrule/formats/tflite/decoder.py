@@ -58,26 +58,28 @@ class OperatorRecord:
     """The type number in the schema's union BuiltinOptions; 0 for no options."""
     options: Any
     """The accessor of the options table; None if there are no options or their kind is not decoded."""
+    custom_options: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelRecord:
-    """The single subgraph of a file."""
+class SubgraphRecord:
+    """One subgraph of a file."""
 
+    name: str
     buffers: tuple[Array | None, ...]
-    """Contents of the buffers as uint8, read-only views of the file; None for an empty buffer."""
+    """Contents of the buffers of the whole file as uint8, read-only views; None for an empty buffer."""
     tensors: tuple[TensorRecord, ...]
     operators: tuple[OperatorRecord, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
 
 
-def read_model(data: bytes) -> ModelRecord:
-    """Return the decoded contents of a file.
+def read_model(data: bytes) -> tuple[SubgraphRecord, ...]:
+    """Return the subgraphs of a file; the first is the model, which calls the others.
 
     Raises:
         ModelError: an offset or an index is out of range; the message names it.
-        UnsupportedError: the file has several subgraphs, or stores data outside its flatbuffer.
+        UnsupportedError: the file stores data outside its flatbuffer.
     """
     verify(data, MODEL)
     import tflite
@@ -85,20 +87,18 @@ def read_model(data: bytes) -> ModelRecord:
     model = tflite.Model.GetRootAs(data, 0)
     if model.Version() != SCHEMA_VERSION:
         raise ModelError(f"the schema version is {model.Version()}, expected {SCHEMA_VERSION}")
-    count = model.SubgraphsLength()
-    if count > 1:
-        listed = ", ".join(f"'{_text(model.Subgraphs(index).Name())}'" for index in range(min(count, 8)))
-        raise UnsupportedError(
-            f"the model has {count} subgraphs ({listed}{', ...' if count > 8 else ''}), expected one",
-            hint="control flow and several signatures become subgraphs; convert one signature without control flow",
-        )
-    if count == 0:
+    if model.SubgraphsLength() == 0:
         raise ModelError("the model has no subgraph, expected one")
-    graph = model.Subgraphs(0)
     codes = [_code(model.OperatorCodes(index)) for index in range(model.OperatorCodesLength())]
-    names = _unique(_text(graph.Tensors(index).Name()) for index in range(graph.TensorsLength()))
-    return ModelRecord(
-        buffers=tuple(_buffer(model.Buffers(index), index) for index in range(model.BuffersLength())),
+    buffers = tuple(_buffer(model.Buffers(index), index) for index in range(model.BuffersLength()))
+    return tuple(_subgraph(model.Subgraphs(index), buffers, codes) for index in range(model.SubgraphsLength()))
+
+
+def _subgraph(graph: Any, buffers: tuple[Array | None, ...], codes: list[tuple[str, str]]) -> SubgraphRecord:  # noqa: ANN401
+    names = _unique(text_of(graph.Tensors(index).Name()) for index in range(graph.TensorsLength()))
+    return SubgraphRecord(
+        name=text_of(graph.Name()),
+        buffers=buffers,
         tensors=tuple(_tensor(graph.Tensors(index), index, name) for index, name in enumerate(names)),
         operators=tuple(_operator(graph.Operators(index), index, codes) for index in range(graph.OperatorsLength())),
         inputs=_integers(graph.InputsAsNumpy()),
@@ -113,7 +113,7 @@ def _code(code: Any) -> tuple[str, str]:  # noqa: ANN401
     # The schema's rule since version 3a: the larger of the two fields is valid.
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
     names = {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
-    return names.get(number, f"number {number}"), _text(code.CustomCode())
+    return names.get(number, f"number {number}"), text_of(code.CustomCode())
 
 
 def _buffer(buffer: Any, index: int) -> Array | None:  # noqa: ANN401
@@ -165,6 +165,7 @@ def _operator(operator: Any, index: int, codes: list[tuple[str, str]]) -> Operat
         outputs=_integers(operator.OutputsAsNumpy()),
         options_kind=operator.BuiltinOptionsType(),
         options=_options(operator),
+        custom_options=b"" if operator.CustomOptionsIsNone() else operator.CustomOptionsAsNumpy().tobytes(),
     )
 
 
@@ -187,7 +188,7 @@ def _integers(vector: Any) -> tuple[int, ...]:  # noqa: ANN401
     return () if isinstance(vector, int) else tuple(vector.tolist())
 
 
-def _text(raw: bytes | None) -> str:
+def text_of(raw: bytes | None) -> str:
     """Return a name with each unprintable character replaced by '_'."""
     text = (raw or b"")[: 4 * _NAME_LIMIT].decode("utf-8", errors="replace")  # a character has up to 4 bytes
     return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -25,8 +26,15 @@ ACTIVATION_NUMBERS: Mapping[str, int] = {"NONE": 0, "RELU": 1, "RELU_N1_TO_1": 2
 class Emitter:
     """Collects the operators of one file and the tensors that the network itself does not contain."""
 
-    def __init__(self, graph: Graph, versions: Mapping[LayerType, Version]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        versions: Mapping[LayerType, Version],
+        outputs: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+    ) -> None:
+        """`outputs` has the outputs in the file of the layers that have others there, by name."""
         self._graph = graph
+        self._outputs = outputs
         self._versions = versions
         self._names = UniqueNames(tensor.info.name for tensor in graph.tensors)
         self._parameters: dict[tuple[str, tuple[int, ...], bytes], str] = {}
@@ -34,16 +42,24 @@ class Emitter:
         """Parameter tensors and outputs of added PADs, in addition to the tensors of the graph."""
         self.operators: list[OperatorContent] = []
 
-    def emit(self, layer: Layer, options: Options = NO_OPTIONS, *, inputs: Sequence[str | None] | None = None) -> None:
-        """Append one operator; `inputs` defaults to the layer's inputs."""
+    def emit(
+        self,
+        layer: Layer,
+        options: Options = NO_OPTIONS,
+        *,
+        inputs: Sequence[str | None] | None = None,
+        least_inputs: int = 0,
+    ) -> None:
+        """Append one operator; `inputs` defaults to the layer's, and absent ones make up `least_inputs`."""
         sources = list(layer.inputs if inputs is None else inputs)
         while sources and sources[-1] is None:  # LiteRT treats a listed bias as present
             sources.pop()
+        sources += [None] * (least_inputs - len(sources))
         record = OperatorContent(
             type=layer.type,
             version=self._versions[layer.type](layer.descriptor, self.input_infos(layer), self.output_info(layer)),
             inputs=tuple(sources),
-            outputs=layer.outputs,
+            outputs=self._outputs.get(layer.name, layer.outputs),
             options=options,
         )
         self.operators.append(record)

@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from ferrule.formats.tflite.flexbuffer import FlexValue, write_map
 from ferrule.formats.tflite.schema import FILE_IDENTIFIER, SCHEMA_VERSION
-from ferrule.graph import Array, DataType, LayerType, Quantization, Tensor
+from ferrule.graph import Array, DataType, Quantization, Tensor
 
 BUFFER_ALIGNMENT_BYTES = 16
 """The schema's force_align value of Buffer.data."""
@@ -18,43 +19,62 @@ _DEPRECATED_CODE_LIMIT = 127
 """Operator codes from this value on are stored only in `builtin_code` (schema, version 3a)."""
 
 
-OptionValue = bool | int | float | tuple[int, ...]
+OptionValue = bool | int | float | str | tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """One member of the schema's union BuiltinOptions."""
+    """One member of the schema's union BuiltinOptions, or the map of a custom operator."""
 
-    table: str
-    """The table's name in the schema; "" stands for no options."""
+    table: str = ""
+    """The table's name in the schema; "" stands for no table."""
+    custom: str = ""
+    """The custom code; "" for built-in operators."""
     fields: Mapping[str, OptionValue] = field(default_factory=dict)
-    """Values by the schema's field name, in camel case."""
+    """Values by the schema's field name, in camel case, or by key of the map."""
 
 
-NO_OPTIONS = Options(table="")
+NO_OPTIONS = Options()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorContent:
     """One operator, with its tensors by name; None stands for an absent optional input."""
 
-    type: LayerType
+    type: str
+    """A name in the schema's enum BuiltinOperator."""
     version: int
     inputs: tuple[str | None, ...]
     outputs: tuple[str, ...]
     options: Options = NO_OPTIONS
 
+    @property
+    def code(self) -> tuple[str, str, int]:
+        """The identity of the operator: the custom code, the type and the version."""
+        return self.options.custom, self.type, self.version
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelContent:
-    """A model with one subgraph; tensors and operators are in the order of the file."""
+class SubgraphContent:
+    """One subgraph; tensors and operators are in the order of the file."""
 
     name: str
-    description: str
     tensors: tuple[Tensor, ...]
     operators: tuple[OperatorContent, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    variables: frozenset[str] = frozenset()
+    """The tensors that keep state between runs."""
+    resources: tuple[str, ...] = ()
+    """Further tensors, which refer to variables."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelContent:
+    """A model; the first subgraph calls the others."""
+
+    description: str
+    subgraphs: tuple[SubgraphContent, ...]
 
 
 def write_model(record: ModelContent) -> bytes:
@@ -74,72 +94,76 @@ class _Writer:
         self._strings: dict[str, int] = {}
 
     def write(self, record: ModelContent) -> bytes:
-        buffers, buffer_indices = self._buffers(record.tensors)
-        codes, code_indices = self._operator_codes(record.operators)
-        tensor_indices = {tensor.info.name: index for index, tensor in enumerate(record.tensors)}
-        tensors = [self._tensor(t, b) for t, b in zip(record.tensors, buffer_indices, strict=True)]
-        operators = [self._operator(o, c, tensor_indices) for o, c in zip(record.operators, code_indices, strict=True)]
-        subgraph = self._table(
-            "SubGraph",
-            Tensors=self._offsets(tensors),
-            Inputs=self._integers([tensor_indices[name] for name in record.inputs]),
-            Outputs=self._integers([tensor_indices[name] for name in record.outputs]),
-            Operators=self._offsets(operators),
-            Name=self._string(record.name),
-        )
+        buffers, places = self._buffers([tensor for graph in record.subgraphs for tensor in graph.tensors])
+        codes, numbers = self._operator_codes(record.subgraphs)
+        subgraphs = [self._subgraph(graph, places, numbers) for graph in record.subgraphs]
         model = self._table(
             "Model",
             Version=SCHEMA_VERSION,
             OperatorCodes=self._offsets(codes),
-            Subgraphs=self._offsets([subgraph]),
+            Subgraphs=self._offsets(subgraphs),
             Description=self._string(record.description),
             Buffers=self._offsets(buffers),
         )
         self._builder.Finish(model, FILE_IDENTIFIER)
         return bytes(self._builder.Output())
 
-    def _buffers(self, tensors: Sequence[Tensor]) -> tuple[list[int], list[int]]:
-        """Return the buffers' offsets and each tensor's buffer index; buffer 0 is empty, and equal data is shared."""
+    def _subgraph(
+        self, graph: SubgraphContent, places: Mapping[bytes, int], codes: Mapping[tuple[str, str, int], int]
+    ) -> int:
+        """Write a subgraph, given the numbers of the buffers by content and of the operator codes."""
+        indices = {name: index for index, name in enumerate((*_names(graph), *graph.resources))}
+        tensors = [self._tensor(t, places[_bytes(t)], t.info.name in graph.variables) for t in graph.tensors]
+        tensors += [self._resource(name) for name in graph.resources]
+        operators = [self._operator(each, codes[each.code], indices) for each in graph.operators]
+        return self._table(
+            "SubGraph",
+            Tensors=self._offsets(tensors),
+            Inputs=self._integers([indices[name] for name in graph.inputs]),
+            Outputs=self._integers([indices[name] for name in graph.outputs]),
+            Operators=self._offsets(operators),
+            Name=self._string(graph.name),
+        )
+
+    def _buffers(self, tensors: Sequence[Tensor]) -> tuple[list[int], dict[bytes, int]]:
+        """Return the buffers' offsets and their numbers by content; buffer 0 is empty, and equal data is shared."""
         offsets = [self._table("Buffer")]
-        known: dict[bytes, int] = {}
-        indices = []
+        known = {b"": 0}
         for tensor in tensors:
-            if tensor.data is None:
-                indices.append(0)
-                continue
-            data = _little_endian(tensor.data).tobytes()
+            data = _bytes(tensor)
             if data not in known:
                 known[data] = len(offsets)
                 offsets.append(self._table("Buffer", Data=self._data(data)))
-            indices.append(known[data])
-        return offsets, indices
+        return offsets, known
 
     def _data(self, data: bytes) -> int:
         self._builder.Prep(BUFFER_ALIGNMENT_BYTES, len(data))
         return int(self._builder.CreateByteVector(data))
 
-    def _operator_codes(self, operators: Sequence[OperatorContent]) -> tuple[list[int], list[int]]:
-        """Return the offsets of the operator codes and each operator's index among them."""
-        known: dict[tuple[str, int], int] = {}
+    def _operator_codes(
+        self, subgraphs: Sequence[SubgraphContent]
+    ) -> tuple[list[int], dict[tuple[str, str, int], int]]:
+        """Return the offsets of the operator codes and their numbers by `OperatorContent.code`."""
+        known: dict[tuple[str, str, int], int] = {}
         offsets: list[int] = []
-        indices = []
-        for operator in operators:
-            key = (operator.type.value, operator.version)
-            if key not in known:
-                known[key] = len(offsets)
-                code = int(getattr(self._schema.BuiltinOperator, operator.type.value))
+        for operator in (operator for graph in subgraphs for operator in graph.operators):
+            if operator.code not in known:
+                known[operator.code] = len(offsets)
+                custom = operator.options.custom
+                code = int(getattr(self._schema.BuiltinOperator, "CUSTOM" if custom else operator.type))
+                name = self._string(custom) if custom else None
                 offsets.append(
                     self._table(
                         "OperatorCode",
                         DeprecatedBuiltinCode=min(code, _DEPRECATED_CODE_LIMIT),
+                        CustomCode=name,
                         Version=operator.version,
                         BuiltinCode=code,
                     )
                 )
-            indices.append(known[key])
-        return offsets, indices
+        return offsets, known
 
-    def _tensor(self, tensor: Tensor, buffer: int) -> int:
+    def _tensor(self, tensor: Tensor, buffer: int, is_variable: bool) -> int:
         info = tensor.info
         quantization = None if info.quantization is None else self._quantization(info.quantization)
         return self._table(
@@ -149,6 +173,17 @@ class _Writer:
             Buffer=buffer,
             Name=self._string(info.name),
             Quantization=quantization,
+            IsVariable=is_variable or None,
+            HasRank=True,
+        )
+
+    def _resource(self, name: str) -> int:
+        """Write the scalar tensor that refers to a variable."""
+        return self._table(
+            "Tensor",
+            Shape=self._integers(()),
+            Type=int(self._schema.TensorType.RESOURCE),
+            Name=self._string(name),
             HasRank=True,
         )
 
@@ -164,6 +199,9 @@ class _Writer:
         inputs = [-1 if name is None else tensors[name] for name in operator.inputs]
         outputs = [tensors[name] for name in operator.outputs]
         options = self._options(operator.options)
+        custom = None
+        if operator.options.custom and operator.options.fields:
+            custom = self._data(write_map(_map(operator.options)))
         return self._table(
             "Operator",
             OpcodeIndex=code,
@@ -171,15 +209,18 @@ class _Writer:
             Outputs=self._integers(outputs),
             BuiltinOptionsType=0 if options is None else getattr(self._schema.BuiltinOptions, operator.options.table),
             BuiltinOptions=options,
+            CustomOptions=custom,
         )
 
     def _options(self, options: Options) -> int | None:
         if not options.table:
             return None
-        fields = {
-            name: self._integers(value) if isinstance(value, tuple) else value for name, value in options.fields.items()
-        }
-        return self._table(options.table, **fields)
+        return self._table(options.table, **{name: self._field(value) for name, value in options.fields.items()})
+
+    def _field(self, value: OptionValue) -> bool | int | float:
+        if isinstance(value, str):
+            return self._string(value)
+        return self._integers(value) if isinstance(value, tuple) else value
 
     def _table(self, name: str, **fields: object) -> int:
         """Write a table whose children are already written; None stands for an absent field."""
@@ -204,6 +245,20 @@ class _Writer:
         for offset in reversed(offsets):
             self._builder.PrependUOffsetTRelative(offset)
         return int(self._builder.EndVector())
+
+
+def _names(graph: SubgraphContent) -> Iterator[str]:
+    return (tensor.info.name for tensor in graph.tensors)
+
+
+def _bytes(tensor: Tensor) -> bytes:
+    """Return a constant's bytes in the file; of other tensors, none."""
+    return b"" if tensor.data is None else _little_endian(tensor.data).tobytes()
+
+
+def _map(options: Options) -> dict[str, FlexValue]:
+    """Return the options of a custom operator; maps have no vectors of numbers."""
+    return {key: value for key, value in options.fields.items() if not isinstance(value, tuple)}
 
 
 def _tensor_type(schema: Any, dtype: DataType) -> int:  # noqa: ANN401

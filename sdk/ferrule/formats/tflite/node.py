@@ -9,6 +9,7 @@ from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.decoder import OperatorRecord
+from ferrule.formats.tflite.flexbuffer import FlexValue, read_map
 from ferrule.formats.tflite.schema import OPTION_KINDS
 from ferrule.formats.tflite.tensors import Tensors
 from ferrule.graph import Array, TensorInfo
@@ -21,6 +22,14 @@ _ACTIVATIONS: Mapping[int, Activation] = {
     3: Activation.RELU6,
 }
 _REFUSED_ACTIVATIONS: Mapping[int, str] = {4: "TANH", 5: "SIGN_BIT"}
+
+
+_KINDS: Mapping[type, str] = {
+    bool: "a truth value",
+    int: "an integer",
+    float: "a floating-point number",
+    str: "a string",
+}
 
 
 class Node:
@@ -69,6 +78,14 @@ class Node:
         with place(f"its {role}"):
             return self._tensors.integers(self._index(position))
 
+    def is_constant(self, position: int) -> bool:
+        """Whether an input is present and its data is known."""
+        return self.has_input(position) and self._tensors.is_constant(self.record.inputs[position])
+
+    def constant(self, position: int) -> Array:
+        """Return the data of an input, which must be a constant."""
+        return self._tensors.data(self._index(position))
+
     def scalar(self, position: int, role: str) -> tuple[TensorInfo, Array]:
         """Return a parameter tensor with one element of any type, which must be a constant."""
         index = self._index(position)
@@ -100,6 +117,25 @@ class Node:
         if options is None:
             raise ModelError(f"it has no options, expected {table}")
         return options
+
+    def custom_options(self) -> dict[str, FlexValue]:
+        """Return the options of a custom operator by key; empty if there are none."""
+        with place("its custom options"):
+            return read_map(self.record.custom_options)
+
+    def custom_values(self, **kinds: type[FlexValue]) -> dict[str, Any]:
+        """Return the options of a custom operator, which must have exactly these keys and kinds.
+
+        TensorFlow Lite Micro reads many of these maps by position, and thus misreads a map with further keys.
+        """
+        found = self.custom_options()
+        if found.keys() != kinds.keys():
+            wanted = ", ".join(sorted(kinds)) or "none"
+            raise ModelError(f"its custom options are {', '.join(sorted(found)) or 'none'}; expected {wanted}")
+        for key, kind in kinds.items():
+            if type(found[key]) is not kind:
+                raise ModelError(f"its option '{key}' is {found[key]!r}, expected {_KINDS[kind]}")
+        return found
 
     def _index(self, position: int) -> int:
         if not self.has_input(position):

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
-from ferrule.formats.tflite.decoder import ModelRecord, OperatorRecord, read_model
+from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
+from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.operators import OPERATORS
+from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
+from ferrule.formats.tflite.refusals import kind_of, unsupported
+from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature
-from ferrule.graph import DataType, Layer, LayerType
+from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
+from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
 
-_CONTROL_FLOW = frozenset({"CALL", "CALL_ONCE", "IF", "STABLEHLO_COMPOSITE", "STABLEHLO_WHILE", "WHILE"})
 _WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
 _WEIGHTS = 1
 """The position of the weights among their inputs."""
@@ -29,26 +34,67 @@ def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Net
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    reader = _Reader(read_model(data), name)
-    if dequantize_weights:
-        reader.dequantize_weights()
-    return reader.network()
+    file = _File(read_model(data), dequantize_weights, Budget(len(data)))
+    network = file.reader(0, name).network()
+    file.require_all()
+    return network
+
+
+class _File:
+    """The subgraphs of one file, each read when it is called."""
+
+    def __init__(self, subgraphs: tuple[SubgraphRecord, ...], dequantize_weights: bool, budget: Budget) -> None:
+        self._subgraphs = subgraphs
+        self.budget = budget
+        """The work that computing constants may take."""
+        self._dequantize_weights = dequantize_weights
+        self._read: set[int] = set()
+
+    def reader(self, index: int, name: str) -> _Reader:
+        """Return the reader of a subgraph; ModelError if it does not exist or is read already."""
+        if not 0 <= index < len(self._subgraphs):
+            raise ModelError(f"subgraph {index} does not exist, the model has {len(self._subgraphs)}")
+        if index in self._read:
+            raise ModelError(f"subgraph {index} '{self._subgraphs[index].name}' is called more than once")
+        self._read.add(index)
+        reader = _Reader(self, self._subgraphs[index], name)
+        if self._dequantize_weights:
+            reader.dequantize_weights()
+        return reader
+
+    def initialise(self, index: int) -> dict[Variable, Array]:
+        """Run a subgraph once and return the values that it assigns to variables."""
+        with place(f"subgraph {index}"):
+            return self.reader(index, f"subgraph_{index}").assigned_values()
+
+    def require_all(self) -> None:
+        """Refuse a file with subgraphs that the first does not call."""
+        others = [record.name for index, record in enumerate(self._subgraphs) if index not in self._read]
+        if others:
+            listed = ", ".join(f"'{name}'" for name in others[:8]) + (", ..." if len(others) > 8 else "")
+            raise UnsupportedError(
+                f"the first of {len(self._subgraphs)} subgraphs, '{self._subgraphs[0].name}', does not call {listed}; "
+                "expected one signature",
+                hint="several signatures become several subgraphs; convert the model with one signature",
+            )
 
 
 class _Reader:
-    """The state while one file is read."""
+    """The state while one subgraph is read."""
 
-    def __init__(self, model: ModelRecord, name: str) -> None:
-        self._model = model
-        self._tensors = Tensors(model)
+    def __init__(self, file: _File, record: SubgraphRecord, name: str) -> None:
+        self._record = record
+        self._tensors = Tensors(record)
+        self._folding = Folding(self._tensors, file.budget)
         self._network = Network(name)
+        self._variables = Variables(self._network, self._tensors, file.initialise, self._source)
         self._available: set[int] = set()
         self._lost: set[int] = set()
         """Outputs of refused operators that have no valid description; operators that read them are not checked."""
 
     def dequantize_weights(self) -> None:
         """Make the quantised weights of layers with float32 activations float32."""
-        for record in self._model.operators:
+        for record in self._record.operators:
             if record.type not in _WEIGHTED or len(record.inputs) <= _WEIGHTS or min(record.inputs[:2]) < 0:
                 continue
             image, weights = record.inputs[:2]
@@ -58,27 +104,45 @@ class _Reader:
                     self._tensors.dequantize(weights)
 
     def network(self) -> Network:
-        for index in self._model.inputs:
-            self._add_input(index)
+        """Return the subgraph as a network."""
+        self._add_operators()
+        with place("graph outputs"):
+            if not self._record.outputs:
+                raise ModelError("there is none, expected at least one")
+            names = [self._source(index) for index in self._record.outputs]
+        self._network.set_outputs(names)
+        self._variables.finish()
+        return self._network
+
+    def assigned_values(self) -> dict[Variable, Array]:
+        """Return the values that the subgraph, which has no inputs, assigns to variables."""
+        if self._record.inputs:
+            raise UnsupportedError(f"it has {len(self._record.inputs)} inputs, expected an initialiser without inputs")
+        self._add_operators()
+        assigned = self._variables.assigned
+        self._network.set_outputs(assigned.values())
+        return dict(zip(assigned, self._network.run([]), strict=True))
+
+    def _add_operators(self) -> None:
         problems = []
-        for record in self._model.operators:
-            if self._lost.intersection(record.inputs):
+        for index in self._record.inputs:
+            try:
+                self._add_input(index)
+            except FerruleError as error:
+                problems.append(error)
+                self._lost.add(index)
+        for record in self._record.operators:
+            if self._lost.intersection(record.inputs) and _is_known(record):
                 self._lost.update(record.outputs)
                 continue
             try:
-                with place(self._where(record)):
-                    self._add_layer(record)
+                with place(self._where(record), kind_of(record)):
+                    self._add(record)
             except FerruleError as error:
                 problems.append(error)
                 self._stand_in(record)
         if problems:
             raise together(problems, "operators")
-        with place("graph outputs"):
-            if not self._model.outputs:
-                raise ModelError("there is none, expected at least one")
-            names = [self._source(index) for index in self._model.outputs]
-        self._network.set_outputs(names)
-        return self._network
 
     def _add_input(self, index: int) -> None:
         with place("graph inputs"):
@@ -86,35 +150,70 @@ class _Reader:
             check_signature(self._tensors.record(index))
             if self._tensors.is_constant(index):
                 raise ModelError(f"tensor '{info.name}' has data, expected an input to have none")
+            if self._tensors.record(index).is_variable:
+                raise UnsupportedError(f"tensor '{info.name}' is a variable, expected an input without state")
             self._network.add_input(info)
             self._available.add(index)
 
-    def _add_layer(self, record: OperatorRecord) -> None:
-        row = None if record.type not in LayerType.__members__ else OPERATORS.get(LayerType[record.type])
-        if row is None:
-            raise UnsupportedError(_refusal(record), hint=f"supported: {', '.join(sorted(OPERATORS))}")
+    def _add(self, record: OperatorRecord) -> None:
+        self._check_outputs(record)
+        if record.type in VARIABLE_OPERATORS:
+            self._variables.add(record)
+            self._available.update(record.outputs)
+            return
+        type_ = _layer_type(record)
+        row = None if type_ is None else OPERATORS.get(type_)
+        if self._folding.takes(Node(record, self._tensors)):
+            return
+        if type_ is None or row is None:
+            raise unsupported(record)
+        self._add_layer(record, type_, row)
+
+    def _check_outputs(self, record: OperatorRecord) -> None:
+        for index in record.outputs:
+            name = self._tensors.record(index).name
+            if index in self._available:
+                raise ModelError(f"there is a tensor '{name}' already, expected a new output")
+            if self._tensors.is_constant(index):
+                raise ModelError(f"output '{name}' has data, expected a computed tensor")
+
+    def _add_layer(self, record: OperatorRecord, type_: LayerType, row: Row) -> None:
         node = Node(record, self._tensors)
         node.check_arity(row.inputs, row.outputs)
-        sources = [
-            None if position in row.optional and not node.has_input(position) else self._source(index)
-            for position, index in enumerate(record.inputs)
-            if position in row.data_inputs
-        ]
+        infos = [self._tensors.info(index) for index in record.outputs]
+        descriptor = row.read(node)
+        if self._folding.takes_layer(node, type_, descriptor, row):
+            return
+        positions = (position for position in range(len(record.inputs)) if position in row.data_inputs)
+        sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
+        variables = [record.inputs[position] for position in row.state_inputs]
+        states = {index: self._variables.new_value(index) for index in variables}
+        outputs = [*infos, *states.values()]
         layer = Layer(
-            name=f"{record.type.lower()}_{record.index}",
-            type=LayerType[record.type],
-            descriptor=row.read(node),
+            name=f"{type_.lower()}_{record.index}",
+            type=type_,
+            descriptor=descriptor,
             inputs=tuple(sources),
-            outputs=tuple(self._tensors.info(index).name for index in record.outputs),
+            outputs=tuple(info.name for info in outputs),
         )
-        for index in record.outputs:
-            if self._tensors.is_constant(index):
-                raise ModelError(f"output '{self._tensors.info(index).name}' has data, expected a computed tensor")
-        self._network.add_layer(layer, [self._tensors.info(index) for index in record.outputs])
+        self._append(record, layer, outputs)
+        for index, info in states.items():
+            self._variables.replace_value(index, info.name)
+
+    def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
+        """Add a layer whose inputs are in the network."""
+        self._network.add_layer(layer, outputs)
         self._available.update(record.outputs)
         check_kernel(self._network, layer)
+
+    def _layer_source(self, node: Node, row: Row, position: int) -> str | None:
+        """Return the network's tensor for an input of an operator; None for an absent optional one."""
+        if position in row.optional and not node.has_input(position):
+            return None
+        index = node.record.inputs[position]
+        return self._variables.old_value(index) if position in row.state_inputs else self._source(index)
 
     def _stand_in(self, record: OperatorRecord) -> None:
         """Make the outputs of a refused operator readable, so that the operators behind it are checked, too."""
@@ -129,25 +228,44 @@ class _Reader:
             self._available.add(index)
 
     def _source(self, index: int) -> str:
-        """Return the name of a tensor that is read; a constant is added to the network when it is first read."""
+        """Return the name of a tensor that is read; a constant is added to the network when it is first read.
+
+        So are the layers that compute the tensor, if all that they read is constant.
+        """
         info = self._tensors.info(index)
+        known = self._variables.name(index)
+        if known is not None:
+            return known
         if index not in self._available:
+            self._append_deferred(index)
+        if index not in self._available:
+            if self._tensors.record(index).is_variable:
+                raise UnsupportedError(f"tensor '{info.name}' is a variable, which this operator does not keep")
             if not self._tensors.is_constant(index):
                 raise ModelError(f"tensor '{info.name}' is read before anything writes it")
             self._network.add_constant(info, self._tensors.data(index))
             self._available.add(index)
         return info.name
 
+    def _append_deferred(self, index: int) -> None:
+        for record, layer, reads in self._folding.layers(index):
+            for source in reads:
+                self._source(source)
+            self._append(record, layer, [self._tensors.info(output) for output in record.outputs])
+
     def _where(self, record: OperatorRecord) -> str:
         custom = f" '{record.custom_code}'" if record.custom_code else ""
-        outputs = [index for index in record.outputs if 0 <= index < len(self._model.tensors)]
-        result = f" -> tensor '{self._model.tensors[outputs[0]].name}'" if outputs else ""
+        outputs = [index for index in record.outputs if 0 <= index < len(self._record.tensors)]
+        result = f" -> tensor '{self._record.tensors[outputs[0]].name}'" if outputs else ""
         return f"operator {record.index} {record.type}{custom}{result}"
 
 
-def _refusal(record: OperatorRecord) -> str:
+def _layer_type(record: OperatorRecord) -> LayerType | None:
     if record.type == "CUSTOM":
-        return "custom operators are not supported"
-    if record.type in _CONTROL_FLOW:
-        return "control flow is not supported"
-    return "this operator is not supported"
+        return CUSTOM.get(record.custom_code)
+    return LayerType.__members__.get(record.type)
+
+
+def _is_known(record: OperatorRecord) -> bool:
+    """Whether an operator is one that is read, so that it would be checked if its inputs had a description."""
+    return record.type in VARIABLE_OPERATORS or record.type in FOLDS or _layer_type(record) in OPERATORS

@@ -41,8 +41,13 @@ class Row:
     inputs: range = range(1, 2)
     """The allowed numbers of inputs in a file."""
     outputs: range = range(1, 2)
+    custom: str = ""
+    """The custom code by which files name the operator; "" for built-in operators."""
     optional: frozenset[int] = frozenset()
     """Positions of data inputs that may be absent."""
+    state_inputs: tuple[int, ...] = ()
+    """Positions of data inputs that are variable tensors in a file. The layer reads the old values there, and has the
+    new values as further outputs, in this order, behind the outputs of the file."""
 
 
 def by_type(*, int8: int = 1, int16: int = 1, int32: int = 1, int64: int = 1, bool_: int = 1, wide: int = 1) -> Version:
@@ -72,6 +77,16 @@ def write_options(table: str = "", constants: Mapping[str, OptionValue] | None =
             value = getattr(descriptor, attribute)
             fields[schema_name] = ACTIVATION_NUMBERS[value.value] if attribute == "activation" else value
         emitter.emit(layer, Options(table=table, fields=fields | dict(constants or {})))
+
+    return write
+
+
+def write_custom(code: str, **names: str) -> Write:
+    """Return a writer of a custom operator's options, copied from the descriptor; each keyword is key=attribute."""
+
+    def write(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noqa: ANN401
+        fields: dict[str, OptionValue] = {key: getattr(descriptor, attribute) for key, attribute in names.items()}
+        emitter.emit(layer, Options(custom=code, fields=fields))
 
     return write
 

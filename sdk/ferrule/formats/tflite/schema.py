@@ -33,18 +33,28 @@ OPTION_KINDS: Mapping[str, int] = {
     "Conv2DOptions": 1,
     "DepthwiseConv2DOptions": 2,
     "Pool2DOptions": 5,
+    "SVDFOptions": 6,
     "FullyConnectedOptions": 8,
     "SoftmaxOptions": 9,
     "ConcatenationOptions": 10,
     "AddOptions": 11,
+    "ResizeBilinearOptions": 15,
     "ReshapeOptions": 17,
     "MulOptions": 21,
     "ReducerOptions": 27,
     "SubOptions": 28,
+    "DivOptions": 29,
     "SqueezeOptions": 30,
     "StridedSliceOptions": 32,
     "SplitOptions": 35,
+    "PackOptions": 59,
+    "UnpackOptions": 64,
+    "UnidirectionalSequenceLSTMOptions": 71,
+    "ResizeNearestNeighborOptions": 74,
     "LeakyReluOptions": 75,
+    "CallOnceOptions": 103,
+    "VarHandleOptions": 111,
+    "SplitVOptions": 79,
 }
 """The members of the union BuiltinOptions whose fields are read, with their numbers."""
 
@@ -95,9 +105,11 @@ _OPTIONS = (
     _numbers("SoftmaxOptions", beta=_WORD),
     _numbers("ConcatenationOptions", axis=_WORD, fused_activation_function=_BYTE),
     _numbers("AddOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
+    _numbers("ResizeBilinearOptions", new_height=_WORD, new_width=_WORD, align_corners=_BYTE, half_pixel_centers=_BYTE),
     _numbers("ReshapeOptions", new_shape=_WORDS),
     _numbers("MulOptions", fused_activation_function=_BYTE),
     _numbers("ReducerOptions", keep_dims=_BYTE),
+    _numbers("DivOptions", fused_activation_function=_BYTE),
     _numbers("SubOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
     _numbers("SqueezeOptions", squeeze_dims=_WORDS),
     _numbers(
@@ -110,7 +122,21 @@ _OPTIONS = (
         offset=_BYTE,
     ),
     _numbers("SplitOptions", num_splits=_WORD),
+    _numbers("PackOptions", values_count=_WORD, axis=_WORD),
+    _numbers("UnpackOptions", num=_WORD, axis=_WORD),
+    _numbers("ResizeNearestNeighborOptions", align_corners=_BYTE, half_pixel_centers=_BYTE),
     _numbers("LeakyReluOptions", alpha=_WORD),
+    _numbers("SVDFOptions", rank=_WORD, fused_activation_function=_BYTE, asymmetric_quantize_inputs=_BYTE),
+    _numbers(
+        "UnidirectionalSequenceLSTMOptions",
+        fused_activation_function=_BYTE,
+        cell_clip=_WORD,
+        proj_clip=_WORD,
+        time_major=_BYTE,
+    ),
+    _numbers("CallOnceOptions", init_subgraph_index=_WORD),
+    _numbers("VarHandleOptions", container=_BYTES, shared_name=_BYTES),
+    _numbers("SplitVOptions", num_splits=_WORD),
 )
 
 _QUANTIZATION = TableSpec(
@@ -146,6 +172,7 @@ _OPERATOR = TableSpec(
             "builtin_options",
             UnionField(kind_slot=3, tables={OPTION_KINDS[spec.name]: spec for spec in _OPTIONS}),
         ),
+        5: ("custom_options", _BYTES),
     },
 )
 _SUBGRAPH = TableSpec(

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
-from ferrule.formats.tflite.encoder import ModelContent, write_model
+from ferrule.formats.tflite.encoder import ModelContent, SubgraphContent, write_model
 from ferrule.formats.tflite.operators import OPERATORS
+from ferrule.formats.tflite.states import WrittenStates
 from ferrule.graph import Graph, SubgraphView
 
 _MAX_BYTES = 2**31 - 1
@@ -31,18 +32,22 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
         raise UnsupportedError(
             f"the constants of '{network.name}' take {size_bytes} bytes, expected at most {_MAX_BYTES}"
         )
-    emitter = Emitter(network, {type_: row.version for type_, row in OPERATORS.items()})
+    states = WrittenStates(network, OPERATORS)
+    emitter = Emitter(network, {type_: row.version for type_, row in OPERATORS.items()}, states.outputs)
     for layer in network.layers:
         row = OPERATORS.get(layer.type)
         if row is None:
             raise UnsupportedError(f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite")
         row.write(emitter, layer, layer.descriptor)
-    content = ModelContent(
+    main = SubgraphContent(
         name=network.name,
-        description="Written by Ferrule.",
-        tensors=(*network.tensors, *emitter.tensors),
-        operators=tuple(emitter.operators),
+        tensors=(*(each for each in network.tensors if each.info.name not in states.left_out), *emitter.tensors),
+        operators=(*states.before(), *emitter.operators, *states.behind()),
         inputs=tuple(info.name for info in network.inputs),
         outputs=tuple(info.name for info in network.outputs),
+        variables=states.variables,
+        resources=states.resources,
     )
-    return write_model(content)
+    initialiser = states.initialiser()
+    called = () if initialiser is None else (initialiser,)
+    return write_model(ModelContent(description="Written by Ferrule.", subgraphs=(main, *called)))

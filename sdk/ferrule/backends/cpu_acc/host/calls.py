@@ -17,6 +17,7 @@ from ferrule.dom import (
     ArrayData,
     Boolean,
     Call,
+    Cast,
     Const,
     Evaluate,
     Expression,
@@ -24,6 +25,7 @@ from ferrule.dom import (
     Identifier,
     Integer,
     Null,
+    Pointer,
     Statement,
     StructType,
     Variable,
@@ -92,7 +94,8 @@ class Calls:
         match statement:
             case Evaluate(Call(Identifier(name), arguments)):
                 values: list[Any] = []
-                for argument in arguments:
+                for given in arguments:
+                    argument = given.operand if isinstance(given, Cast) else given
                     tensor = self._tensors.get(argument.name) if isinstance(argument, Identifier) else None
                     if tensor is not None:
                         self._places[tensor].append((values, len(values)))
@@ -122,6 +125,8 @@ def evaluate(node: Expression, symbols: Mapping[str, Any], null: object) -> Any:
             return null
         case Identifier(name) | AddressOf(Identifier(name)):
             return symbols[name]
+        case Cast(Pointer(), operand):  # the type of a pointer is without meaning here
+            return evaluate(operand, symbols, null)
         case ArrayData(values):
             return np.ravel(values).tolist()
         case Aggregate(fields):

@@ -31,7 +31,7 @@ from ferrule.dom import (
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Shape
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor, fill_value
 from ferrule.operators.slice import Range, SliceDescriptor, StridedSliceDescriptor, slice_ranges, strided_ranges
 from ferrule.operators.transpose import TransposeDescriptor
@@ -276,9 +276,9 @@ def lower_concatenation(context: LoweringContext) -> LoweredOp:
 
 
 def lower_split(context: LoweringContext) -> LoweredOp:
-    """Return the copies for SPLIT, one per output."""
+    """Return the copies for SPLIT or SPLIT_V, one per output."""
     descriptor = context.layer.descriptor
-    if not isinstance(descriptor, SplitDescriptor):
+    if not isinstance(descriptor, SplitDescriptor | SplitVDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
     source = context.input(0)
     strides = dense_strides(source.shape)

@@ -17,6 +17,12 @@ from ferrule.backends.cpu_acc.lowering.binary import SUM_ROWS, lower_arithmetic,
 from ferrule.backends.cpu_acc.lowering.choice import Row
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.elementwise import (
+    lower_cast,
+    lower_div,
+    lower_floored,
+    lower_squared_difference,
+)
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
@@ -27,7 +33,11 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_transpose,
     lower_view,
 )
+from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
+from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
+from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
+from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
 from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
@@ -43,6 +53,12 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.DEQUANTIZE: lower_dequantize,
     LayerType.MEAN: lower_reduce,
     LayerType.SUM: lower_reduce,
+    LayerType.REDUCE_MAX: lower_reduce_select,
+    LayerType.REDUCE_MIN: lower_reduce_select,
+    LayerType.REDUCE_ANY: lower_reduce_select,
+    LayerType.REDUCE_ALL: lower_reduce_select,
+    LayerType.ARG_MAX: lower_arg_select,
+    LayerType.ARG_MIN: lower_arg_select,
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,
@@ -51,6 +67,8 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.FULLY_CONNECTED: lower_fully_connected,
     LayerType.AVERAGE_POOL_2D: lower_pool2d,
     LayerType.MAX_POOL_2D: lower_pool2d,
+    LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
+    LayerType.RESIZE_BILINEAR: lower_resize_bilinear,
     LayerType.ADD: lower_arithmetic,
     LayerType.SUB: lower_arithmetic,
     LayerType.MUL: lower_arithmetic,
@@ -61,6 +79,9 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.TRANSPOSE: lower_transpose,
     LayerType.CONCATENATION: lower_concatenation,
     LayerType.SPLIT: lower_split,
+    LayerType.SPLIT_V: lower_split,
+    LayerType.PACK: lower_pack,
+    LayerType.UNPACK: lower_unpack,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
     LayerType.PRELU: lower_prelu,
@@ -71,6 +92,24 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.CEIL: lower_elementwise_unary,
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
+    LayerType.SVDF: lower_svdf,
+    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
+    LayerType.ABS: lower_elementwise_unary,
+    LayerType.COS: lower_elementwise_unary,
+    LayerType.ELU: lower_elementwise_unary,
+    LayerType.EXP: lower_elementwise_unary,
+    LayerType.LOG: lower_elementwise_unary,
+    LayerType.LOGICAL_NOT: lower_elementwise_unary,
+    LayerType.ROUND: lower_elementwise_unary,
+    LayerType.RSQRT: lower_elementwise_unary,
+    LayerType.SIN: lower_elementwise_unary,
+    LayerType.SQRT: lower_elementwise_unary,
+    LayerType.SQUARE: lower_elementwise_unary,
+    LayerType.CAST: lower_cast,
+    LayerType.DIV: lower_div,
+    LayerType.FLOOR_DIV: lower_floored,
+    LayerType.FLOOR_MOD: lower_floored,
+    LayerType.SQUARED_DIFFERENCE: lower_squared_difference,
 }
 """The lowering function of each layer type that has a C kernel."""
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* QUANTIZE and DEQUANTIZE; QUANTIZE of int8 is a table (lookup.h). Every function is reentrant and
- * may write its output over its input if the elements have the same size. */
+/* QUANTIZE and DEQUANTIZE; QUANTIZE of 8 bits is a table (lookup.h). Every function is reentrant
+ * and may write its output over its input if the elements have the same size. */
 #ifndef FERRULE_KERNELS_QUANTIZE_H
 #define FERRULE_KERNELS_QUANTIZE_H
 
@@ -61,6 +61,10 @@ void ferrule_requantize_s32_s16(const struct ferrule_requantize_params *params,
 
 /** @brief scale * (input - zero point) of int8, rounded once. */
 void ferrule_dequantize_s8(const struct ferrule_dequantize_params *params, const int8_t *input,
+                           float *output);
+
+/** @brief scale * (input - zero point) of uint8, rounded once. */
+void ferrule_dequantize_u8(const struct ferrule_dequantize_params *params, const uint8_t *input,
                            float *output);
 
 /** @brief scale * (input - zero point) of int16, rounded once. */

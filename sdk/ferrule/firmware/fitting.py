@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares what a firmware's plan needs with the memories of boards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+from ferrule.backends.target import CoreFeatures
+from ferrule.boards import Board, board_names, load_board
+from ferrule.codegen import Program
+from ferrule.codegen.run_code import REGION
+from ferrule.codegen.shared_arena import arena_sizes
+from ferrule.codegen.storage import memory_of
+from ferrule.errors import FerruleError
+from ferrule.firmware.job import Job
+from ferrule.firmware.linker import roomy_memories
+from ferrule.firmware.placement import emit_program
+from ferrule.firmware.project import SMALLEST_STACK_BYTES
+from ferrule.memory import ArenaOverflowError, Region
+from ferrule.network import Network
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryNeed:
+    """What the plan places in one memory of a board. The code is not part of it: only a build knows its size."""
+
+    memory: str
+    kind: str
+    """"flash" or "ram"."""
+    parts: dict[str, int]
+    """Bytes of "weights", "workspace" and "stack", of those that lie in this memory."""
+    need_bytes: int
+    have_bytes: int
+
+    @property
+    def missing_bytes(self) -> int:
+        """By how much the memory is too small; 0 if it is not."""
+        return max(0, self.need_bytes - self.have_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardFit:
+    """Whether the plan of a firmware fits a board."""
+
+    board: str
+    fits: bool
+    memories: tuple[MemoryNeed, ...] = ()
+    problem: str = ""
+    """Why there is no plan for the board, such as a device that it has no place for; empty if there is one."""
+
+    @property
+    def missing(self) -> str:
+        """By how much the board is too small, or why there is no plan for it; empty if the plan fits."""
+        if self.problem:
+            return self.problem
+        return ", ".join(
+            f"{each.missing_bytes:,} B too many for {each.kind} '{each.memory}'"
+            for each in self.memories
+            if each.missing_bytes
+        )
+
+
+def fits(networks: Sequence[Network], job: Job) -> tuple[BoardFit, ...]:
+    """Return, for each board and the job's own, whether a firmware of these networks fits, lowered for its core.
+
+    A board whose own files are invalid is left out.
+    """
+    given, known = job.load_board(), list(_boards())
+    programs: dict[CoreFeatures, Program] = {}
+
+    def fit(board: Board) -> BoardFit:
+        try:
+            program = programs.get(board.cpu.features) or _unlimited(networks, job, board)
+        except FerruleError as error:
+            return BoardFit(board=board.name, fits=False, problem=str(error))
+        if not program.devices:  # whose places and memories are the board's
+            programs[board.cpu.features] = program
+        needs = _needs(program, board)
+        return BoardFit(board=board.name, fits=not any(need.missing_bytes for need in needs), memories=needs)
+
+    return tuple(map(fit, known if given.name in board_names() else [given, *known]))
+
+
+def roomier_boards(networks: Sequence[Network], job: Job) -> tuple[str, ...]:
+    """Return the boards whose memories are large enough for the plan that the job's own board cannot hold.
+
+    The plan is that for the core of the job's board; `fits` plans for each core.
+    """
+    program = _unlimited(networks, job, job.load_board())
+    found = []
+    for board in _boards():
+        places = {memory.name for memory in board.memories}
+        if all(memory_of(region) in places for region in _others(program)) and not any(
+            need.missing_bytes for need in _needs(program, board)
+        ):
+            found.append(board.name)
+    return tuple(found)
+
+
+def _boards() -> Iterator[Board]:
+    for name in board_names():
+        with suppress(FerruleError):
+            yield load_board(name)
+
+
+def _unlimited(networks: Sequence[Network], job: Job, board: Board) -> Program:
+    """Return the program for a board, planned as if its memories were large if they are too small."""
+    wanted = replace(job, board=board)
+    try:
+        return emit_program(networks, wanted)
+    except ArenaOverflowError:
+        return emit_program(networks, replace(wanted, board=replace(board, memories=roomy_memories(board))))
+
+
+def _others(program: Program) -> Iterator[Region]:
+    """Yield the arenas outside of the workspace."""
+    for artifact in program.artifacts:
+        yield from (region for region in artifact.storage.arenas if region.name != REGION)
+
+
+def _needs(program: Program, board: Board) -> tuple[MemoryNeed, ...]:
+    parts: dict[str, dict[str, int]] = {memory.name: {} for memory in board.memories}
+    placement = board.placement
+
+    def add(memory: str, part: str, size_bytes: int) -> None:
+        parts[memory][part] = parts[memory].get(part, 0) + size_bytes
+
+    for artifact in program.artifacts:
+        add(placement.weights, "weights", sum(record.constant_bytes for record in artifact.operators))
+    add(placement.stack, "stack", placement.stack_bytes if placement.stack_is_stated else SMALLEST_STACK_BYTES)
+    for artifacts in [program.artifacts] if program.arena else [(each,) for each in program.artifacts]:
+        regions = {region.name: region for artifact in artifacts for region in artifact.storage.arenas}
+        for name, size_bytes in arena_sizes(artifacts).items():
+            add(placement.workspace if name == REGION else memory_of(regions[name]), "workspace", size_bytes)
+    return tuple(
+        MemoryNeed(
+            memory=memory.name,
+            kind=str(memory.kind),
+            parts=parts[memory.name],
+            need_bytes=sum(parts[memory.name].values()),
+            have_bytes=memory.size_bytes,
+        )
+        for memory in board.memories
+        if parts[memory.name]
+    )

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Variables of a model: reads and assignments in the order of the operators become states of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from ferrule._typing import override
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.tflite.decoder import OperatorRecord, text_of
+from ferrule.formats.tflite.node import Node
+from ferrule.formats.tflite.tensors import Tensors
+from ferrule.graph import Array, Graph, TensorInfo, reset_value
+from ferrule.graph.names import UniqueNames
+
+VARIABLE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
+"""The operators that become part of the network's states and are no layers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """The identity of a variable: its container and its shared name, as in the options of VAR_HANDLE."""
+
+    container: str
+    name: str
+
+    @override
+    def __str__(self) -> str:
+        return f"{self.container}/{self.name}" if self.container else self.name
+
+
+Initialise = Callable[[int], Mapping[Variable, Array]]
+"""Evaluates a subgraph, given by its number, and returns the values that it assigns."""
+
+
+class Variables:
+    """The variables of one subgraph while its operators are read in order."""
+
+    def __init__(self, graph: Graph, tensors: Tensors, initialise: Initialise, source: Callable[[int], str]) -> None:
+        """`source` returns the network's tensor for a tensor of the file that is read."""
+        self._graph = graph
+        self._tensors = tensors
+        self._initialise = initialise
+        self._source = source
+        self._state_names = UniqueNames()
+        self._fresh = UniqueNames(tensors.names)
+        self._handles: dict[int, Variable] = {}
+        """By number of the resource tensor."""
+        self._initial: dict[Variable, Array] = {}
+        self.assigned: dict[Variable, str] = {}
+        """The tensor with the value of each variable that has been assigned so far."""
+        self._states: dict[Variable | int, str] = {}
+        """The state of each variable, and of each variable tensor by its number."""
+        self._names: dict[int, str] = {}
+        """By number of a tensor: the tensor of the network that has its value, if that is another one."""
+
+    def name(self, index: int) -> str | None:
+        """Return the tensor of the network that stands for a tensor of the file; None if it is the tensor itself."""
+        return self._names.get(index)
+
+    def add(self, record: OperatorRecord) -> None:
+        """Read one of `VARIABLE_OPERATORS`; an output that it defines has a `name` afterwards."""
+        node = Node(record, self._tensors)
+        match record.type:
+            case "VAR_HANDLE":
+                self._declare(node)
+            case "CALL_ONCE":
+                self._call_once(node)
+            case "READ_VARIABLE":
+                self._read(node)
+            case _:
+                self._assign(node)
+
+    def old_value(self, index: int) -> str:
+        """Return the network's tensor with the present value of a variable tensor, which becomes a state."""
+        if index not in self._names:
+            info = self._tensors.info(index)
+            if not self._tensors.record(index).is_variable:
+                raise UnsupportedError(f"tensor '{info.name}' is not a variable, expected one that keeps state")
+            self._states[index] = self._state_names.take(info.name)
+            self._names[index] = self._graph.add_state(info, reset_value(info), name=self._states[index])
+        return self._names[index]
+
+    def new_value(self, index: int) -> TensorInfo:
+        """Return the description of a new tensor for the next value of a variable tensor."""
+        info = self._tensors.info(index)
+        return replace(info, name=self._fresh.take(f"{info.name}_next"))
+
+    def replace_value(self, index: int, name: str) -> None:
+        """Make a tensor of the network the present value of a variable tensor."""
+        self._names[index] = name
+
+    def finish(self) -> None:
+        """Give every state the value that its variable has after the last operator."""
+        for key, state in self._states.items():
+            result = self._names[key] if isinstance(key, int) else self.assigned.get(key)
+            if result is not None:
+                self._graph.set_state(state, result)
+
+    def _declare(self, node: Node) -> None:
+        node.check_arity(range(1), range(1, 2))
+        options = node.options("VarHandleOptions")
+        self._handles[node.record.outputs[0]] = Variable(text_of(options.Container()), text_of(options.SharedName()))
+
+    def _call_once(self, node: Node) -> None:
+        node.check_arity(range(1), range(1))
+        values = self._initialise(node.options("CallOnceOptions").InitSubgraphIndex())
+        for variable, value in values.items():
+            if variable in self._states or variable in self.assigned:
+                raise UnsupportedError(f"it initialises variable '{variable}' after its first use, expected it before")
+            self._initial[variable] = value
+
+    def _read(self, node: Node) -> None:
+        node.check_arity(range(1, 2), range(1, 2))
+        variable, index = self._variable(node), node.record.outputs[0]
+        info = self._tensors.info(index)
+        name = self.assigned.get(variable)
+        if name is None and variable in self._states:
+            name = next(state.source for state in self._graph.states if state.name == self._states[variable])
+        if name is not None:
+            present = self._graph.info(name)
+            if replace(present, name=info.name) != info:
+                raise UnsupportedError(
+                    f"variable '{variable}' has tensor '{name}' {_described(present)} and is read as "
+                    f"{_described(info)}, expected the same"
+                )
+            self._names[index] = name
+            return
+        initial = self._initial.get(variable)
+        if initial is None:
+            initial = reset_value(info)
+        elif (initial.shape, initial.dtype) != (info.shape, info.dtype.numpy):
+            raise ModelError(
+                f"variable '{variable}' is initialised with {initial.dtype}{list(initial.shape)}, "
+                f"expected {info.dtype}{list(info.shape)}"
+            )
+        state = self._state_names.take(str(variable) or info.name)
+        self._names[index] = self._graph.add_state(info, initial, name=state)
+        self._states[variable] = state
+
+    def _assign(self, node: Node) -> None:
+        node.check_arity(range(2, 3), range(1))
+        self.assigned[self._variable(node)] = self._source(node.record.inputs[1])
+
+    def _variable(self, node: Node) -> Variable:
+        found = self._handles.get(node.record.inputs[0])
+        if found is None:
+            raise ModelError("its input 0 is not the output of a VAR_HANDLE before it")
+        return found
+
+
+def _described(info: TensorInfo) -> str:
+    quantization = "" if info.quantization is None else f" ({info.quantization})"
+    return f"{info.dtype}{list(info.shape)}{quantization}"

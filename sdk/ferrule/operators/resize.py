@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""RESIZE_NEAREST_NEIGHBOR and RESIZE_BILINEAR."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.rounding import round_half_away
+from ferrule.operators.sample import LayerSample
+from ferrule.operators.weighted import check_activation_tensor, required_array
+
+WHOLE = 1 << 10
+"""The weights of two neighbouring integer pixels add up to this number."""
+_INT32_MAX = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeDescriptor(Descriptor):
+    """One input and one output, NHWC, with the same quantisation."""
+
+    height: int
+    """Of the output, as `width`."""
+    width: int
+    align_corners: bool = False
+    """The centres of the corner pixels coincide in input and output."""
+    half_pixel_centers: bool = False
+    """Pixels are sampled at their centres, not at their upper left corners."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Taps:
+    """The two pixels along one axis that each output pixel interpolates, with their weights."""
+
+    lower: Array
+    """int64: the index of the first pixel."""
+    weight: Array
+    """The weight of the next pixel: an int64 below `WHOLE`, or a float32 below 1; 0 if there is no next pixel."""
+
+    @property
+    def upper(self) -> Array:
+        """int64: the index of the second pixel, which is the first one if its weight is 0."""
+        found: Array = self.lower + (self.weight != 0)
+        return found
+
+
+def nearest_pixels(descriptor: ResizeDescriptor, extent: int, count: int) -> Array:
+    """Return the index of the input pixel for each of `count` output pixels along one axis, as TensorFlow Lite does."""
+    aligned = descriptor.align_corners
+    scale = _ratio(extent - 1, count - 1) if aligned and count > 1 else _ratio(extent, count)
+    offset = np.float32(0.5 if descriptor.half_pixel_centers else 0)
+    position = (np.arange(count, dtype=np.float32) + offset) * scale
+    whole = round_half_away(position) if aligned else np.floor(position)
+    return np.minimum(whole.astype(np.int64), extent - 1)
+
+
+def float_taps(descriptor: ResizeDescriptor, extent: int, count: int) -> Taps:
+    """Return the pixels of one axis for float32 data."""
+    position = _float_position(descriptor, extent, count, np.arange(count, dtype=np.float32))
+    return _taps(np.floor(position).astype(np.int64), np.ceil(position).astype(np.int64), position, extent, 1)
+
+
+def integer_taps(descriptor: ResizeDescriptor, extent: int, count: int) -> Taps:
+    """Return the pixels of one axis for integers."""
+    position = np.asarray(_integer_position(descriptor, extent, count, np.arange(count, dtype=np.int64)))
+    return _taps(position // WHOLE, -(-position // WHOLE), position, extent, WHOLE)
+
+
+def _taps(lower: Array, upper: Array, position: Array, extent: int, whole: int) -> Taps:
+    first = np.maximum(lower, 0)
+    apart = np.minimum(upper, extent - 1) > first
+    return Taps(lower=first, weight=np.where(apart, position - (first * whole).astype(position.dtype), 0))
+
+
+def _ratio(extent: int, count: int) -> np.float32:
+    return np.float32(np.float32(extent) / np.float32(count))
+
+
+def _float_position(descriptor: ResizeDescriptor, extent: int, count: int, index: Array) -> Array:
+    """Return the place of output pixels in the input, in pixels."""
+    aligned = descriptor.align_corners and count > 1
+    scale = _ratio(extent - 1, count - 1) if aligned else _ratio(extent, count)
+    half = np.float32(0.5)
+    position: Array = (index + half) * scale - half if descriptor.half_pixel_centers else index * scale
+    return position
+
+
+def _integer_scale(descriptor: ResizeDescriptor, extent: int, count: int) -> int:
+    if descriptor.align_corners and count > 1:
+        extent, count = extent - 1, count - 1
+    return (WHOLE * extent + count // 2) // count
+
+
+def _integer_position(descriptor: ResizeDescriptor, extent: int, count: int, index: Array | int) -> Array | int:
+    """Return the place of output pixels in the input, in pixels times `WHOLE`."""
+    scale = _integer_scale(descriptor, extent, count)
+    return index * scale + (scale // 2 - WHOLE // 2 if descriptor.half_pixel_centers else 0)
+
+
+def _infer(descriptor: ResizeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    image = Operands(inputs=tuple(inputs), outputs=()).input(0)
+    if len(image.shape) != 4:
+        raise UnsupportedError(f"tensor '{image.name}' has shape {list(image.shape)}, expected NHWC")
+    if min(descriptor.height, descriptor.width) < 1:
+        raise UnsupportedError(
+            f"the new size is {[descriptor.height, descriptor.width]}, expected two numbers of 1 or more"
+        )
+    return ((image.shape[0], descriptor.height, descriptor.width, image.shape[3]),)
+
+
+def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataType, ...]) -> None:
+    image, output = operands.input(0), operands.output
+    if image.dtype not in types or output.dtype is not image.dtype:
+        raise UnsupportedError(
+            f"{layer_type} of {image.dtype} to {output.dtype} has no reference kernel, "
+            f"expected the same type of {', '.join(types)} on both sides"
+        )
+    if image.dtype.is_float:
+        return
+    check_activation_tensor(image)
+    if image.quantization != output.quantization:
+        raise UnsupportedError(f"'{image.name}' and '{output.name}' differ in quantisation, expected the same")
+
+
+def _check_nearest(descriptor: ResizeDescriptor, operands: Operands) -> None:
+    del descriptor
+    _check_types(LayerType.RESIZE_NEAREST_NEIGHBOR, operands, (DataType.FLOAT32, DataType.INT8, DataType.INT16))
+
+
+def _check_bilinear(descriptor: ResizeDescriptor, operands: Operands) -> None:
+    _check_types(LayerType.RESIZE_BILINEAR, operands, (DataType.FLOAT32, DataType.INT8))
+    if descriptor.align_corners and descriptor.half_pixel_centers:
+        raise UnsupportedError("align_corners and half_pixel_centers are both set, expected at most one of them")
+    image = operands.input(0)
+    sizes = ((image.shape[1], descriptor.height), (image.shape[2], descriptor.width))
+    for extent, count in sizes:
+        if image.dtype.is_float:
+            last = float(_float_position(descriptor, extent, count, np.array(count - 1, np.float32)))
+            fits = last < extent
+        else:
+            fits = int(_integer_position(descriptor, extent, count, count - 1)) < WHOLE * extent
+            fits &= WHOLE * extent + count // 2 <= _INT32_MAX
+        if not fits:
+            raise UnsupportedError(
+                f"{LayerType.RESIZE_BILINEAR} of {extent} to {count} pixels is too large: the reference kernel "
+                "would read outside the image"
+            )
+
+
+def _nearest(descriptor: ResizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    image = required_array(arrays, 0)
+    _, height, width, _ = operands.output.shape
+    rows = nearest_pixels(descriptor, image.shape[1], height)
+    columns = nearest_pixels(descriptor, image.shape[2], width)
+    return [np.ascontiguousarray(image[:, rows][:, :, columns])]
+
+
+def _bilinear(descriptor: ResizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    image = required_array(arrays, 0)
+    _, height, width, _ = operands.output.shape
+    is_float = operands.output.dtype.is_float
+    find: Callable[[ResizeDescriptor, int, int], Taps] = float_taps if is_float else integer_taps
+    with np.errstate(invalid="ignore", over="ignore"):
+        wide = image.astype(np.float64 if is_float else np.int64)
+        whole = 1 if is_float else WHOLE
+        rows = _interpolate(wide, find(descriptor, image.shape[1], height), 1, whole)
+        sums = _interpolate(rows, find(descriptor, image.shape[2], width), 2, whole)
+        if is_float:
+            return [sums.astype(np.float32)]
+    half = WHOLE * WHOLE // 2  # halves round away from zero
+    means = np.sign(sums) * ((np.abs(sums) + half) // (WHOLE * WHOLE))
+    return [means.astype(operands.output.dtype.numpy)]
+
+
+def _interpolate(image: Array, taps: Taps, axis: int, whole: int) -> Array:
+    weight = taps.weight.astype(image.dtype).reshape((-1,) + (1,) * (3 - axis))
+    result: Array = image.take(taps.lower, axis) * (whole - weight) + image.take(taps.upper, axis) * weight
+    return result
+
+
+def _sample(sample: LayerSample) -> None:
+    dice = sample.dice
+    sample.output = sample.take(sample.image()).quantization
+    corners = dice.choice([(False, False), (True, False), (False, True)])
+    sample.descriptor = ResizeDescriptor(
+        height=dice.randint(1, 14), width=dice.randint(1, 14), align_corners=corners[0], half_pixel_centers=corners[1]
+    )
+
+
+RESIZE_NEAREST_NEIGHBOR = Operator(
+    descriptor=ResizeDescriptor,
+    type=LayerType.RESIZE_NEAREST_NEIGHBOR,
+    infer=_infer,
+    check=_check_nearest,
+    kernel=_nearest,
+    sample=_sample,
+)
+RESIZE_BILINEAR = Operator(
+    descriptor=ResizeDescriptor,
+    type=LayerType.RESIZE_BILINEAR,
+    infer=_infer,
+    check=_check_bilinear,
+    kernel=_bilinear,
+    sample=_sample,
+)

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describes a model that is refused: every operator that blocks, the reasons with their counts, and the remedies."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ferrule.errors import FerruleError, Problem
+from ferrule.report.tables import print_table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SCHEMA_VERSION = 1
+_QUOTED = re.compile(r"'[^']*'")
+_LONGEST_NAME = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockingPart:
+    """An operator, an input or an output that blocks."""
+
+    place: str
+    type: str
+    """The type of the operator, such as CONV_2D; empty for an input or output of the model."""
+    reason: str
+    remedy: str
+    """What would unblock it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReasonPart:
+    """One reason, with the number of places that it blocks."""
+
+    type: str
+    reason: str
+    """The reason, with '...' in place of names."""
+    remedy: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedModel:
+    """A model that cannot be used: the output of `ferrule inspect` in place of an inspection."""
+
+    schema_version: int = SCHEMA_VERSION
+    model: str
+    """The name of the file."""
+    blocked: tuple[BlockingPart, ...]
+    """Everything that blocks, in the order of the file."""
+    reasons: tuple[ReasonPart, ...]
+    """The different reasons, the most frequent first."""
+
+
+def refused_model(model: str, error: FerruleError) -> RefusedModel:
+    """Return the description of a model that was refused with `error`, which has `problems`."""
+    blocked = tuple(_part(problem) for problem in error.problems)
+    counts: dict[tuple[str, str, str], int] = {}
+    for part in blocked:
+        key = (part.type, _QUOTED.sub("'...'", part.reason), part.remedy)
+        counts[key] = counts.get(key, 0) + 1
+    reasons = [
+        ReasonPart(type=type_, reason=reason, remedy=remedy, count=count)
+        for (type_, reason, remedy), count in counts.items()
+    ]
+    return RefusedModel(model=model, blocked=blocked, reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)))
+
+
+def print_refused(refused: RefusedModel, console: Console) -> None:
+    """Print the table of the reasons, and the table of what blocks."""
+    from rich.markup import escape
+
+    print_table(
+        console,
+        ("count", "type", "reason", "what would unblock it"),
+        [
+            (str(reason.count), escape(reason.type), escape(reason.reason), escape(reason.remedy))
+            for reason in refused.reasons
+        ],
+        right=("count",),
+        whole=("count", "type"),
+        title=f"{escape(refused.model)} is refused for {len(refused.reasons)} reasons",
+    )
+    print_table(
+        console,
+        ("#", "what blocks", "reason"),
+        [
+            (str(index), escape(_shortened(part.place)), escape(_shortened(part.reason)))
+            for index, part in enumerate(refused.blocked)
+        ],
+        whole=("#",),
+    )
+
+
+def _part(problem: Problem) -> BlockingPart:
+    remedy = problem.hint or "replace this part of the model before it is converted, or run it outside of the model"
+    return BlockingPart(place=problem.place, type=problem.kind, reason=problem.reason, remedy=remedy)
+
+
+def _shortened(text: str) -> str:
+    """Return a text with the middle of each long name in quotes left out."""
+    half = _LONGEST_NAME // 2
+    return _QUOTED.sub(
+        lambda name: name[0] if len(name[0]) <= _LONGEST_NAME else f"{name[0][:half]}...{name[0][-half:]}", text
+    )

@@ -1,0 +1,171 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors that are computed when a file is read, because they depend on constants and shapes only."""
+
+from __future__ import annotations
+
+import numpy as np
+import oracle
+import pytest
+from compare import graph_differences
+from flatbuffer_tree import Table, operator, table, tensor, write
+
+from ferrule import formats
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats import to_tflite
+from ferrule.graph import Array, LayerType
+
+Step = tuple[str, list[str], list[str], Table | None]
+
+
+def model_of(
+    tensors: dict[str, tuple[int, ...] | Array | tuple[tuple[int, ...], str]],
+    steps: list[Step],
+    inputs: str = "x",
+    outputs: str = "y",
+) -> bytes:
+    """Return a file; a tensor is given by its shape (float32), by shape and type, or by a constant's data."""
+    import tflite
+
+    names, tables, buffers = list(tensors), [], [table("Buffer")]
+    for name, value in tensors.items():
+        if isinstance(value, np.ndarray):
+            buffers.append(table("Buffer", Data=value.tobytes()))
+            tables.append(tensor(name, value.shape, str(value.dtype).upper(), len(buffers) - 1))
+        elif value and isinstance(value[-1], str):
+            tables.append(tensor(name, *value))  # type: ignore[arg-type]
+        else:
+            tables.append(tensor(name, value))  # type: ignore[arg-type]
+    types = sorted({step[0] for step in steps})
+    codes = [getattr(tflite.BuiltinOperator, type_) for type_ in types]
+    operators = [
+        operator([names.index(each) for each in reads], [names.index(each) for each in writes], options)
+        for _, reads, writes, options in steps
+    ]
+    for built, (type_, *_) in zip(operators, steps, strict=True):
+        built["OpcodeIndex"] = types.index(type_)
+    subgraph = table(
+        "SubGraph",
+        Tensors=tables,
+        Inputs=np.array([names.index(inputs)], np.int32),
+        Outputs=np.array([names.index(outputs)], np.int32),
+        Operators=operators,
+        Name="main",
+    )
+    return write(
+        table(
+            "Model",
+            Version=3,
+            OperatorCodes=[
+                table("OperatorCode", DeprecatedBuiltinCode=min(code, 127), Version=1, BuiltinCode=code)
+                for code in codes
+            ],
+            Subgraphs=[subgraph],
+            Buffers=buffers,
+        )
+    )
+
+
+def int32s(*values: int) -> Array:
+    return np.array(values, np.int32)
+
+
+def reshape_to_a_computed_shape() -> bytes:
+    """Return the layers that converters write for reshape(x, (x.shape[0], -1))."""
+    slices = table("StridedSliceOptions", ShrinkAxisMask=1)
+    return model_of(
+        {
+            "x": (2, 3, 4),
+            "shape": ((3,), "INT32"),
+            "zero": int32s(0),
+            "one": int32s(1),
+            "rows": ((), "INT32"),
+            "rest": np.array(-1, np.int32),
+            "new": ((2,), "INT32"),
+            "y": (2, 12),
+        },
+        [
+            ("SHAPE", ["x"], ["shape"], None),
+            ("STRIDED_SLICE", ["shape", "zero", "one", "one"], ["rows"], slices),
+            ("PACK", ["rows", "rest"], ["new"], table("PackOptions", ValuesCount=2)),
+            ("RESHAPE", ["x", "new"], ["y"], None),
+        ],
+    )
+
+
+def test_a_parameter_may_be_computed_from_a_shape() -> None:
+    data = reshape_to_a_computed_shape()
+    network = formats.load(data)
+    assert [layer.type for layer in network.layers] == [LayerType.RESHAPE]
+    assert [info.name for info in (tensor.info for tensor in network.tensors)] == ["x", "y"]
+    inputs = oracle.random_inputs(network)
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+    assert graph_differences(network, formats.load(to_tflite(network), name=network.name)) == []
+
+
+def test_what_a_layer_reads_is_a_layer_and_what_nothing_reads_is_dropped() -> None:
+    values = np.array([[-1, 2]], np.float32)
+    tensors = {"x": (1, 2), "c": values, "d": (1, 2), "e": (2,), "unread": (1, 2), "y": (1, 2)}
+    steps: list[Step] = [
+        ("RELU", ["c"], ["d"], None),
+        ("SQUEEZE", ["d"], ["e"], None),
+        ("NEG", ["d"], ["unread"], None),
+        ("MAXIMUM", ["x", "e"], ["y"], None),
+    ]
+    network = formats.load(model_of(tensors, steps))
+    assert [layer.name for layer in network.layers] == ["relu_0", "squeeze_1", "maximum_3"]
+    x = np.array([[1, 1]], np.float32)
+    np.testing.assert_array_equal(network.run([x])[0], np.array([[1, 2]], np.float32))
+
+
+def test_a_shape_that_a_layer_reads_is_a_constant() -> None:
+    tensors = {"x": ((4,), "INT32"), "s": ((1,), "INT32"), "y": ((4,), "INT32")}
+    data = model_of(tensors, [("SHAPE", ["x"], ["s"], None), ("MAXIMUM", ["x", "s"], ["y"], None)])
+    network = formats.load(data)
+    assert [layer.type for layer in network.layers] == [LayerType.MAXIMUM]
+    inputs = oracle.random_inputs(network)
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "wanted"), [((2, 1), (3,), (2, 3)), ((1,), (2, 1, 3), (2, 1, 3)), ((6,), (1,), (6,))]
+)
+def test_shapes_broadcast(first: tuple[int, ...], second: tuple[int, ...], wanted: tuple[int, ...]) -> None:
+    tensors = {"x": (6,), "a": int32s(*first), "b": int32s(*second), "s": ((len(wanted),), "INT32"), "y": wanted}
+    data = model_of(tensors, [("BROADCAST_ARGS", ["a", "b"], ["s"], None), ("RESHAPE", ["x", "s"], ["y"], None)])
+    assert formats.load(data).outputs[0].shape == wanted
+
+
+def test_shapes_that_do_not_broadcast_or_are_not_known() -> None:
+    tensors = {"x": (6,), "a": int32s(2), "b": int32s(3), "s": ((1,), "INT32"), "y": (6,)}
+    steps: list[Step] = [("BROADCAST_ARGS", ["a", "b"], ["s"], None), ("RESHAPE", ["x", "s"], ["y"], None)]
+    with pytest.raises(ModelError, match=r"the shapes \[2\] and \[3\] do not broadcast"):
+        formats.load(model_of(tensors, steps))
+    with pytest.raises(UnsupportedError, match=r"operator 0 BROADCAST_ARGS .*computed at run time"):
+        formats.load(model_of(tensors | {"a": ((1,), "INT32")}, steps, inputs="a"))
+
+
+def test_a_computed_shape_has_the_type_and_extents_of_its_tensor() -> None:
+    tensors = {"x": (2, 3), "s": ((3,), "INT32"), "y": (3, 2)}
+    with pytest.raises(ModelError, match=r"tensor 's' is int32\[3\], but operator 0 SHAPE computes int32\[2\]"):
+        formats.load(model_of(tensors, [("SHAPE", ["x"], ["s"], None), ("RESHAPE", ["x", "s"], ["y"], None)]))
+
+
+def test_a_long_chain_is_computed_without_recursion() -> None:
+    count = 3000
+    tensors = {"x": (2, 3), "n0": int32s(3, 2)} | {f"n{i}": ((2,), "INT32") for i in range(1, count)} | {"y": (3, 2)}
+    steps: list[Step] = [("SQUEEZE", [f"n{i - 1}"], [f"n{i}"], None) for i in range(1, count)]
+    network = formats.load(model_of(tensors, [*steps, ("RESHAPE", ["x", f"n{count - 1}"], ["y"], None)]))
+    assert len(network.layers) == 1
+
+
+def test_computed_constants_are_limited() -> None:
+    """Each operator doubles its input, as a small file may claim to need gigabytes."""
+    doublings = 26
+    tensors = {"x": (2,), "n0": int32s(1, 2)} | {f"n{i}": ((2 << i,), "INT32") for i in range(1, doublings)}
+    options = table("ConcatenationOptions", Axis=0)
+    steps: list[Step] = [("CONCATENATION", [f"n{i - 1}"] * 2, [f"n{i}"], options) for i in range(1, doublings)]
+    last = ("RESHAPE", ["x", f"n{doublings - 1}"], ["y"], None)
+    with pytest.raises(
+        UnsupportedError, match=r"operator \d+ CONCATENATION computes a constant, .* the limit for a file"
+    ):
+        formats.load(model_of(tensors | {"y": (2,)}, [*steps, last]))
