@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import small_networks
+import state_networks
 
 import ferrule
 from ferrule.emulation import EngineOptions, Machine, engine
@@ -23,7 +24,7 @@ SAMPLES = np.arange(8, dtype=np.float32).reshape(4, 1, 2)
 
 @pytest.mark.parametrize("through_link", [False, True])
 def test_samples_are_a_sequence_unless_each_begins_with_a_reset(built: Build, through_link: bool) -> None:
-    network = small_networks.stream()
+    network = state_networks.stream()
     firmware, options = built(network), EngineOptions(through_link=through_link)
     sequence = firmware.run([SAMPLES], options=options, check_ownership=True)
     each = firmware.run([SAMPLES], options=options, reset_each=True)
@@ -40,7 +41,7 @@ def test_samples_are_a_sequence_unless_each_begins_with_a_reset(built: Build, th
 def test_a_difference_is_located_in_a_firmware_with_the_same_states(
     built: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    network = small_networks.running_sum()
+    network = state_networks.running_sum()
     firmware = built(network)
     run = type(network).run
     monkeypatch.setattr(type(network), "run", lambda self, x, *, state: run(self, x, state={"sum": state["sum"] * 2}))
@@ -50,7 +51,7 @@ def test_a_difference_is_located_in_a_firmware_with_the_same_states(
 
 
 def test_models_in_a_shared_arena_have_states_of_their_own(zig: str, tmp_path: Path) -> None:
-    networks = [small_networks.running_sum(), small_networks.dense(), small_networks.stream()]
+    networks = [state_networks.running_sum(), small_networks.dense(), state_networks.stream()]
     firmwares = ferrule.compile(networks, toolchain=zig, arena="shared", out=tmp_path / "project")
     first, plain, last = firmwares
     x = np.ones((1, 2), np.float32)
@@ -71,7 +72,7 @@ def test_models_in_a_shared_arena_have_states_of_their_own(zig: str, tmp_path: P
 
 
 def test_a_state_that_is_not_valid_ends_the_run_until_a_reset(built: Build) -> None:
-    firmware = built(small_networks.running_sum())
+    firmware = built(state_networks.running_sum())
     word = firmware.image.address_of("ferrule_running_sum_default_state") + 8
     x = np.ones((1, 2), np.float32)
     with engine("unicorn").start(Machine(board=firmware.board, elf=firmware.elf)) as session:
@@ -88,4 +89,4 @@ def test_a_state_that_is_not_valid_ends_the_run_until_a_reset(built: Build) -> N
 
 def test_an_input_row_by_row_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"keeps 'past' from run to run, which an input row by row \(input_rows"):
-        ferrule.generate(small_networks.stream(), board="mps2-an386", goal="memory", input_rows=True, out="/nowhere")
+        ferrule.generate(state_networks.stream(), board="mps2-an386", goal="memory", input_rows=True, out="/nowhere")

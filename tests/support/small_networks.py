@@ -68,29 +68,3 @@ def scalar() -> Network:
     network.add_maximum_layer("a", "b", name="y")
     network.set_outputs(["y"])
     return network
-
-
-def running_sum() -> Network:
-    """Return a network with a state: `total` [1, 2] is `x` plus the `total` of the run before, at first [1, -1]."""
-    network = Network("running sum")
-    network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32))
-    before = TensorInfo(name="before", shape=(1, 2), dtype=DataType.FLOAT32)
-    network.add_state(before, np.array([[1, -1]], np.float32), name="sum")
-    network.set_state("sum", network.add_add_layer("x", "before", name="total"))
-    network.set_outputs(["total"])
-    return network
-
-
-def stream() -> Network:
-    """Return a streaming convolution: `x` [1, 1, 2] goes to a window of the last 3 inputs, whose filter gives `y`."""
-    network = Network("stream")
-    network.add_input(TensorInfo(name="x", shape=(1, 1, 2), dtype=DataType.FLOAT32))
-    past = TensorInfo(name="past", shape=(1, 2, 2), dtype=DataType.FLOAT32)
-    network.add_state(past, np.full((1, 2, 2), 0.5, np.float32))
-    window = network.add_concatenation_layer(["past", "x"], axis=1, name="window")
-    network.set_state("past", network.add_slice_layer(window, (0, 1, 0), (1, 2, 2), name="kept"))
-    flat = network.add_reshape_layer(window, (1, 6), name="flat")
-    weights = np.arange(-9, 9).astype(np.float32).reshape(3, 6)
-    network.add_fully_connected_layer(flat, weights, np.zeros(3, np.float32), name="y")
-    network.set_outputs(["y"])
-    return network
