@@ -4,15 +4,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import numpy as np
 import pytest
 from ckernels import NativeNetwork
+from device_bench import FAULT, build_bench, check_idle
+from device_networks import NPU0, job
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import require_module
+from small_networks import SCALE, int8_input
 from state_networks import constants, read_late, rotation, running_sum, shift_register, stream, views
 
 from ferrule.codegen.state_code import Update, updates
+from ferrule.firmware import emit
 from ferrule.network import Network
 
 STATE_ERROR = -7
@@ -111,3 +117,28 @@ def test_an_update_without_a_cycle_exchanges_nothing() -> None:
         Update(target="b", source="c"),
         Update(target="c", source="x"),
     )
+
+
+@pytest.mark.cc
+def test_a_run_that_fails_at_any_device_call_leaves_the_state_invalid(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
+    """The device keeps tensors in its own memory; it computes the new value, which the core copies to the state."""
+    require_module("cffi", "pip install 'ferrule[run]'")
+    network = Network("device_sum")
+    network.add_input(int8_input("x", 1, 8))
+    network.add_state(int8_input("before", 1, 8), np.full((1, 8), 3, np.int8))
+    network.set_state("before", network.add_add_layer("x", "before", quantization=SCALE, name="total"))
+    network.set_outputs([network.add_relu_layer("total", name="y")])
+    made = emit(network, job({"total": "SoftNpu/npu0"}, (NPU0,)))
+    bench = build_bench(made, tmp_path, host_cc)
+    x = np.arange(-40, 40, 10, dtype=np.int8).reshape(1, 8)
+    assert bench.run({"x": x}).status == STATE_ERROR
+    for position in range(len(made.device_calls)):
+        state = network.initial_state()
+        assert bench.reset() == 0
+        for _ in range(2):
+            found = bench.run({"x": x})
+            np.testing.assert_array_equal(found.outputs["y"], network.run([x], state=state)[0])
+        assert bench.run({"x": x}, fail_at=position).status == FAULT
+        after = bench.run({"x": x})
+        assert (after.status, after.trace) == (STATE_ERROR, [])
+        check_idle(bench)
