@@ -90,3 +90,16 @@ def test_a_state_that_is_not_valid_ends_the_run_until_a_reset(built: Build) -> N
 def test_an_input_row_by_row_is_refused() -> None:
     with pytest.raises(UnsupportedError, match=r"keeps 'past' from run to run, which an input row by row \(input_rows"):
         ferrule.generate(state_networks.stream(), board="mps2-an386", goal="memory", input_rows=True, out="/nowhere")
+
+
+@pytest.mark.parametrize("platform", ["bare-metal", "cmsis", "zephyr"])
+def test_the_first_run_of_a_project_begins_with_a_reset(platform: str, tmp_path: Path) -> None:
+    """Every file of the project sees the link with resets, and a project without state the one without."""
+    for network, has_state in ((state_networks.stream(), True), (small_networks.dense(), False)):
+        folder = tmp_path / network.name
+        ferrule.generate(network, board="mps2-an386", platform=platform, out=folder)
+        own = [path for path in folder.rglob("*") if path.is_file() and "lib" not in path.relative_to(folder).parts]
+        texts = {path.name: path.read_text() for path in own}
+        main = texts["main.c"]
+        assert ("ferrule_link_run_first(model, " in main, "model->run(" in main) == (has_state, not has_state)
+        assert any("FERRULE_LINK_STATE" in text for text in texts.values()) is has_state
