@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from ferrule.graph.names import check_name
+
+if TYPE_CHECKING:
+    from ferrule.graph.graph import Graph
 
 
 class LayerType(StrEnum):
@@ -72,6 +76,8 @@ class LayerType(StrEnum):
 
     SVDF = "SVDF", 96
     UNIDIRECTIONAL_SEQUENCE_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM", 97
+    IF = "IF", 98
+    WHILE = "WHILE", 99
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001
@@ -86,6 +92,11 @@ class LayerType(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:
     """The parameters of an operator; each operator has its own frozen subclass (see `ferrule.operators`)."""
+
+    @property
+    def graphs(self) -> Mapping[str, Graph]:
+        """The graphs that the layer runs, by the names of the fields that have them; usually none."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
