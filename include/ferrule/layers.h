@@ -71,6 +71,12 @@ enum ferrule_layer_type {
     FERRULE_LAYER_SPLIT_V = 67,
     FERRULE_LAYER_RESIZE_BILINEAR = 84,
     FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
+    FERRULE_LAYER_REDUCE_MAX = 86,
+    FERRULE_LAYER_REDUCE_MIN = 87,
+    FERRULE_LAYER_REDUCE_ANY = 88,
+    FERRULE_LAYER_REDUCE_ALL = 89,
+    FERRULE_LAYER_ARG_MAX = 90,
+    FERRULE_LAYER_ARG_MIN = 91,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
@@ -168,7 +174,7 @@ struct ferrule_leaky_relu_descriptor {
     double alpha;
 };
 
-/** MEAN, SUM. One input, one output. */
+/** MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL. One input, one output. */
 struct ferrule_reduce_descriptor {
     /** The axes to reduce: non-negative, ascending, without repetition. */
     const int32_t *axes;
@@ -287,6 +293,12 @@ struct ferrule_resize_descriptor {
     bool half_pixel_centers;
 };
 
+/** ARG_MAX, ARG_MIN. One input, one int32 output without the axis: an index along the axis. */
+struct ferrule_arg_select_descriptor {
+    /** The axis, not negative. */
+    int32_t axis;
+};
+
 /**
  * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
  * state [B, F * M]. Outputs: [B, F / rank], and the new state.
@@ -299,9 +311,9 @@ struct ferrule_svdf_descriptor {
 
 /**
  * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
- * biases [S], hidden state and cell state [B, S]. The order of the gates is input, forget, cell,
- * output. Data is [B, T, I], or [T, B, I] if time is major. Outputs: the hidden states of all
- * steps, and the new states.
+ * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
+ * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
+ * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
  */
 struct ferrule_lstm_descriptor {
     bool time_major;

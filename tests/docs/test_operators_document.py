@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
+from needs import require_module
 from sample_networks import samples
 
 from ferrule.errors import UnsupportedError
@@ -19,6 +22,12 @@ DOCUMENT = ROOT / "docs" / "operators.md"
 COLUMNS = {DataType.INT8: 0, DataType.INT16: 1, DataType.FLOAT32: 2}
 ORACLES = re.compile(r"^(to [\w, ]+: )?(TFLM|LiteRT|float64)")
 REFUSED = re.compile(r"^(refused|-)")
+LEFT_OUT = "## What TensorFlow Lite Micro has and Ferrule leaves out"
+KERNEL = re.compile(r"\d+Register_([A-Z0-9_]+)Ev")
+"""The mangled name of a function that registers a kernel."""
+VARIANT = re.compile(r"_(INT8|INT16|INT32|FLOAT)$")
+CUSTOM = ("", "SIGNAL_", "TFLM_")
+"""What may stand before a custom operator's name in the name of its layer type."""
 
 
 def rows() -> dict[LayerType, list[str]]:
@@ -63,3 +72,36 @@ def test_what_the_table_has_is_taken(graph: Graph) -> None:
                 OPERATORS[layer.type].check(layer.descriptor, operands)
         else:
             OPERATORS[layer.type].check(layer.descriptor, operands)
+
+
+def registered() -> set[str]:
+    """Return the operators of the wheel tflite-micro; a kernel for some types alone counts as its operator."""
+    require_module("tflite_micro", "pip install --pre tflite-micro")
+    spec = importlib.util.find_spec("tflite_micro.python.tflite_micro._runtime")
+    assert spec is not None
+    assert spec.origin is not None
+    with Path(spec.origin).open("rb") as library:
+        symbols = ELFFile(library).get_section_by_name(".dynsym").iter_symbols()
+        names = {match[1] for symbol in symbols if (match := KERNEL.search(symbol.name))}
+    return {name for name in names if VARIANT.sub("", name) not in names - {name}}
+
+
+def left_out() -> dict[str, str]:
+    """Return the reason for each operator of the section's list."""
+    section = DOCUMENT.read_text(encoding="utf-8").partition(LEFT_OUT)[2].partition("\n## ")[0]
+    found: dict[str, str] = {}
+    for item in re.findall(r"^- (.*?)(?=\n- |\n\n|\Z)", section, re.MULTILINE | re.DOTALL):
+        names, colon, reason = " ".join(item.split()).partition(": ")
+        assert colon, f"'{names}' has no reason"
+        for name in re.findall(r"[A-Z0-9_]+", names):
+            assert name not in found, f"{name} is listed twice"
+            found[name] = reason
+    return found
+
+
+def test_every_operator_of_tflm_has_a_row_or_a_reason() -> None:
+    have, without = registered(), left_out()
+    assert len(have) >= 110  # the wheel's symbols were found
+    documented = {type_.value for type_ in rows()} | set(without)
+    assert {name for name in have if not {f"{prefix}{name}" for prefix in CUSTOM} & documented} == set()
+    assert set(without) <= have

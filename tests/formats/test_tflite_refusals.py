@@ -307,7 +307,7 @@ def test_wrong_numbers_of_inputs_and_outputs() -> None:
     refused(model, ModelError, "operator 0 RELU", "0 outputs, expected 1")
     model = relu()
     graph_of(model)["Operators"] = [operator([-1], [1])]
-    refused(model, ModelError, "operator 0 RELU", "input 0 is absent")
+    refused(model, ModelError, "operator 0 RELU", "tensor -1 does not exist")
 
 
 def test_the_order_of_operators() -> None:

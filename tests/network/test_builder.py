@@ -32,7 +32,9 @@ OUT = Quantization.of(0.1, -20)
 def start(dtype: DataType = DataType.INT8, shape: tuple[int, ...] = (1, 6, 5, 4)) -> Network:
     """Return a network with an input 'x' and no layers."""
     network = Network("built")
-    network.add_input(TensorInfo(name="x", shape=shape, dtype=dtype, quantization=None if dtype.is_float else IN))
+    network.add_input(
+        TensorInfo(name="x", shape=shape, dtype=dtype, quantization=IN if dtype is DataType.INT8 else None)
+    )
     return network
 
 
@@ -114,6 +116,37 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     return network.add_dequantize_layer("x")
 
 
+def _svdf(network: Network, dtype: DataType) -> str:
+    source = network.add_reshape_layer("x", (2, 60))
+    return network.add_svdf_layer(
+        source,
+        weights(dtype, 6, 60),
+        weights(dtype, 6, 5),
+        bias(dtype, 3),
+        rank=2,
+        feature_quantization=quantized(dtype, Quantization.of(0.002)),
+        time_quantization=quantized(dtype, Quantization.of(0.01)),
+        state_quantization=quantized(dtype, Quantization.of(0.03, 2)),
+        quantization=quantized(dtype, OUT),
+    )
+
+
+def _lstm(network: Network, dtype: DataType) -> str:
+    symmetric = None if dtype.is_float else [Quantization.of(0.01)] * 4
+    return network.add_lstm_layer(
+        network.add_reshape_layer("x", (2, 3, 20)),
+        [weights(dtype, 4, 20)] * 4,
+        [weights(dtype, 4, 4)[::step] for step in (1, -1, 1, -1)],
+        [bias(dtype, 4) / np.float32(100) if dtype.is_float else bias(dtype, 4)] * 4,
+        time_major=True,
+        cell_clip=5.0,
+        weights_quantizations=symmetric,
+        recurrent_quantizations=symmetric,
+        cell_quantization=quantized(dtype, Quantization.of(2**-11)),
+        quantization=quantized(dtype, Quantization.of(1 / 128, -1)),
+    )
+
+
 def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
     del dtype
     return network.add_elementwise_unary_layer(type_, "x")
@@ -134,6 +167,10 @@ BUILDS: dict[str, Build] = {
     "MINIMUM": _binary(Network.add_minimum_layer),
     "MEAN": lambda n, t: n.add_mean_layer("x", (1, -2), quantization=quantized(t, OUT)),
     "SUM": lambda n, t: n.add_sum_layer("x", (1, 2), keep_dims=True, quantization=quantized(t, OUT)),
+    "REDUCE_MAX": lambda n, _: n.add_reduce_max_layer("x", (1, -2)),
+    "REDUCE_MIN": lambda n, _: n.add_reduce_min_layer("x", (3,), keep_dims=True),
+    "ARG_MAX": lambda n, _: n.add_arg_max_layer("x", -1),
+    "ARG_MIN": lambda n, _: n.add_arg_min_layer("x", 1),
     "RELU": lambda n, _: n.add_relu_layer("x"),
     "RELU6": lambda n, t: n.add_relu6_layer("x", quantization=quantized(t, IN)),
     "RELU_N1_TO_1": lambda n, _: n.add_relu_n1_to_1_layer("x"),
@@ -155,21 +192,28 @@ BUILDS: dict[str, Build] = {
     "STRIDED_SLICE": lambda n, _: n.add_strided_slice_layer("x", (0, 4, 0, 0), (1, 1, 5, 4), (1, -1, 2, 1)),
     "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
     "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
+    "SVDF": _svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "SPLIT_V": lambda n, _: n.add_split_v_layer("x", -1, (1, 3)),
     "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
     "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
+}
+BUILDS_OF_BOOL: dict[str, Build] = {
+    "REDUCE_ANY": lambda n, _: n.add_reduce_any_layer("x", (0, -2)),
+    "REDUCE_ALL": lambda n, _: n.add_reduce_all_layer("x", (1,), keep_dims=True),
 }
 FUNCTIONS = [row.type for row in ELEMENTWISE_UNARY]
 CASES = [
     (type_, build, dtype) for type_, build in sorted(BUILDS.items()) for dtype in (DataType.FLOAT32, DataType.INT8)
 ]
+CASES += [(type_, build, DataType.BOOL) for type_, build in sorted(BUILDS_OF_BOOL.items())]
 CASES += [(type_, partial(_function, type_), DataType.FLOAT32) for type_ in FUNCTIONS]
 
 
 def test_there_is_a_method_for_every_operator() -> None:
-    assert {*BUILDS, *FUNCTIONS} == set(OPERATORS) - OPTIMIZER_TYPES
+    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS} == set(OPERATORS) - OPTIMIZER_TYPES
     methods = {name for name in dir(Network) if name.startswith("add_") and name.endswith("_layer")}
-    assert len(methods - {"add_layer", "add_elementwise_unary_layer"}) == len(BUILDS)
+    assert len(methods - {"add_layer", "add_elementwise_unary_layer"}) == len(BUILDS) + len(BUILDS_OF_BOOL)
 
 
 @pytest.mark.parametrize(("type_", "build", "dtype"), CASES, ids=lambda value: value if isinstance(value, str) else "")

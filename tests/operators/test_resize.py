@@ -57,7 +57,7 @@ def assert_same(got: Array, wanted: Array, network: Network) -> None:
 
 
 @each_case
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(drawn=st.data())
 def test_numpy_equals_tflm(type_: LayerType, dtype: DataType, drawn: st.DataObject) -> None:
     network = drawn.draw(networks(type_, dtype))
@@ -67,7 +67,7 @@ def test_numpy_equals_tflm(type_: LayerType, dtype: DataType, drawn: st.DataObje
 
 @pytest.mark.cc
 @each_case
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(drawn=st.data())
 def test_c_equals_numpy(type_: LayerType, dtype: DataType, drawn: st.DataObject) -> None:
     network = drawn.draw(networks(type_, dtype))

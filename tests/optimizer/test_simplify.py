@@ -152,6 +152,81 @@ def test_a_chain_of_views_becomes_one() -> None:
     assert types(simplify(network)) == [LayerType.RESHAPE]
 
 
+def test_transposes_join_across_elementwise_layers() -> None:
+    network = Network("n")
+    x, z = image(network), image(network, "z")
+    turned, other = (network.add_transpose_layer(each, (0, 3, 1, 2)) for each in (x, z))
+    total = network.add_add_layer(network.add_relu_layer(turned), other, quantization=Quantization.of(0.2, 1))
+    column = np.arange(2, dtype=np.int8).reshape(2, 1, 1)
+    scales = network.add_constant_array("scales", column, Quantization.of(0.5, 1))
+    product = network.add_mul_layer(total, scales, quantization=Quantization.of(0.1, 2))
+    network.set_outputs([conv(network, network.add_transpose_layer(product, (0, 2, 3, 1)))])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.RELU, LayerType.ADD, LayerType.MUL, LayerType.CONV_2D]
+    assert_same_bits(network, simpler)
+
+
+def test_reshapes_join_across_elementwise_layers() -> None:
+    network = Network("n")
+    flat = network.add_reshape_layer(image(network), (1, 32))
+    half = network.add_constant_array("half", np.array([5], np.int8), Quantization.of(0.1, 0))
+    product = network.add_mul_layer(network.add_logistic_layer(flat), half, quantization=Quantization.of(0.1, 2))
+    network.set_outputs([conv(network, network.add_reshape_layer(product, (1, 4, 4, 2)))])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.LOGISTIC, LayerType.MUL, LayerType.CONV_2D]
+    assert_same_bits(network, simpler)
+
+
+@pytest.mark.parametrize("second", [(0, 3, 1, 2), (0, 1, 3, 2)])
+def test_transposes_that_differ_stay(second: tuple[int, ...]) -> None:
+    network = Network("n")
+    one = network.add_transpose_layer(image(network, shape=(1, 4, 4, 4)), (0, 3, 1, 2))
+    other = network.add_transpose_layer(image(network, "z", shape=(1, 4, 4, 4)), second)
+    total = network.add_add_layer(one, other, quantization=Quantization.of(0.2, 1))
+    back = network.add_transpose_layer(total, (0, 2, 3, 1))
+    network.set_outputs([back, network.add_relu_layer(total)] if second == (0, 3, 1, 2) else [back])
+    simpler = simplify(network)
+    assert types(simpler).count(LayerType.TRANSPOSE) == 3
+    assert_same_bits(network, simpler)
+
+
+def test_clamp_within_the_limits_of_the_next_goes() -> None:
+    network = Network("n")
+    network.set_outputs([network.add_relu_layer(network.add_relu6_layer(network.add_relu_layer(image(network))))])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.RELU, LayerType.RELU6]
+    assert_same_bits(network, simpler)
+
+
+def floats(network: Network) -> str:
+    return network.add_input(TensorInfo(name="x", shape=(1, 4, 4, 2), dtype=DataType.FLOAT32))
+
+
+def keras_prelu(network: Network, source: str, mirrored: str, factors: list[float]) -> str:
+    negated = network.add_elementwise_unary_layer(LayerType.NEG, mirrored)
+    constant = network.add_constant_array("factors", np.float32(factors))
+    product = network.add_mul_layer(network.add_relu_layer(negated), constant)
+    return network.add_add_layer(network.add_relu_layer(source), product)
+
+
+def test_prelu_of_keras_is_found() -> None:
+    network = Network("n")
+    x = floats(network)
+    network.set_outputs([keras_prelu(network, x, x, [-0.25, 3.0])])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.PRELU]
+    assert_same_bits(network, simpler)
+
+
+@pytest.mark.parametrize("factors", [[-0.25, 3.0], [np.inf, 1.0]])
+def test_other_sums_of_rectified_tensors_stay(factors: list[float]) -> None:
+    network = Network("n")
+    x = floats(network)
+    mirrored = network.add_elementwise_unary_layer(LayerType.FLOOR, x) if np.isfinite(factors[0]) else x
+    network.set_outputs([keras_prelu(network, x, mirrored, factors)])
+    assert LayerType.PRELU not in types(simplify(network))
+
+
 def test_a_transpose_of_unit_axes_becomes_a_reshape() -> None:
     network = Network("n")
     network.set_outputs([network.add_transpose_layer(image(network), (1, 0, 2, 3))])

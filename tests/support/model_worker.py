@@ -108,7 +108,7 @@ _ORDER = ("exact", "close", "differs")
 
 def _network(model: Path) -> ferrule.Network:
     with mock.patch("ferrule.errors._LISTED", 1 << 20):  # every reason
-        return ferrule.load(model)
+        return ferrule.load(model.read_bytes())
 
 
 def _difference(outputs: Sequence[Array], expected: Sequence[Array]) -> Result:

@@ -97,7 +97,10 @@ def check(model: PublicModel, path: Path, *, number: int, limit_s: float, board:
         loaded = step("load")
         if "error" in loaded or not loaded["loads"]:
             outcome.blocks = _reasons(loaded.get("blocks", [])) or [loaded.get("error", "no reason")]
-            outcome.blocks += [f"{name}: absent from the table" for name in loaded.get("lacks", [])]
+            told = {reason.partition(":")[0] for reason in outcome.blocks}
+            outcome.blocks += [
+                f"{name}: this operator is not supported" for name in loaded.get("lacks", []) if name not in told
+            ]
             return outcome
         if outcome.tflm:
             outcome.verdict = "no oracle"
@@ -210,8 +213,7 @@ def _reasons(lines: Sequence[str]) -> list[str]:
 
 
 def _general(line: str) -> str:
-    line = re.sub(r"^.*?\.(tflite|lite): ", "", line)
-    line = re.sub(r"operator \d+ ", "", line)
+    line = re.sub(r"^CUSTOM '(.*?)'", r"CUSTOM \1", re.sub(r"^(.*?\.tflite: )?(operator \d+ )?", "", line))
     line = re.sub(r" -> tensor '.*?'(?=:|$)", "", line)
-    line = re.sub(r"(tensor|output|input|layer|bias|weights|subgraph) '[^']*'", r"\1", line)
+    line = re.sub(r"'[^']*'", "''", line)
     return re.sub(r"\[\d+(, ?\d+)*\]|\b\d{2,}\b|\d+\.\d+(e-?\d+)?", "N", line)

@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
+from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
@@ -36,8 +38,8 @@ _SAME_3_3 = Padding(top=1, bottom=1, left=1, right=1)
 
 
 def quantization(dtype: DataType, scale: float = 0.05, zero_point: int = 3) -> Quantization | None:
-    """Return the usual quantisation of a type: None for float32, zero point 0 for int16."""
-    if dtype.is_float:
+    """Return the usual quantisation of a type: None for floats and types that have none, zero point 0 for int16."""
+    if dtype.is_float or dtype in {DataType.BOOL, DataType.INT32}:
         return None
     return Quantization.of(scale, zero_point if dtype is DataType.INT8 else 0)
 
@@ -110,6 +112,7 @@ def weights_and_bias(
 
 
 REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
+REFUSED |= {f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min")}
 """Names of the samples that no kernel computes."""
 
 
@@ -127,6 +130,8 @@ def samples() -> Iterator[Graph]:
         yield from _arithmetic(dtype)
         yield from _activations(dtype)
         yield from _movers(dtype)
+        yield from _recurrent(dtype)
+    yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
 
 
@@ -241,6 +246,24 @@ def _arithmetic(dtype: DataType) -> Iterator[Graph]:
         keep = ReduceDescriptor(axes=(1, 2), keep_dims=True)
         yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
         yield one_layer(type_, ReduceDescriptor(axes=(3,)), dtype=dtype, inputs=[IMAGE], outputs=[(1, 6, 5)])
+    yield from _selections(dtype, LayerType.REDUCE_MAX, LayerType.REDUCE_MIN)
+    for type_ in (LayerType.ARG_MAX, LayerType.ARG_MIN):
+        for axis, result in ((3, IMAGE[:3]), (1, (1, 5, 4))):
+            yield one_layer(
+                type_,
+                ArgSelectDescriptor(axis=axis),
+                dtype=dtype,
+                inputs=[IMAGE],
+                outputs=[result],
+                output_dtype=DataType.INT32,
+            )
+
+
+def _selections(dtype: DataType, *types: LayerType) -> Iterator[Graph]:
+    for type_ in types:
+        keep = ReduceDescriptor(axes=(1, 2), keep_dims=True)
+        yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
+        yield one_layer(type_, ReduceDescriptor(axes=(0, 3)), dtype=dtype, inputs=[IMAGE], outputs=[(6, 5)])
 
 
 def _activations(dtype: DataType) -> Iterator[Graph]:
@@ -329,6 +352,51 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
     )
     yield one_layer(LayerType.PACK, PackDescriptor(axis=2), dtype=dtype, inputs=[(3, 4)] * 2, outputs=[(3, 4, 2)])
     yield one_layer(LayerType.UNPACK, UnpackDescriptor(axis=1), dtype=dtype, inputs=[(3, 2, 4)], outputs=[(3, 4)] * 2)
+
+
+def _recurrent(dtype: DataType) -> Iterator[Graph]:
+    """Yield layers with states of their own."""
+    generator = np.random.default_rng(11)
+
+    def floats_or_bytes(*shape: int) -> Array:
+        if dtype.is_float:
+            return generator.normal(0, 0.5, shape).astype(np.float32)
+        return generator.integers(-127, 128, shape, dtype=np.int8)
+
+    small = None if dtype.is_float else Quantization.of(0.01)
+    if dtype is not DataType.INT16:
+        network = Network(f"svdf_{dtype}")
+        network.add_input(_info("x", (2, 5), dtype))
+        svdf = network.add_svdf_layer(
+            "x",
+            floats_or_bytes(6, 5),
+            floats_or_bytes(6, 3).astype(np.float32 if dtype.is_float else np.int16),
+            np.arange(3).astype(np.float32 if dtype.is_float else np.int32),
+            rank=2,
+            feature_quantization=small,
+            time_quantization=small,
+            state_quantization=small,
+            quantization=quantization(dtype),
+        )
+        network.set_outputs([svdf])
+        yield network
+    network = Network(f"lstm_{dtype}")
+    network.add_input(_info("x", (1, 3, 5), dtype))
+    bias = {DataType.INT8: np.int32, DataType.INT16: np.int64}.get(dtype, np.float32)
+    scales = None if small is None else [small] * 4
+    lstm = network.add_lstm_layer(
+        "x",
+        [floats_or_bytes(2, 5) for _ in range(4)],
+        [floats_or_bytes(2, 2) for _ in range(4)],
+        [np.array([gate, -gate], bias) for gate in range(4)],
+        cell_clip=0.75,
+        weights_quantizations=scales,
+        recurrent_quantizations=scales,
+        cell_quantization=None if dtype.is_float else Quantization.of(2**-11),
+        quantization=quantization(dtype, 1 / 128, -1),
+    )
+    network.set_outputs([lstm])
+    yield network
 
 
 def _type_changes() -> Iterator[Graph]:

@@ -6,7 +6,7 @@ from ferrule.graph.datatype import DataType
 from ferrule.graph.editor import GraphEditor
 from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Descriptor, Layer, LayerType
-from ferrule.graph.state import State, refuse_states
+from ferrule.graph.state import State, refuse_states, reset_value
 from ferrule.graph.subgraph import SubgraphView
 from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo, brief, renamed
 
@@ -28,4 +28,5 @@ __all__ = [
     "brief",
     "refuse_states",
     "renamed",
+    "reset_value",
 ]

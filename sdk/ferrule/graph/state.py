@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ferrule.errors import UnsupportedError
+from ferrule.graph.datatype import DataType
 from ferrule.graph.names import check_name
-from ferrule.graph.tensor import Array
+from ferrule.graph.tensor import Array, TensorInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,3 +39,9 @@ def refuse_states(network: str, states: Sequence[State], where: str) -> None:
     if states:
         names = ", ".join(f"'{state.name}'" for state in states)
         raise UnsupportedError(f"network '{network}' keeps {names} from run to run, which {where} does not support")
+
+
+def reset_value(info: TensorInfo) -> Array:
+    """Return the value of a state without an initialiser, as in TensorFlow Lite Micro: 0, or int8's zero point."""
+    value = info.zero_point if info.dtype is DataType.INT8 and info.quantization is not None else 0
+    return np.full(info.shape, value, info.dtype.numpy)

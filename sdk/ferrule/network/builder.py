@@ -4,12 +4,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ferrule.errors import ModelError, place
-from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, TensorInfo
+from ferrule.graph import (
+    Array,
+    DataType,
+    Descriptor,
+    Graph,
+    Layer,
+    LayerType,
+    Quantization,
+    Shape,
+    TensorInfo,
+    reset_value,
+)
 from ferrule.network.execution import operator_of
 from ferrule.operators.operator import Operands
 
@@ -21,6 +32,16 @@ class Constant:
     role: str
     data: Array
     quantization: Quantization | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A state that is added to the graph together with its reader, whose further outputs have the new values."""
+
+    role: str
+    shape: Shape
+    dtype: DataType
+    quantization: Quantization | None
 
 
 class LayerBuilder(Graph):
@@ -35,7 +56,7 @@ class LayerBuilder(Graph):
         self,
         type_: LayerType,
         descriptor: Descriptor,
-        inputs: Sequence[str | Constant | None],
+        inputs: Sequence[str | Constant | Kept | None],
         *,
         name: str | None,
         quantization: Quantization | None,
@@ -44,7 +65,8 @@ class LayerBuilder(Graph):
     ) -> tuple[str, ...]:
         """Add a layer and return the names of its outputs: the layer's name, numbered if there are several outputs.
 
-        `dtype` is the type of the outputs and defaults to that of the first input. If a check fails, nothing is added.
+        `dtype` is the type of the outputs and defaults to that of the first input. States have further outputs. If a
+        check fails, nothing is added.
         """
         layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
         with place(f"layer '{layer_name}' {type_}"):
@@ -57,28 +79,41 @@ class LayerBuilder(Graph):
             names = (layer_name,) if outputs == 1 else tuple(f"{layer_name}_{index}" for index in range(outputs))
             results = [
                 TensorInfo(name=output, shape=shape, dtype=dtype or first.dtype, quantization=quantization)
-                for output, shape in zip(names, shapes, strict=True)
+                for output, shape in zip(names, shapes[: len(names)], strict=True)
             ]
+            kept = [
+                info
+                for source, info in zip(inputs, infos, strict=True)
+                if isinstance(source, Kept) and info is not None
+            ]
+            results += [replace(info, name=self.unique_name(f"{info.name}_next")) for info in kept]
             operator.check(descriptor, Operands(inputs=infos, outputs=tuple(results)))
             layer = Layer(
                 name=layer_name,
                 type=type_,
                 descriptor=descriptor,
                 inputs=tuple(None if info is None else info.name for info in infos),
-                outputs=names,
+                outputs=tuple(info.name for info in results),
             )
             self._refuse_taken(layer)
+            for info in kept:
+                self.add_state(info, reset_value(info))
             for source, info in zip(inputs, infos, strict=True):
                 if isinstance(source, Constant) and info is not None:
                     self.add_constant(info, source.data)
-            return self.add_layer(layer, results)
+            self.add_layer(layer, results)
+            for info, result in zip(kept, results[len(names) :], strict=True):
+                self.set_state(info.name, result.name)
+            return names
 
-    def _described(self, layer: str, source: str | Constant | None) -> TensorInfo | None:
+    def _described(self, layer: str, source: str | Constant | Kept | None) -> TensorInfo | None:
         if source is None:
             return None
         if isinstance(source, str):
             return self.info(source)
         name = self.unique_name(f"{layer}_{source.role}")
+        if isinstance(source, Kept):
+            return TensorInfo(name=name, shape=source.shape, dtype=source.dtype, quantization=source.quantization)
         dtype = _data_type(name, source.data)
         return TensorInfo(name=name, shape=source.data.shape, dtype=dtype, quantization=source.quantization)
 

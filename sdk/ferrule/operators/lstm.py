@@ -30,9 +30,11 @@ from ferrule.operators.weighted import Factor, check_activation_tensor, required
 
 GATES = ("input", "forget", "cell", "output")
 """The order of the gates in the format."""
-INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES = range(1, 5), range(5, 9), range(9, 13)
-HIDDEN, CELL = 13, 14
+INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES = range(1, 5), range(5, 9), range(12, 16)
+HIDDEN, CELL = 18, 19
 """Positions of the states among the inputs; their new values are outputs 1 and 2."""
+ABSENT = frozenset({*range(9, 12), *range(16, 18), *range(20, 24)})
+"""Positions of peephole weights, projection and normalisation, which are not supported."""
 _GATE_SCALE = 2.0**-12
 _UNIT_SCALE = 2.0**-15
 _CELL_POWERS = range(-30, 3)
@@ -42,7 +44,8 @@ _CELL_POWERS = range(-30, 3)
 class LstmDescriptor(Descriptor):
     """Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4 biases [S], hidden state and cell state [B, S].
 
-    The order of the gates is input, forget, cell, output. Data is [B, T, I], or [T, B, I] if time is major. Outputs:
+    They have the positions of the format, with absent inputs between them. The order of the gates is input, forget,
+    cell, output. Data is [B, T, I], or [T, B, I] if time is major. Outputs:
     the hidden states of all steps, and the new states.
     """
 
@@ -53,6 +56,10 @@ class LstmDescriptor(Descriptor):
 
 def _infer(descriptor: LstmDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
     operands = Operands(inputs=tuple(inputs), outputs=())
+    for index in ABSENT:
+        info = inputs[index] if index < len(inputs) else None
+        if info is not None:
+            raise UnsupportedError(f"input {index} is '{info.name}', expected no peephole, projection or normalisation")
     data, hidden = operands.input(0), operands.input(HIDDEN)
     if len(data.shape) != 3 or len(hidden.shape) != 2:
         raise UnsupportedError(
@@ -148,9 +155,7 @@ class LstmScaling:
 
 
 def _gate(source: TensorInfo, weights: TensorInfo, limit: int) -> Factor:
-    with np.errstate(over="ignore", under="ignore"):
-        product = float(np.float32(source.scale) * np.float32(weights.scale))  # in float32, as in TensorFlow Lite
-    return _factor(product / _GATE_SCALE, weights, limit)
+    return _factor(source.scale * weights.scale / _GATE_SCALE, weights, limit)
 
 
 def _factor(real: float, info: TensorInfo, limit: int) -> Factor:
@@ -241,7 +246,7 @@ class _IntegerStep(_Step):
 
 
 def cell_position(shift: int) -> tuple[int, int]:
-    """Return the multiplier and the right shift that bring a cell state of scale 2^(shift - 12) to the table's scale."""
+    """Return the multiplier and the right shift that bring a cell state of scale 2^(shift - 12) to the table."""
     return (3 << shift, 0) if shift >= 0 else (3, -shift)
 
 
@@ -289,6 +294,7 @@ def _sample(sample: LayerSample) -> None:
     cell_type = dtype if floats else DataType.INT16
     for name, kind, quantization in (("hidden", dtype, hidden), ("cell", cell_type, cell)):
         sample.inputs.append(TensorInfo(name=name, shape=(batches, units), dtype=kind, quantization=quantization))
+    sample.absent = ABSENT - {*range(CELL, 24)}
     sample.output = hidden
     sample.further = [(dtype, hidden), (cell_type, cell)]
     sample.descriptor = LstmDescriptor(time_major=time_major, cell_clip=dice.choice([0.0, 0.0, 0.5, 10.0]))

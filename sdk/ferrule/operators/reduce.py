@@ -18,7 +18,8 @@ from ferrule.operators.quantize import requantize
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
 
-_MAX_RANK = 8
+MAX_RANK = 8
+"""The most dimensions of a tensor that is reduced."""
 _TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
 
 
@@ -50,9 +51,9 @@ def check(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operand
             f"{layer_type} of {source.dtype} to {output.dtype} has no reference kernel, "
             f"expected the same type of {', '.join(_TYPES)} on both sides"
         )
-    if len(source.shape) > _MAX_RANK:
+    if len(source.shape) > MAX_RANK:
         raise UnsupportedError(
-            f"tensor '{source.name}' has {len(source.shape)} dimensions, {layer_type} takes at most {_MAX_RANK}"
+            f"tensor '{source.name}' has {len(source.shape)} dimensions, {layer_type} takes at most {MAX_RANK}"
         )
     if source.dtype.is_float:
         return

@@ -33,6 +33,9 @@ class LayerSample:
     dtype: DataType
     descriptor: Descriptor | None = None
     inputs: list[TensorInfo] = field(default_factory=list)
+    """The inputs that are present, in order."""
+    absent: frozenset[int] = frozenset()
+    """Positions of absent inputs of the layer, before the last one that is present."""
     constants: dict[int, Array] = field(default_factory=dict)
     """By index of input: the data of the constant inputs."""
     output_type: DataType | None = None

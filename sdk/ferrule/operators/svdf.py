@@ -88,7 +88,7 @@ def _check(descriptor: SvdfDescriptor, operands: Operands) -> None:
         )
     if bias is not None:
         scale = 0.0 if bias.quantization is None else bias.scale
-        wanted = float(np.float32(state.scale) * np.float32(time.scale))
+        wanted = state.scale * time.scale
         if abs(scale - wanted) >= _BIAS_TOLERANCE:
             raise UnsupportedError(f"bias '{bias.name}' has scale {scale:g}, expected {wanted:g}")
     svdf_factors(operands)
@@ -103,14 +103,12 @@ def svdf_factors(operands: Operands) -> tuple[Factor, Factor]:
     """Return the factors that scale the sums over features to the state, and those over time to the output."""
     data, feature, time, state = (operands.input(index) for index in (0, 1, 2, STATE))
     return (
-        _factor(data.scale, feature.scale, state.scale, state.name),
-        _factor(state.scale, time.scale, operands.output.scale, operands.output.name),
+        _factor(data.scale * feature.scale / state.scale, state.name),
+        _factor(state.scale * time.scale / operands.output.scale, operands.output.name),
     )
 
 
-def _factor(first: float, second: float, output: float, name: str) -> Factor:
-    with np.errstate(over="ignore", under="ignore"):
-        real = float(np.float32(first) * np.float32(second) / np.float32(output))
+def _factor(real: float, name: str) -> Factor:
     multiplier, shift = quantize_multiplier(real)
     if shift > MAX_SHIFT:
         raise UnsupportedError(f"the factor of '{name}' is {real:g}, expected less than 2**{MAX_SHIFT}")
@@ -135,11 +133,7 @@ def _float(
         sums = (new.astype(np.float64) * time).sum(axis=2).reshape(*operands.output.shape, -1).sum(axis=2)
         if bias is not None:
             sums += bias
-        return _limited(sums, descriptor.activation).astype(np.float32)
-
-
-def _limited(sums: Array, activation: Activation) -> Array:
-    return sums if activation is Activation.NONE else clamp_float(sums, activation)
+        return clamp_float(sums, descriptor.activation).astype(np.float32)
 
 
 def _integer(

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.graph import LayerType
+from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.conv2d import CONV_2D
@@ -23,6 +24,7 @@ from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
 from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
+from ferrule.operators.reduce_select import REDUCE_SELECT
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
@@ -51,6 +53,9 @@ _ROWS: tuple[Operator, ...] = (
     DEQUANTIZE,
     MEAN,
     SUM,
+    *REDUCE_SELECT,
+    ARG_MAX,
+    ARG_MIN,
     ADD,
     SUB,
     MUL,

@@ -213,6 +213,7 @@ def _reduce_check(part: LayerView) -> str:
     return _rank(part.info(0))
 
 
+_NO_BOOL = "the library has no tensors of bool"
 _NOT_MAPPED = "the generator has no row for it"
 _MOVED = Row(add=_slice, check=_moved_check)
 _RESHAPED = Row(add=_reshape, check=_reshaped_check)
@@ -233,9 +234,17 @@ ROWS = {
 REASONS = {
     LayerType.RESIZE_NEAREST_NEIGHBOR: _NOT_MAPPED,
     LayerType.RESIZE_BILINEAR: _NOT_MAPPED,
+    LayerType.REDUCE_MAX: _NOT_MAPPED,
+    LayerType.REDUCE_MIN: _NOT_MAPPED,
+    LayerType.REDUCE_ANY: _NO_BOOL,
+    LayerType.REDUCE_ALL: _NO_BOOL,
+    LayerType.ARG_MAX: _NOT_MAPPED,
+    LayerType.ARG_MIN: _NOT_MAPPED,
     LayerType.CEIL: "the library has no function for it",
     LayerType.PACK: "the generator has no function for a new axis",
     LayerType.SPLIT_V: "the generator splits into equal parts only",
+    LayerType.SVDF: "the library has no function for it",
+    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: "the library's LSTM has no state from run to run",
     LayerType.UNPACK: "the generator has no function for the removal of an axis",
 }
 """Why types of layers of models have no row."""

@@ -42,11 +42,19 @@ class Emitter:
         """Parameter tensors and outputs of added PADs, in addition to the tensors of the graph."""
         self.operators: list[OperatorContent] = []
 
-    def emit(self, layer: Layer, options: Options = NO_OPTIONS, *, inputs: Sequence[str | None] | None = None) -> None:
-        """Append one operator; `inputs` defaults to the layer's inputs."""
+    def emit(
+        self,
+        layer: Layer,
+        options: Options = NO_OPTIONS,
+        *,
+        inputs: Sequence[str | None] | None = None,
+        least_inputs: int = 0,
+    ) -> None:
+        """Append one operator; `inputs` defaults to the layer's, and absent ones make up `least_inputs`."""
         sources = list(layer.inputs if inputs is None else inputs)
         while sources and sources[-1] is None:  # LiteRT treats a listed bias as present
             sources.pop()
+        sources += [None] * (least_inputs - len(sources))
         record = OperatorContent(
             type=layer.type,
             version=self._versions[layer.type](layer.descriptor, self.input_infos(layer), self.output_info(layer)),

@@ -12,8 +12,9 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.tensors import Tensors
-from ferrule.graph import Array, Layer
+from ferrule.formats.tflite.row import Row
+from ferrule.formats.tflite.tensors import Tensors, real_values
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
@@ -36,8 +37,25 @@ class Fold:
     """Whether `compute` reads the data of the inputs, which then must be constants, and not only their shapes."""
 
 
+class Budget:
+    """The work that computing the constants of one file may take: a few elements per byte of the file."""
+
+    def __init__(self, file_bytes: int) -> None:
+        self._limit = _BUDGET_FACTOR * file_bytes + _BUDGET_FLOOR
+        self._spent = 0
+
+    def spend(self, elements: int, record: OperatorRecord) -> None:
+        """Count the elements that an operator reads and writes; UnsupportedError if they are too many."""
+        self._spent += elements
+        if self._spent > self._limit:
+            raise UnsupportedError(
+                f"operator {record.index} {record.type} computes a constant, and such operators read and write more "
+                f"than {self._limit} elements, the limit for a file of this size"
+            )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deferred:
+class _Deferred:
     """A valid operator whose outputs can be computed; it becomes a layer if another layer reads one of them."""
 
     record: OperatorRecord
@@ -46,27 +64,21 @@ class Deferred:
     reads: tuple[int, ...]
     """The tensors whose data is read."""
     compute: Callable[[], Sequence[Array]]
-    work: int
-    """Number of elements that are read and written."""
 
 
 class Folding:
-    """The operators of one file that can be computed; each is computed at most once, and only if that is needed.
+    """The operators of one subgraph that can be computed; each is computed at most once, and only if needed."""
 
-    The work is limited to a few elements per byte of the file.
-    """
-
-    def __init__(self, tensors: Tensors, file_bytes: int) -> None:
+    def __init__(self, tensors: Tensors, budget: Budget) -> None:
         self._tensors = tensors
-        self._deferred: dict[int, Deferred] = {}
+        self._budget = budget
+        self._deferred: dict[int, _Deferred] = {}
         """By tensor: the operator that writes it."""
         self._values: dict[int, Array] = {}
         self._layers: set[int] = set()
         """Positions of the operators that have become layers."""
-        self._limit = _BUDGET_FACTOR * file_bytes + _BUDGET_FLOOR
-        self._work = 0
 
-    def takes_fold(self, node: Node) -> bool:
+    def takes(self, node: Node) -> bool:
         """Take an operator of `FOLDS`, and return whether it is one.
 
         Raises:
@@ -77,59 +89,63 @@ class Folding:
             return False
         node.check_arity(range(fold.inputs, fold.inputs + 1), range(1, 2))
         reads = node.record.inputs if fold.needs_data else ()
-        if not all(map(self._tensors.is_constant, reads)):
+        if not all(map(self._is_known, reads)):
             raise UnsupportedError("its inputs are computed at run time, expected constants")
-        infos = [self._tensors.info(index) for index in (*reads, *node.record.outputs)]
-        work = sum(info.elements for info in infos)
-        self._defer(
-            Deferred(record=node.record, layer=None, reads=reads, compute=lambda: [fold.compute(node)], work=work)
-        )
+        self._defer(_Deferred(record=node.record, layer=None, reads=reads, compute=lambda: [fold.compute(node)]))
         return True
 
-    def takes_layer(self, record: OperatorRecord, layer: Layer, positions: range) -> bool:
-        """Take a layer that can be computed, and return whether it is one.
+    def takes_layer(self, node: Node, type_: LayerType, descriptor: Descriptor, row: Row) -> bool:
+        """Take an operator that is a layer and can be computed, and return whether it is one.
 
         Its inputs are constants, and its work is proportional to the size of its tensors, which sums of products and
         windows are not.
-        `positions` are those of the layer's inputs among the operator's. The caller adds other layers to the network.
 
         Raises:
             UnsupportedError, ModelError: the layer is not valid.
         """
-        operator = OPERATORS[layer.type]
-        sources = [index for position, index in enumerate(record.inputs) if position in positions][: len(layer.inputs)]
+        record, operator = node.record, OPERATORS[type_]
+        sources = [index for position, index in enumerate(record.inputs) if position in row.data_inputs]
+        while sources and sources[-1] == -1:
+            sources.pop()
         reads = tuple(index for index in sources if index != -1)
-        bounded = operator.macs is None and not isinstance(layer.descriptor, Pool2dDescriptor)
-        if not bounded or not reads or not all(map(self._tensors.is_constant, reads)):
+        bounded = operator.macs is None and not isinstance(descriptor, Pool2dDescriptor) and not row.state_inputs
+        if not bounded or not reads or not all(map(self._is_known, reads)):
+            return False
+        if any(index == -1 and position not in row.optional for position, index in enumerate(sources)):
             return False
         inputs = tuple(None if index == -1 else self._tensors.info(index) for index in sources)
         operands = Operands(inputs=inputs, outputs=tuple(self._tensors.info(index) for index in record.outputs))
-        shapes = operator.infer(layer.descriptor, inputs)
-        for info, shape in zip(operands.outputs, shapes, strict=False):
-            if info.shape != shape:
-                raise ModelError(f"output '{info.name}' has shape {list(info.shape)}, expected {list(shape)}")
-        if len(shapes) != len(operands.outputs):
-            raise ModelError(f"it has {len(operands.outputs)} outputs, expected {len(shapes)}")
-        operator.check(layer.descriptor, operands)
+        _check_shapes(operator.infer(descriptor, inputs), operands)
+        operator.check(descriptor, operands)
 
         def compute() -> Sequence[Array]:
             arrays = [None if index == -1 else self._tensors.data(index) for index in sources]
-            return operator.kernel(layer.descriptor, operands, arrays)
+            return operator.kernel(descriptor, operands, arrays)
 
-        work = sum(info.elements for info in (*inputs, *operands.outputs) if info is not None)
-        self._defer(Deferred(record=record, layer=layer, reads=reads, compute=compute, work=work))
+        layer = Layer(
+            name=f"{type_.lower()}_{record.index}",
+            type=type_,
+            descriptor=descriptor,
+            inputs=tuple(None if info is None else info.name for info in inputs),
+            outputs=tuple(info.name for info in operands.outputs),
+        )
+        self._defer(_Deferred(record=record, layer=layer, reads=reads, compute=compute))
         return True
 
-    def layers(self, index: int) -> list[Deferred]:
+    def layers(self, index: int) -> list[tuple[OperatorRecord, Layer, tuple[int, ...]]]:
         """Return the operators that have to become layers now because a layer reads a tensor, in their order.
 
+        The tensors that they read as data come with them.
         The list is empty if the tensor is a constant of the file, or the result of an operator of `FOLDS`.
         """
         found = self._needed(index, lambda each: each.layer is None or each.record.index in self._layers)
         self._layers.update(each.record.index for each in found)
-        return found
+        return [(each.record, each.layer, each.reads) for each in found if each.layer is not None]
 
-    def _defer(self, operator: Deferred) -> None:
+    def _is_known(self, index: int) -> bool:
+        return self._tensors.is_constant(index) and not self._tensors.record(index).is_variable
+
+    def _defer(self, operator: _Deferred) -> None:
         for index in operator.record.outputs:
             self._deferred[index] = operator
             self._tensors.provide(index, partial(self._value, index))
@@ -140,9 +156,9 @@ class Folding:
                 self._compute(each)
         return self._values[index]
 
-    def _needed(self, index: int, done: Callable[[Deferred], bool]) -> list[Deferred]:
+    def _needed(self, index: int, done: Callable[[_Deferred], bool]) -> list[_Deferred]:
         """Return the operators on which a tensor depends, in their order, up to those that are done."""
-        found: dict[int, Deferred] = {}
+        found: dict[int, _Deferred] = {}
         pending = [index]
         while pending:
             each = self._deferred.get(pending.pop())
@@ -151,25 +167,30 @@ class Folding:
                 pending += each.reads
         return [found[position] for position in sorted(found)]
 
-    def _compute(self, operator: Deferred) -> None:
-        self._work += operator.work
-        if self._work > self._limit:
-            raise UnsupportedError(
-                f"operator {operator.record.index} {operator.record.type} computes a constant, and such operators "
-                f"read and write more than {self._limit} elements, the limit for a file of this size"
-            )
+    def _compute(self, operator: _Deferred) -> None:
+        record = operator.record
+        work = sum(self._tensors.info(index).elements for index in (*operator.reads, *record.outputs))
+        self._budget.spend(work, record)
         with np.errstate(all="ignore"):
             results = operator.compute()
-        for index, result in zip(operator.record.outputs, results, strict=True):
+        for index, result in zip(record.outputs, results, strict=True):
             info = self._tensors.info(index)
             if result.shape != info.shape or result.dtype != info.dtype.numpy:
                 raise ModelError(
-                    f"tensor '{info.name}' is {info.dtype}{list(info.shape)}, but operator {operator.record.index} "
-                    f"{operator.record.type} computes {result.dtype}{list(result.shape)}"
+                    f"tensor '{info.name}' is {info.dtype}{list(info.shape)}, but operator {record.index} "
+                    f"{record.type} computes {result.dtype}{list(result.shape)}"
                 )
             data = np.array(result, order="C")
             data.setflags(write=False)
             self._values[index] = data
+
+
+def _check_shapes(shapes: Sequence[tuple[int, ...]], operands: Operands) -> None:
+    if len(shapes) != len(operands.outputs):
+        raise ModelError(f"it has {len(operands.outputs)} outputs, expected {len(shapes)}")
+    for info, shape in zip(operands.outputs, shapes, strict=True):
+        if info.shape != shape:
+            raise ModelError(f"output '{info.name}' has shape {list(info.shape)}, expected {list(shape)}")
 
 
 def _shape(node: Node) -> Array:
@@ -187,8 +208,15 @@ def _broadcast_args(node: Node) -> Array:
     return np.where(rows[0] == 1, rows[1], rows[0])
 
 
+def _reads_stored_weights(node: Node) -> bool:
+    return node.is_constant(0) or node.input(0).dtype is DataType.FLOAT16
+
+
 FOLDS: Mapping[str, Fold] = {
     "BROADCAST_ARGS": Fold(compute=_broadcast_args, inputs=2),
+    "DEQUANTIZE": Fold(
+        compute=lambda node: real_values(node.input(0), node.constant(0)), inputs=1, applies=_reads_stored_weights
+    ),
     "SHAPE": Fold(compute=_shape, inputs=1, needs_data=False),
 }
 """The operators that are computed when a file is read, by name in the schema."""

@@ -78,6 +78,10 @@ class Node:
         with place(f"its {role}"):
             return self._tensors.integers(self._index(position))
 
+    def is_constant(self, position: int) -> bool:
+        """Whether an input is present and its data is known."""
+        return self.has_input(position) and self._tensors.is_constant(self.record.inputs[position])
+
     def constant(self, position: int) -> Array:
         """Return the data of an input, which must be a constant."""
         return self._tensors.data(self._index(position))

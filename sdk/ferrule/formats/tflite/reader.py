@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
-from ferrule.formats.tflite.folding import FOLDS, Folding
+from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.refusals import kind_of, unsupported
@@ -32,7 +34,7 @@ def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Net
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    file = _File(read_model(data), len(data), dequantize_weights)
+    file = _File(read_model(data), dequantize_weights, Budget(len(data)))
     network = file.reader(0, name).network()
     file.require_all()
     return network
@@ -41,9 +43,10 @@ def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Net
 class _File:
     """The subgraphs of one file, each read when it is called."""
 
-    def __init__(self, subgraphs: tuple[SubgraphRecord, ...], size_bytes: int, dequantize_weights: bool) -> None:
+    def __init__(self, subgraphs: tuple[SubgraphRecord, ...], dequantize_weights: bool, budget: Budget) -> None:
         self._subgraphs = subgraphs
-        self.size_bytes = size_bytes
+        self.budget = budget
+        """The work that computing constants may take."""
         self._dequantize_weights = dequantize_weights
         self._read: set[int] = set()
 
@@ -82,7 +85,7 @@ class _Reader:
     def __init__(self, file: _File, record: SubgraphRecord, name: str) -> None:
         self._record = record
         self._tensors = Tensors(record)
-        self._folding = Folding(self._tensors, file.size_bytes)
+        self._folding = Folding(self._tensors, file.budget)
         self._network = Network(name)
         self._variables = Variables(self._network, self._tensors, file.initialise, self._source)
         self._available: set[int] = set()
@@ -153,61 +156,64 @@ class _Reader:
             self._available.add(index)
 
     def _add(self, record: OperatorRecord) -> None:
-        for index in record.outputs:
-            if index in self._available:
-                raise ModelError(f"there is a tensor '{self._tensors.info(index).name}' already, expected a new output")
-            if self._tensors.is_constant(index):
-                raise ModelError(f"output '{self._tensors.info(index).name}' has data, expected a computed tensor")
+        self._check_outputs(record)
         if record.type in VARIABLE_OPERATORS:
             self._variables.add(record)
             self._available.update(record.outputs)
             return
-        if self._folding.takes_fold(Node(record, self._tensors)):
-            return
         type_ = _layer_type(record)
         row = None if type_ is None else OPERATORS.get(type_)
+        if self._folding.takes(Node(record, self._tensors)):
+            return
         if type_ is None or row is None:
             raise unsupported(record)
         self._add_layer(record, type_, row)
 
+    def _check_outputs(self, record: OperatorRecord) -> None:
+        for index in record.outputs:
+            name = self._tensors.record(index).name
+            if index in self._available:
+                raise ModelError(f"there is a tensor '{name}' already, expected a new output")
+            if self._tensors.is_constant(index):
+                raise ModelError(f"output '{name}' has data, expected a computed tensor")
+
     def _add_layer(self, record: OperatorRecord, type_: LayerType, row: Row) -> None:
         node = Node(record, self._tensors)
         node.check_arity(row.inputs, row.outputs)
-        positions = [position for position in range(len(record.inputs)) if position in row.data_inputs]
-        absent = {position for position in positions if position in row.optional and not node.has_input(position)}
-        sources = [None if position in absent else self._named(node, row, position) for position in positions]
+        infos = [self._tensors.info(index) for index in record.outputs]
+        descriptor = row.read(node)
+        if self._folding.takes_layer(node, type_, descriptor, row):
+            return
+        positions = (position for position in range(len(record.inputs)) if position in row.data_inputs)
+        sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
         variables = [record.inputs[position] for position in row.state_inputs]
         states = {index: self._variables.new_value(index) for index in variables}
-        outputs = [*(self._tensors.info(index) for index in record.outputs), *states.values()]
+        outputs = [*infos, *states.values()]
         layer = Layer(
             name=f"{type_.lower()}_{record.index}",
             type=type_,
-            descriptor=row.read(node),
+            descriptor=descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
         )
-        if self._folding.takes_layer(record, layer, row.data_inputs):
-            return
-        for position in positions:
-            if position not in absent and position not in row.state_inputs:
-                self._source(record.inputs[position])
         self._append(record, layer, outputs)
         for index, info in states.items():
             self._variables.replace_value(index, info.name)
 
-    def _named(self, node: Node, row: Row, position: int) -> str:
-        """Return the network's tensor for an input of an operator."""
-        index = node.record.inputs[position]
-        name = self._variables.old_value(index) if position in row.state_inputs else self._variables.name(index)
-        return node.input(position).name if name is None else name
-
-    def _append(self, record: OperatorRecord, layer: Layer, outputs: list[TensorInfo]) -> None:
+    def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
         self._network.add_layer(layer, outputs)
         self._available.update(record.outputs)
         check_kernel(self._network, layer)
+
+    def _layer_source(self, node: Node, row: Row, position: int) -> str | None:
+        """Return the network's tensor for an input of an operator; None for an absent optional one."""
+        if position in row.optional and not node.has_input(position):
+            return None
+        index = node.record.inputs[position]
+        return self._variables.old_value(index) if position in row.state_inputs else self._source(index)
 
     def _stand_in(self, record: OperatorRecord) -> None:
         """Make the outputs of a refused operator readable, so that the operators behind it are checked, too."""
@@ -224,18 +230,14 @@ class _Reader:
     def _source(self, index: int) -> str:
         """Return the name of a tensor that is read; a constant is added to the network when it is first read.
 
-        So are the layers that compute it, if all that they read is constant.
+        So are the layers that compute the tensor, if all that they read is constant.
         """
         info = self._tensors.info(index)
         known = self._variables.name(index)
         if known is not None:
             return known
         if index not in self._available:
-            for each in self._folding.layers(index):
-                for source in each.reads:
-                    self._source(source)
-                assert each.layer is not None
-                self._append(each.record, each.layer, [self._tensors.info(output) for output in each.record.outputs])
+            self._append_deferred(index)
         if index not in self._available:
             if self._tensors.record(index).is_variable:
                 raise UnsupportedError(f"tensor '{info.name}' is a variable, which this operator does not keep")
@@ -244,6 +246,12 @@ class _Reader:
             self._network.add_constant(info, self._tensors.data(index))
             self._available.add(index)
         return info.name
+
+    def _append_deferred(self, index: int) -> None:
+        for record, layer, reads in self._folding.layers(index):
+            for source in reads:
+                self._source(source)
+            self._append(record, layer, [self._tensors.info(output) for output in record.outputs])
 
     def _where(self, record: OperatorRecord) -> str:
         custom = f" '{record.custom_code}'" if record.custom_code else ""

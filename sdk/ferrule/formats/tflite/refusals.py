@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.decoder import OperatorRecord
+from ferrule.formats.tflite.tensors import DENSE
 
 _ELSEWHERE = (
     "run this step outside of the model: convert the model from the tensor behind it, or up to the one before it"
@@ -17,7 +18,6 @@ _REMEDIES: Mapping[str, str] = {
     "BIDIRECTIONAL_SEQUENCE_RNN": "unroll the layer (keras: unroll=True), so that it becomes FULLY_CONNECTED layers",
     "COMPLEX_ABS": _ELSEWHERE,
     "CONV_3D": "reshape the model to CONV_2D layers",
-    "DENSIFY": "convert the model without sparse weights",
     "FAKE_QUANT": "convert the trained model to int8 (full integer quantisation), which replaces this operator",
     "GELU": "convert with approximate activations of supported operators, such as x * LOGISTIC(1.702 * x)",
     "LSTM": "convert the layer as UNIDIRECTIONAL_SEQUENCE_LSTM, or unroll it (keras: unroll=True)",
@@ -50,6 +50,8 @@ def unsupported(record: OperatorRecord) -> UnsupportedError:
         return UnsupportedError(
             "operators of StableHLO are not supported", hint="convert the model with builtin operators"
         )
+    if record.type == "DENSIFY":
+        return UnsupportedError("sparse weights are not supported", hint=DENSE)
     remedy = _REMEDIES.get(record.type)
     if remedy is None:
         remedy = (

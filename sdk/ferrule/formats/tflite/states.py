@@ -11,8 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.encoder import OperatorContent, Options, OptionValue, SubgraphContent
 from ferrule.formats.tflite.row import Row
-from ferrule.formats.tflite.variables import reset_value
-from ferrule.graph import Graph, Layer, LayerType, State, Tensor
+from ferrule.graph import Graph, Layer, LayerType, State, Tensor, reset_value
 from ferrule.graph.names import UniqueNames
 
 _INITIALISER = 1

@@ -18,15 +18,23 @@ MAX_TENSOR_BYTES = 2**31 - 1
 
 _TYPES: Mapping[int, DataType] = {
     0: DataType.FLOAT32,
+    1: DataType.FLOAT16,
     2: DataType.INT32,
     3: DataType.UINT8,
     4: DataType.INT64,
     6: DataType.BOOL,
     7: DataType.INT16,
     9: DataType.INT8,
+    17: DataType.INT8,
 }
+_INT4 = 17
+"""Two elements in a byte, the first in the low half; networks have them as int8."""
+_CONSTANT: Mapping[int, tuple[str, str]] = {
+    1: ("float16", "convert the model with float32 activations"),
+    _INT4: ("int4", "convert the model with int8 activations"),
+}
+"""Types that only constants may have: name and hint."""
 _REFUSED_TYPES: Mapping[int, str] = {
-    1: "float16",
     5: "string",
     8: "complex64",
     10: "float64",
@@ -36,15 +44,10 @@ _REFUSED_TYPES: Mapping[int, str] = {
     14: "variant",
     15: "uint32",
     16: "uint16",
-    17: "int4",
     18: "bfloat16",
 }
-_HINTS: Mapping[int, str] = {
-    1: "convert the model without float16 weights",
-    17: "convert the model with int8 weights",
-}
-
-
+DENSE = "convert the model without the optimisation for sparsity (tf.lite.Optimize.EXPERIMENTAL_SPARSITY)"
+"""The hint for sparse weights."""
 _EMPTY = ((0,), (0, 2))
 """Shapes of parameters without elements: an empty vector, and the paddings of a scalar."""
 
@@ -55,7 +58,8 @@ class Tensors:
     def __init__(self, subgraph: SubgraphRecord) -> None:
         self._subgraph = subgraph
         self._infos: dict[int, TensorInfo] = {}
-        self._arrays: dict[tuple[int, DataType], Array] = {}
+        self._arrays: dict[tuple[int, int], Array] = {}
+        """By number of the buffer and type of the schema."""
         self._dequantized: dict[int, Array] = {}
         self._provided: dict[int, Callable[[], Array]] = {}
 
@@ -81,6 +85,9 @@ class Tensors:
             record = self.record(index)
             with place(f"tensor '{record.name}'"):
                 dtype, shape = _checked(record)
+                if record.type in _CONSTANT and not self.is_constant(index):
+                    name, hint = _CONSTANT[record.type]
+                    raise UnsupportedError(f"it is {name} and computed at run time, expected a constant", hint=hint)
                 quantization = _quantization(record, dtype, shape)
             self._infos[index] = TensorInfo(name=record.name, shape=shape, dtype=dtype, quantization=quantization)
         return self._infos[index]
@@ -90,19 +97,10 @@ class Tensors:
 
         ModelError if it has no quantisation.
         """
-        info, stored = self.info(index), self.data(index)
+        info = self.info(index)
         if info.dtype is DataType.FLOAT32:
             return
-        quantization = info.quantization
-        if quantization is None:
-            raise ModelError(f"tensor '{info.name}': it has no scale, expected quantised weights")
-        shape = [1] * len(info.shape)
-        if quantization.per_channel:
-            shape[quantization.axis] = len(quantization.scales)
-        scales = np.array(quantization.scales).reshape(shape)
-        zero_points = np.array(quantization.zero_points, np.float64).reshape(shape)
-        values = ((stored.astype(np.float64) - zero_points) * scales).astype(np.float32).reshape(info.shape)
-        values.setflags(write=False)
+        values = real_values(info, self.data(index))
         self._dequantized[index] = values
         self._infos[index] = TensorInfo(name=info.name, shape=info.shape, dtype=DataType.FLOAT32)
 
@@ -155,13 +153,38 @@ class Tensors:
         buffer = self._buffer(record)
         if buffer is None:
             raise ModelError("it has no data, expected a constant")
-        expected = math.prod(shape) * dtype.size_bytes
+        elements, packed = math.prod(shape), record.type == _INT4
+        expected = (elements + 1) // 2 if packed else elements * dtype.size_bytes
         if buffer.nbytes != expected:
-            raise ModelError(f"its buffer has {buffer.nbytes} bytes, expected {expected} for {dtype}{list(shape)}")
-        key = (record.buffer, dtype)
+            name = "int4" if packed else dtype
+            raise ModelError(f"its buffer has {buffer.nbytes} bytes, expected {expected} for {name}{list(shape)}")
+        key = (record.buffer, record.type)
         if key not in self._arrays:
-            self._arrays[key] = _typed(buffer, dtype)
-        return self._arrays[key].reshape(shape)
+            self._arrays[key] = _halves(buffer) if packed else _typed(buffer, dtype)
+        return self._arrays[key][:elements].reshape(shape)
+
+
+def real_values(info: TensorInfo, stored: Array) -> Array:
+    """Return float16 or quantised elements as float32, real = scale * (stored - zero point), rounded once.
+
+    Raises:
+        ModelError: it has neither type.
+    """
+    if info.dtype is DataType.FLOAT16:
+        values = stored.astype(np.float32)
+    else:
+        quantization = info.quantization
+        if quantization is None:
+            raise ModelError(f"tensor '{info.name}': it has no scale, expected quantised weights")
+        shape = [1] * len(info.shape)
+        if quantization.per_channel:
+            shape[quantization.axis] = len(quantization.scales)
+        scales = np.array(quantization.scales).reshape(shape)
+        zero_points = np.array(quantization.zero_points, np.float64).reshape(shape)
+        with np.errstate(over="ignore", under="ignore"):
+            values = ((stored.astype(np.float64) - zero_points) * scales).astype(np.float32).reshape(info.shape)
+    values.setflags(write=False)
+    return values
 
 
 def _typed(buffer: Array, dtype: DataType) -> Array:
@@ -175,11 +198,21 @@ def _typed(buffer: Array, dtype: DataType) -> Array:
     return stored
 
 
+def _halves(buffer: Array) -> Array:
+    """Return the signed halves of the bytes as int8, the low half of each byte first."""
+    halves = np.stack([buffer << 4, buffer & 0xF0], axis=-1).reshape(-1).view(np.int8) >> 4
+    halves.setflags(write=False)
+    return halves
+
+
 def _checked(record: TensorRecord) -> tuple[DataType, Shape]:
     """Return the type and the shape of a tensor after checking that a network can contain it."""
     dtype = _data_type(record)
     if record.is_sparse:
-        raise UnsupportedError("it is sparse, expected a dense tensor")
+        raise UnsupportedError(
+            "it is sparse, expected a dense tensor",
+            hint=DENSE,
+        )
     shape = _static_shape(record)
     if math.prod(shape) * dtype.size_bytes > MAX_TENSOR_BYTES:
         raise ModelError(f"shape {list(shape)} of {dtype} takes more than {MAX_TENSOR_BYTES} bytes")
@@ -193,8 +226,7 @@ def _data_type(record: TensorRecord) -> DataType:
         if name is None:
             raise ModelError(f"its type is number {record.type}, which the schema does not have")
         raise UnsupportedError(
-            f"it is {name}, which is not supported; expected {', '.join(_TYPES.values())}",
-            hint=_HINTS.get(record.type),
+            f"it is {name}, which is not supported; expected {', '.join(dict.fromkeys(_TYPES.values()))}"
         )
     return dtype
 

@@ -6,14 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from ferrule._typing import override
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.decoder import OperatorRecord, text_of
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.tensors import Tensors
-from ferrule.graph import Array, DataType, Graph, TensorInfo
+from ferrule.graph import Array, Graph, TensorInfo, reset_value
 from ferrule.graph.names import UniqueNames
 
 VARIABLE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
@@ -150,12 +148,6 @@ class Variables:
         if found is None:
             raise ModelError("its input 0 is not the output of a VAR_HANDLE before it")
         return found
-
-
-def reset_value(info: TensorInfo) -> Array:
-    """Return the value of a variable without an initialiser, as in TensorFlow Lite Micro: 0, or int8's zero point."""
-    value = info.zero_point if info.dtype is DataType.INT8 and info.quantization is not None else 0
-    return np.full(info.shape, value, info.dtype.numpy)
 
 
 def _described(info: TensorInfo) -> str:

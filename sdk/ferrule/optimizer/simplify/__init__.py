@@ -8,8 +8,10 @@ from typing import Protocol
 
 from ferrule.graph import Graph
 from ferrule.optimizer.simplify.constants import FoldConstants
+from ferrule.optimizer.simplify.elementwise import JoinAcrossElementwise
 from ferrule.optimizer.simplify.fusion import FoldPads, FuseActivations
 from ferrule.optimizer.simplify.movement import JoinReshapes, JoinTransposes, TransposesAsReshapes
+from ferrule.optimizer.simplify.rectifiers import FindPrelus, RemoveClamps
 from ferrule.optimizer.simplify.redundant import MergeTwins, RemoveDeadLayers, RemoveIdentities
 
 _MOST_ROUNDS = 50
@@ -31,7 +33,10 @@ class Pass(Protocol):
 PASSES: tuple[Pass, ...] = (
     FoldConstants(),
     FoldPads(),
+    FindPrelus(),
     FuseActivations(),
+    RemoveClamps(),
+    JoinAcrossElementwise(),
     JoinTransposes(),
     TransposesAsReshapes(),
     JoinReshapes(),
@@ -55,13 +60,16 @@ def simplify(graph: Graph, passes: Sequence[Pass] = PASSES) -> Graph:
 
 __all__ = [
     "PASSES",
+    "FindPrelus",
     "FoldConstants",
     "FoldPads",
     "FuseActivations",
+    "JoinAcrossElementwise",
     "JoinReshapes",
     "JoinTransposes",
     "MergeTwins",
     "Pass",
+    "RemoveClamps",
     "RemoveDeadLayers",
     "RemoveIdentities",
     "TransposesAsReshapes",

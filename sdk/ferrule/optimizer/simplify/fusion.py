@@ -3,28 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ferrule.errors import FerruleError
-from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, LayerType
+from ferrule.graph import Descriptor, Graph, GraphEditor, Layer
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.operator import Operands
 from ferrule.operators.pad import PadDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.table import OPERATORS
 from ferrule.operators.window import Padding
+from ferrule.optimizer.simplify.acceptance import accepts
+from ferrule.optimizer.simplify.rectifiers import RECTIFIERS, Clamping
 
-_ACTIVATIONS: Mapping[LayerType, Activation] = {
-    LayerType.RELU: Activation.RELU,
-    LayerType.RELU6: Activation.RELU6,
-    LayerType.RELU_N1_TO_1: Activation.RELU_N1_TO_1,
-}
-_Fusable = Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor | Pool2dDescriptor | BinaryDescriptor
 _Padded = Conv2dDescriptor | DepthwiseConv2dDescriptor
 
 
@@ -42,7 +31,7 @@ class FuseActivations:
         """Return the graph with every fusable activation fused."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
-            activation = _ACTIVATIONS.get(layer.type)
+            activation = RECTIFIERS.get(layer.type)
             source = layer.inputs[0] if layer.inputs else None
             if activation is None or source is None or editor.only_consumer(source) is not layer:
                 continue
@@ -87,7 +76,7 @@ class FoldPads:
 
 
 def _with_activation(descriptor: Descriptor, activation: Activation) -> Descriptor | None:
-    if not isinstance(descriptor, _Fusable):
+    if not isinstance(descriptor, Clamping):
         return None
     if descriptor.activation not in {Activation.NONE, activation}:
         return None
@@ -110,13 +99,5 @@ def _with_padding(descriptor: Descriptor, pad: PadDescriptor) -> Descriptor | No
 
 
 def _accepts(editor: GraphEditor, layer: Layer, descriptor: Descriptor) -> bool:
-    """Whether the operator accepts the new descriptor; a pass must never make a supported layer unsupported."""
-    operands = Operands(
-        inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
-        outputs=tuple(editor.info(name) for name in layer.outputs),
-    )
-    try:
-        OPERATORS[layer.type].check(descriptor, operands)
-    except FerruleError:
-        return False
-    return True
+    inputs = [None if name is None else editor.info(name) for name in layer.inputs]
+    return accepts(layer.type, descriptor, inputs, [editor.info(name) for name in layer.outputs])

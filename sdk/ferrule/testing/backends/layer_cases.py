@@ -32,7 +32,10 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int) -> Graph:
             graph.add_constant(info, sample.constants[index])
         else:
             graph.add_input(info)
-    shapes = _shapes(type_, sample.descriptor, sample.inputs)
+    present = iter(sample.inputs)
+    count = len(sample.inputs) + len(sample.absent)
+    positioned = [None if index in sample.absent else next(present) for index in range(count)]
+    shapes = _shapes(type_, sample.descriptor, positioned)
     first = (sample.output_type or dtype, sample.output)
     kinds = [first, *(sample.further or [first] * (len(shapes) - 1))]
     outputs = [
@@ -43,7 +46,7 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int) -> Graph:
         name="layer",
         type=type_,
         descriptor=sample.descriptor,
-        inputs=tuple(info.name for info in sample.inputs),
+        inputs=tuple(None if info is None else info.name for info in positioned),
         outputs=tuple(info.name for info in outputs),
     )
     graph.add_layer(layer, outputs)
@@ -62,8 +65,8 @@ def computed_weights(graph: Graph) -> Graph:
     return result
 
 
-def _shapes(type_: LayerType, descriptor: Descriptor, inputs: Sequence[TensorInfo]) -> Sequence[Shape]:
+def _shapes(type_: LayerType, descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> Sequence[Shape]:
     try:
         return OPERATORS[type_].infer(descriptor, inputs)
     except FerruleError:  # the operator rejects these inputs, so any shape will do
-        return [inputs[0].shape]
+        return [info.shape for info in inputs[:1] if info is not None]

@@ -37,8 +37,8 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
             "reduce_f32",
             header="reduce",
             parameters="reduce_f32_params",
-            kept=_aggregate(kept),
-            reduced=_aggregate(reduced),
+            kept=loops_value(kept),
+            reduced=loops_value(reduced),
             divisor=float(divisor(layer.type, descriptor, source)),
         )
     multiplier, shift = rescaling(layer.type, descriptor, context.operands)
@@ -47,8 +47,8 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
         "reduce_s8" if source.dtype is DataType.INT8 else "reduce_s16",
         header="reduce",
         parameters="reduce_int_params",
-        kept=_aggregate(kept),
-        reduced=_aggregate(reduced),
+        kept=loops_value(kept),
+        reduced=loops_value(reduced),
         offset=int(wrap_int32(-source.zero_point * reduced_count(descriptor, source))),
         output_zero_point=output.zero_point,
         multiplier=multiplier,
@@ -74,7 +74,7 @@ def loops(shape: Shape, axes: tuple[int, ...]) -> tuple[list[tuple[int, int]], l
     return found[False], found[True]
 
 
-def _aggregate(found: list[tuple[int, int]]) -> Aggregate:
+def loops_value(found: list[tuple[int, int]]) -> Aggregate:
     """Return the initial value of a `struct ferrule_reduce_loops`."""
     if len(found) > _LOOPS:
         raise UnsupportedError(f"there is no kernel for reductions with {len(found)} loops, expected at most {_LOOPS}")

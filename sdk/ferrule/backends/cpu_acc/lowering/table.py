@@ -27,7 +27,9 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_transpose,
     lower_view,
 )
+from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
+from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
 from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
@@ -45,6 +47,12 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.DEQUANTIZE: lower_dequantize,
     LayerType.MEAN: lower_reduce,
     LayerType.SUM: lower_reduce,
+    LayerType.REDUCE_MAX: lower_reduce_select,
+    LayerType.REDUCE_MIN: lower_reduce_select,
+    LayerType.REDUCE_ANY: lower_reduce_select,
+    LayerType.REDUCE_ALL: lower_reduce_select,
+    LayerType.ARG_MAX: lower_arg_select,
+    LayerType.ARG_MIN: lower_arg_select,
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,
@@ -78,6 +86,8 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.CEIL: lower_elementwise_unary,
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
+    LayerType.SVDF: lower_svdf,
+    LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
 }
 """The lowering function of each layer type that has a C kernel."""
 

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Joins reshapes and transposes on both sides of elementwise layers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Shape, Tensor, TensorInfo
+from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.optimizer.simplify.acceptance import accepts
+from ferrule.optimizer.simplify.movement import VIEWS
+
+_UNARY = frozenset(
+    {
+        LayerType.CEIL,
+        LayerType.DEQUANTIZE,
+        LayerType.FLOOR,
+        LayerType.HARD_SWISH,
+        LayerType.LEAKY_RELU,
+        LayerType.LOGISTIC,
+        LayerType.NEG,
+        LayerType.QUANTIZE,
+        LayerType.RELU,
+        LayerType.RELU6,
+        LayerType.RELU_N1_TO_1,
+        LayerType.TANH,
+    }
+)
+_BINARY = frozenset({LayerType.ADD, LayerType.MAXIMUM, LayerType.MINIMUM, LayerType.MUL, LayerType.SUB})
+_DEEPEST = 16
+"""The most elementwise layers between two movements."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinAcrossElementwise:
+    """Replace a transpose, elementwise layers and a transpose by the elementwise layers and one transpose.
+
+    The elementwise layers then compute in the order of the first transpose's input, so that the two transposes become
+    one, or none. The same holds for reshapes. Nothing else may read the tensors between them; the other operand of a
+    layer with two is moved in the same way, or a constant.
+    """
+
+    name: str = "join movements across elementwise layers"
+
+    def run(self, graph: Graph) -> Graph:
+        """Return the graph with these movements joined."""
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
+            is_transpose = layer.type is LayerType.TRANSPOSE
+            if (is_transpose or layer.type in VIEWS) and layer.inputs[0] is not None:
+                chain = _Chain(editor, layer)
+                if chain.find(layer.inputs[0]) and chain.is_worth_it():
+                    chain.join()
+        return editor.finish()
+
+
+class _Chain:
+    """The elementwise layers between the movements at their inputs and one movement at their output."""
+
+    def __init__(self, editor: GraphEditor, last: Layer) -> None:
+        self._editor = editor
+        self._last = last
+        self._layers: list[Layer] = []
+        """The elementwise layers as they will be, in order."""
+        self._tensors: dict[str, Tensor] = {}
+        """The tensors that replace others, by the name of the other."""
+        self._first: Layer | None = None
+        """One of the movements at the inputs; all move in the same way."""
+
+    def find(self, tensor: str) -> bool:
+        """Whether a tensor and all that it is computed from, up to movements, can be had in the movements' order."""
+        return self._unmoved(tensor, 0) is not None
+
+    def is_worth_it(self) -> bool:
+        """Whether there is a layer between the movements; neighbours are joined by other passes."""
+        return bool(self._layers) and self._first is not None
+
+    def join(self) -> None:
+        """Rewrite the graph: the elementwise layers read what the first movements read."""
+        assert self._first is not None
+        for tensor in self._tensors.values():
+            self._editor.set_tensor(tensor)
+        for layer in self._layers:
+            self._editor.replace_layer(layer)
+        output = self._layers[-1].outputs[0]
+        joined = replace(self._last, inputs=(output,))
+        if self._last.type is LayerType.TRANSPOSE:
+            first, second = _permutation(self._first), _permutation(self._last)
+            descriptor = TransposeDescriptor(permutation=tuple(first[axis] for axis in second))
+            self._editor.replace_layer(replace(joined, descriptor=descriptor))
+        else:
+            shape = self._editor.info(self._last.outputs[0]).shape
+            self._editor.replace_layer(
+                replace(joined, type=LayerType.RESHAPE, descriptor=ReshapeDescriptor(shape=shape))
+            )
+
+    def _unmoved(self, tensor: str, depth: int) -> TensorInfo | None:
+        """Return the tensor as it is before the movement; None if there is no such movement."""
+        layer = self._editor.producer(tensor)
+        if layer is None or layer.inputs[0] is None:
+            return None
+        if self._is_movement(layer):
+            return self._moved_like_others(layer)
+        if depth == _DEEPEST or self._editor.only_consumer(tensor) is None:
+            return None
+        if layer.type not in _UNARY and layer.type not in _BINARY:
+            return None
+        infos = [None if name is None else self._operand(name, depth + 1) for name in layer.inputs]
+        if self._first is None or len(infos) != (2 if layer.type in _BINARY else 1):
+            return None
+        found = [self._fixed(name) if info is None else info for name, info in zip(layer.inputs, infos, strict=True)]
+        inputs = [info for info in found if info is not None]
+        if len(inputs) != len(found):
+            return None
+        return self._elementwise(layer, inputs)
+
+    def _operand(self, tensor: str, depth: int) -> TensorInfo | None:
+        return None if self._editor.tensor(tensor).is_constant else self._unmoved(tensor, depth)
+
+    def _elementwise(self, layer: Layer, inputs: list[TensorInfo]) -> TensorInfo | None:
+        """Add the layer on other inputs and return its output; None if the operator does not accept it."""
+        old = self._editor.info(layer.outputs[0])
+        assert self._first is not None
+        shape = self._editor.info(str(self._first.inputs[0])).shape
+        if np.broadcast_shapes(*(info.shape for info in inputs)) != shape:
+            return None
+        info = replace(old, name=self._editor.fresh(f"{old.name}_unmoved"), shape=shape)
+        changed = replace(layer, inputs=tuple(each.name for each in inputs), outputs=(info.name,))
+        if not accepts(layer.type, layer.descriptor, inputs, [info]):
+            return None
+        self._layers.append(changed)
+        self._tensors[old.name] = Tensor(info=info)
+        return info
+
+    def _is_movement(self, layer: Layer) -> bool:
+        if self._last.type is LayerType.TRANSPOSE:
+            return layer.type is LayerType.TRANSPOSE
+        return layer.type in VIEWS
+
+    def _moved_like_others(self, layer: Layer) -> TensorInfo | None:
+        """Return the input of a movement; None if another movement of the chain differs."""
+        source = self._editor.info(str(layer.inputs[0]))
+        if self._first is None:
+            self._first = layer
+        elif self._movement(layer) != self._movement(self._first):
+            return None
+        return source
+
+    def _movement(self, layer: Layer) -> tuple[Shape, Shape]:
+        """Return what identifies a movement: the shape before it, and the permutation or the shape behind it."""
+        before = self._editor.info(str(layer.inputs[0])).shape
+        behind = self._editor.info(layer.outputs[0]).shape
+        return before, _permutation(layer) if layer.type is LayerType.TRANSPOSE else behind
+
+    def _fixed(self, name: str | None) -> TensorInfo | None:
+        """Return a constant operand in the order before the movement; None if the tensor is none."""
+        tensor = None if name is None else self._editor.tensor(name)
+        if tensor is None or tensor.data is None or self._first is None:
+            return None
+        info, data = tensor.info, tensor.data
+        if info.quantization is not None and info.quantization.per_channel:
+            return None
+        before = self._editor.info(str(self._first.inputs[0])).shape
+        behind = self._editor.info(self._first.outputs[0]).shape
+        if data.size == 1 and len(info.shape) <= len(before):
+            return info
+        if len(info.shape) > len(behind):
+            return None
+        if self._first.type is not LayerType.TRANSPOSE:
+            if info.shape != behind:
+                return None
+            data = data.reshape(before)
+        else:
+            data = data.reshape((1,) * (len(behind) - len(info.shape)) + info.shape)
+            data = np.ascontiguousarray(data.transpose(np.argsort(_permutation(self._first))))
+        data.setflags(write=False)
+        moved = replace(info, name=self._editor.fresh(f"{info.name}_unmoved"), shape=data.shape)
+        self._tensors[moved.name] = Tensor(info=moved, data=data)
+        return moved
+
+
+def _permutation(layer: Layer) -> tuple[int, ...]:
+    assert isinstance(layer.descriptor, TransposeDescriptor)
+    return layer.descriptor.permutation

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Removes clamps that another clamp makes superfluous, and finds PRELU in the layers that converters make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Tensor
+from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.rectify import PreluDescriptor
+from ferrule.optimizer.simplify.acceptance import accepts
+
+RECTIFIERS: Mapping[LayerType, Activation] = {
+    LayerType.RELU: Activation.RELU,
+    LayerType.RELU6: Activation.RELU6,
+    LayerType.RELU_N1_TO_1: Activation.RELU_N1_TO_1,
+}
+"""The layers that are only a clamp, if they keep scale and zero point."""
+Clamping = Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor | Pool2dDescriptor | BinaryDescriptor
+"""The descriptors of layers that have a fused activation."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveClamps:
+    """Remove a RELU, RELU6 or RELU_N1_TO_1 behind a layer whose results are within its limits already.
+
+    The pass applies only if the clamp keeps scale and zero point.
+    """
+
+    name: str = "remove clamps"
+
+    def run(self, graph: Graph) -> Graph:
+        """Return the graph without these layers."""
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
+            source = layer.inputs[0] if layer.inputs else None
+            before = None if source is None else editor.producer(source)
+            if layer.type not in RECTIFIERS or source is None or before is None:
+                continue
+            same = replace(editor.info(source), name="") == replace(editor.info(layer.outputs[0]), name="")
+            if same and _is_within(_activation(before), RECTIFIERS[layer.type]):
+                editor.bypass(layer, source)
+        return editor.finish()
+
+
+def _activation(layer: Layer) -> Activation:
+    if isinstance(layer.descriptor, Clamping):
+        return layer.descriptor.activation
+    return RECTIFIERS.get(layer.type, Activation.NONE)
+
+
+def _is_within(inner: Activation, outer: Activation) -> bool:
+    """Whether the limits of one activation are within those of another."""
+    (low, high), (outer_low, outer_high) = (
+        (-np.inf if low is None else low, np.inf if high is None else high)
+        for low, high in (inner.limits, outer.limits)
+    )
+    return bool(low >= outer_low and high <= outer_high)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindPrelus:
+    """Replace RELU(x) + RELU(-x) * c, as which Keras writes PRELU, by PRELU of x with the factors -c.
+
+    Only float32 has such layers, since NEG has no integer kernel. Every result is the same number: one of the two terms
+    is zero, and negation is exact. A result of zero may have the other sign.
+    """
+
+    name: str = "find PRELUs"
+
+    def run(self, graph: Graph) -> Graph:
+        """Return the graph with these layers replaced."""
+        editor = GraphEditor(graph)
+        for layer in editor.layers():
+            if layer.type is LayerType.ADD and layer.descriptor == BinaryDescriptor():
+                for first, second in (layer.inputs, reversed(layer.inputs)):
+                    if first is not None and second is not None and _replace(editor, layer, first, second):
+                        break
+        return editor.finish()
+
+
+def _replace(editor: GraphEditor, total: Layer, positive: str, negative: str) -> bool:
+    """Replace an addition if its terms are those of a PRELU, and return whether they are."""
+    rectified, product = editor.producer(positive), _only(editor, negative, LayerType.MUL)
+    if rectified is None or rectified.type is not LayerType.RELU or product is None:
+        return False
+    factors, mirrored = _factors(editor, product)
+    source = rectified.inputs[0]
+    below = None if mirrored is None else _only(editor, mirrored, LayerType.RELU)
+    negation = None if below is None or below.inputs[0] is None else _only(editor, below.inputs[0], LayerType.NEG)
+    if negation is None or factors is None or factors.data is None or negation.inputs[0] != source or source is None:
+        return False
+    info, output = editor.info(source), editor.info(total.outputs[0])
+    if info.dtype is not DataType.FLOAT32 or not np.isfinite(factors.data).all():
+        return False
+    slopes = replace(factors.info, name=editor.fresh(f"{factors.info.name}_negated"))
+    if not accepts(LayerType.PRELU, PreluDescriptor(), [info, slopes], [output]) or info.shape != output.shape:
+        return False
+    data = -factors.data
+    data.setflags(write=False)
+    editor.set_tensor(Tensor(info=slopes, data=data))
+    editor.replace_layer(
+        replace(total, type=LayerType.PRELU, descriptor=PreluDescriptor(), inputs=(source, slopes.name))
+    )
+    return True
+
+
+def _factors(editor: GraphEditor, product: Layer) -> tuple[Tensor | None, str | None]:
+    """Return the constant and the other operand of a multiplication; None for each that it lacks."""
+    if product.type is not LayerType.MUL or product.descriptor != BinaryDescriptor():
+        return None, None
+    first, second = product.inputs
+    for one, other in ((first, second), (second, first)):
+        if one is not None and editor.tensor(one).is_constant:
+            return editor.tensor(one), other
+    return None, None
+
+
+def _only(editor: GraphEditor, tensor: str, type_: LayerType) -> Layer | None:
+    """Return the layer that writes a tensor, if it is of that type and nothing else reads the tensor."""
+    layer = editor.producer(tensor)
+    return layer if layer is not None and layer.type is type_ and editor.only_consumer(tensor) is not None else None
