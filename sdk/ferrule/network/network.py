@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
+from ferrule.network.control_layers import ControlLayers
 from ferrule.network.execution import (
     Observer,
     check_inputs,
@@ -29,6 +30,7 @@ from ferrule.network.weighted_layers import WeightedLayers
 class Network(
     ActivationLayers,
     ArithmeticLayers,
+    ControlLayers,
     MovementLayers,
     RecurrentLayers,
     ReductionLayers,
