@@ -38,7 +38,14 @@ static int32_t supports(const struct ferrule_backend *backend, const struct ferr
         require_tensor(input_of(layer, 0), "image", type, reason, reason_bytes) != FERRULE_OK) {
         return FERRULE_ERR_UNSUPPORTED;
     }
-    return require_weights(layer, type, reason, reason_bytes);
+    if (require_weights(layer, type, reason, reason_bytes) != FERRULE_OK) {
+        return FERRULE_ERR_UNSUPPORTED;
+    }
+    if (layer->inputs[0]->dims[3] != layer->inputs[1]->dims[3]) {
+        return refuse(reason, reason_bytes, FERRULE_ERR_UNSUPPORTED,
+                      "the channels of weights '%s' are in groups", layer->inputs[1]->name);
+    }
+    return FERRULE_OK;
 }
 
 static struct ferrule_window window_of(const struct ferrule_layer *layer)

@@ -65,6 +65,8 @@ def test_the_version_of_a_convolution(weights: Shape, version: int) -> None:
 @pytest.mark.parametrize("graph", SAMPLES, ids=lambda graph: graph.name)
 def test_some_other_runtime_accepts_the_file(graph: Graph) -> None:
     data, inputs = to_tflite(graph), oracle.random_inputs(graph)
+    if graph.layers[0].type is LayerType.RSQRT:
+        inputs = [np.maximum(inputs[0], inputs[0].dtype.type(3))]  # runtimes end with an error below the zero point
     refusals = []
     for run in (oracle.tflm, oracle.litert_reference):
         try:

@@ -178,11 +178,21 @@ def _while(network: Network, dtype: DataType) -> tuple[str, ...]:
     end = body.add_constant_array("end", np.array([False]))
     body.set_outputs([body.outputs[0].name, body.add_concatenation_layer([behind, end], 0)])
     return network.add_while_layer(["x", flags], condition, body, limit=DEFAULT_ITERATIONS)
+def _divided(method: Callable[..., str]) -> Callable[[Network, DataType], str]:
+    """Build a division of floats or int32 by a constant."""
+
+    def build(network: Network, dtype: DataType) -> str:
+        kind, source = (np.float32, "x") if dtype.is_float else (np.int32, network.add_cast_layer("x", DataType.INT32))
+        divisor = network.add_constant_array("divisor", np.array([3, -2, 5, 7], kind))
+        return method(network, source, divisor)
+
+    return build
 
 
 def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
-    del dtype
-    return network.add_elementwise_unary_layer(type_, "x")
+    if type_ is LayerType.LOGICAL_NOT:
+        return network.add_elementwise_unary_layer(type_, network.add_cast_layer("x", DataType.BOOL))
+    return network.add_elementwise_unary_layer(type_, "x", quantization=quantized(dtype, OUT))
 
 
 BUILDS: dict[str, Build] = {
@@ -196,6 +206,11 @@ BUILDS: dict[str, Build] = {
     "ADD": _binary(Network.add_add_layer),
     "SUB": _binary(Network.add_sub_layer),
     "MUL": _binary(Network.add_mul_layer),
+    "CAST": lambda n, t: n.add_cast_layer("x", DataType.INT32 if t.is_float else DataType.FLOAT32),
+    "DIV": _divided(Network.add_div_layer),
+    "FLOOR_DIV": _divided(Network.add_floor_div_layer),
+    "FLOOR_MOD": _divided(Network.add_floor_mod_layer),
+    "SQUARED_DIFFERENCE": _binary(Network.add_squared_difference_layer),
     "MAXIMUM": _binary(Network.add_maximum_layer),
     "MINIMUM": _binary(Network.add_minimum_layer),
     "MEAN": lambda n, t: n.add_mean_layer("x", (1, -2), quantization=quantized(t, OUT)),
@@ -243,6 +258,7 @@ CASES = [
 ]
 CASES += [(type_, build, DataType.BOOL) for type_, build in sorted(BUILDS_OF_BOOL.items())]
 CASES += [(type_, partial(_function, type_), DataType.FLOAT32) for type_ in FUNCTIONS]
+CASES += [(type_, partial(_function, type_), DataType.INT8) for type_ in (LayerType.ABS, LayerType.ELU)]
 
 
 def test_there_is_a_method_for_every_operator() -> None:

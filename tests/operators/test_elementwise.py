@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from elementwise_cases import ARITHMETIC, ELEMENTWISE, EXTREMA, RECTIFIERS, info
+from elementwise_cases import ARITHMETIC, ELEMENTWISE, EXTREMA, RECTIFIERS, STORED, defined, has_tflm_kernel, info
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
@@ -16,15 +16,15 @@ from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.cast import CastDescriptor
+from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 
 Q = Quantization.of(0.5, 3)
 
 
 def inputs_of(network: Network, which: str) -> list[Array]:
-    inputs = random_inputs(network) if which == "random" else edge_inputs(network)[which]
-    # Large int32 values would overflow in the reference kernels, which is undefined in C.
-    return [array >> 16 if array.dtype == np.int32 else array for array in inputs]
+    return defined(network, random_inputs(network) if which == "random" else edge_inputs(network)[which])
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
@@ -33,7 +33,7 @@ def inputs_of(network: Network, which: str) -> list[Array]:
 def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject, which: str) -> None:
     network = data.draw(ELEMENTWISE[type_])
     inputs = inputs_of(network, which)
-    oracle = litert_reference if type_ is LayerType.RELU_N1_TO_1 else tflm
+    oracle = tflm if has_tflm_kernel(network) else litert_reference
     (got,), (wanted,) = network.run(inputs), oracle(network, inputs)
     assert got.dtype == wanted.dtype
     np.testing.assert_array_equal(got, wanted.reshape(got.shape))
@@ -57,6 +57,54 @@ def test_all_pairs_of_int8_are_exact(type_: LayerType) -> None:
     network = layer_network(type_, descriptor, infos, Quantization.of(0.07, 5))
     inputs = [np.ascontiguousarray(first), np.ascontiguousarray(second)]
     np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+
+
+@pytest.mark.parametrize("zero_points", [(3, -4, 1), (0, 0, 0)])
+@pytest.mark.parametrize("scales", [(0.05, 0.05, 0.05), (0.5, 0.01, 0.01), (0.001, 1.0, 0.01)])
+def test_all_quotients_of_int8_are_exact(scales: tuple[float, ...], zero_points: tuple[int, ...]) -> None:
+    """Some of these quotients need a shift by more than 31 bits."""
+    every = np.arange(-128, 128, dtype=np.int8)
+    quantizations = [Quantization.of(*pair) for pair in zip(scales, zero_points, strict=True)]
+    divisors = every[every != zero_points[1]]
+    infos = [
+        info("a", (256, 1), DataType.INT8, quantizations[0]),
+        info("b", divisors.shape, DataType.INT8, quantizations[1]),
+    ]
+    network = layer_network(LayerType.DIV, BinaryDescriptor(), infos, quantizations[2])
+    inputs = [every[:, np.newaxis], divisors]
+    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+
+
+@pytest.mark.parametrize("type_", STORED)
+@pytest.mark.parametrize("scale", [0.5, 0.01, 0.0123])
+def test_functions_of_every_stored_value_are_exact(type_: LayerType, scale: float) -> None:
+    for dtype in STORED[type_]:
+        limits = np.iinfo(dtype.numpy)
+        zero_point = -3 if dtype is DataType.INT8 else 0
+        first = zero_point if type_ is LayerType.RSQRT else limits.min
+        values = np.arange(first, limits.max + 1).astype(dtype.numpy)
+        own = info("x", values.shape, dtype, Quantization.of(scale, zero_point))
+        network = layer_network(type_, ElementwiseUnaryDescriptor(), [own], Quantization.of(0.03, zero_point))
+        np.testing.assert_array_equal(network.run([values])[0], tflm(network, [values])[0])
+
+
+@pytest.mark.parametrize("output", [DataType.INT8, DataType.INT16, DataType.INT32, DataType.BOOL])
+def test_floats_beyond_an_integer_type_saturate(output: DataType) -> None:
+    values = [0.5, -0.5, 1.9, -1.9, 127.9, 128, -129, 40000, -40000, 3e9, -3e9, 1e20, np.inf, -np.inf, np.nan, -0.0]
+    own = info("x", (len(values),), DataType.FLOAT32, None)
+    network = layer_network(LayerType.CAST, CastDescriptor(), [own], output_dtype=output)
+    inputs = [np.array(values, np.float32)]
+    np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0], strict=True)
+
+
+@pytest.mark.parametrize("other", [DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.UINT8, DataType.BOOL])
+def test_int64_is_cast_as_elsewhere(other: DataType) -> None:
+    values = np.array([0, 1, -1, 300, -70000, 2**31, -(2**40), 2**62 + 1], np.int64)
+    for pair in ((DataType.INT64, other), (other, DataType.INT64)):
+        own = info("x", values.shape, pair[0], None)
+        network = layer_network(LayerType.CAST, CastDescriptor(), [own], output_dtype=pair[1])
+        inputs = [values.astype(pair[0].numpy)]
+        np.testing.assert_array_equal(network.run(inputs)[0], litert_reference(network, inputs)[0], strict=True)
 
 
 @pytest.mark.parametrize("type_", EXTREMA)

@@ -95,7 +95,8 @@ def test_conv2d_says_what_it_refuses(changes: dict[str, TensorInfo], message: st
     [
         (LayerType.CONV_2D, Conv2dDescriptor(), [DATA], "input 1 is absent"),
         (LayerType.CONV_2D, Conv2dDescriptor(), [DATA, info("w", (3, 2, 2))], "expected OHWI"),
-        (LayerType.CONV_2D, Conv2dDescriptor(), [DATA, info("w", (3, 2, 2, 1))], "no groups"),
+        (LayerType.CONV_2D, Conv2dDescriptor(), [DATA, info("w", (3, 2, 2, 3))], "or a multiple of it for groups"),
+        (LayerType.CONV_2D, Conv2dDescriptor(), [DATA, info("w", (3, 2, 2, 1))], "3 channels in 2 groups"),
         (LayerType.CONV_2D, Conv2dDescriptor(), [info("x", (4, 4, 2)), WEIGHTS], "expected NHWC"),
         (LayerType.CONV_2D, Conv2dDescriptor(stride_h=0), [DATA, WEIGHTS], "stride_h of the window is 0"),
         (LayerType.CONV_2D, Conv2dDescriptor(dilation_w=9), [DATA, WEIGHTS], "does not fit"),

@@ -8,15 +8,25 @@ from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.cast import CastDescriptor
+from ferrule.operators.division import FlooredDescriptor
+from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
 
 ARITHMETIC = (LayerType.ADD, LayerType.SUB, LayerType.MUL)
 EXTREMA = (LayerType.MAXIMUM, LayerType.MINIMUM)
 RECTIFIERS = (LayerType.RELU, LayerType.RELU6, LayerType.RELU_N1_TO_1, LayerType.LEAKY_RELU)
+FLOORED = (LayerType.FLOOR_DIV, LayerType.FLOOR_MOD)
+STORED = {
+    LayerType.ABS: (DataType.INT8, DataType.INT16),
+    LayerType.RSQRT: (DataType.INT8, DataType.INT16),
+    LayerType.ELU: (DataType.INT8,),
+}
 TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
 
 SCALES = st.one_of(
@@ -89,6 +99,70 @@ def prelus(draw: st.DrawFn) -> Network:
     return layer_network(LayerType.PRELU, PreluDescriptor(), infos, quantization(draw, dtype))
 
 
+@st.composite
+def divisions(draw: st.DrawFn, type_: LayerType) -> Network:
+    floored = type_ in FLOORED
+    dtype = draw(st.sampled_from([DataType.FLOAT32, DataType.INT32, *([] if floored else [DataType.INT8])]))
+    activation = Activation.NONE if dtype is DataType.INT32 else draw(st.sampled_from(Activation))
+    infos = [
+        info(f"input_{i}", shape, dtype, quantization(draw, dtype)) for i, shape in enumerate(draw(broadcast_shapes()))
+    ]
+    descriptor = FlooredDescriptor() if floored else BinaryDescriptor(activation=activation)
+    return layer_network(type_, descriptor, infos, quantization(draw, dtype))
+
+
+@st.composite
+def squared_differences(draw: st.DrawFn) -> Network:
+    dtype = draw(st.sampled_from([*TYPES, DataType.INT32]))
+    shapes = draw(broadcast_shapes())
+    infos = [info(f"input_{i}", shape, dtype, quantization(draw, dtype)) for i, shape in enumerate(shapes)]
+    descriptor = SquaredDifferenceDescriptor()
+    return layer_network(LayerType.SQUARED_DIFFERENCE, descriptor, infos, quantization(draw, dtype))
+
+
+@st.composite
+def casts(draw: st.DrawFn) -> Network:
+    types = [DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8, DataType.BOOL]
+    source, output = draw(st.permutations(types))[:2]
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)))
+    return layer_network(
+        LayerType.CAST, CastDescriptor(), [info("input", shape, source, None)], None, output_dtype=output
+    )
+
+
+@st.composite
+def stored_functions(draw: st.DrawFn, type_: LayerType) -> Network:
+    """Draw a function of quantised values."""
+    dtype = draw(st.sampled_from(STORED[type_]))
+    shape = tuple(draw(st.lists(st.integers(1, 20), min_size=1, max_size=2)))
+    infos = [info("input", shape, dtype, quantization(draw, dtype))]
+    return layer_network(type_, ElementwiseUnaryDescriptor(), infos, quantization(draw, dtype))
+
+
+def defined(network: Network, inputs: list[Array]) -> list[Array]:
+    """Return the inputs without those for which the reference kernels end with an error: divisions by 0, roots below 0.
+
+    Large int32 values would overflow in the reference kernels, which is undefined in C.
+    """
+    (layer,) = network.layers
+    given = [array >> 16 if array.dtype == np.int32 else array for array in inputs]
+    zero = network.inputs[-1].zero_point if network.inputs[-1].quantization is not None else 0
+    if layer.type in {LayerType.DIV, *FLOORED}:
+        given[1] = np.where(given[1] == zero, given[1] ^ 1 if given[1].dtype.kind == "i" else 1, given[1])
+    if layer.type is LayerType.RSQRT:
+        given[0] = np.maximum(given[0], zero).astype(given[0].dtype)
+    return [given_.astype(array.dtype) for given_, array in zip(given, inputs, strict=True)]
+
+
+def has_tflm_kernel(network: Network) -> bool:
+    """Return whether TensorFlow Lite Micro supports the layer's types; otherwise LiteRT does."""
+    (layer,) = network.layers
+    types = {item.dtype for item in (*network.inputs, *network.outputs)}
+    if layer.type in FLOORED:
+        return types == {DataType.FLOAT32}
+    return layer.type is not LayerType.RELU_N1_TO_1 and not types & {DataType.UINT8, DataType.INT64}
+
+
 def _valid(network: Network) -> Network:
     """Return the network; if it is refused, give the output a scale 1.5 times the larger input scale."""
     try:
@@ -107,6 +181,20 @@ ELEMENTWISE: dict[LayerType, st.SearchStrategy[Network]] = {
     **{type_: extrema(type_) for type_ in EXTREMA},
     **{type_: rectifiers(type_) for type_ in RECTIFIERS},
     LayerType.PRELU: prelus(),
+    LayerType.CAST: casts(),
+    **{type_: divisions(type_) for type_ in (LayerType.DIV, *FLOORED)},
+    LayerType.SQUARED_DIFFERENCE: squared_differences(),
+    **{type_: stored_functions(type_) for type_ in STORED},
 }
 
-__all__ = ["ARITHMETIC", "ELEMENTWISE", "EXTREMA", "RECTIFIERS", "info", "tensor"]
+__all__ = [
+    "ARITHMETIC",
+    "ELEMENTWISE",
+    "EXTREMA",
+    "RECTIFIERS",
+    "STORED",
+    "defined",
+    "has_tflm_kernel",
+    "info",
+    "tensor",
+]

@@ -17,6 +17,7 @@ from unittest import mock
 import numpy as np
 
 import ferrule
+from ferrule import formats
 from ferrule.errors import FerruleError
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.graph import Array
@@ -65,17 +66,26 @@ def load(model: Path, _folder: Path, _number: int, _seconds: float) -> Result:
 
 
 def compare(model: Path, folder: Path, _number: int, seconds: float) -> Result:
-    """Run the numpy kernels on the stored inputs and compare the outputs with the stored ones."""
+    """Run the numpy kernels on the stored inputs, one after the other, and compare the outputs with the stored ones.
+
+    The same runs on the network that is written and read again must give the same bits.
+    """
     network = _network(model)
+    again = formats.load(formats.to_tflite(network), name="again")
     verdicts: list[Result] = []
     start = time.monotonic()
+    state, other_state = network.initial_state(), again.initial_state()
     for index in range(len(list(folder.glob("*.npz")))):
         if verdicts and time.monotonic() - start > seconds:
             break
         with np.load(folder / f"{index}.npz") as stored:
             inputs = [stored[f"input{position}"] for position in range(len(network.inputs))]
             expected = [stored[f"output{position}"] for position in range(len(network.outputs))]
-        verdicts.append(_difference(network.run(inputs), expected))
+        outputs = network.run(inputs, state=state)
+        verdicts.append(_difference(outputs, expected))
+        repeated = again.run(inputs, state=other_state)
+        if any(one.tobytes() != other.tobytes() for one, other in zip(outputs, repeated, strict=True)):
+            verdicts.append({"verdict": "differs", "detail": "the network differs after it was written and read again"})
     return {"compared": len(verdicts)} | max(verdicts, key=lambda each: _ORDER.index(each["verdict"]))
 
 

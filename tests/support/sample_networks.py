@@ -12,8 +12,10 @@ from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.cast import CastDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.division import FlooredDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
@@ -27,6 +29,7 @@ from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, S
 from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
@@ -39,6 +42,7 @@ _SAME_3_3 = Padding(top=1, bottom=1, left=1, right=1)
 
 def quantization(dtype: DataType, scale: float = 0.05, zero_point: int = 3) -> Quantization | None:
     """Return the usual quantisation of a type: None for floats and types that have none, zero point 0 for int16."""
+    """Return the usual quantisation of a type: None for float32, bool and int32, zero point 0 for int16."""
     if dtype.is_float or dtype in {DataType.BOOL, DataType.INT32}:
         return None
     return Quantization.of(scale, zero_point if dtype is DataType.INT8 else 0)
@@ -113,6 +117,9 @@ def weights_and_bias(
 
 REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
 REFUSED |= {f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min")}
+_STORED_FUNCTIONS = (LayerType.ABS, LayerType.ELU, LayerType.RSQRT)
+_DIVISIONS = ("div_int16", "floor_div_int8", "floor_div_int16", "floor_mod_int8", "floor_mod_int16")
+REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "elu_int16", *_DIVISIONS})
 """Names of the samples that no kernel computes."""
 
 
@@ -156,6 +163,14 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         inputs=[IMAGE],
         constants=conv[:1],
         outputs=[(1, 2, 1, 3)],
+    )
+    yield one_layer(
+        LayerType.CONV_2D,
+        Conv2dDescriptor(stride_h=2, stride_w=2, padding=Padding(top=0, bottom=1, left=1, right=1)),
+        dtype=dtype,
+        inputs=[IMAGE],
+        constants=weights_and_bias(dtype, (6, 3, 3, 2), 6, 0),
+        outputs=[(1, 3, 3, 6)],
     )
     if dtype is DataType.INT16:
         yield one_layer(
@@ -242,6 +257,13 @@ def _arithmetic(dtype: DataType) -> Iterator[Graph]:
         yield one_layer(type_, BinaryDescriptor(), dtype=dtype, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
     for type_ in (LayerType.MAXIMUM, LayerType.MINIMUM):
         yield one_layer(type_, ExtremumDescriptor(), dtype=dtype, inputs=[IMAGE, IMAGE], outputs=[IMAGE])
+    for type_, plain in (
+        (LayerType.DIV, BinaryDescriptor()),
+        (LayerType.FLOOR_DIV, FlooredDescriptor()),
+        (LayerType.FLOOR_MOD, FlooredDescriptor()),
+        (LayerType.SQUARED_DIFFERENCE, SquaredDifferenceDescriptor()),
+    ):
+        yield one_layer(type_, plain, dtype=dtype, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
     for type_ in (LayerType.MEAN, LayerType.SUM):
         keep = ReduceDescriptor(axes=(1, 2), keep_dims=True)
         yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
@@ -285,9 +307,10 @@ def _activations(dtype: DataType) -> Iterator[Graph]:
         constants=[(_info("alpha", shape, slopes), values.astype(slopes.numpy))],
         outputs=[IMAGE],
     )
-    if dtype.is_float:
-        for row in ELEMENTWISE_UNARY:
-            yield one_layer(row.type, row.descriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])
+    for row in ELEMENTWISE_UNARY:
+        if dtype.is_float or row.type in _STORED_FUNCTIONS:
+            made = DataType.BOOL if row.type is LayerType.LOGICAL_NOT else dtype
+            yield one_layer(row.type, row.descriptor(), dtype=made, inputs=[IMAGE], outputs=[IMAGE])
     yield one_layer(LayerType.HARD_SWISH, HardSwishDescriptor(), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE])
     fixed = {DataType.INT8: (1 / 256, -128, 1 / 128), DataType.INT16: (1 / 32768, 0, 1 / 32768)}.get(dtype)
     unit = None if fixed is None else Quantization.of(fixed[0], fixed[1])
@@ -416,6 +439,20 @@ def _type_changes() -> Iterator[Graph]:
             outputs=[IMAGE],
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
+        )
+    for source, result in (
+        (DataType.FLOAT32, DataType.INT32),
+        (DataType.INT8, DataType.FLOAT32),
+        (DataType.INT16, DataType.BOOL),
+        (DataType.BOOL, DataType.INT8),
+    ):
+        yield one_layer(
+            LayerType.CAST,
+            CastDescriptor(),
+            dtype=source,
+            inputs=[IMAGE],
+            outputs=[IMAGE],
+            output_dtype=result,
         )
     for source in (DataType.INT8, DataType.INT16, DataType.UINT8):
         yield one_layer(

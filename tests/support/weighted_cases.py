@@ -158,6 +158,22 @@ def conv2d(draw: st.DrawFn, dtype: DataType) -> Network:
 
 
 @st.composite
+def grouped_conv2d(draw: st.DrawFn, dtype: DataType) -> Network:
+    """Draw a CONV_2D with two or three groups; a group of one channel is frequent."""
+    groups, depth, outputs = draw(st.integers(2, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 3))
+    data = (draw(st.integers(1, 2)), draw(_SMALL), draw(_SMALL), groups * depth)
+    window = (draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 2)), 1, 1, draw(st.integers(1, 2)))
+    descriptor = Conv2dDescriptor(
+        stride_h=window[2],
+        dilation_w=window[5],
+        padding=_padding(draw, data[1], data[2], window),
+        activation=draw(st.sampled_from(Activation)),
+    )
+    weights = (groups * outputs, window[0], window[1], depth)
+    return _weighted(draw, LayerType.CONV_2D, descriptor, dtype, data, weights)
+
+
+@st.composite
 def pointwise(draw: st.DrawFn, dtype: DataType) -> Network:
     """Draw a CONV_2D with a 1x1 window, whose channels are often a multiple of four."""
     data = (draw(st.integers(1, 2)), draw(_SMALL), draw(_SMALL), draw(st.sampled_from([1, 3, 4, 8, 12, 20])))
@@ -227,6 +243,7 @@ def pool2d(type_: LayerType) -> Callable[[DataType], st.SearchStrategy[Network]]
 
 FAMILY: Mapping[str, Callable[[DataType], st.SearchStrategy[Network]]] = {
     "conv2d": conv2d,
+    "grouped_conv2d": grouped_conv2d,
     "pointwise": pointwise,
     "depthwise_conv2d": depthwise_conv2d,
     "fully_connected": fully_connected,

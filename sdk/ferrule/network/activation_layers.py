@@ -71,14 +71,16 @@ class ActivationLayers(LayerBuilder):
         """Add HARD_SWISH: x * relu6(x + 3) / 6."""
         return self._add_unary(LayerType.HARD_SWISH, HardSwishDescriptor(), source, quantization, name)
 
-    def add_elementwise_unary_layer(self, type_: LayerType, source: str, *, name: str | None = None) -> str:
-        """Add a function of one float32 tensor without parameters, such as NEG; ModelError lists the valid types."""
+    def add_elementwise_unary_layer(
+        self, type_: LayerType, source: str, *, quantization: Quantization | None = None, name: str | None = None
+    ) -> str:
+        """Add a function of one tensor without parameters, such as NEG; ModelError lists the valid types."""
         functions = [row.type for row in ELEMENTWISE_UNARY]
         if type_ not in functions:
             raise ModelError(
                 f"{type_} is not an elementwise function without parameters, expected {', '.join(functions)}"
             )
-        return self._add_unary(type_, ElementwiseUnaryDescriptor(), source, None, name)
+        return self._add_unary(type_, ElementwiseUnaryDescriptor(), source, quantization, name)
 
     def add_logistic_layer(self, source: str, *, name: str | None = None) -> str:
         """Add LOGISTIC: 1 / (1 + exp(-x))."""

@@ -52,6 +52,14 @@ def float_limits(activation: Activation) -> tuple[float, float]:
 
 def _check_arithmetic(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> None:
     dtype = check_broadcast(operands, _ARITHMETIC_TYPES)
+    check_arithmetic_tensors(layer_type, descriptor, operands)
+    if dtype in {DataType.INT8, DataType.INT16}:
+        combination_of(layer_type, descriptor, operands)
+
+
+def check_arithmetic_tensors(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> None:
+    """Refuse quantised or clamped int32, and the other integers without a scale."""
+    dtype = operands.output.dtype
     infos = (operands.input(0), operands.input(1), operands.output)
     if dtype is DataType.INT32:
         for info in infos:
@@ -62,7 +70,6 @@ def _check_arithmetic(layer_type: LayerType, descriptor: BinaryDescriptor, opera
     elif not dtype.is_float:
         for info in infos:
             check_activation_tensor(info)
-        combination_of(layer_type, descriptor, operands)
 
 
 def _compute_arithmetic(
@@ -126,7 +133,8 @@ def _extremum(layer_type: LayerType) -> Operator:
     )
 
 
-def _sample_pair(sample: LayerSample, quantization: Quantization | None) -> None:
+def sample_pair(sample: LayerSample, quantization: Quantization | None) -> None:
+    """Draw two inputs, the second of which may broadcast to the first."""
     shape = sample.shape()
     other = shape if sample.dice.random() < 0.5 else tuple(sample.dice.choice([extent, 1]) for extent in shape)
     sample.take(shape, quantization)
@@ -134,7 +142,7 @@ def _sample_pair(sample: LayerSample, quantization: Quantization | None) -> None
 
 
 def _sample_arithmetic(sample: LayerSample) -> None:
-    _sample_pair(sample, None)
+    sample_pair(sample, None)
     integer = sample.dtype is DataType.INT32
     sample.descriptor = BinaryDescriptor(activation=Activation.NONE if integer else sample.activation())
     scales = [info.scale for info in sample.inputs if info.quantization is not None]
@@ -143,7 +151,7 @@ def _sample_arithmetic(sample: LayerSample) -> None:
 
 def _sample_extremum(sample: LayerSample) -> None:
     sample.output = sample.quantization(sample.dtype)
-    _sample_pair(sample, sample.output)
+    sample_pair(sample, sample.output)
     sample.descriptor = ExtremumDescriptor()
 
 

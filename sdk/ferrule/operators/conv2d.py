@@ -28,7 +28,11 @@ from ferrule.operators.window import NO_PADDING, Padding, Window, padded, slidin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conv2dDescriptor(Descriptor):
-    """Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC."""
+    """Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC.
+
+    If the image has g times the channels I of the weights, there are g groups: the first O / g channels of the output
+    come from the first I channels of the image, and so on.
+    """
 
     stride_h: int = 1
     stride_w: int = 1
@@ -52,14 +56,24 @@ class Conv2dDescriptor(Descriptor):
         )
 
 
+def groups_of(image: TensorInfo, weights: TensorInfo) -> int:
+    """Return the number of groups."""
+    return image.shape[3] // weights.shape[3]
+
+
 def _infer(descriptor: Conv2dDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
     operands = Operands(inputs=tuple(inputs), outputs=())
     image, weights = operands.input(0), operands.input(1)
     height, width = descriptor.window(weights).output_size(image)
-    if image.shape[3] != weights.shape[3]:
+    if image.shape[3] % weights.shape[3]:
         raise UnsupportedError(
             f"image '{image.name}' has {image.shape[3]} channels and weights '{weights.name}' take {weights.shape[3]}, "
-            "expected the same number (no groups)"
+            "expected the same number, or a multiple of it for groups"
+        )
+    groups = groups_of(image, weights)
+    if weights.shape[0] % groups:
+        raise UnsupportedError(
+            f"weights '{weights.name}' give {weights.shape[0]} channels in {groups} groups, expected a multiple of them"
         )
     return ((image.shape[0], height, width, weights.shape[0]),)
 
@@ -86,7 +100,12 @@ def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Sequence[A
     others = (bias, descriptor, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
     batch, height, width, channels = operands.output.shape
-    rows = matrix_product(_patches(image, plan, height, width), plan.matrix)
+    depth, groups = weights.shape[3], groups_of(operands.input(0), operands.input(1))
+    parts = [
+        matrix_product(_patches(image[..., number * depth : (number + 1) * depth], plan, height, width), matrix)
+        for number, matrix in enumerate(np.split(plan.matrix, groups, axis=1))
+    ]
+    rows = parts[0] if groups == 1 else np.concatenate(parts, axis=1)
     return [plan.finish.apply(rows.reshape(batch * height, width * channels)).reshape(operands.output.shape)]
 
 
@@ -121,7 +140,9 @@ def _sample(sample: LayerSample) -> None:
     shape, dice = sample.image(), sample.dice
     window, strides = (dice.randint(1, 3), dice.randint(1, 3)), (dice.randint(1, 2), dice.randint(1, 2))
     sample.take(shape)
-    sample.weigh((dice.randint(1, 9), *window, shape[3]), 0)
+    outputs = dice.randint(1, 9)
+    groups = 2 if shape[3] % 2 == 0 and outputs % 2 == 0 and dice.random() < 0.5 else 1
+    sample.weigh((outputs, *window, shape[3] // groups), 0)
     sample.descriptor = Conv2dDescriptor(
         stride_h=strides[0],
         stride_w=strides[1],

@@ -105,14 +105,24 @@ def sum_of(operands: Operands, activation: Activation, *, subtract: bool) -> Sum
     Raises:
         UnsupportedError: the scales are too far apart for the reference kernels.
     """
-    first, second, output = operands.input(0), operands.input(1), operands.output
+    output = operands.output
     left_shift = _LEFT_SHIFT[output.dtype]
-    twice_max = 2 * max(first.scale, second.scale)
-    terms = [_term(info, twice_max, left_shift) for info in (first, second)]
+    first, second, twice_max = terms_of(operands, left_shift)
     factor = twice_max / ((1 << left_shift) * output.scale)
     multiplier, shift = _factor_below_one(factor, output)
-    result = _result(output, activation, multiplier, shift)
-    return Sum(first=terms[0], second=terms[1], result=result, subtract=subtract)
+    result = result_of(output, activation, multiplier, shift)
+    return Sum(first=first, second=second, result=result, subtract=subtract)
+
+
+def terms_of(operands: Operands, left_shift: int) -> tuple[Term, Term, float]:
+    """Return the conversions of two inputs to their common scale, and that scale: twice the larger one.
+
+    Raises:
+        UnsupportedError: the scales are too far apart for the reference kernels.
+    """
+    first, second = operands.input(0), operands.input(1)
+    twice_max = 2 * max(first.scale, second.scale)
+    return _term(first, twice_max, left_shift), _term(second, twice_max, left_shift), twice_max
 
 
 def product_of(operands: Operands, activation: Activation) -> Product:
@@ -129,7 +139,7 @@ def product_of(operands: Operands, activation: Activation) -> Product:
     return Product(
         first_offset=-first.zero_point,
         second_offset=-second.zero_point,
-        result=_result(output, activation, multiplier, shift),
+        result=result_of(output, activation, multiplier, shift),
     )
 
 
@@ -166,6 +176,7 @@ def _factor_below_one(real: float, info: TensorInfo) -> tuple[int, int]:
     )
 
 
-def _result(output: TensorInfo, activation: Activation, multiplier: int, shift: int) -> Result:
+def result_of(output: TensorInfo, activation: Activation, multiplier: int, shift: int) -> Result:
+    """Return the conversion of a sum, product or quotient by a factor to the output's stored values."""
     low, high = activation_range(activation, output)
     return Result(multiplier=multiplier, shift=shift, zero_point=output.zero_point, low=low, high=high)

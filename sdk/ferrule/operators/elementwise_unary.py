@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Elementwise functions of one float32 tensor without parameters, one row per function."""
+"""Elementwise functions of one tensor without parameters, one row per function."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from functools import partial
 import numpy as np
 
 from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators import stored_unary
 from ferrule.operators.movement import check_types
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import sample_unary
+from ferrule.operators.stored_unary import StoredFunction
 from ferrule.operators.unary import infer_same_shape
+from ferrule.operators.weighted import check_activation_tensor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,37 +24,83 @@ class ElementwiseUnaryDescriptor(Descriptor):
     """One input, one output."""
 
 
-def check(descriptor: ElementwiseUnaryDescriptor, operands: Operands) -> None:
-    """Refuse every type except float32, the only one with kernels in TensorFlow Lite Micro."""
+def _check(
+    allowed: frozenset[DataType],
+    stored: StoredFunction | None,
+    descriptor: ElementwiseUnaryDescriptor,
+    operands: Operands,
+) -> None:
+    """Refuse every type without a kernel in TensorFlow Lite Micro, and scales that its arithmetic cannot convert."""
     del descriptor
-    check_types(operands, frozenset({DataType.FLOAT32}))
+    check_types(operands, allowed)
+    if stored is not None and operands.output.dtype.is_quantizable:
+        for info in (operands.input(0), operands.output):
+            check_activation_tensor(info)
+        stored(operands)
 
 
 def _kernel(
     function: Callable[[Array], Array],
+    stored: StoredFunction | None,
     descriptor: ElementwiseUnaryDescriptor,
     operands: Operands,
     arrays: Sequence[Array | None],
 ) -> list[Array]:
-    del descriptor, operands
-    return [function(np.asarray(arrays[0]))]
+    del descriptor
+    data = np.asarray(arrays[0])
+    if stored is not None and operands.output.dtype.is_quantizable:
+        return [stored(operands)(data.astype(np.int64)).astype(data.dtype)]
+    with np.errstate(all="ignore"):
+        return [function(data)]
 
 
-def _operator(type_: LayerType, function: Callable[[Array], Array]) -> Operator:
-    """Return the operator row for a numpy function that is exact in float32."""
+def _operator(
+    type_: LayerType,
+    function: Callable[[Array], Array],
+    allowed: frozenset[DataType] = frozenset({DataType.FLOAT32}),
+    stored: StoredFunction | None = None,
+) -> Operator:
+    """Return the operator row for a numpy function that is exact in float32; `stored` is that of quantised types."""
     return Operator(
         descriptor=ElementwiseUnaryDescriptor,
         type=type_,
         infer=infer_same_shape,
-        check=check,
-        kernel=partial(_kernel, function),
-        sample=sample_unary(lambda _: ElementwiseUnaryDescriptor()),
+        check=partial(_check, allowed, stored),
+        kernel=partial(_kernel, function, stored),
+        sample=sample_unary(lambda _: ElementwiseUnaryDescriptor(), same=False),
     )
 
 
+def _once(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    """Return the function computed in float64 and rounded once to float32."""
+    return lambda data: np.asarray(function(data.astype(np.float64)), np.float32)
+
+
+def _round(data: Array) -> Array:
+    """Return the nearest whole numbers, halves to even; -0 only for -0."""
+    whole = np.rint(data)
+    return np.where((whole == 0) & (data != 0), np.float32(0), whole)
+
+
+def _elu(data: Array) -> Array:
+    return np.where(data < 0, _once(np.expm1)(np.minimum(data, 0)), data)
+
+
+_QUANTIZED = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
 ELEMENTWISE_UNARY: tuple[Operator, ...] = (
+    _operator(LayerType.ABS, np.abs, _QUANTIZED, stored_unary.absolute),
     _operator(LayerType.CEIL, np.ceil),
+    _operator(LayerType.COS, _once(np.cos)),
+    _operator(LayerType.ELU, _elu, _QUANTIZED - {DataType.INT16}, stored_unary.elu),
+    _operator(LayerType.EXP, _once(np.exp)),
     _operator(LayerType.FLOOR, np.floor),
+    _operator(LayerType.LOG, _once(np.log)),
+    _operator(LayerType.LOGICAL_NOT, np.logical_not, frozenset({DataType.BOOL})),
     _operator(LayerType.NEG, np.negative),
+    _operator(LayerType.ROUND, _round),
+    _operator(LayerType.RSQRT, lambda data: np.float32(1) / np.sqrt(data), _QUANTIZED, stored_unary.inverse_root),
+    _operator(LayerType.SIN, _once(np.sin)),
+    _operator(LayerType.SQRT, np.sqrt),
+    _operator(LayerType.SQUARE, np.square),
 )
 """The operators, sorted by name."""

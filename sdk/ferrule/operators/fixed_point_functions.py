@@ -31,6 +31,8 @@ _ONE_THIRD = 715827883
 _48_OVER_17_IN_Q2 = 1515870810
 _MINUS_32_OVER_17_IN_Q2 = -1010580540
 _ONE_IN_Q2 = 1 << 29
+_ONE_AND_A_HALF_IN_Q3 = 3 << 27
+_HALF_OF_SQRT_2 = 1518500250
 
 
 def exp_of_negative(x: Raw, integer_bits: int) -> Raw:
@@ -71,6 +73,28 @@ def reciprocal(x: Raw, integer_bits: int) -> tuple[Raw, Raw]:
     headroom = leading_zeros(x)
     fraction = (x << headroom) - (1 << 31)
     return one_over_one_plus(fraction), integer_bits - headroom
+
+
+def inverse_sqrt(x: Raw) -> tuple[Raw, Raw]:
+    """Return (r, n) with 1 / sqrt(x) = r / 2^(31 - n), for 32-bit x >= 0; 0 counts as 1."""
+    positive = np.maximum(x, 2)
+    divisions = (np.maximum(32 - leading_zeros(positive), 29) - 28) // 2  # by 4, down to less than 2^29
+    pairs = (leading_zeros(positive >> (2 * divisions)) - 1) // 2 - 1
+    half = (positive >> (2 * divisions) << (2 * pairs)) >> 1  # in Q3
+    quarter = rounding_divide_by_pot(half, 1)
+    estimate = np.full_like(half, 1 << 28)
+    for _ in range(5):  # Newton-Raphson
+        square = saturating_rounding_doubling_high_mul(estimate, estimate)
+        cube = saturating_left_shift(saturating_rounding_doubling_high_mul(square, estimate), 6)
+        step = saturating_rounding_doubling_high_mul(
+            np.int64(_ONE_AND_A_HALF_IN_Q3), estimate
+        ) - saturating_rounding_doubling_high_mul(quarter, cube)
+        estimate = saturating_left_shift(step, 3)
+    result = saturating_rounding_doubling_high_mul(estimate, np.int64(_HALF_OF_SQRT_2))
+    shift = 11 + divisions - pairs
+    left = np.maximum(-shift, 0)
+    small = x <= 1
+    return np.where(small, INT32_MAX, result << left), np.where(small, 0, -np.maximum(shift, 0))
 
 
 def leading_zeros(x: Raw) -> Raw:

@@ -9,9 +9,11 @@ from ferrule.graph import LayerType
 from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.control_flow import IF, WHILE
+from ferrule.operators.cast import CAST
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
+from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.half import with_float16
@@ -29,6 +31,7 @@ from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
+from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
 from ferrule.operators.stack import PACK, UNPACK
 from ferrule.operators.svdf import SVDF
 from ferrule.operators.transfer import DEBUG, FALLBACK_IMPORT, MEM_COPY, MEM_IMPORT
@@ -51,6 +54,7 @@ _ROWS: tuple[Operator, ...] = (
     HARD_SWISH,
     QUANTIZE,
     DEQUANTIZE,
+    CAST,
     MEAN,
     SUM,
     *REDUCE_SELECT,
@@ -59,6 +63,10 @@ _ROWS: tuple[Operator, ...] = (
     ADD,
     SUB,
     MUL,
+    DIV,
+    FLOOR_DIV,
+    FLOOR_MOD,
+    SQUARED_DIFFERENCE,
     MAXIMUM,
     MINIMUM,
     PAD,

@@ -9,6 +9,7 @@ from ferrule.backends.gpu_acc.workloads.factory import WORKLOADS
 from ferrule.backends.target import Target
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType
+from ferrule.operators.conv2d import groups_of
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -57,6 +58,8 @@ def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:
         for name in layer.inputs[1:]:
             if name is not None and not graph.tensor(name).is_constant:
                 return f"tensor '{name}' is computed at run time, expected constant weights and bias"
+    if layer.type is LayerType.CONV_2D and groups_of(source, operands.input(1)) > 1:
+        return f"it has {groups_of(source, operands.input(1))} groups, expected one"
     if layer.type is LayerType.QUANTIZE and source.dtype is DataType.FLOAT32:
         if not choose_device().has_float64:
             return f"tensor '{source.name}' is float32, which needs float64 that {choose_device().title} lacks"

@@ -13,7 +13,7 @@ from ferrule.backends.woofles.command import Command, Operation, ShapeError
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType
 from ferrule.operators.binary import BinaryDescriptor, combination_of
-from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.elementwise import Product, Sum
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -134,6 +134,8 @@ def _convolution(layer: Layer, operands: Operands, constants: Constants) -> Work
     descriptor = layer.descriptor
     assert isinstance(descriptor, Conv2dDescriptor)
     image, weights, output = operands.input(0), operands.input(1), operands.output
+    if groups_of(image, weights) > 1:
+        raise UnsupportedError(f"layer '{layer.name}' has {groups_of(image, weights)} groups, Woofles takes one")
     low, high = activation_range(descriptor.activation, output)
     command = Command(
         operation=Operation.CONV_2D,

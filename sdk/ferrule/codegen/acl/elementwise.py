@@ -120,3 +120,23 @@ ROWS = {
     LayerType.QUANTIZE: Row(add=_unary("QuantizationLayer"), check=_not_constant, types=_CONVERSIONS),
     LayerType.DEQUANTIZE: Row(add=_unary("DequantizationLayer"), check=_not_constant, types=_CONVERSIONS),
 }
+_UNTRIED = "its function of the library has not been tried"
+REASONS = {
+    LayerType.ABS: _UNTRIED,
+    LayerType.CAST: "the class has tensors of floats and int8 only",
+    LayerType.COS: "the library has no function for it",
+    LayerType.DIV: _UNTRIED,
+    LayerType.ELU: _UNTRIED,
+    LayerType.EXP: _UNTRIED,
+    LayerType.FLOOR_DIV: "the library has no function for it",
+    LayerType.FLOOR_MOD: "the library has no function for it",
+    LayerType.LOG: _UNTRIED,
+    LayerType.LOGICAL_NOT: "the class has tensors of floats and int8 only",
+    LayerType.ROUND: _UNTRIED,
+    LayerType.RSQRT: _UNTRIED,
+    LayerType.SIN: _UNTRIED,
+    LayerType.SQRT: _UNTRIED,
+    LayerType.SQUARE: _UNTRIED,
+    LayerType.SQUARED_DIFFERENCE: _UNTRIED,
+}
+"""Why types of elementwise layers have no row."""

@@ -10,4 +10,4 @@ from ferrule.codegen.acl.rows import Row
 from ferrule.graph import LayerType
 
 ROWS: Mapping[LayerType, Row] = {**windows.ROWS, **elementwise.ROWS, **movement.ROWS}
-REASONS: Mapping[LayerType, str] = movement.REASONS
+REASONS: Mapping[LayerType, str] = {**elementwise.REASONS, **movement.REASONS}

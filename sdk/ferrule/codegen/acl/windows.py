@@ -10,7 +10,7 @@ from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Assign, Boolean, Construct, Expression, Member, Null
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -129,6 +129,13 @@ def _weighted_check(part: LayerView) -> str:
     return ""
 
 
+def _conv2d_check(part: LayerView) -> str:
+    groups = groups_of(part.info(0), part.info(1))
+    if groups > 1:
+        return f"it has {groups} groups, and NEON's function of the library takes one"
+    return _weighted_check(part)
+
+
 def _fully_connected_check(part: LayerView) -> str:
     weights = part.info(1)
     if part.info(0).dtype is DataType.INT8 and weights.quantization is not None and weights.quantization.per_channel:
@@ -137,7 +144,7 @@ def _fully_connected_check(part: LayerView) -> str:
 
 
 ROWS = {
-    LayerType.CONV_2D: Row(add=_conv2d, check=_weighted_check),
+    LayerType.CONV_2D: Row(add=_conv2d, check=_conv2d_check),
     LayerType.DEPTHWISE_CONV_2D: Row(add=_depthwise_conv2d, check=_weighted_check),
     LayerType.FULLY_CONNECTED: Row(add=_fully_connected, check=_fully_connected_check),
     LayerType.AVERAGE_POOL_2D: _pool("AVG"),

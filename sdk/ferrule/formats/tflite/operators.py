@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ferrule.formats.tflite import calls, movement, recurrent, reductions, shapes, spatial, windows
+from ferrule.formats.tflite import elementwise, movement, recurrent, reductions, shapes, spatial, windows
 from ferrule.formats.tflite.emitter import Version
 from ferrule.formats.tflite.node import Node, activation, finite
 from ferrule.formats.tflite.row import MANY, Read, Row, Write, by_type, plain, write_options
@@ -180,6 +181,7 @@ OPERATORS: Mapping[LayerType, Row] = {
         version=by_type(int8=2, bool_=3, int16=5, wide=4),
         inputs=range(2, 3),
     ),
+    **elementwise.ROWS,
     **movement.ROWS,
     **recurrent.ROWS,
 }

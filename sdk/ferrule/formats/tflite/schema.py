@@ -43,6 +43,7 @@ OPTION_KINDS: Mapping[str, int] = {
     "MulOptions": 21,
     "ReducerOptions": 27,
     "SubOptions": 28,
+    "DivOptions": 29,
     "SqueezeOptions": 30,
     "StridedSliceOptions": 32,
     "SplitOptions": 35,
@@ -112,6 +113,7 @@ _OPTIONS = (
     _numbers("ReshapeOptions", new_shape=_WORDS),
     _numbers("MulOptions", fused_activation_function=_BYTE),
     _numbers("ReducerOptions", keep_dims=_BYTE),
+    _numbers("DivOptions", fused_activation_function=_BYTE),
     _numbers("SubOptions", fused_activation_function=_BYTE, pot_scale_int16=_BYTE),
     _numbers("SqueezeOptions", squeeze_dims=_WORDS),
     _numbers(

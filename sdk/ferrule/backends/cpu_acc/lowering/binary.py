@@ -49,7 +49,8 @@ def lower_arithmetic(context: LoweringContext) -> LoweredOp:
     return _lower_any(context) if context.layer.type is LayerType.MUL else choose(context, SUM_ROWS)
 
 
-def _kernel_of(context: LoweringContext) -> str:
+def kernel_of(context: LoweringContext) -> str:
+    """Return the kernel that is named after the layer's type and the output's."""
     return f"{context.layer.type.lower()}_{_SUFFIX[context.operands.output.dtype]}"
 
 
@@ -59,13 +60,13 @@ def _lower_any(context: LoweringContext) -> LoweredOp:
     if not isinstance(descriptor, BinaryDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
     dtype = context.operands.output.dtype
-    name = _kernel_of(context)
+    name = kernel_of(context)
     shape = broadcast_shape(context)
     if dtype.is_float:
         low, high = float_limits(descriptor.activation)
         return binary_call(context, name, "binary_f32_params", shape=shape, low=low, high=high)
     if dtype is DataType.INT32:
-        return _without_parameters(context, name)
+        return without_parameters(context, name)
     match combination_of(context.layer.type, descriptor, context.operands):
         case Sum() as total:
             return _lower_sum(context, name, total, shape)
@@ -86,7 +87,7 @@ def _lower_any(context: LoweringContext) -> LoweredOp:
 def lower_extremum(context: LoweringContext) -> LoweredOp:
     """Return the call for MAXIMUM or MINIMUM."""
     suffix = _SUFFIX[context.operands.output.dtype]
-    return _without_parameters(context, f"{context.layer.type.lower()}_{suffix}")
+    return without_parameters(context, f"{context.layer.type.lower()}_{suffix}")
 
 
 def broadcast_shape(context: LoweringContext) -> Aggregate:
@@ -245,7 +246,7 @@ def _by_tables(context: LoweringContext) -> Candidate | str:
 
 def _any_sum(context: LoweringContext) -> Candidate:
     return Candidate(
-        kernel=_kernel_of(context),
+        kernel=kernel_of(context),
         instructions=40 * context.operands.output.elements,
         weight_bytes=0,
         lower=lambda: _lower_any(context),
@@ -266,14 +267,15 @@ def _lower_sum(context: LoweringContext, name: str, total: Sum, shape: Aggregate
         name,
         "sum_params",
         shape=shape,
-        first=_term_fields(total.first),
-        second=_term_fields(total.second),
+        first=term_fields(total.first),
+        second=term_fields(total.second),
         result=result_fields(total.result),
         left_shift=total.first.left_shift,
     )
 
 
-def _term_fields(term: Term) -> Aggregate:
+def term_fields(term: Term) -> Aggregate:
+    """Return the initial value of a `struct ferrule_term`."""
     return Aggregate(
         (
             Field(Integer(term.offset), "offset"),
@@ -283,7 +285,8 @@ def _term_fields(term: Term) -> Aggregate:
     )
 
 
-def _without_parameters(context: LoweringContext, kernel: str) -> LoweredOp:
+def without_parameters(context: LoweringContext, kernel: str, contribution: Contribution | None = None) -> LoweredOp:
+    """Return the call of a kernel whose only parameters are those of broadcasting; see `binary_call`."""
     extents, first, second = _merged_axes(context)
     return binary_call(
         context,
@@ -292,6 +295,7 @@ def _without_parameters(context: LoweringContext, kernel: str) -> LoweredOp:
         extents=_padded(extents, 1),
         first_strides=_padded(first, 0),
         second_strides=_padded(second, 0),
+        contribution=contribution,
     )
 
 

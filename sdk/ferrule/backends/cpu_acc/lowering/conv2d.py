@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROWS
@@ -10,7 +12,7 @@ from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candida
 from ferrule.backends.cpu_acc.lowering.dual_s16 import CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.mve import MVE_CONV_2D_ROW
-from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import (
     Channels,
     can_pair,
@@ -27,7 +29,7 @@ from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
-from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.weighted import factors
 from ferrule.operators.window import NO_PADDING, Window
 
@@ -37,7 +39,7 @@ _WORTH_LISTING = 0.75
 def lower_conv2d(context: LoweringContext) -> LoweredOp:
     """Return the call of the CONV_2D kernel that suits the types, the window, the weights, the core and the goal."""
     check_reach(context, product_matrix(context.layer, weights_of(context)))
-    return choose(context, CONV_2D_ROWS)
+    return choose(context, GROUPED_ROWS if groups_of(context.input(0), context.input(1)) > 1 else CONV_2D_ROWS)
 
 
 def _descriptor(context: LoweringContext) -> Conv2dDescriptor:
@@ -48,22 +50,34 @@ def _descriptor(context: LoweringContext) -> Conv2dDescriptor:
 
 
 def _plain(context: LoweringContext) -> Candidate:
+    return _unpaired(context, "conv2d")
+
+
+def _grouped(context: LoweringContext) -> Candidate:
+    weights = context.input(1).shape
+    groups = groups_of(context.input(0), context.input(1))
+    return _unpaired(context, "conv2d_grouped", group_input_c=weights[3], group_output_c=weights[0] // groups)
+
+
+def _unpaired(context: LoweringContext, kernel: str, **fields: int) -> Candidate:
     descriptor, image = _descriptor(context), context.input(0)
     channels = context.operands.output.shape[3]
     return Candidate(
-        kernel="conv2d",
+        kernel=kernel,
         instructions=10 * macs_of(context) + 30 * context.operands.output.elements,
         weight_bytes=weights_of(context).nbytes + 9 * channels,
         lower=lambda: lower_plain(
             context,
-            "conv2d",
+            kernel,
             window=descriptor.window(context.input(1)),
             image=image,
             output=context.operands.output,
             channels=channels,
             activation=descriptor.activation,
             channel_factors=() if image.dtype.is_float else factors(context.operands, 0),
+            reads=Reads.PER_ELEMENT,
             output_c=channels,
+            **fields,
         ),
     )
 
@@ -157,13 +171,28 @@ def _is_pointwise(window: Window) -> bool:
     return one_pixel and window.padding == NO_PADDING
 
 
-CONV_2D_ROWS: tuple[Row, ...] = (
-    MVE_CONV_2D_ROW,
-    *WINOGRAD_ROWS,
-    *BLOCK_ROWS,
-    Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
-    *CONV_2D_SCALAR,
-    CONV_2D_DUAL_S16,
-    Row(kernel="conv2d", candidate=_plain),
+def _without_groups(row: Row) -> Row:
+    def candidate(context: LoweringContext) -> Candidate | str:
+        groups = groups_of(context.input(0), context.input(1))
+        return row.candidate(context) if groups == 1 else f"the layer has {groups} groups"
+
+    return replace(row, candidate=candidate)
+
+
+CONV_2D_ROWS: tuple[Row, ...] = tuple(
+    map(
+        _without_groups,
+        (
+            MVE_CONV_2D_ROW,
+            *WINOGRAD_ROWS,
+            *BLOCK_ROWS,
+            Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
+            *CONV_2D_SCALAR,
+            CONV_2D_DUAL_S16,
+            Row(kernel="conv2d", candidate=_plain),
+        ),
+    )
 )
-"""The kernels of CONV_2D."""
+"""The kernels of CONV_2D without groups."""
+GROUPED_ROWS: tuple[Row, ...] = (Row(kernel="conv2d_grouped", candidate=_grouped),)
+"""The kernels of CONV_2D with groups."""

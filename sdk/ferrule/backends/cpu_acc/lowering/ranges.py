@@ -17,7 +17,7 @@ from ferrule.backends.cpu_acc.streaming.chain import Streamed
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fixed_point import activation_range, multiply_by_quantized_multiplier
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -82,7 +82,7 @@ def product_ranges(layer: Layer, data: TensorInfo, weights: TensorInfo, given: R
     None if the products do not correspond to the data's channels. Padded pixels have the value of the zero point.
     """
     match layer.descriptor:
-        case Conv2dDescriptor(padding=padding):
+        case Conv2dDescriptor(padding=padding) if groups_of(data, weights) == 1:
             taps = weights.shape[1] * weights.shape[2]
             low, high = np.tile(given.low, taps)[None, :], np.tile(given.high, taps)[None, :]
         case DepthwiseConv2dDescriptor(padding=padding, depth_multiplier=multiplier):

@@ -17,6 +17,12 @@ from ferrule.backends.cpu_acc.lowering.binary import SUM_ROWS, lower_arithmetic,
 from ferrule.backends.cpu_acc.lowering.choice import Row
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.elementwise import (
+    lower_cast,
+    lower_div,
+    lower_floored,
+    lower_squared_difference,
+)
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
@@ -88,6 +94,22 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.NEG: lower_elementwise_unary,
     LayerType.SVDF: lower_svdf,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
+    LayerType.ABS: lower_elementwise_unary,
+    LayerType.COS: lower_elementwise_unary,
+    LayerType.ELU: lower_elementwise_unary,
+    LayerType.EXP: lower_elementwise_unary,
+    LayerType.LOG: lower_elementwise_unary,
+    LayerType.LOGICAL_NOT: lower_elementwise_unary,
+    LayerType.ROUND: lower_elementwise_unary,
+    LayerType.RSQRT: lower_elementwise_unary,
+    LayerType.SIN: lower_elementwise_unary,
+    LayerType.SQRT: lower_elementwise_unary,
+    LayerType.SQUARE: lower_elementwise_unary,
+    LayerType.CAST: lower_cast,
+    LayerType.DIV: lower_div,
+    LayerType.FLOOR_DIV: lower_floored,
+    LayerType.FLOOR_MOD: lower_floored,
+    LayerType.SQUARED_DIFFERENCE: lower_squared_difference,
 }
 """The lowering function of each layer type that has a C kernel."""
 

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layers of one input and one output: a call with a parameter table, or a look-up in a table for int8.
 
-QUANTIZE, DEQUANTIZE, CEIL, FLOOR and NEG are lowered here.
+QUANTIZE, DEQUANTIZE and the functions without parameters, such as NEG, are lowered here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -12,9 +14,12 @@ from ferrule.backends.contribution import KERNELS
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Call, Cast, Const, Evaluate, Expression, Identifier, Pointer, Scalar
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType
+from ferrule.graph import Array, DataType, LayerType
 from ferrule.memory.request import Overlap
+from ferrule.operators.operator import Operands
 from ferrule.operators.quantize import requantization, requantize
+from ferrule.operators.stored_unary import Rescaling, absolute_rescaling, root_rescaling
+from ferrule.operators.table import OPERATORS
 
 
 def unary_call(
@@ -83,14 +88,46 @@ def look_up(context: LoweringContext, table: Array) -> LoweredOp:
     )
 
 
+_MATH = {
+    LayerType.COS: "trigonometry",
+    LayerType.ELU: "expm1f",
+    LayerType.EXP: "expf",
+    LayerType.LOG: "logf",
+    LayerType.RSQRT: "sqrtf",
+    LayerType.SIN: "trigonometry",
+    LayerType.SQRT: "sqrtf",
+}
+_RESCALINGS: Mapping[LayerType, Callable[[Operands], Rescaling]] = {
+    LayerType.ABS: absolute_rescaling,
+    LayerType.RSQRT: root_rescaling,
+}
+_EVERY_INT8 = np.arange(-128, 128, dtype=np.int8)
+
+
 def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
-    """Return the call of the float32 kernel that is named after the layer's type."""
+    """Return the call of the kernel that is named after the layer's type; functions of int8 are tables."""
+    type_, source = context.layer.type, context.input(0)
+    if source.dtype is DataType.INT8:
+        (table,) = OPERATORS[type_].kernel(context.layer.descriptor, context.operands, [_EVERY_INT8])
+        return look_up(context, table)
+    if source.dtype is DataType.INT16:
+        rescaling = _RESCALINGS[type_](context.operands)
+        return unary_call(
+            context,
+            f"{type_.lower()}_s16",
+            header="elementwise_unary",
+            parameters="stored_unary_params",
+            multiplier=rescaling.multiplier,
+            shift=rescaling.shift,
+            elements=source.elements,
+        )
     return unary_call(
         context,
-        f"{context.layer.type.lower()}_f32",
+        f"{type_.lower()}_{'bool' if source.dtype is DataType.BOOL else 'f32'}",
         header="elementwise_unary",
         parameters="elementwise_unary_params",
-        elements=context.input(0).elements,
+        sources=(_MATH[type_],) if type_ in _MATH else (),
+        elements=source.elements,
     )
 
 

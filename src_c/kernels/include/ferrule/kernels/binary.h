@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file ADD, SUB, MUL, MAXIMUM and MINIMUM with broadcasting. Any context; the kernels keep no
+ * @file Arithmetic of two tensors with broadcasting. Any context; the kernels keep no
  * state between calls.
  *
  * The output may share memory with an input of the same shape.
@@ -32,7 +32,7 @@ struct ferrule_result {
     int32_t high;
 };
 
-/** ADD and SUB of int8 and int16. */
+/** ADD, SUB and SQUARED_DIFFERENCE of int8 and int16. */
 struct ferrule_sum_params {
     struct ferrule_broadcast shape;
     struct ferrule_term first;
@@ -56,7 +56,7 @@ struct ferrule_sum_table_params {
     const int32_t *second; /**< the same for the second input; both have 20 fractional bits */
 };
 
-/** MUL of int8 and int16. */
+/** MUL of int8 and int16, and DIV of int8. */
 struct ferrule_product_params {
     struct ferrule_broadcast shape;
     int32_t first_offset;  /**< minus the zero point */
@@ -64,7 +64,7 @@ struct ferrule_product_params {
     struct ferrule_result result;
 };
 
-/** ADD, SUB and MUL of float32. */
+/** ADD, SUB, MUL and DIV of float32. */
 struct ferrule_binary_f32_params {
     struct ferrule_broadcast shape;
     float low;
@@ -113,6 +113,39 @@ void ferrule_mul_f32(const struct ferrule_binary_f32_params *params, const float
 /** @brief Multiply int32, modulo 2^32. */
 void ferrule_mul_s32(const struct ferrule_broadcast *shape, const int32_t *first,
                      const int32_t *second, int32_t *output);
+/** @brief Divide int8; x / 0 is a limit of the output, and 0 / 0 is 0. */
+void ferrule_div_s8(const struct ferrule_product_params *params, const int8_t *first,
+                    const int8_t *second, int8_t *output);
+/** @brief Divide float32 and clamp. */
+void ferrule_div_f32(const struct ferrule_binary_f32_params *params, const float *first,
+                     const float *second, float *output);
+/** @brief Divide int32, rounding towards zero; x / 0 is 0, and -2^31 / -1 wraps. */
+void ferrule_div_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                     const int32_t *second, int32_t *output);
+/** @brief Divide float32 in the precision of float64 and round down. */
+void ferrule_floor_div_f32(const struct ferrule_broadcast *shape, const float *first,
+                           const float *second, float *output);
+/** @brief Divide int32 and round down; x / 0 is 0, and -2^31 / -1 wraps. */
+void ferrule_floor_div_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                           const int32_t *second, int32_t *output);
+/** @brief Return the remainder of float32, with the sign of the divisor. */
+void ferrule_floor_mod_f32(const struct ferrule_broadcast *shape, const float *first,
+                           const float *second, float *output);
+/** @brief Return the remainder of int32, with the sign of the divisor; 0 if that is 0. */
+void ferrule_floor_mod_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                           const int32_t *second, int32_t *output);
+/** @brief Square the difference of int8. */
+void ferrule_squared_difference_s8(const struct ferrule_sum_params *params, const int8_t *first,
+                                   const int8_t *second, int8_t *output);
+/** @brief Square the difference of int16. */
+void ferrule_squared_difference_s16(const struct ferrule_sum_params *params, const int16_t *first,
+                                    const int16_t *second, int16_t *output);
+/** @brief Square the difference of int32, modulo 2^32. */
+void ferrule_squared_difference_s32(const struct ferrule_broadcast *shape, const int32_t *first,
+                                    const int32_t *second, int32_t *output);
+/** @brief Square the difference of float32. */
+void ferrule_squared_difference_f32(const struct ferrule_broadcast *shape, const float *first,
+                                    const float *second, float *output);
 /** @brief Return the larger of two int8. */
 void ferrule_maximum_s8(const struct ferrule_broadcast *shape, const int8_t *first,
                         const int8_t *second, int8_t *output);

@@ -17,6 +17,30 @@ float ferrule_expf(float x);
  * most 1.325 over all of float32). */
 float ferrule_tanhf(float x);
 
+/** @brief e to the power of x, less 1, for x <= 0: NaN for NaN, -1 below -17.5, zeros keep their
+ * sign; the error is below 1.02 ULP (at most 1.010 over all of float32). */
+float ferrule_expm1f(float x);
+
+/** @brief Natural logarithm: NaN for NaN and negative numbers, minus infinity for zeros; the error
+ * is below 1 ULP (at most 0.835 in [0.5, 2], and for every third of all numbers). */
+float ferrule_logf(float x);
+
+/** @brief Square root, rounded correctly: NaN for NaN and negative numbers, zeros keep their sign.
+ */
+float ferrule_sqrtf(float x);
+
+/** @brief Sine of any finite number: NaN for NaN and infinities, zeros keep their sign; the error
+ * is below 1 ULP (at most 0.824 for every fourth of all numbers). */
+float ferrule_sinf(float x);
+
+/** @brief Cosine of any finite number: NaN for NaN and infinities; the error is below 1 ULP (at
+ * most 0.829 for every fourth of all numbers). */
+float ferrule_cosf(float x);
+
+/** @brief The exact remainder of x / y with the sign of x: NaN for NaN, for an infinite x and if y
+ * is zero. */
+float ferrule_fmodf(float x, float y);
+
 #ifdef __cplusplus
 }
 #endif

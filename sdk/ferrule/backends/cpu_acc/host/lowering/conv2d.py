@@ -16,7 +16,7 @@ from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Shape
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted import Factor, factors
 from ferrule.operators.window import NO_PADDING, Window
@@ -25,11 +25,13 @@ _POINT = Window(height=1, width=1, stride_h=1, stride_w=1)
 
 
 def lower_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
-    """Return the call for an int8 or float32 CONV_2D, None for other types."""
+    """Return the call for an int8 or float32 CONV_2D without groups, None for others."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, Conv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
     image, output, weights = context.input(0), context.operands.output, weights_of(context)
+    if groups_of(image, context.input(1)) > 1:
+        return None
     window = descriptor.window(context.input(1))
     check_reach(context, weights.reshape(len(weights), -1))
     return lower_products(

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads and writes elementwise operators beyond those of `operators`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ferrule.formats.tflite.emitter import Emitter
+from ferrule.formats.tflite.encoder import Options
+from ferrule.formats.tflite.node import Node, activation
+from ferrule.formats.tflite.row import Row, by_type, plain, write_options
+from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.cast import CastDescriptor
+from ferrule.operators.division import FlooredDescriptor
+from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
+from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
+
+_TYPE_NUMBERS: Mapping[DataType, int] = {
+    DataType.FLOAT32: 0,
+    DataType.FLOAT16: 1,
+    DataType.INT32: 2,
+    DataType.UINT8: 3,
+    DataType.INT64: 4,
+    DataType.BOOL: 6,
+    DataType.INT16: 7,
+    DataType.INT8: 9,
+}
+"""The values of the schema's enum TensorType."""
+
+
+def _read_div(node: Node) -> Descriptor:
+    options = node.optional_options("DivOptions")
+    if options is None:
+        return BinaryDescriptor()
+    return BinaryDescriptor(activation=activation(options.FusedActivationFunction()))
+
+
+def _div_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
+    del descriptor
+    repeats = any(info.shape != output.shape for info in inputs)
+    return 2 if repeats and max(len(info.shape) for info in inputs) > 4 else 1
+
+
+def _floor_div_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
+    del descriptor, output
+    return 2 if inputs[0].dtype is DataType.FLOAT32 else 1
+
+
+def _write_cast(emitter: Emitter, layer: Layer, descriptor: CastDescriptor) -> None:
+    del descriptor
+    types = {
+        "InDataType": _TYPE_NUMBERS[emitter.input_info(layer, 0).dtype],
+        "OutDataType": _TYPE_NUMBERS[emitter.output_info(layer).dtype],
+    }
+    emitter.emit(layer, Options(table="CastOptions", fields=types))
+
+
+def _cast_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
+    del descriptor
+    return 3 if DataType.INT8 in {inputs[0].dtype, output.dtype} else 1
+
+
+ROWS: Mapping[LayerType, Row] = {
+    LayerType.ABS: plain(ElementwiseUnaryDescriptor, "AbsOptions", version=by_type(int8=2, int16=3)),
+    LayerType.CAST: Row(read=lambda _: CastDescriptor(), write=_write_cast, version=_cast_version),
+    LayerType.COS: plain(ElementwiseUnaryDescriptor, "CosOptions"),
+    LayerType.DIV: Row(
+        read=_read_div,
+        write=write_options("DivOptions", FusedActivationFunction="activation"),
+        version=_div_version,
+        data_inputs=range(2),
+        inputs=range(2, 3),
+    ),
+    LayerType.ELU: plain(ElementwiseUnaryDescriptor),
+    LayerType.EXP: plain(ElementwiseUnaryDescriptor, "ExpOptions"),
+    LayerType.FLOOR_DIV: plain(FlooredDescriptor, "FloorDivOptions", version=_floor_div_version, inputs=2),
+    LayerType.FLOOR_MOD: plain(FlooredDescriptor, "FloorModOptions", inputs=2),
+    LayerType.LOG: plain(ElementwiseUnaryDescriptor),
+    LayerType.LOGICAL_NOT: plain(ElementwiseUnaryDescriptor, "LogicalNotOptions"),
+    LayerType.ROUND: plain(ElementwiseUnaryDescriptor),
+    LayerType.RSQRT: plain(ElementwiseUnaryDescriptor, version=by_type(int8=2, int16=3)),
+    LayerType.SIN: plain(ElementwiseUnaryDescriptor),
+    LayerType.SQRT: plain(ElementwiseUnaryDescriptor),
+    LayerType.SQUARE: plain(ElementwiseUnaryDescriptor, "SquareOptions"),
+    LayerType.SQUARED_DIFFERENCE: plain(
+        SquaredDifferenceDescriptor, "SquaredDifferenceOptions", version=by_type(int8=2), inputs=2
+    ),
+}
+"""The rows of these operators."""

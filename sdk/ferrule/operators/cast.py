@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CAST: stored values in another element type; quantisations have no meaning for it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample
+from ferrule.operators.unary import infer_same_shape
+from ferrule.operators.weighted import required_array
+
+_TYPES = frozenset(DataType) - {DataType.FLOAT16}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastDescriptor(Descriptor):
+    """One input, one output of any other element type."""
+
+
+def check(descriptor: CastDescriptor, operands: Operands) -> None:
+    """Refuse equal types, for which TensorFlow Lite has no conversion."""
+    del descriptor
+    source, output = operands.input(0), operands.output
+    for info in (source, output):
+        if info.dtype not in _TYPES:
+            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {', '.join(sorted(_TYPES))}")
+
+
+def kernel(descriptor: CastDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the values: integers wrap, floats are cut towards zero and saturate, and NaN becomes 0."""
+    del descriptor
+    data, dtype = required_array(arrays, 0), operands.output.dtype.numpy
+    if data.dtype.kind == "f" and dtype.kind in "iu":
+        return [_saturated(data, dtype)]
+    return [data.astype(dtype)]
+
+
+def _saturated(data: Array, dtype: np.dtype[Any]) -> Array:
+    limits = np.iinfo(dtype)
+    wide = np.trunc(np.nan_to_num(data.astype(np.float64), nan=0.0))
+    with np.errstate(invalid="ignore"):
+        inside = wide.clip(limits.min, limits.max).astype(dtype)
+    # The highest int64 is no float64: the clamp lies one above it.
+    return np.where(wide >= 2.0**63, limits.max, inside).astype(dtype)
+
+
+def _sample(sample: LayerSample) -> None:
+    sample.take(sample.shape())
+    sample.output_type = sample.dice.choice([dtype for dtype in DataType if dtype in _TYPES])
+    sample.output = sample.quantization(sample.output_type)
+    sample.descriptor = CastDescriptor()
+
+
+CAST = Operator(
+    descriptor=CastDescriptor,
+    type=LayerType.CAST,
+    infer=infer_same_shape,
+    check=check,
+    kernel=kernel,
+    sample=_sample,
+)

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SQUARED_DIFFERENCE, with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor, check_arithmetic_tensors, sample_pair
+from ferrule.operators.broadcast import check_broadcast, infer_broadcast
+from ferrule.operators.elementwise import Result, Term, combine, result_of, terms_of
+from ferrule.operators.fixed_point import MAX_SHIFT, Int64Array, quantize_multiplier
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample
+from ferrule.operators.weighted import required_array
+
+_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+_LEFT_SHIFT = {DataType.INT8: 7, DataType.INT16: 0}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquaredDifferenceDescriptor(Descriptor):
+    """Two inputs that broadcast by numpy's rules, one output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquaredDifference:
+    """The arithmetic of SQUARED_DIFFERENCE of int8 and int16; the square fits into 32 bits."""
+
+    first: Term
+    second: Term
+    result: Result
+
+    def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
+        """Return the stored results for stored values of broadcastable shapes."""
+        return self.result.apply(np.square(self.first.apply(first) - self.second.apply(second)))
+
+
+def squared_difference_of(operands: Operands) -> SquaredDifference:
+    """Return the arithmetic of a quantised layer; UnsupportedError if its scales are too far apart."""
+    output = operands.output
+    left_shift = _LEFT_SHIFT[output.dtype]
+    first, second, twice_max = terms_of(operands, left_shift)
+    multiplier, shift = quantize_multiplier(twice_max * twice_max / ((1 << 2 * left_shift) * output.scale))
+    if shift > MAX_SHIFT:
+        raise UnsupportedError(f"tensor '{output.name}' has scale {output.scale:g}, too small for the squares")
+    return SquaredDifference(first=first, second=second, result=result_of(output, Activation.NONE, multiplier, shift))
+
+
+def _check(descriptor: SquaredDifferenceDescriptor, operands: Operands) -> None:
+    del descriptor
+    dtype = check_broadcast(operands, _TYPES)
+    check_arithmetic_tensors(LayerType.SQUARED_DIFFERENCE, BinaryDescriptor(), operands)
+    if dtype in _LEFT_SHIFT:
+        squared_difference_of(operands)
+
+
+def _compute(
+    descriptor: SquaredDifferenceDescriptor, operands: Operands, arrays: Sequence[Array | None]
+) -> list[Array]:
+    del descriptor
+    first, second = required_array(arrays, 0), required_array(arrays, 1)
+    if operands.output.dtype in _LEFT_SHIFT:
+        return [combine(squared_difference_of(operands), first, second)]
+    with np.errstate(all="ignore"):  # integers wrap
+        return [np.square(first - second)]
+
+
+def _sample(sample: LayerSample) -> None:
+    sample_pair(sample, None)
+    sample.output = sample.quantization(sample.dtype, 0.9)
+    sample.descriptor = SquaredDifferenceDescriptor()
+
+
+SQUARED_DIFFERENCE = Operator(
+    descriptor=SquaredDifferenceDescriptor,
+    type=LayerType.SQUARED_DIFFERENCE,
+    infer=infer_broadcast,
+    check=_check,
+    kernel=_compute,
+    sample=_sample,
+)
