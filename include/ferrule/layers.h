@@ -66,6 +66,22 @@ enum ferrule_layer_type {
     FERRULE_LAYER_NEG = 34,
     FERRULE_LAYER_FLOOR = 35,
     FERRULE_LAYER_CEIL = 36,
+    FERRULE_LAYER_ABS = 37,
+    FERRULE_LAYER_ROUND = 38,
+    FERRULE_LAYER_SQRT = 39,
+    FERRULE_LAYER_RSQRT = 40,
+    FERRULE_LAYER_SQUARE = 41,
+    FERRULE_LAYER_EXP = 42,
+    FERRULE_LAYER_LOG = 43,
+    FERRULE_LAYER_SIN = 44,
+    FERRULE_LAYER_COS = 45,
+    FERRULE_LAYER_ELU = 46,
+    FERRULE_LAYER_DIV = 47,
+    FERRULE_LAYER_FLOOR_DIV = 48,
+    FERRULE_LAYER_FLOOR_MOD = 49,
+    FERRULE_LAYER_SQUARED_DIFFERENCE = 50,
+    FERRULE_LAYER_LOGICAL_NOT = 59,
+    FERRULE_LAYER_CAST = 61,
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
@@ -81,20 +97,6 @@ enum ferrule_layer_type {
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_IF = 98,
     FERRULE_LAYER_WHILE = 99,
-    FERRULE_LAYER_GATHER = 68,
-    FERRULE_LAYER_GATHER_ND = 69,
-    FERRULE_LAYER_TILE = 70,
-    FERRULE_LAYER_BROADCAST_TO = 71,
-    FERRULE_LAYER_FILL = 73,
-    FERRULE_LAYER_ZEROS_LIKE = 74,
-    FERRULE_LAYER_REVERSE_V2 = 76,
-    FERRULE_LAYER_MIRROR_PAD = 77,
-    FERRULE_LAYER_SPACE_TO_DEPTH = 78,
-    FERRULE_LAYER_DEPTH_TO_SPACE = 79,
-    FERRULE_LAYER_SPACE_TO_BATCH_ND = 80,
-    FERRULE_LAYER_BATCH_TO_SPACE_ND = 81,
-    FERRULE_LAYER_EMBEDDING_LOOKUP = 82,
-    FERRULE_LAYER_DYNAMIC_UPDATE_SLICE = 83,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -120,7 +122,9 @@ struct ferrule_padding {
     int32_t right;
 };
 
-/** ADD, MUL, SUB. Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL. */
+/**
+ * ADD, MUL, SUB, DIV. Two inputs that broadcast by numpy's rules, one output; for ADD, SUB and MUL.
+ */
 struct ferrule_binary_descriptor {
     int32_t activation;
 };
@@ -141,7 +145,11 @@ struct ferrule_concatenation_descriptor {
     int32_t axis;
 };
 
-/** CONV_2D. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. */
+/**
+ * CONV_2D. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. If the image has
+ * g times the channels I of the weights, there are g groups: the first O / g channels of the output
+ * come from the first I channels of the image, and so on.
+ */
 struct ferrule_conv2d_descriptor {
     int32_t stride_h;
     int32_t stride_w;
@@ -190,7 +198,7 @@ struct ferrule_leaky_relu_descriptor {
     double alpha;
 };
 
-/** MEAN, SUM. One input, one output. */
+/** MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL. One input, one output. */
 struct ferrule_reduce_descriptor {
     /** The axes to reduce: non-negative, ascending, without repetition. */
     const int32_t *axes;
@@ -295,97 +303,46 @@ struct ferrule_split_v_descriptor {
     uint32_t sizes_count;
 };
 
-/** GATHER. The data and int32 indices, one output. */
-struct ferrule_gather_descriptor {
-    /** The axis of the data that the indices select from, non-negative. */
+/**
+ * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
+ * quantisation.
+ */
+struct ferrule_resize_descriptor {
+    /** Of the output, as `width`. */
+    int32_t height;
+    int32_t width;
+    /** The centres of the corner pixels coincide in input and output. */
+    bool align_corners;
+    /** Pixels are sampled at their centres, not at their upper left corners. */
+    bool half_pixel_centers;
+};
+
+/** ARG_MAX, ARG_MIN. One input, one int32 output without the axis: an index along the axis. */
+struct ferrule_arg_select_descriptor {
+    /** The axis, not negative. */
     int32_t axis;
-    /** Number of leading axes that data and indices share, at most `axis`. */
-    int32_t batch_dims;
-};
-
-/** TILE. One input, one output. */
-struct ferrule_tile_descriptor {
-    /** How often each axis is repeated; positive. */
-    const int32_t *multiples;
-    uint32_t multiples_count;
-};
-
-/** BROADCAST_TO. One input, one output. */
-struct ferrule_broadcast_to_descriptor {
-    /** The shape of the output, to which the input broadcasts by numpy's rules. */
-    const int32_t *shape;
-    uint32_t shape_count;
-};
-
-/** FILL. One input of one element, one output. */
-struct ferrule_fill_descriptor {
-    /** The shape of the output; each element is the input's. */
-    const int32_t *shape;
-    uint32_t shape_count;
-};
-
-/** REVERSE_V2. One input, one output. */
-struct ferrule_reverse_v2_descriptor {
-    /** The axes whose elements change their order, non-negative, ascending and without gaps. */
-    const int32_t *axes;
-    uint32_t axes_count;
-};
-
-/** MIRROR_PAD. One input, one output. */
-struct ferrule_mirror_pad_descriptor {
-    /** Number of elements added before the data, per axis. */
-    const int32_t *before;
-    uint32_t before_count;
-    /** Number of elements added after the data, per axis. */
-    const int32_t *after;
-    uint32_t after_count;
-    /**
-     * Whether the outermost element is the axis of reflection and not repeated (REFLECT, or else
-     * SYMMETRIC).
-     */
-    bool reflect;
-};
-
-/** SPACE_TO_DEPTH. One image, one output with `block_size` squared as many channels. */
-struct ferrule_space_to_depth_descriptor {
-    int32_t block_size;
-};
-
-/** DEPTH_TO_SPACE. One image, one output with `block_size` times as many rows and columns. */
-struct ferrule_depth_to_space_descriptor {
-    int32_t block_size;
 };
 
 /**
- * SPACE_TO_BATCH_ND. One input of 3 or 4 axes, one output; the axes between the first and the last
- * are divided into blocks.
+ * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
+ * state [B, F * M]. Outputs: [B, F / rank], and the new state.
  */
-struct ferrule_space_to_batch_nd_descriptor {
-    /** Extent of a block on each divided axis. */
-    const int32_t *block;
-    uint32_t block_count;
-    /** Number of elements added in front of each divided axis, with the value of zero. */
-    const int32_t *before;
-    uint32_t before_count;
-    /** Number of elements added behind each divided axis. */
-    const int32_t *after;
-    uint32_t after_count;
+struct ferrule_svdf_descriptor {
+    /** Filters whose results are added up for a unit of the output. */
+    int32_t rank;
+    int32_t activation;
 };
 
 /**
- * BATCH_TO_SPACE_ND. One input of 3 or 4 axes, one output; the axes between the first and the last
- * are made of blocks.
+ * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
+ * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
+ * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
+ * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
  */
-struct ferrule_batch_to_space_nd_descriptor {
-    /** Extent of a block on each of these axes. */
-    const int32_t *block;
-    uint32_t block_count;
-    /** Number of elements removed in front of each of these axes. */
-    const int32_t *before;
-    uint32_t before_count;
-    /** Number of elements removed behind each of these axes. */
-    const int32_t *after;
-    uint32_t after_count;
+struct ferrule_lstm_descriptor {
+    bool time_major;
+    /** Limit on the magnitude of the cell state; 0 or less for none. */
+    double cell_clip;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */

@@ -178,6 +178,8 @@ def _while(network: Network, dtype: DataType) -> tuple[str, ...]:
     end = body.add_constant_array("end", np.array([False]))
     body.set_outputs([body.outputs[0].name, body.add_concatenation_layer([behind, end], 0)])
     return network.add_while_layer(["x", flags], condition, body, limit=DEFAULT_ITERATIONS)
+
+
 def _divided(method: Callable[..., str]) -> Callable[[Network, DataType], str]:
     """Build a division of floats or int32 by a constant."""
 

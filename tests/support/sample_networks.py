@@ -33,6 +33,7 @@ from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
+from ferrule.testing.backends.layer_cases import layer_case
 
 IMAGE: Shape = (1, 6, 5, 4)
 TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
@@ -119,7 +120,7 @@ REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_
 REFUSED |= {f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min")}
 _STORED_FUNCTIONS = (LayerType.ABS, LayerType.ELU, LayerType.RSQRT)
 _DIVISIONS = ("div_int16", "floor_div_int8", "floor_div_int16", "floor_mod_int8", "floor_mod_int16")
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "elu_int16", *_DIVISIONS})
+REFUSED |= {"elu_int16", *_DIVISIONS}
 """Names of the samples that no kernel computes."""
 
 
@@ -138,6 +139,7 @@ def samples() -> Iterator[Graph]:
         yield from _activations(dtype)
         yield from _movers(dtype)
         yield from _recurrent(dtype)
+        yield from (layer_case(type_, dtype, 1) for type_ in (LayerType.IF, LayerType.WHILE))
     yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
 

@@ -207,11 +207,16 @@ def _macs_of_one_iteration(descriptor: WhileDescriptor, operands: Operands) -> i
 # ---- samples
 
 
+def _numbered(graph: Graph, type_: LayerType) -> str:
+    """Return the name that a layer has when it is read from a file."""
+    return f"{type_.lower()}_{len(graph.layers)}"
+
+
 def _sum(graph: Graph, source: str, name: str) -> str:
     """Add a layer that adds a tensor to itself, or reverses its axes if sums of its type do not exist."""
     info = graph.info(source)
     layer = Layer(
-        name=name,
+        name=_numbered(graph, LayerType.ADD),
         type=LayerType.ADD,
         descriptor=BinaryDescriptor(),
         inputs=(source, source),
@@ -228,7 +233,7 @@ def _sum(graph: Graph, source: str, name: str) -> str:
 def _transposed(graph: Graph, source: str, name: str) -> str:
     info = graph.info(source)
     layer = Layer(
-        name=name,
+        name=_numbered(graph, LayerType.TRANSPOSE),
         type=LayerType.TRANSPOSE,
         descriptor=TransposeDescriptor(permutation=tuple(reversed(range(len(info.shape))))),
         inputs=(source,),
@@ -266,7 +271,7 @@ def _sample_while(sample: LayerSample) -> None:
     rest = _part(body, "flags", "rest", 1, count - 1)
     end = body.add_constant(TensorInfo(name="end", shape=(1,), dtype=DataType.BOOL), np.zeros(1, np.bool_))
     joined = Layer(
-        name="joined",
+        name=_numbered(body, LayerType.CONCATENATION),
         type=LayerType.CONCATENATION,
         descriptor=ConcatenationDescriptor(axis=0),
         inputs=(rest, end),
@@ -276,12 +281,12 @@ def _sample_while(sample: LayerSample) -> None:
     body.set_outputs([_sum(body, "x", "sum"), "joined_out"])
     sample.output = info.quantization
     sample.further = [(DataType.BOOL, None)]
-    sample.descriptor = WhileDescriptor(condition=condition, body=body, limit=10)
+    sample.descriptor = WhileDescriptor(condition=condition, body=body)
 
 
 def _part(graph: Graph, source: str, name: str, begin: int, size: int) -> str:
     layer = Layer(
-        name=name,
+        name=_numbered(graph, LayerType.SLICE),
         type=LayerType.SLICE,
         descriptor=SliceDescriptor(begin=(begin,), size=(size,)),
         inputs=(source,),

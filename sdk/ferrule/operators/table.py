@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from ferrule.graph import LayerType
 from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
-from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.cast import CAST
+from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D

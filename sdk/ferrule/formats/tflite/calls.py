@@ -105,6 +105,8 @@ def hoisted(descriptor: Descriptor, identities: Mapping[int, Mapping[str, Variab
             raise UnsupportedError(f"the condition assigns variable '{variable}', expected it to only read variables")
     is_loop = _CONDITION in own
     outputs = tuple(variable for variable in variables if is_loop or variable in assigned)
+    if not variables:
+        return Hoisted(descriptor=descriptor, variables={}, outputs=(), assigned=frozenset())
     graphs = {
         name: _without_states(
             graph,
