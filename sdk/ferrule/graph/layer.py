@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.graph.names import check_name
 
@@ -119,6 +119,11 @@ class Descriptor:
     def graphs(self) -> Mapping[str, Graph]:
         """The graphs that the layer runs, by the names of the fields that have them; usually none."""
         return {}
+
+    def with_graphs(self, graphs: Mapping[str, Graph]) -> Self:
+        """Return a descriptor with other graphs."""
+        changes: dict[str, Any] = dict(graphs)
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -117,7 +117,7 @@ def hoisted(descriptor: Descriptor, identities: Mapping[int, Mapping[str, Variab
         for name, graph in descriptor.graphs.items()
     }
     return Hoisted(
-        descriptor=replace(descriptor, **graphs),  # type: ignore[arg-type]
+        descriptor=descriptor.with_graphs(graphs),
         variables=variables,
         outputs=outputs,
         assigned=assigned,
@@ -138,10 +138,10 @@ def _without_states(
         if state is not None:
             places[variable] = (state.source, state.result)
             continue
-        name, number = f"{variable or info.name}_value", 1
+        name, number = f"{str(variable) or info.name}_value", 1
         while name in tensors:
             number += 1
-            name = f"{variable or info.name}_value_{number}"
+            name = f"{str(variable) or info.name}_value_{number}"
         tensors[name] = Tensor(info=replace(info, name=name))
         places[variable] = (name, name)
     return assemble(

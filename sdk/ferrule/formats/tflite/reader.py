@@ -245,8 +245,9 @@ class _Reader:
         if descriptor.graphs:
             own = hoisted(descriptor, self._file.identities)
             descriptor = own.descriptor
-            sources += [self._variables.present(variable, info) for variable, info in own.variables.items()]
-            news = {variable: self._variables.fresh(own.variables[variable]) for variable in own.outputs}
+            described = {variable: self._variables.fresh(info) for variable, info in own.variables.items()}
+            sources += [self._variables.present(variable, info) for variable, info in described.items()]
+            news = {variable: self._variables.fresh(described[variable]) for variable in own.outputs}
             outputs += news.values()
             assigned = {variable: news[variable].name for variable in own.outputs if variable in own.assigned}
             if not outputs:

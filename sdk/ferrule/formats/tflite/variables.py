@@ -102,7 +102,7 @@ class Variables:
         """Make all variables of a subgraph states, also those that are only assigned, and return them by state."""
         for variable, value in self.assigned.items():
             if variable not in self._states:
-                info = replace(self._graph.info(value), name=self._fresh.take(f"{variable or value}_old"))
+                info = replace(self._graph.info(value), name=self._fresh.take(f"{str(variable) or value}_old"))
                 self._add_state(variable, info, reset_value(info))
                 self._graph.set_state(self._states[variable], value)
         return {

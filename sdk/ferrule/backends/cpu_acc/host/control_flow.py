@@ -45,7 +45,7 @@ class ControlFlowWorkload:
         values = [each.map() if isinstance(each, TensorHandle) else each for each in self._inputs]
         if self._limit is None:
             then, other = self._graphs
-            results = (then if bool(values[0].reshape(())) else other).run(values[1:])
+            results: Sequence[Array] = (then if bool(values[0].reshape(())) else other).run(values[1:])
         else:
             results = self._loop(values, self._limit)
         for target, result in zip(self._outputs, results, strict=True):
