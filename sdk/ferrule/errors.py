@@ -62,6 +62,17 @@ class InputError(FerruleError):
     """An input array has the wrong name, shape or dtype."""
 
 
+class IterationLimitError(FerruleError):
+    """A WHILE layer has run its limit of iterations, and its condition still holds."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"the loop has not ended after {limit:,} iterations",
+            hint="if the model is right, load it with a higher limit: --max-iterations, load(..., max_iterations=...)",
+        )
+        self.limit = limit
+
+
 _LISTED = 20
 
 

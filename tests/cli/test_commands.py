@@ -23,10 +23,11 @@ import pytest
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
 from ferrule.cli import main
-from ferrule.cli.options import GOALS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
+from ferrule.cli.options import GOALS, ITERATIONS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
 from ferrule.cli.progress import progress
 from ferrule.facade.configuration import Configuration
 from ferrule.firmware import Job, StackBound, ToolStatus, ZigToolchain
+from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.optimizer import options as optimizer_options
 from ferrule.progress import Step
 from ferrule.report.inspection import Inspection
@@ -235,6 +236,7 @@ def test_the_platforms_are_those_of_the_package() -> None:
     assert OVERLAPS == firmware.job.OVERLAPS
     assert GOALS == firmware.job.GOALS
     assert set(PLATFORMS) == set(firmware.PLATFORMS)
+    assert ITERATIONS == DEFAULT_ITERATIONS
     assert PLATFORMS[0] == firmware.DEFAULT_PLATFORM
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -19,6 +20,7 @@ from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.comparison import COMPARISONS
+from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
@@ -172,6 +174,37 @@ def _lstm(network: Network, dtype: DataType) -> str:
     )
 
 
+def _doubled(network: Network) -> tuple[Network, Network]:
+    """Return two graphs of an input like `x`: one doubles its rows and drops every second, and one leaves it."""
+    graphs = Network("doubled"), Network("left")
+    for graph in graphs:
+        graph.add_input(network.info("x"))
+    doubled = graphs[0].add_concatenation_layer(["x", "x"], 1)
+    graphs[0].set_outputs([graphs[0].add_strided_slice_layer(doubled, (0, 0, 0, 0), (1, 12, 5, 4), (1, 2, 1, 1))])
+    graphs[1].set_outputs(["x"])
+    return graphs
+
+
+def _if(network: Network, dtype: DataType) -> tuple[str, ...]:
+    del dtype
+    condition = network.add_slice_layer("x", (0, 1, 1, 1), (1, 1, 1, 1))
+    return network.add_if_layer(condition, ["x"], *_doubled(network))
+
+
+def _while(network: Network, dtype: DataType) -> tuple[str, ...]:
+    """Add a loop over the truth values of a constant."""
+    del dtype
+    body, condition = _doubled(network)
+    flags = network.add_constant_array("flags", np.array([True, True, False]))
+    for graph in (body, condition):
+        graph.add_input(replace(network.info(flags), name="flags"))
+    condition.set_outputs([condition.add_slice_layer("flags", (0,), (1,))])
+    behind = body.add_slice_layer("flags", (1,), (2,))
+    end = body.add_constant_array("end", np.array([False]))
+    body.set_outputs([body.outputs[0].name, body.add_concatenation_layer([behind, end], 0)])
+    return network.add_while_layer(["x", flags], condition, body, limit=DEFAULT_ITERATIONS)
+
+
 def _divided(method: Callable[..., str]) -> Callable[[Network, DataType], str]:
     """Build a division of floats or int32 by a constant."""
 
@@ -272,8 +305,10 @@ BUILDS: dict[str, Build] = {
     ),
     "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
     "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
+    "WHILE": _while,
 }
 BUILDS_OF_BOOL: dict[str, Build] = {
+    "IF": _if,
     "REDUCE_ANY": lambda n, _: n.add_reduce_any_layer("x", (0, -2)),
     "REDUCE_ALL": lambda n, _: n.add_reduce_all_layer("x", (1,), keep_dims=True),
 }

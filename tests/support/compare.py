@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 
-from ferrule.graph import Graph, Tensor
+from ferrule.graph import Descriptor, Graph, Tensor
 
 
 def graph_differences(left: Graph, right: Graph) -> list[str]:
@@ -17,7 +19,8 @@ def graph_differences(left: Graph, right: Graph) -> list[str]:
     if len(left.layers) != len(right.layers):
         differences.append(f"{len(left.layers)} and {len(right.layers)} layers")
     for index, (a, b) in enumerate(zip(left.layers, right.layers, strict=False)):
-        differences += _field_differences(f"layer {index} {a.type}", a, b, "type", "descriptor", "inputs", "outputs")
+        differences += _field_differences(f"layer {index} {a.type}", a, b, "type", "inputs", "outputs")
+        differences += _descriptor_differences(f"layer {index} {a.type}", a.descriptor, b.descriptor)
     used = [_used(graph) for graph in (left, right)]
     if used[0].keys() != used[1].keys():
         differences.append(f"tensors: {sorted(used[0].keys() ^ used[1].keys())} on one side only")
@@ -26,8 +29,18 @@ def graph_differences(left: Graph, right: Graph) -> list[str]:
     return differences
 
 
-def _field_differences(where: str, left: object, right: object, *fields: str) -> list[str]:
-    pairs = [(field, getattr(left, field), getattr(right, field)) for field in fields]
+def _descriptor_differences(where: str, left: Descriptor, right: Descriptor) -> list[str]:
+    if type(left) is not type(right):
+        return [f"{where} descriptor: {left} and {right}"]
+    names = [field.name for field in fields(left) if field.name not in left.graphs]
+    differences = _field_differences(f"{where} descriptor", left, right, *names)
+    for name, graph in left.graphs.items():
+        differences += [f"{where} {name}: {each}" for each in graph_differences(graph, right.graphs[name])]
+    return differences
+
+
+def _field_differences(where: str, left: object, right: object, *names: str) -> list[str]:
+    pairs = [(field, getattr(left, field), getattr(right, field)) for field in names]
     return [f"{where} {field}: {a} and {b}" for field, a, b in pairs if a != b]
 
 

@@ -53,6 +53,7 @@ from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import Padding
+from ferrule.testing.backends.layer_cases import layer_case
 
 IMAGE: Shape = (1, 6, 5, 4)
 TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
@@ -158,6 +159,7 @@ _INT16 = (
     *(row.type for row in COMPARISONS),
 )
 REFUSED = frozenset({*(f"{type_.lower()}_int16" for type_ in _INT16), "floor_div_int8", "floor_mod_int8"})
+REFUSED |= {"elu_int16", *_DIVISIONS}
 """Names of the samples that no kernel computes."""
 
 
@@ -191,6 +193,7 @@ def samples() -> Iterator[Graph]:
         yield from _movers(dtype)
         yield from _indexed(dtype)
         yield from _recurrent(dtype)
+        yield from (layer_case(type_, dtype, 1) for type_ in (LayerType.IF, LayerType.WHILE))
     yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
 

@@ -14,17 +14,18 @@ from ferrule.cli.options import (
     JobOptions,
     arena_option,
     class_options,
-    dequantize_option,
     job_options,
     load_models,
     models_argument,
     names_option,
     platform_option,
+    reading_options,
 )
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.firmware import Kept
+    from ferrule.network import Network
 
 
 @click.command("generate")
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 @class_options
 @names_option("With --target: the name of the class and its files.  [default: AclArtifact]")
 @arena_option
-@dequantize_option
+@reading_options
 @platform_option("The platform of the project: bare metal or an RTOS.")
 @click.option(
     "--library",
@@ -64,6 +65,7 @@ def command(
     names: tuple[str, ...],
     arena: str,
     dequantize_weights: bool,
+    max_iterations: int,
     platform: str,
     library: bool,
     force: bool,
@@ -78,7 +80,7 @@ def command(
     A folder that already contains such a project is updated, except for files meant for editing, such as main.c, that
     you have changed. Any other folder that is not empty is refused.
     """
-    from ferrule import facade
+    from ferrule import facade, formats
 
     classes.refuse_without_target()
     if classes.target is not None:
@@ -86,11 +88,12 @@ def command(
         if len(models) > 1 or len(names) > 1:
             raise FerruleError("--target makes a class from one model, with one --name")
         (model,) = models
-        _write_class(model, classes, *names, out=out, dequantize_weights=dequantize_weights, force=force)
+        network = formats.load(model, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
+        _write_class(network, classes, *names, out=out, force=force)
         return
     if library:
         platform = _library_platform(context, platform)
-    networks = load_models(models, names, dequantize_weights=dequantize_weights)
+    networks = load_models(models, names, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
     job = options.job(platform=platform, arena=arena, out=out)
     project = facade.generate(networks, job, force=force, renode=renode)
     echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
@@ -102,20 +105,11 @@ def command(
         echo(_kept(kept))
 
 
-def _write_class(
-    model: Path,
-    classes: ClassOptions,
-    name: str = "AclArtifact",
-    *,
-    out: Path,
-    dequantize_weights: bool,
-    force: bool,
-) -> None:
-    from ferrule import facade, formats
+def _write_class(network: Network, classes: ClassOptions, name: str = "AclArtifact", *, out: Path, force: bool) -> None:
+    from ferrule import facade
 
     assert classes.target is not None
     options = classes.acl()
-    network = formats.load(model, dequantize_weights=dequantize_weights)
     project = facade.generate_acl(
         network,
         classes.target,
@@ -152,7 +146,7 @@ def _is_given(context: click.Context, parameter: str) -> bool:
 
 
 _CLASS_OPTIONS = frozenset(
-    {"models", "target", "acl_version", "float16", "names", "dequantize_weights", "force", "out"}
+    {"models", "target", "acl_version", "float16", "names", "dequantize_weights", "max_iterations", "force", "out"}
 )
 
 

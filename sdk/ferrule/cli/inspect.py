@@ -14,11 +14,11 @@ from ferrule.cli.options import (
     ClassOptions,
     JobOptions,
     class_options,
-    dequantize_option,
     division_options,
     dynamic_options,
     import_options,
     model_argument,
+    reading_options,
 )
 from ferrule.errors import FerruleError
 
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 @division_options(None)
 @import_options
 @class_options
-@dequantize_option
+@reading_options
 def command(
     model: Path,
     show_plan: bool,
@@ -65,6 +65,7 @@ def command(
     options: JobOptions,
     classes: ClassOptions,
     dequantize_weights: bool,
+    max_iterations: int,
 ) -> None:
     """Show the layers of MODEL (.tflite), with shapes, quantisation, MACs and weights, and the arena that they need.
 
@@ -90,7 +91,7 @@ def command(
 
     classes.refuse_without_target()
     try:
-        network = formats.load(model, dequantize_weights=dequantize_weights)
+        network = formats.load(model, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
     except FerruleError as error:
         raise _refused(model.name, error, as_json=as_json) from error
     wanted = classes.acl()

@@ -28,6 +28,8 @@ ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 OVERLAPS = ("on", "off")
 """The values of ferrule.firmware.job.OVERLAPS, copied so that --help does not import it; a test compares them."""
+ITERATIONS = 10_000
+"""The default of --max-iterations; a test compares it with the operator's."""
 GOALS = ("speed", "balanced", "size", "memory")
 """The values of ferrule.firmware.job.GOALS, copied so that --help does not import it; a test compares them."""
 TRANSFERS = ("import", "copy")
@@ -72,7 +74,9 @@ def names_option(more: str = "") -> Callable[[_F], _F]:
     return click.option("--name", "names", multiple=True, help=f"{text}[default: the file's name]  {more}".rstrip())
 
 
-def load_models(models: Sequence[Path], names: Sequence[str], *, dequantize_weights: bool) -> list[Network]:
+def load_models(
+    models: Sequence[Path], names: Sequence[str], *, dequantize_weights: bool, max_iterations: int
+) -> list[Network]:
     """Return the networks of model files, with names if they are given.
 
     Raises:
@@ -84,7 +88,7 @@ def load_models(models: Sequence[Path], names: Sequence[str], *, dequantize_weig
         raise FerruleError(f"--name is given {len(names)} times for {len(models)} models, expected one for each")
     given: Sequence[str | None] = names or [None] * len(models)
     return [
-        formats.load(model, name, dequantize_weights=dequantize_weights)
+        formats.load(model, name, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
         for model, name in zip(models, given, strict=True)
     ]
 
@@ -94,13 +98,20 @@ def platform_option(text: str) -> Callable[[_F], _F]:
     return click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help=text)
 
 
-def dequantize_option(function: _F) -> _F:
-    """Add --dequantize-weights."""
+def reading_options(function: _F) -> _F:
+    """Add --dequantize-weights and --max-iterations."""
+    limit = click.option(
+        "--max-iterations",
+        type=click.IntRange(1, 2**31 - 1),
+        default=ITERATIONS,
+        show_default=True,
+        help="The most iterations of a WHILE in one run, which fails with more.",
+    )
     return click.option(
         "--dequantize-weights",
         is_flag=True,
         help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing them.",
-    )(function)
+    )(limit(function))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,12 +16,12 @@ from ferrule.cli.options import (
     PLATFORMS,
     JobOptions,
     arena_option,
-    dequantize_option,
     job_options,
     load_models,
     models_argument,
     names_option,
     platform_option,
+    reading_options,
 )
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -38,7 +38,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 @models_argument
 @names_option()
 @arena_option
-@dequantize_option
+@reading_options
 @job_options
 @platform_option("The platform of the firmware: bare metal, or an RTOS, which its own tools build (`ferrule doctor`).")
 @click.option(
@@ -118,6 +118,7 @@ def command(
     names: tuple[str, ...],
     arena: str,
     dequantize_weights: bool,
+    max_iterations: int,
     options: JobOptions,
     platform: str,
     engine: str | None,
@@ -157,7 +158,7 @@ def command(
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {' '.join(map(str, models))}"))
-        networks = load_models(models, names, dequantize_weights=dequantize_weights)
+        networks = load_models(models, names, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
         if len(networks) > 1 and (inputs or outputs):
             raise FerruleError(
                 "--input and --output are for one model",

@@ -13,11 +13,11 @@ from ferrule.cli.options import (
     PLATFORMS,
     JobOptions,
     arena_option,
-    dequantize_option,
     division_options,
     load_models,
     models_argument,
     names_option,
+    reading_options,
 )
 
 
@@ -26,7 +26,7 @@ from ferrule.cli.options import (
 @models_argument
 @names_option()
 @arena_option
-@dequantize_option
+@reading_options
 @division_options(None)
 @click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
 def command(
@@ -37,6 +37,7 @@ def command(
     options: JobOptions,
     platform: str | None,
     dequantize_weights: bool,
+    max_iterations: int,
 ) -> int:
     """Compare the digests that the firmware ELF carries with those of a firmware generated from MODEL.
 
@@ -53,7 +54,7 @@ def command(
     from ferrule.firmware.image import read_image
 
     image = read_image(elf)
-    networks = load_models(models, names, dequantize_weights=dequantize_weights)
+    networks = load_models(models, names, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
     stated = read_identity(image, networks[0])
     given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
     results = verify(image, networks, given.job(platform=platform or stated.platform or PLATFORMS[0], arena=arena))

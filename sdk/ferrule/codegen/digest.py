@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import io
 import pickle
+from dataclasses import fields
 
 from ferrule.backends import PreCompiledDescriptor
 from ferrule.graph import Graph, Layer, TensorInfo
@@ -27,6 +28,8 @@ def digest(graph: Graph) -> str:
         sha.update(state.initial.tobytes())
     for layer in graph.layers:
         sha.update(_layer(layer))
+        for inner in layer.descriptor.graphs.values():
+            sha.update(digest(inner).encode())
     return sha.hexdigest()
 
 
@@ -45,7 +48,14 @@ def _described(info: TensorInfo) -> bytes:
 def _layer(layer: Layer) -> bytes:
     descriptor = layer.descriptor
     if not isinstance(descriptor, PreCompiledDescriptor):
-        return repr(layer).encode()
+        if not descriptor.graphs:
+            return repr(layer).encode()
+        numbers = {
+            field.name: getattr(descriptor, field.name)
+            for field in fields(descriptor)
+            if field.name not in descriptor.graphs
+        }
+        return repr((layer.name, str(layer.type), layer.inputs, layer.outputs, numbers)).encode()
     known = (layer.name, layer.inputs, layer.outputs, descriptor.label, descriptor.macs)
     return repr(known).encode() + _pickled(descriptor.payload)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from ferrule.errors import FerruleError, ModelError, place
 from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
+from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.rendering import one_line
 
 __all__ = ["FORMATS", "MAX_FILE_BYTES", "Format", "ModelFile", "load", "to_tflite"]
@@ -32,8 +33,8 @@ class Format:
     magic: bytes
     """Bytes that every file of the format has at `magic_offset`."""
     magic_offset: int
-    read: Callable[[bytes, str, bool], Network]
-    """(contents of the file, name of the network, whether to dequantise weights) -> network."""
+    read: Callable[[bytes, str, bool, int], Network]
+    """(contents of the file, name of the network, whether to dequantise weights, limit of loops) -> network."""
 
     def fits(self, data: bytes) -> bool:
         """Whether the data has the magic bytes of the format."""
@@ -46,7 +47,13 @@ FORMATS: Sequence[Format] = (
 """The formats that `load` supports."""
 
 
-def load(source: ModelFile, name: str | None = None, *, dequantize_weights: bool = False) -> Network:
+def load(
+    source: ModelFile,
+    name: str | None = None,
+    *,
+    dequantize_weights: bool = False,
+    max_iterations: int = DEFAULT_ITERATIONS,
+) -> Network:
     """Return the network of a model, given the path or the bytes of its file.
 
     The suffix of a path and the magic bytes of the file must identify the same format of `FORMATS`; for bytes, the
@@ -56,7 +63,7 @@ def load(source: ModelFile, name: str | None = None, *, dequantize_weights: bool
     A model whose weights alone are quantised (dynamic-range quantisation, "hybrid") is refused, since such layers
     quantise their input anew in every run. With `dequantize_weights`, its weights become float32, scale * (stored -
     zero point), and its layers compute in float32: not the arithmetic of TensorFlow Lite, but nearer to the network as
-    it was trained.
+    it was trained. A run fails if a WHILE has more than `max_iterations`.
 
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
@@ -80,7 +87,7 @@ def load(source: ModelFile, name: str | None = None, *, dequantize_weights: bool
             found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
             raise ModelError(f"{label}: the file has {found}, expected {_suffixes()}", hint=_known())
     with place(label):
-        return _recognised(data, formats).read(data, name, dequantize_weights)
+        return _recognised(data, formats).read(data, name, dequantize_weights, max_iterations)
 
 
 def _recognised(data: bytes, formats: Sequence[Format]) -> Format:

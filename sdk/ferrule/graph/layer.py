@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.graph.names import check_name
+
+if TYPE_CHECKING:
+    from ferrule.graph.graph import Graph
 
 
 class LayerType(StrEnum):
@@ -121,6 +125,8 @@ class LayerType(StrEnum):
 
     SVDF = "SVDF", 96
     UNIDIRECTIONAL_SEQUENCE_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM", 97
+    IF = "IF", 98
+    WHILE = "WHILE", 99
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001
@@ -135,6 +141,16 @@ class LayerType(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Descriptor:
     """The parameters of an operator; each operator has its own frozen subclass (see `ferrule.operators`)."""
+
+    @property
+    def graphs(self) -> Mapping[str, Graph]:
+        """The graphs that the layer runs, by the names of the fields that have them; usually none."""
+        return {}
+
+    def with_graphs(self, graphs: Mapping[str, Graph]) -> Self:
+        """Return a descriptor with other graphs."""
+        changes: dict[str, Any] = dict(graphs)
+        return replace(self, **changes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,6 +69,7 @@ class Status(IntEnum):
     OWNER = -11
     DEVICE = -12
     CANCELLED = -13
+    ITERATIONS = -14
 
 
 def status_text(status: int) -> str:

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ferrule.errors import InputError, UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType, TensorInfo
+from ferrule.operators import interpreter
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS
 
-Observer = Callable[[Layer, Sequence[Array]], None]
+Observer = interpreter.Observer
 """A function called after each layer with the layer and its output arrays, which it must not modify."""
 
 
@@ -111,33 +112,7 @@ def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None 
 
     `arrays` has a checked array for each source of the graph. Each tensor is freed after its last reader.
     """
-    results = [info.name for info in graph.results]
-    last_reader: dict[str, int] = {}
-    for index, layer in enumerate(graph.layers):
-        last_reader |= dict.fromkeys((*layer.present_inputs, *layer.outputs), index)
-    last_reader |= dict.fromkeys(results, len(graph.layers))
-    live = {tensor.info.name: tensor.data for tensor in graph.tensors if tensor.data is not None} | dict(arrays)
-    for index, layer in enumerate(graph.layers):
-        made = _run_layer(graph, layer, [None if name is None else live[name] for name in layer.inputs])
-        if observe is not None:
-            observe(layer, made)
-        live |= zip(layer.outputs, made, strict=True)
-        for name in {*layer.present_inputs, *layer.outputs}:
-            if last_reader[name] == index:
-                del live[name]
-    return [live[name] for name in results]
-
-
-def _run_layer(graph: Graph, layer: Layer, arrays: Sequence[Array | None]) -> list[Array]:
-    operands = operands_of(graph, layer)
-    results = operator_of(layer.type).kernel(layer.descriptor, operands, arrays)
-    for info, result in zip(operands.outputs, results, strict=True):
-        if result.shape != info.shape or result.dtype != info.dtype.numpy:
-            raise RuntimeError(
-                f"the kernel of layer '{layer.name}' gave {result.dtype}{list(result.shape)}, "
-                f"expected {info.dtype}{list(info.shape)}"
-            )
-    return results
+    return interpreter.execute(graph, arrays, operator_of, observe)
 
 
 def _check_array(info: TensorInfo, array: Array) -> None:

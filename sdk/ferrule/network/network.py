@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
+from ferrule.network.control_layers import ControlLayers
 from ferrule.network.elementwise_layers import ElementwiseLayers
 from ferrule.network.execution import (
     Observer,
@@ -30,6 +31,7 @@ from ferrule.network.weighted_layers import WeightedLayers
 class Network(
     ActivationLayers,
     ArithmeticLayers,
+    ControlLayers,
     ElementwiseLayers,
     MovementLayers,
     RecurrentLayers,

@@ -12,6 +12,7 @@ from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.block import BATCH_TO_SPACE_ND, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, SPACE_TO_DEPTH
 from ferrule.operators.cast import CAST
 from ferrule.operators.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
+from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
@@ -129,7 +130,9 @@ _OPTIMIZER_ROWS: tuple[Operator, ...] = (
     FALLBACK_IMPORT,
 )
 
-OPERATORS: Mapping[LayerType, Operator] = {row.type: row for row in (*map(with_float16, _ROWS), *_OPTIMIZER_ROWS)}
+OPERATORS: Mapping[LayerType, Operator] = {
+    row.type: row for row in (*map(with_float16, _ROWS), IF, WHILE, *_OPTIMIZER_ROWS)
+}
 """The operator of each layer type."""
 
 OPTIMIZER_TYPES = frozenset(row.type for row in _OPTIMIZER_ROWS)

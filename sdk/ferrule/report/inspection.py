@@ -44,6 +44,8 @@ class LayerInspection:
     outputs: tuple[str, ...]
     macs: int
     constant_bytes: int
+    inner: tuple[LayerInspection, ...] = ()
+    """The layers of the graphs that the layer runs; the name of the graph precedes those of its layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +313,8 @@ def inspect_network(graph: Graph) -> Inspection:
         tensors=tuple(_tensor(tensor.info, constant=tensor.is_constant) for tensor in graph.tensors),
         layers=layers,
         macs=sum(layer.macs for layer in layers),
-        constant_bytes=sum(tensor.info.size_bytes for tensor in graph.tensors if tensor.is_constant),
+        constant_bytes=sum(tensor.info.size_bytes for tensor in graph.tensors if tensor.is_constant)
+        + sum(each.constant_bytes for layer in layers for each in layer.inner),
         arena=ArenaPart(
             activation_bytes=region.activation_peak_bytes,
             bound_bytes=region.activation_bound_bytes,
@@ -339,6 +342,11 @@ def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
     operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
     macs = OPERATORS[layer.type].macs
     constants = {name for name in layer.present_inputs if graph.tensor(name).is_constant}
+    inner = tuple(
+        replace(_layer(called, position, each), name=f"{role}/{each.name}")
+        for role, called in layer.descriptor.graphs.items()
+        for position, each in enumerate(called.layers)
+    )
     return LayerInspection(
         index=index,
         name=layer.name,
@@ -347,7 +355,9 @@ def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
         inputs=layer.present_inputs,
         outputs=layer.outputs,
         macs=0 if macs is None else macs(layer.descriptor, operands),
-        constant_bytes=sum(graph.info(name).size_bytes for name in constants),
+        constant_bytes=sum(graph.info(name).size_bytes for name in constants)
+        + sum(each.constant_bytes for each in inner),
+        inner=inner,
     )
 
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.firmware.fitting import BoardFit
@@ -308,19 +308,30 @@ def _runner(backend: str, device: str | None) -> str:
 def _print_layers(inspection: Inspection, console: Console) -> None:
     from rich.markup import escape
 
-    rows = [
-        (
-            str(layer.index),
-            escape(layer.name),
-            layer.type,
-            escape("\n".join(_brief(inspection.tensor(name)) for name in layer.inputs)),
-            escape("\n".join(_brief(inspection.tensor(name)) for name in layer.outputs)),
-            escape(_parameters(layer)),
-            f"{layer.macs:,}",
-            f"{layer.constant_bytes:,}",
+    tensors = {tensor.name: tensor for tensor in inspection.tensors}
+    rows: list[tuple[str, ...]] = []
+
+    def add(layer: LayerInspection, number: str, known: Mapping[str, TensorPart]) -> None:
+        def described(names: Sequence[str]) -> str:
+            return escape("\n".join(_brief(known[name]) if name in known else name for name in names))
+
+        rows.append(
+            (
+                number,
+                escape(layer.name),
+                layer.type,
+                described(layer.inputs),
+                described(layer.outputs),
+                escape(_parameters(layer)),
+                f"{layer.macs:,}",
+                f"{layer.constant_bytes:,}",
+            )
         )
-        for layer in inspection.layers
-    ]
+        for each in layer.inner:  # whose tensors are not the network's
+            add(each, f"{number}.{each.index}", {})
+
+    for layer in inspection.layers:
+        add(layer, str(layer.index), tensors)
     print_table(
         console,
         ("#", "layer", "type", "inputs", "outputs", "parameters", "MACs", "constants"),

@@ -21,6 +21,7 @@ from ferrule.backends.dynamic.header import layers_header
 from ferrule.backends.dynamic.version import API_VERSION
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
+from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
 from ferrule.operators.table import OPERATORS
 
 INCLUDE = resources.root() / "include"
@@ -67,7 +68,8 @@ def test_no_number_is_given_to_another_type() -> None:
 
 
 def test_every_operator_has_a_struct_or_no_parameters() -> None:
-    assert set(descriptor_structs()) == {operator.descriptor for operator in OPERATORS.values()}
+    without = {IfDescriptor, WhileDescriptor}  # C has no counterpart of their graphs
+    assert set(descriptor_structs()) == {operator.descriptor for operator in OPERATORS.values()} - without
 
 
 def structs() -> Iterator[tuple[str, type[ctypes.Structure]]]:

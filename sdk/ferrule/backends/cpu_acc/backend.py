@@ -12,6 +12,7 @@ from ferrule.backends.context import BackendContext, CreationOptions
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
+from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW, lower_control_flow
 from ferrule.backends.cpu_acc.lowering.plain import WEIGHTED, check_weighted
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
@@ -35,7 +36,7 @@ class CpuAccSupport:
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether a C kernel exists for the layer and accepts it."""
-        if layer.type not in LOWERINGS or layer.type not in OPERATORS:
+        if layer.type not in (LOWERINGS.keys() | CONTROL_FLOW) or layer.type not in OPERATORS:
             return Support(reason=f"there is no C kernel for {layer.type}")
         operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
         for info in (*operands.inputs, *operands.outputs):
@@ -47,6 +48,11 @@ class CpuAccSupport:
                 check_weighted(LoweringContext(graph=graph, layer=layer, target=target, prefix="", pointers={}))
         except FerruleError as error:
             return Support(reason=str(error))
+        for name, inner in layer.descriptor.graphs.items():
+            for each in inner.layers:
+                support = self.supports(inner, each, target)
+                if support.reason:
+                    return Support(reason=f"{name}, layer '{each.name}' {each.type}: {support.reason}")
         return Support()
 
 
@@ -57,6 +63,8 @@ class CpuAccTarget:
         """Return the layer as C; UnsupportedError if there is no kernel for it."""
         if context.layer.type is LayerType.PRE_COMPILED:
             return lower_stream(context, self.lower)
+        if context.layer.type in CONTROL_FLOW:
+            return lower_control_flow(context, self.lower)
         lowering = LOWERINGS.get(context.layer.type)
         if lowering is None:
             raise UnsupportedError(f"layer '{context.layer.name}': there is no C kernel for {context.layer.type}")

@@ -17,7 +17,7 @@ from functools import cache
 from typing import Any
 
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES
-from ferrule.graph import Descriptor, LayerType
+from ferrule.graph import Descriptor, Graph, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.window import Padding
@@ -120,12 +120,19 @@ class DescriptorStruct:
 
 @cache
 def descriptor_structs() -> Mapping[type[Descriptor], DescriptorStruct]:
-    """Return the struct of each descriptor class of the operator table, in the order of the layer types' numbers."""
+    """Return the struct of each descriptor class of the operator table, in the order of the layer types' numbers.
+
+    Descriptors with graphs have none: the C interface has no counterpart.
+    """
     users: dict[type[Descriptor], list[LayerType]] = {}
     for layer_type in sorted(LayerType, key=lambda type_: type_.code):
-        if layer_type in OPERATORS:
+        if layer_type in OPERATORS and not _has_graphs(OPERATORS[layer_type].descriptor):
             users.setdefault(OPERATORS[layer_type].descriptor, []).append(layer_type)
     return {descriptor: _make_struct(descriptor, tuple(layers)) for descriptor, layers in users.items()}
+
+
+def _has_graphs(descriptor: type[Descriptor]) -> bool:
+    return Graph in typing.get_type_hints(descriptor).values()
 
 
 def _make_struct(descriptor: type[Descriptor], layers: tuple[LayerType, ...]) -> DescriptorStruct:

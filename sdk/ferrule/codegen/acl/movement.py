@@ -256,10 +256,12 @@ REASONS = {
     LayerType.DEPTH_TO_SPACE: "the generator has no function for blocks",
     LayerType.SPACE_TO_BATCH_ND: "the generator has no function for blocks",
     LayerType.BATCH_TO_SPACE_ND: "the generator has no function for blocks",
+    LayerType.IF: "the generator has no function for other graphs",
     LayerType.PACK: "the generator has no function for a new axis",
     LayerType.SPLIT_V: "the generator splits into equal parts only",
     LayerType.SVDF: "the library has no function for it",
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: "the library's LSTM has no state from run to run",
     LayerType.UNPACK: "the generator has no function for the removal of an axis",
+    LayerType.WHILE: "the generator has no function for other graphs",
 }
 """Why types of layers of models have no row."""

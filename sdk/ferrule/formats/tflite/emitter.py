@@ -31,8 +31,14 @@ class Emitter:
         graph: Graph,
         versions: Mapping[LayerType, Version],
         outputs: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+        *,
+        subgraph: Callable[[Graph], int],
     ) -> None:
-        """`outputs` has the outputs in the file of the layers that have others there, by name."""
+        """`outputs` has the outputs in the file of the layers that have others there, by name.
+
+        `subgraph` adds a graph to the file and returns its number.
+        """
+        self.subgraph = subgraph
         self._graph = graph
         self._outputs = outputs
         self._versions = versions

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
@@ -12,8 +12,9 @@ from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.flexbuffer import FlexValue, read_map
 from ferrule.formats.tflite.schema import OPTION_KINDS
 from ferrule.formats.tflite.tensors import Tensors
-from ferrule.graph import Array, TensorInfo
+from ferrule.graph import Array, Graph, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 
 _ACTIVATIONS: Mapping[int, Activation] = {
     0: Activation.NONE,
@@ -35,9 +36,29 @@ _KINDS: Mapping[type, str] = {
 class Node:
     """One operator and the tensors of its file."""
 
-    def __init__(self, record: OperatorRecord, tensors: Tensors) -> None:
+    def __init__(
+        self,
+        record: OperatorRecord,
+        tensors: Tensors,
+        subgraph: Callable[[int], Graph] | None = None,
+        max_iterations: int = DEFAULT_ITERATIONS,
+    ) -> None:
+        """`subgraph` reads a subgraph by its number; None if the operator may not call any."""
         self.record = record
         self._tensors = tensors
+        self._subgraph = subgraph
+        self.max_iterations = max_iterations
+        """The limit of loops."""
+
+    def subgraph(self, index: int, role: str) -> Graph:
+        """Return a subgraph that the operator calls; its states are the variables that it uses.
+
+        Raises:
+            ModelError, UnsupportedError: the subgraph does not exist, calls itself or cannot be read.
+        """
+        assert self._subgraph is not None, "the reader gives it to all operators that become layers"
+        with place(role):
+            return self._subgraph(index)
 
     def check_arity(self, inputs: range, outputs: range) -> None:
         """Refuse a number of inputs or outputs outside its range."""

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
+from ferrule.formats.tflite.calls import hoisted
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
 from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.node import Node
@@ -17,6 +19,7 @@ from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
+from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
 
 _WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
 """The position of the data of operators with weights."""
@@ -24,19 +27,22 @@ _WEIGHTS = 1
 """The position of the weights among their inputs."""
 
 
-def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Network:
+def read_tflite(
+    data: bytes, name: str, dequantize_weights: bool = False, max_iterations: int = DEFAULT_ITERATIONS
+) -> Network:
     """Return the network of a TensorFlow Lite model.
 
     Tensor names are kept, except that empty and repeated ones are numbered; layers are named `<type>_<position>`. An
     unknown batch size is read as 1. A network that is returned is valid (`Network.validate`). `dequantize_weights`
     makes quantised weights of layers with float32 activations float32, instead of refusing such layers.
+    `max_iterations` is the limit of each loop.
 
     Raises:
         ModelError: the file is malformed; the message names the place.
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    file = _File(read_model(data), dequantize_weights, Budget(len(data)))
+    file = _File(read_model(data), dequantize_weights, Budget(len(data)), max_iterations)
     network = file.reader(0, name).network()
     file.require_all()
     return network
@@ -45,29 +51,62 @@ def read_tflite(data: bytes, name: str, dequantize_weights: bool = False) -> Net
 class _File:
     """The subgraphs of one file, each read when it is called."""
 
-    def __init__(self, subgraphs: tuple[SubgraphRecord, ...], dequantize_weights: bool, budget: Budget) -> None:
+    def __init__(
+        self, subgraphs: tuple[SubgraphRecord, ...], dequantize_weights: bool, budget: Budget, max_iterations: int
+    ) -> None:
         self._subgraphs = subgraphs
         self.budget = budget
         """The work that computing constants may take."""
         self._dequantize_weights = dequantize_weights
+        self.max_iterations = max_iterations
         self._read: set[int] = set()
+        self._open: list[int] = []
+        """The subgraphs that are being read, each of which calls the next one."""
+        self.identities: dict[int, dict[str, Variable]] = {}
+        """By id of a subgraph's network: the variables that its states stand for, by name of the state."""
+        self._called: list[Network] = []
+        """The subgraphs' networks, which keep their ids."""
 
     def reader(self, index: int, name: str) -> _Reader:
-        """Return the reader of a subgraph; ModelError if it does not exist or is read already."""
-        if not 0 <= index < len(self._subgraphs):
-            raise ModelError(f"subgraph {index} does not exist, the model has {len(self._subgraphs)}")
-        if index in self._read:
-            raise ModelError(f"subgraph {index} '{self._subgraphs[index].name}' is called more than once")
+        """Return the reader of a subgraph, which exists and has not been read."""
         self._read.add(index)
         reader = _Reader(self, self._subgraphs[index], name)
         if self._dequantize_weights:
             reader.dequantize_weights()
         return reader
 
+    def called(self, index: int) -> Network:
+        """Return a subgraph that IF or WHILE calls; its states are the variables that it uses, see `identities`."""
+        with self._calling(index):
+            network, variables = self.reader(index, self._subgraphs[index].name or f"subgraph_{index}").subgraph(index)
+        self._called.append(network)
+        self.identities[id(network)] = variables
+        return network
+
     def initialise(self, index: int) -> dict[Variable, Array]:
         """Run a subgraph once and return the values that it assigns to variables."""
-        with place(f"subgraph {index}"):
+        with self._calling(index):
             return self.reader(index, f"subgraph_{index}").assigned_values()
+
+    @contextmanager
+    def _calling(self, index: int) -> Iterator[None]:
+        """Check that a subgraph may be called, and name it in errors."""
+        with place(f"subgraph {index}"):
+            if not 0 <= index < len(self._subgraphs):
+                raise ModelError(f"it does not exist, the model has {len(self._subgraphs)}")
+            if index in self._read:
+                again = "calls itself" if index in (0, *self._open) else "is called more than once"
+                raise UnsupportedError(
+                    f"'{self._subgraphs[index].name}' {again}, expected one call of each subgraph",
+                    hint="convert the model with a copy of the subgraph for each call",
+                )
+            if len(self._open) == DEEPEST:
+                raise UnsupportedError(f"more than {DEEPEST} subgraphs call one another")
+            self._open.append(index)
+            try:
+                yield
+            finally:
+                self._open.pop()
 
     def require_all(self) -> None:
         """Refuse a file with subgraphs that the first does not call."""
@@ -87,6 +126,7 @@ class _Reader:
     def __init__(self, file: _File, record: SubgraphRecord, name: str) -> None:
         self._record = record
         self._tensors = Tensors(record)
+        self._file = file
         self._folding = Folding(self._tensors, file.budget)
         self._network = Network(name)
         self._variables = Variables(self._network, self._tensors, file.initialise, self._source)
@@ -111,15 +151,23 @@ class _Reader:
                     self._tensors.dequantize(weights)
 
     def network(self) -> Network:
-        """Return the subgraph as a network."""
+        """Return the model as a network."""
+        if not self._record.outputs:
+            raise ModelError("graph outputs: there is none, expected at least one")
+        self._finish()
+        return self._network
+
+    def subgraph(self, index: int) -> tuple[Network, dict[str, Variable]]:
+        """Return a subgraph as a network whose states are the variables that it uses, and these by state."""
+        self._finish()
+        return self._network, self._variables.identities(index)
+
+    def _finish(self) -> None:
         self._add_operators()
         with place("graph outputs"):
-            if not self._record.outputs:
-                raise ModelError("there is none, expected at least one")
             names = [self._output(index) for index in self._record.outputs]
         self._network.set_outputs(names)
         self._variables.finish()
-        return self._network
 
     def assigned_values(self) -> dict[Variable, Array]:
         """Return the values that the subgraph, which has no inputs, assigns to variables."""
@@ -205,12 +253,14 @@ class _Reader:
                 raise ModelError(f"output '{name}' has data, expected a computed tensor")
 
     def _add_layer(self, record: OperatorRecord, type_: LayerType, row: Row) -> None:
-        node = Node(record, self._tensors)
+        node = Node(record, self._tensors, self._file.called, self._file.max_iterations)
         node.check_arity(row.inputs, row.outputs)
         infos = [self._tensors.info(index) for index in record.outputs]
         descriptor = row.read(node)
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
+        for position in row.state_inputs:  # which precede the constants of their layer in a network that was built
+            self._variables.old_value(record.inputs[position])
         positions = (position for position in row.data_inputs if position < len(record.inputs))
         sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
@@ -218,6 +268,17 @@ class _Reader:
         variables = [record.inputs[position] for position in row.state_inputs]
         states = {index: self._variables.new_value(index) for index in variables}
         outputs = [*infos, *states.values()]
+        assigned: dict[Variable, str] = {}
+        if descriptor.graphs:
+            own = hoisted(descriptor, self._file.identities)
+            descriptor = own.descriptor
+            described = {variable: self._variables.fresh(info) for variable, info in own.variables.items()}
+            sources += [self._variables.present(variable, info) for variable, info in described.items()]
+            news = {variable: self._variables.fresh(described[variable]) for variable in own.outputs}
+            outputs += news.values()
+            assigned = {variable: news[variable].name for variable in own.outputs if variable in own.assigned}
+            if not outputs:
+                raise UnsupportedError("it has no outputs and assigns no variables, expected one of these")
         layer = Layer(
             name=f"{type_.lower()}_{record.index}",
             type=type_,
@@ -228,6 +289,7 @@ class _Reader:
         self._append(record, layer, outputs)
         for index, info in states.items():
             self._variables.replace_value(index, info.name)
+        self._variables.assigned |= assigned
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""

@@ -98,6 +98,53 @@ class Variables:
             if result is not None:
                 self._graph.set_state(state, result)
 
+    def identities(self, subgraph: int) -> dict[str, Variable]:
+        """Make all variables of a subgraph states, also those that are only assigned, and return them by state."""
+        for variable, value in self.assigned.items():
+            if variable not in self._states:
+                info = replace(self._graph.info(value), name=self._fresh.take(f"{str(variable) or value}_old"))
+                self._add_state(variable, info, reset_value(info))
+                self._graph.set_state(self._states[variable], value)
+        return {
+            state: Variable(f"subgraph {subgraph}", state) if isinstance(key, int) else key
+            for key, state in self._states.items()
+        }
+
+    def present(self, variable: Variable, info: TensorInfo) -> str:
+        """Return the network's tensor with the present value of a variable; `info` describes how it is read.
+
+        Raises:
+            ModelError, UnsupportedError: the variable has another type, shape or quantisation.
+        """
+        name = self.assigned.get(variable)
+        if name is None and variable in self._states:
+            name = next(state.source for state in self._graph.states if state.name == self._states[variable])
+        if name is not None:
+            present = self._graph.info(name)
+            if replace(present, name=info.name) != info:
+                raise UnsupportedError(
+                    f"variable '{variable}' has tensor '{name}' {_described(present)} and is read as "
+                    f"{_described(info)}, expected the same"
+                )
+            return name
+        initial = self._initial.get(variable)
+        if initial is None:
+            initial = reset_value(info)
+        elif (initial.shape, initial.dtype) != (info.shape, info.dtype.numpy):
+            raise ModelError(
+                f"variable '{variable}' is initialised with {initial.dtype}{list(initial.shape)}, "
+                f"expected {info.dtype}{list(info.shape)}"
+            )
+        return self._add_state(variable, info, initial)
+
+    def fresh(self, info: TensorInfo) -> TensorInfo:
+        """Return a description with a name that neither the network nor the file has."""
+        return replace(info, name=self._fresh.take(info.name))
+
+    def _add_state(self, variable: Variable, info: TensorInfo, initial: Array) -> str:
+        self._states[variable] = self._state_names.take(str(variable) or info.name)
+        return self._graph.add_state(info, initial, name=self._states[variable])
+
     def _declare(self, node: Node) -> None:
         node.check_arity(range(1), range(1, 2))
         options = node.options("VarHandleOptions")
@@ -114,30 +161,7 @@ class Variables:
     def _read(self, node: Node) -> None:
         node.check_arity(range(1, 2), range(1, 2))
         variable, index = self._variable(node), node.record.outputs[0]
-        info = self._tensors.info(index)
-        name = self.assigned.get(variable)
-        if name is None and variable in self._states:
-            name = next(state.source for state in self._graph.states if state.name == self._states[variable])
-        if name is not None:
-            present = self._graph.info(name)
-            if replace(present, name=info.name) != info:
-                raise UnsupportedError(
-                    f"variable '{variable}' has tensor '{name}' {_described(present)} and is read as "
-                    f"{_described(info)}, expected the same"
-                )
-            self._names[index] = name
-            return
-        initial = self._initial.get(variable)
-        if initial is None:
-            initial = reset_value(info)
-        elif (initial.shape, initial.dtype) != (info.shape, info.dtype.numpy):
-            raise ModelError(
-                f"variable '{variable}' is initialised with {initial.dtype}{list(initial.shape)}, "
-                f"expected {info.dtype}{list(info.shape)}"
-            )
-        state = self._state_names.take(str(variable) or info.name)
-        self._names[index] = self._graph.add_state(info, initial, name=state)
-        self._states[variable] = state
+        self._names[index] = self.present(variable, self._tensors.info(index))
 
     def _assign(self, node: Node) -> None:
         node.check_arity(range(2, 3), range(1))

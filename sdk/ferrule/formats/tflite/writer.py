@@ -35,22 +35,44 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
         raise UnsupportedError(
             f"the constants of '{network.name}' take {size_bytes} bytes, expected at most {_MAX_BYTES}"
         )
-    states = WrittenStates(network, OPERATORS)
-    emitter = Emitter(network, {type_: row.version for type_, row in OPERATORS.items()}, states.outputs)
-    for layer in network.layers:
-        row = OPERATORS.get(layer.type)
-        if row is None:
-            raise UnsupportedError(f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite")
-        row.write(emitter, layer, layer.descriptor)
-    main = SubgraphContent(
-        name=network.name,
-        tensors=(*(each for each in network.tensors if each.info.name not in states.left_out), *emitter.tensors),
-        operators=(*states.before(), *emitter.operators, *states.behind()),
-        inputs=tuple(info.name for info in network.inputs),
-        outputs=tuple(info.name for info in network.outputs),
-        variables=states.variables,
-        resources=states.resources,
-    )
-    initialiser = states.initialiser()
-    called = () if initialiser is None else (initialiser,)
-    return write_model(ModelContent(description="Written by Ferrule.", subgraphs=(main, *called)))
+    file = _File()
+    file.write(network)
+    return write_model(ModelContent(description="Written by Ferrule.", subgraphs=file.subgraphs()))
+
+
+class _File:
+    """The subgraphs of one file; the first is the model."""
+
+    def __init__(self) -> None:
+        self._subgraphs: list[SubgraphContent | None] = []
+
+    def subgraphs(self) -> tuple[SubgraphContent, ...]:
+        """Return the subgraphs, all of which are written."""
+        return tuple(each for each in self._subgraphs if each is not None)
+
+    def write(self, graph: Graph) -> int:
+        """Add a graph, its initialiser and those that it calls, and return its number."""
+        number = len(self._subgraphs)
+        self._subgraphs.append(None)
+        states = WrittenStates(graph, OPERATORS)
+        initialiser = states.initialiser()
+        if initialiser is not None:
+            self._subgraphs.append(initialiser)
+        emitter = Emitter(
+            graph, {type_: row.version for type_, row in OPERATORS.items()}, states.outputs, subgraph=self.write
+        )
+        for layer in graph.layers:
+            row = OPERATORS.get(layer.type)
+            if row is None:
+                raise UnsupportedError(f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite")
+            row.write(emitter, layer, layer.descriptor)
+        self._subgraphs[number] = SubgraphContent(
+            name=graph.name,
+            tensors=(*(each for each in graph.tensors if each.info.name not in states.left_out), *emitter.tensors),
+            operators=(*states.before(), *emitter.operators, *states.behind()),
+            inputs=tuple(info.name for info in graph.inputs),
+            outputs=tuple(info.name for info in graph.outputs),
+            variables=states.variables,
+            resources=states.resources,
+        )
+        return number

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
-from ferrule.graph import Graph
+from ferrule.graph import Graph, GraphEditor
 from ferrule.optimizer.simplify.constants import FoldConstants
 from ferrule.optimizer.simplify.elementwise import JoinAcrossElementwise
 from ferrule.optimizer.simplify.fusion import FoldPads, FuseActivations
@@ -48,7 +49,11 @@ PASSES: tuple[Pass, ...] = (
 
 
 def simplify(graph: Graph, passes: Sequence[Pass] = PASSES) -> Graph:
-    """Return the graph after rounds of the passes, repeated until no pass changes it or the round limit is reached."""
+    """Return the graph after rounds of the passes, repeated until no pass changes it or the round limit is reached.
+
+    The graphs that layers run are simplified first.
+    """
+    graph = _with_simple_graphs(graph, passes)
     for _ in range(_MOST_ROUNDS):
         before = graph.layers, tuple(tensor.info for tensor in graph.tensors)
         for item in passes:
@@ -56,6 +61,17 @@ def simplify(graph: Graph, passes: Sequence[Pass] = PASSES) -> Graph:
         if (graph.layers, tuple(tensor.info for tensor in graph.tensors)) == before:
             break
     return graph
+
+
+def _with_simple_graphs(graph: Graph, passes: Sequence[Pass]) -> Graph:
+    calling = [layer for layer in graph.layers if layer.descriptor.graphs]
+    if not calling:
+        return graph
+    editor = GraphEditor(graph)
+    for layer in calling:
+        graphs = {name: simplify(inner, passes) for name, inner in layer.descriptor.graphs.items()}
+        editor.replace_layer(replace(layer, descriptor=layer.descriptor.with_graphs(graphs)))
+    return editor.finish()
 
 
 __all__ = [

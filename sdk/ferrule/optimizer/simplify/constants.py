@@ -26,7 +26,8 @@ _KEPT = frozenset(
 class FoldConstants:
     """Replace each layer whose inputs are all constants by its outputs, computed with the numpy kernel.
 
-    A layer whose outputs take more than `growth` times the memory of its inputs stays, to save flash.
+    A layer whose outputs take more than `growth` times the memory of its inputs stays, to save flash; and so does one
+    that runs other graphs, whose loops may be long.
     """
 
     name: str = "fold constants"
@@ -36,7 +37,7 @@ class FoldConstants:
         """Return the graph with the constant layers replaced by their computed outputs."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
-            if layer.type not in _KEPT and self._folds(editor, layer):
+            if layer.type not in _KEPT and not layer.descriptor.graphs and self._folds(editor, layer):
                 _fold(editor, layer)
         return editor.finish()
 

@@ -9,12 +9,14 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.cpu_acc.host.calls import SCRATCH, Calls
+from ferrule.backends.cpu_acc.host.control_flow import ControlFlowWorkload
 from ferrule.backends.cpu_acc.host.instruction_set import choose
 from ferrule.backends.cpu_acc.host.library import HostLibrary, host_library
 from ferrule.backends.cpu_acc.host.lowering.call import POOL, Host, pieces_of
 from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.sequence import CallList, Place, SequenceWorkload
+from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.shared.host_memory import address, aligned_empty
@@ -165,6 +167,8 @@ class CpuAccWorkloadFactory(WorkloadFactory):
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
+        if info.layer.type in CONTROL_FLOW:
+            return ControlFlowWorkload(info, self.create_workload)
         graph, handles = _graph_of(info), _handles_of(info)
         names = {name: f"tensor_{index}" for index, name in enumerate(handles)}
         op = _lower(graph, names, info.target, self._host)
@@ -179,6 +183,8 @@ class CpuAccWorkloadFactory(WorkloadFactory):
 
     @override
     def join(self, workloads: Sequence[Workload]) -> Workload | None:
+        if any(isinstance(workload, ControlFlowWorkload) for workload in workloads):
+            return None
         calls = CallList(self._library)
         for workload in workloads:
             assert isinstance(workload, KernelWorkload | ViewWorkload), "the factory makes no others"

@@ -1,0 +1,363 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IF and WHILE: one generated function for each graph, whose tensors and scratch lie in the scratch of the layer."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+
+from ferrule.backends.firmware import SCALARS, Blob, LoweredOp, LoweringContext
+from ferrule.dom import (
+    AddressOf,
+    Assign,
+    Binary,
+    BinaryOperator,
+    Block,
+    Call,
+    Cast,
+    Comment,
+    Const,
+    Declare,
+    Dereference,
+    Enumeration,
+    Enumerator,
+    Evaluate,
+    Expression,
+    Function,
+    Identifier,
+    If,
+    Index,
+    Integer,
+    Null,
+    Parameter,
+    Pointer,
+    Return,
+    Scalar,
+    Statement,
+    Type,
+    While,
+)
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Graph, LayerType, TensorInfo
+from ferrule.memory import Region, plan_graph, scratch_name
+from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
+from ferrule.rendering import one_line
+
+Lower = Callable[[LoweringContext], LoweredOp]
+
+CONTROL_FLOW = frozenset({LayerType.IF, LayerType.WHILE})
+_SCRATCH, _STATUS, _COUNT = map(Identifier, ("scratch", "status", "iterations"))
+_OK = Identifier("FERRULE_OK")
+_ALIGNMENT = 16
+_ARENA, _GIVEN = "scratch", "given"
+
+
+def lower_control_flow(context: LoweringContext, lower: Lower) -> LoweredOp:
+    """Return an IF or WHILE as C; `lower` lowers the layers of its graphs."""
+    match context.layer.descriptor:
+        case IfDescriptor() as descriptor:
+            return _lower_if(context, descriptor, lower)
+        case WhileDescriptor() as descriptor:
+            return _lower_while(context, descriptor, lower)
+    raise UnsupportedError(f"layer '{context.layer.name}' has a {type(context.layer.descriptor).__name__}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Part:
+    """The function of one graph, and what its layers need."""
+
+    function: Function
+    inputs: tuple[int, ...]
+    """The inputs of the graph that are parameters."""
+    outputs: tuple[int, ...]
+    offsets: Enumeration | None
+    scratch_bytes: int
+    alignment: int
+    ops: tuple[LoweredOp, ...]
+    blobs: tuple[Blob, ...]
+
+    def call(self, inputs: Sequence[Expression], outputs: Sequence[Expression], scratch: Expression) -> Call:
+        """Return the call of the function, given a place for each input and output of the graph."""
+        given = [*(inputs[index] for index in self.inputs), *(outputs[index] for index in self.outputs)]
+        return Call(Identifier(self.function.name), (*given, *((scratch,) if self.scratch_bytes else ())))
+
+
+def _lower_if(context: LoweringContext, descriptor: IfDescriptor, lower: Lower) -> LoweredOp:
+    then, other = (_part(context, graph, name.removesuffix("_branch"), lower) for name, graph in _graphs(descriptor))
+    used = sorted({*then.inputs, *other.inputs})
+    places = _Places(context, inputs=[0, *(index + 1 for index in used)])
+    inputs = [places.inputs.get(index + 1, Null()) for index in range(len(context.layer.inputs) - 1)]
+    scratch_bytes = max(then.scratch_bytes, other.scratch_bytes)
+    calls = [Block((Return(part.call(inputs, places.outputs, _SCRATCH)),)) for part in (then, other)]
+    body = Block((If(Dereference(places.inputs[0]), *calls),))
+    doc = f"Run {_quoted(descriptor.then_branch)} or {_quoted(descriptor.else_branch)}."
+    return _joined(context, "if", places, body, (then, other), scratch_bytes, doc)
+
+
+def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: Lower) -> LoweredOp:
+    body = descriptor.body
+    kept = [index for index, (old, new) in enumerate(zip(body.inputs, body.outputs, strict=True)) if old == new]
+    parts = (
+        _part(context, descriptor.condition, "condition", lower),
+        _part(context, body, "body", lower, without=kept),
+    )
+    places = _Places(context, inputs=range(len(context.layer.inputs)))
+    condition, step = parts
+    infos = context.operands.outputs
+    proceed: Expression = Cast(Pointer(Scalar.BOOL), AddressOf(Index(_SCRATCH, Integer(0))))
+    following: list[Expression] = list(places.outputs)
+    end = _ALIGNMENT
+    for index in step.outputs:
+        following[index] = Cast(Pointer(SCALARS[infos[index].dtype]), AddressOf(Index(_SCRATCH, Integer(end))))
+        end = _up(end + infos[index].size_bytes)
+    inner = AddressOf(Index(_SCRATCH, Integer(end)))
+    test = Assign(_STATUS, condition.call(places.outputs, [proceed], inner))
+    limit = Binary(BinaryOperator.EQUAL, _COUNT, Integer(descriptor.limit, unsigned=True))
+    loop = (
+        If(limit, Block((Return(Identifier("FERRULE_ERR_ITERATIONS")),))),
+        Assign(_COUNT, Binary(BinaryOperator.ADD, _COUNT, Integer(1, unsigned=True))),
+        Assign(_STATUS, step.call(places.outputs, following, inner)),
+        _FAIL,
+        *(_moved(places.outputs[index], following[index], infos[index]) for index in step.outputs),
+        test,
+        _FAIL,
+    )
+    block = Block(
+        (
+            Declare(_STATUS.name, Scalar.INT32),
+            Declare(_COUNT.name, Scalar.UINT32, Integer(0, unsigned=True)),
+            *(_moved(place, places.inputs[index], infos[index]) for index, place in enumerate(places.outputs)),
+            test,
+            _FAIL,
+            While(Dereference(proceed), Block(loop)),
+            Return(_OK),
+        )
+    )
+    scratch_bytes = end + max(part.scratch_bytes for part in parts)
+    doc = f"Run {_quoted(body)} as long as {_quoted(descriptor.condition)} holds."
+    return _joined(context, "while", places, block, parts, scratch_bytes, doc)
+
+
+class _Places:
+    """The places of a layer's inputs and outputs: parameters of its function, or arrays of constants."""
+
+    def __init__(self, context: LoweringContext, inputs: Iterable[int]) -> None:
+        self.parameters: list[Parameter] = []
+        self.arguments: list[Expression] = []
+        self.blobs: list[Blob] = []
+        self.inputs: dict[int, Expression] = {}
+        """By position, of those that are used."""
+        self.outputs: list[Expression] = []
+        for index in inputs:
+            data = context.constant(index) if context.is_constant(index) else None
+            if data is not None:
+                self.blobs.append(context.blob(f"input_{index}", data, max(4, data.dtype.itemsize)))
+                self.inputs[index] = Identifier(self.blobs[-1].name)
+                continue
+            type_ = Pointer(Const(SCALARS[context.input(index).dtype]))
+            self.inputs[index] = self._parameter(f"in_{index}", type_, context.input_pointer(index))
+        for index, info in enumerate(context.operands.outputs):
+            place = self._parameter(f"out_{index}", Pointer(SCALARS[info.dtype]), context.output_pointer(index))
+            self.outputs.append(place)
+
+    def _parameter(self, name: str, type_: Type, argument: Expression) -> Expression:
+        self.parameters.append(Parameter(name=name, type=type_))
+        self.arguments.append(argument)
+        return Identifier(name)
+
+
+_FAIL = If(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), Block((Return(_STATUS),)))
+_SCRATCH_PARAMETER = Parameter(name=_SCRATCH.name, type=Pointer(Scalar.UINT8))
+
+
+def _joined(
+    context: LoweringContext,
+    kind: str,
+    places: _Places,
+    body: Block,
+    parts: Sequence[_Part],
+    scratch_bytes: int,
+    doc: str,
+) -> LoweredOp:
+    """Return the layer's own function and its call, with all that its graphs need."""
+    used = bool(scratch_bytes)
+    function = Function(
+        name=context.symbol(kind),
+        returns=Scalar.INT32,
+        parameters=(*places.parameters, *((_SCRATCH_PARAMETER,) if used else ())),
+        body=body,
+        doc=doc,
+    )
+    ops = [op for part in parts for op in part.ops]
+    return LoweredOp(
+        kernel=kind,
+        status=Call(Identifier(function.name), (*places.arguments, *((context.scratch,) if used else ()))),
+        declarations=(
+            *(declaration for op in ops for declaration in op.declarations),
+            *(part.offsets for part in parts if part.offsets is not None),
+            *(part.function for part in parts),
+            function,
+        ),
+        blobs=(
+            *places.blobs,
+            *(blob for op in ops for blob in op.blobs),
+            *(blob for part in parts for blob in part.blobs),
+        ),
+        scratch_bytes=scratch_bytes,
+        scratch_alignment=max(_ALIGNMENT, *(part.alignment for part in parts)),
+        headers=("ferrule/status.h", *(header for op in ops for header in op.headers)),
+        contributions=tuple(part for op in ops for part in op.contributions),
+    )
+
+
+def _part(context: LoweringContext, graph: Graph, tag: str, lower: Lower, without: Collection[int] = ()) -> _Part:
+    """Return the function of a graph; the outputs in `without` are its inputs and need no place."""
+    inputs = {info.name: index for index, info in enumerate(graph.inputs)}
+    outputs: dict[str, int] = {}
+    for index, info in enumerate(graph.outputs):
+        if graph.producer(info.name) is not None:
+            outputs.setdefault(info.name, index)
+    own = [
+        tensor.info.name
+        for tensor in graph.tensors
+        if not tensor.is_constant and tensor.info.name not in inputs and tensor.info.name not in outputs
+    ]
+    offset = {name: Identifier(context.symbol(f"{tag}_t{index}").upper()) for index, name in enumerate(own)}
+    pointers: dict[str, Expression] = {
+        name: Cast(Pointer(SCALARS[graph.info(name).dtype]), AddressOf(Index(_SCRATCH, place)))
+        for name, place in offset.items()
+    }
+    pointers |= {name: Identifier(f"in_{index}") for name, index in inputs.items()}
+    pointers |= {name: Identifier(f"out_{index}") for name, index in outputs.items()}
+    ops, scratch = [], {}
+    for index, layer in enumerate(graph.layers):
+        scratch[layer.name] = Identifier(context.symbol(f"{tag}_{index}_scratch").upper())
+        ops.append(
+            lower(
+                LoweringContext(
+                    graph=graph,
+                    layer=layer,
+                    target=context.target,
+                    prefix=context.symbol(f"{tag}_{index}"),
+                    pointers=pointers,
+                    scratch=AddressOf(Index(_SCRATCH, scratch[layer.name])),
+                    spare_bytes=context.spare_bytes,
+                )
+            )
+        )
+    places = _plan(graph, ops, {*inputs, *outputs})
+    offsets = {place.name: places[name] for name, place in offset.items()}
+    offsets |= {
+        place.name: places[scratch_name(name)] for name, place in scratch.items() if scratch_name(name) in places
+    }
+    blobs: list[Blob] = []
+    body = [*_body(graph, ops, pointers), *_late_outputs(context, graph, tag, pointers, without, blobs)]
+    named = {node.name for node in _nodes(tuple(body)) if isinstance(node, Identifier)}
+    read = tuple(index for name, index in inputs.items() if f"in_{index}" in named)
+    written = tuple(index for index in range(len(graph.outputs)) if f"out_{index}" in named)
+    scratch_bytes = places[""] if _SCRATCH.name in named else 0
+    if any(op.status is not None for op in ops):
+        body.insert(0, Declare(_STATUS.name, Scalar.INT32))
+    function = Function(
+        name=context.symbol(tag),
+        returns=Scalar.INT32,
+        parameters=(
+            *(Parameter(name=f"in_{index}", type=Pointer(Const(SCALARS[graph.inputs[index].dtype]))) for index in read),
+            *(Parameter(name=f"out_{index}", type=Pointer(SCALARS[graph.outputs[index].dtype])) for index in written),
+            *((_SCRATCH_PARAMETER,) if scratch_bytes else ()),
+        ),
+        body=Block((*body, Return(_OK))),
+        doc=f"The graph {_quoted(graph)}.",
+    )
+    return _Part(
+        function=function,
+        inputs=read,
+        outputs=written,
+        offsets=Enumeration(enumerators=tuple(Enumerator(name=name, value=at) for name, at in offsets.items()))
+        if offsets
+        else None,
+        scratch_bytes=scratch_bytes,
+        alignment=max((op.scratch_alignment for op in ops), default=1),
+        ops=tuple(ops),
+        blobs=tuple(blobs),
+    )
+
+
+def _plan(graph: Graph, ops: Sequence[LoweredOp], given: Collection[str]) -> dict[str, int]:
+    """Return the offsets of the graph's tensors and of its layers' scratch, and the size of all by the name ""."""
+    regions = [Region(name=name, size_bytes=sys.maxsize) for name in (_ARENA, _GIVEN)]
+    needs = {layer.name: op for layer, op in zip(graph.layers, ops, strict=True) if op.scratch_bytes}
+    allowed = {tensor.info.name: (_GIVEN if tensor.info.name in given else _ARENA,) for tensor in graph.tensors}
+    planned = plan_graph(
+        graph,
+        regions,
+        alignment=_ALIGNMENT,
+        scratch_bytes={name: op.scratch_bytes for name, op in needs.items()},
+        scratch_alignment={name: max(op.scratch_alignment, _ALIGNMENT) for name, op in needs.items()},
+        allowed=allowed | {scratch_name(name): (_ARENA,) for name in needs},
+        shared=(),
+        order=[layer.name for layer in graph.layers],
+        constant_outputs=True,
+    ).plan
+    places = {name: place.offset for name, place in planned.placements.items()}
+    return places | {"": _up(planned.region(_ARENA).peak_bytes)}
+
+
+def _body(graph: Graph, ops: Sequence[LoweredOp], pointers: Mapping[str, Expression]) -> Iterator[Statement]:
+    for index, (layer, op) in enumerate(zip(graph.layers, ops, strict=True)):
+        yield Comment(f"{index}: {one_line(layer.name)}, {layer.type}")
+        yield from op.statements
+        if op.view_of is not None:
+            yield _moved(pointers[layer.outputs[0]], pointers[op.view_of], graph.info(op.view_of))
+        if op.status is not None:
+            yield Assign(_STATUS, op.status)
+            yield _FAIL
+
+
+def _late_outputs(
+    context: LoweringContext,
+    graph: Graph,
+    tag: str,
+    pointers: Mapping[str, Expression],
+    without: Collection[int],
+    blobs: list[Blob],
+) -> Iterator[Statement]:
+    """Yield the copies to outputs that are inputs, constants or repeated outputs; `blobs` gets the constants."""
+    done: set[str] = set()
+    for index, info in enumerate(graph.outputs):
+        data = graph.tensor(info.name).data
+        if index in without or (info.name not in done and graph.producer(info.name) is not None):
+            done.add(info.name)
+            continue
+        source = pointers.get(info.name, Null())
+        if data is not None:
+            blobs.append(context.blob(f"{tag}_output_{index}", data, max(4, data.dtype.itemsize)))
+            source = Identifier(blobs[-1].name)
+        yield _moved(Identifier(f"out_{index}"), source, info)
+
+
+def _moved(target: Expression, source: Expression, info: TensorInfo) -> Statement:
+    return Evaluate(Call(Identifier("memmove"), (target, source, Integer(info.size_bytes, unsigned=True))))
+
+
+def _nodes(node: object) -> Iterator[object]:
+    yield node
+    if isinstance(node, tuple):
+        for item in node:
+            yield from _nodes(item)
+    elif is_dataclass(node):
+        for field in fields(node):
+            yield from _nodes(getattr(node, field.name))
+
+
+def _graphs(descriptor: IfDescriptor) -> Iterator[tuple[str, Graph]]:
+    return iter(descriptor.graphs.items())
+
+
+def _quoted(graph: Graph) -> str:
+    return f"'{one_line(graph.name)}'"
+
+
+def _up(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

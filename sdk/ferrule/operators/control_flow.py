@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""IF and WHILE, whose descriptors have the graphs that they run; graphs contain no cycle of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.errors import FerruleError, IterationLimitError, ModelError, UnsupportedError, place
+from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Shape, TensorInfo
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.interpreter import execute
+from ferrule.operators.join import ConcatenationDescriptor
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample
+from ferrule.operators.slice import SliceDescriptor
+from ferrule.operators.transpose import TransposeDescriptor
+
+DEFAULT_ITERATIONS = 10_000
+"""The default of `WhileDescriptor.limit`."""
+MOST_ITERATIONS = 2**31 - 1
+DEEPEST = 8
+"""The most graphs that call one another."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IfDescriptor(Descriptor):
+    """A bool that selects one of two graphs, then the inputs of that graph; its outputs."""
+
+    then_branch: Graph
+    else_branch: Graph
+
+    @property
+    @override
+    def graphs(self) -> dict[str, Graph]:
+        return {"then_branch": self.then_branch, "else_branch": self.else_branch}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhileDescriptor(Descriptor):
+    """The values of the loop before its first iteration, and those behind its last one."""
+
+    condition: Graph
+    """Its only output is a bool: whether the body runs (again)."""
+    body: Graph
+    """From the values before an iteration to those behind it."""
+    limit: int = DEFAULT_ITERATIONS
+    """The most iterations of one run; with more, the run fails."""
+
+    @property
+    @override
+    def graphs(self) -> dict[str, Graph]:
+        return {"condition": self.condition, "body": self.body}
+
+
+def infer_if(descriptor: IfDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the shapes of the branches' outputs."""
+    del inputs
+    return tuple(info.shape for info in descriptor.then_branch.outputs)
+
+
+def infer_while(descriptor: WhileDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the shapes of the body's outputs."""
+    del inputs
+    return tuple(info.shape for info in descriptor.body.outputs)
+
+
+def check_if(descriptor: IfDescriptor, operands: Operands) -> None:
+    """Refuse a condition that is not one bool, and branches with other inputs or outputs than the layer."""
+    _check_bool(operands.input(0))
+    sources = [operands.input(index) for index in range(1, len(operands.inputs))]
+    for name, graph in descriptor.graphs.items():
+        with place(name):
+            _check_signature("inputs", graph.inputs, sources)
+            _check_signature("outputs", graph.outputs, operands.outputs)
+            check_graph(graph)
+
+
+def check_while(descriptor: WhileDescriptor, operands: Operands) -> None:
+    """Refuse graphs whose values differ from the layer's, and a limit out of range."""
+    if not 0 < descriptor.limit <= MOST_ITERATIONS:
+        raise ModelError(f"the limit is {descriptor.limit} iterations, expected 1 to {MOST_ITERATIONS}")
+    sources = [operands.input(index) for index in range(len(operands.inputs))]
+    if not sources:
+        raise ModelError("it has no inputs, expected at least one value of the loop")
+    with place("condition"):
+        _check_signature("inputs", descriptor.condition.inputs, sources)
+        if len(descriptor.condition.outputs) != 1:
+            raise ModelError(f"it has {len(descriptor.condition.outputs)} outputs, expected one bool")
+        _check_bool(descriptor.condition.outputs[0])
+        check_graph(descriptor.condition)
+    with place("body"):
+        _check_signature("inputs", descriptor.body.inputs, sources)
+        _check_signature("outputs", descriptor.body.outputs, sources)
+        _check_signature("outputs of the layer", operands.outputs, sources)
+        check_graph(descriptor.body)
+
+
+def check_graph(graph: Graph) -> None:
+    """Check every layer of a graph that a layer calls, and of the graphs that it calls.
+
+    Raises:
+        ModelError, UnsupportedError: a layer is not valid; the message names it.
+    """
+    if graph.states:
+        raise ModelError(f"graph '{graph.name}' has states, expected further inputs and outputs")
+    _check_depth(graph)
+    for layer in graph.layers:
+        with place(f"layer '{layer.name}' {layer.type}"):
+            operator = _operator(layer.type)
+            operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+            if type(layer.descriptor) is not operator.descriptor:
+                raise ModelError(f"its descriptor is a {type(layer.descriptor).__name__}")
+            shapes = operator.infer(layer.descriptor, operands.inputs)
+            if shapes != tuple(info.shape for info in operands.outputs):
+                raise ModelError(f"its outputs have other shapes than {[list(shape) for shape in shapes]}")
+            operator.check(layer.descriptor, operands)
+
+
+def _check_depth(graph: Graph) -> None:
+    level, depth = {id(graph): graph}, 1
+    while level:
+        if depth > DEEPEST:
+            raise UnsupportedError(f"more than {DEEPEST} graphs call one another", hint="convert with flat loops")
+        layers = (layer for each in level.values() for layer in each.layers)
+        level = {id(inner): inner for layer in layers for inner in layer.descriptor.graphs.values()}
+        depth += 1
+
+
+def run_if(descriptor: IfDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the outputs of the selected branch."""
+    del operands
+    condition, *values = arrays
+    assert condition is not None, "checked"
+    return _called(descriptor.then_branch if bool(condition.reshape(())) else descriptor.else_branch, values)
+
+
+def run_while(descriptor: WhileDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the values behind the last iteration; IterationLimitError if there are too many."""
+    del operands
+    values = [array for array in arrays if array is not None]
+    for _ in range(descriptor.limit):
+        (proceed,) = _called(descriptor.condition, values)
+        if not bool(proceed.reshape(())):
+            return values
+        values = _called(descriptor.body, values)
+    (proceed,) = _called(descriptor.condition, values)
+    if bool(proceed.reshape(())):
+        raise IterationLimitError(descriptor.limit)
+    return values
+
+
+def _called(graph: Graph, values: Sequence[Array | None]) -> list[Array]:
+    arrays = {info.name: value for info, value in zip(graph.inputs, values, strict=True) if value is not None}
+    return execute(graph, arrays, _operator)
+
+
+def _operator(type_: LayerType) -> Operator:
+    from ferrule.operators.table import OPERATORS  # which has the rows of this module
+
+    operator = OPERATORS.get(type_)
+    if operator is None:
+        raise UnsupportedError(f"the operator {type_} is not supported")
+    return operator
+
+
+def _check_bool(info: TensorInfo) -> None:
+    if info.dtype is not DataType.BOOL or info.elements != 1:
+        raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}{list(info.shape)}, expected one bool")
+
+
+def _check_signature(kind: str, found: Sequence[TensorInfo], wanted: Sequence[TensorInfo]) -> None:
+    if len(found) != len(wanted):
+        raise ModelError(f"it has {len(found)} {kind}, expected {len(wanted)}")
+    for own, outer in zip(found, wanted, strict=True):
+        if (own.shape, own.dtype) != (outer.shape, outer.dtype):
+            raise ModelError(
+                f"'{own.name}' of its {kind} is {own.dtype}{list(own.shape)}, "
+                f"expected {outer.dtype}{list(outer.shape)} as '{outer.name}'"
+            )
+
+
+def _macs(graph: Graph) -> int:
+    total = 0
+    for layer in graph.layers:
+        count = _operator(layer.type).macs
+        if count is not None:
+            operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+            total += count(layer.descriptor, operands)
+    return total
+
+
+def _most_macs(descriptor: IfDescriptor, operands: Operands) -> int:
+    """Return the multiply-accumulates of the larger branch."""
+    del operands
+    return max(map(_macs, descriptor.graphs.values()))
+
+
+def _macs_of_one_iteration(descriptor: WhileDescriptor, operands: Operands) -> int:
+    del operands
+    return sum(map(_macs, descriptor.graphs.values()))
+
+
+# ---- samples
+
+
+def _numbered(graph: Graph, type_: LayerType) -> str:
+    """Return the name that a layer has when it is read from a file."""
+    return f"{type_.lower()}_{len(graph.layers)}"
+
+
+def _sum(graph: Graph, source: str, name: str) -> str:
+    """Add a layer that adds a tensor to itself, or reverses its axes if sums of its type do not exist."""
+    info = graph.info(source)
+    layer = Layer(
+        name=_numbered(graph, LayerType.ADD),
+        type=LayerType.ADD,
+        descriptor=BinaryDescriptor(),
+        inputs=(source, source),
+        outputs=(f"{name}_out",),
+    )
+    operands = Operands(inputs=(info, info), outputs=(replace(info, name=f"{name}_out"),))
+    try:
+        _operator(LayerType.ADD).check(layer.descriptor, operands)
+    except FerruleError:
+        return _transposed(graph, source, name)
+    return graph.add_layer(layer, operands.outputs)[0]
+
+
+def _transposed(graph: Graph, source: str, name: str) -> str:
+    info = graph.info(source)
+    layer = Layer(
+        name=_numbered(graph, LayerType.TRANSPOSE),
+        type=LayerType.TRANSPOSE,
+        descriptor=TransposeDescriptor(permutation=tuple(reversed(range(len(info.shape))))),
+        inputs=(source,),
+        outputs=(f"{name}_out",),
+    )
+    return graph.add_layer(layer, [replace(info, name=f"{name}_out")])[0]
+
+
+def _sample_if(sample: LayerSample) -> None:
+    """Draw a layer that doubles or transposes a square, or leaves it as it is."""
+    sample.inputs.append(TensorInfo(name="input_0", shape=sample.dice.choice([(), (1,)]), dtype=DataType.BOOL))
+    side = sample.dice.randint(1, 6)
+    info = sample.take((side, side))
+    branches = []
+    for name, draw in (("then", _sum), ("else", sample.dice.choice([_transposed, None]))):
+        graph = Graph(f"sample_{name}")
+        source = graph.add_input(replace(info, name="x"))
+        graph.set_outputs([source if draw is None else draw(graph, source, name)])
+        branches.append(graph)
+    sample.output = info.quantization
+    sample.descriptor = IfDescriptor(then_branch=branches[0], else_branch=branches[1])
+
+
+def _sample_while(sample: LayerSample) -> None:
+    """Draw a loop that takes one bool of a list after the other, up to the first that is false."""
+    side, count = sample.dice.randint(1, 6), sample.dice.randint(2, 5)
+    info = sample.take((side, side))
+    flags = TensorInfo(name="input_1", shape=(count,), dtype=DataType.BOOL)
+    sample.inputs.append(flags)
+    condition, body = Graph("sample_condition"), Graph("sample_body")
+    for graph in (condition, body):
+        graph.add_input(replace(info, name="x"))
+        graph.add_input(replace(flags, name="flags"))
+    condition.set_outputs([_part(condition, "flags", "first", 0, 1)])
+    rest = _part(body, "flags", "rest", 1, count - 1)
+    end = body.add_constant(TensorInfo(name="end", shape=(1,), dtype=DataType.BOOL), np.zeros(1, np.bool_))
+    joined = Layer(
+        name=_numbered(body, LayerType.CONCATENATION),
+        type=LayerType.CONCATENATION,
+        descriptor=ConcatenationDescriptor(axis=0),
+        inputs=(rest, end),
+        outputs=("joined_out",),
+    )
+    body.add_layer(joined, [replace(flags, name="joined_out")])
+    body.set_outputs([_sum(body, "x", "sum"), "joined_out"])
+    sample.output = info.quantization
+    sample.further = [(DataType.BOOL, None)]
+    sample.descriptor = WhileDescriptor(condition=condition, body=body)
+
+
+def _part(graph: Graph, source: str, name: str, begin: int, size: int) -> str:
+    layer = Layer(
+        name=_numbered(graph, LayerType.SLICE),
+        type=LayerType.SLICE,
+        descriptor=SliceDescriptor(begin=(begin,), size=(size,)),
+        inputs=(source,),
+        outputs=(f"{name}_out",),
+    )
+    return graph.add_layer(layer, [replace(graph.info(source), name=f"{name}_out", shape=(size,))])[0]
+
+
+IF = Operator(
+    type=LayerType.IF,
+    descriptor=IfDescriptor,
+    infer=infer_if,
+    check=check_if,
+    kernel=run_if,
+    macs=_most_macs,
+    sample=_sample_if,
+)
+WHILE = Operator(
+    type=LayerType.WHILE,
+    descriptor=WhileDescriptor,
+    infer=infer_while,
+    check=check_while,
+    kernel=run_while,
+    macs=_macs_of_one_iteration,
+    sample=_sample_while,
+)

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the layers of a graph, and of the graphs that layers call, with the numpy kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ferrule.errors import FerruleError
+from ferrule.graph import Array, Graph, Layer, LayerType
+from ferrule.operators.operator import Operands, Operator
+
+Observer = Callable[[Layer, Sequence[Array]], None]
+"""A function called after each layer with the layer and its output arrays, which it must not modify."""
+FindOperator = Callable[[LayerType], Operator]
+"""Returns the operator of a layer type; UnsupportedError if there is none."""
+
+
+def execute(
+    graph: Graph, arrays: Mapping[str, Array], operator_of: FindOperator, observe: Observer | None = None
+) -> list[Array]:
+    """Run all layers and return the results: the outputs, then the states' new values.
+
+    `arrays` has a checked array for each source of the graph. Each tensor is freed after its last reader.
+    """
+    results = [info.name for info in graph.results]
+    last_reader: dict[str, int] = {}
+    for index, layer in enumerate(graph.layers):
+        last_reader |= dict.fromkeys((*layer.present_inputs, *layer.outputs), index)
+    last_reader |= dict.fromkeys(results, len(graph.layers))
+    live = {tensor.info.name: tensor.data for tensor in graph.tensors if tensor.data is not None} | dict(arrays)
+    for index, layer in enumerate(graph.layers):
+        made = _run_layer(graph, layer, operator_of, [None if name is None else live[name] for name in layer.inputs])
+        if observe is not None:
+            observe(layer, made)
+        live |= zip(layer.outputs, made, strict=True)
+        for name in {*layer.present_inputs, *layer.outputs}:
+            if last_reader[name] == index:
+                del live[name]
+    return [live[name] for name in results]
+
+
+def _run_layer(graph: Graph, layer: Layer, operator_of: FindOperator, arrays: Sequence[Array | None]) -> list[Array]:
+    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    try:
+        results = operator_of(layer.type).kernel(layer.descriptor, operands, arrays)
+    except FerruleError as error:
+        error.at(f"layer '{layer.name}' {layer.type}", str(layer.type))
+        raise
+    for info, result in zip(operands.outputs, results, strict=True):
+        if result.shape != info.shape or result.dtype != info.dtype.numpy:
+            raise RuntimeError(
+                f"the kernel of layer '{layer.name}' gave {result.dtype}{list(result.shape)}, "
+                f"expected {info.dtype}{list(info.shape)}"
+            )
+    return results
