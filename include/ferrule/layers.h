@@ -85,37 +85,6 @@ enum ferrule_layer_type {
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
-    FERRULE_LAYER_GATHER = 68,
-    FERRULE_LAYER_GATHER_ND = 69,
-    FERRULE_LAYER_TILE = 70,
-    FERRULE_LAYER_BROADCAST_TO = 71,
-    FERRULE_LAYER_FILL = 73,
-    FERRULE_LAYER_ZEROS_LIKE = 74,
-    FERRULE_LAYER_REVERSE_V2 = 76,
-    FERRULE_LAYER_MIRROR_PAD = 77,
-    FERRULE_LAYER_SPACE_TO_DEPTH = 78,
-    FERRULE_LAYER_DEPTH_TO_SPACE = 79,
-    FERRULE_LAYER_SPACE_TO_BATCH_ND = 80,
-    FERRULE_LAYER_BATCH_TO_SPACE_ND = 81,
-    FERRULE_LAYER_EMBEDDING_LOOKUP = 82,
-    FERRULE_LAYER_DYNAMIC_UPDATE_SLICE = 83,
-    FERRULE_LAYER_EQUAL = 51,
-    FERRULE_LAYER_NOT_EQUAL = 52,
-    FERRULE_LAYER_GREATER = 53,
-    FERRULE_LAYER_GREATER_EQUAL = 54,
-    FERRULE_LAYER_LESS = 55,
-    FERRULE_LAYER_LESS_EQUAL = 56,
-    FERRULE_LAYER_LOGICAL_AND = 57,
-    FERRULE_LAYER_LOGICAL_OR = 58,
-    FERRULE_LAYER_LOGICAL_NOT = 59,
-    FERRULE_LAYER_SELECT_V2 = 60,
-    FERRULE_LAYER_CAST = 61,
-    FERRULE_LAYER_ADD_N = 62,
-    FERRULE_LAYER_LOG_SOFTMAX = 63,
-    FERRULE_LAYER_L2_NORMALIZATION = 64,
-    FERRULE_LAYER_PACK = 65,
-    FERRULE_LAYER_UNPACK = 66,
-    FERRULE_LAYER_SPLIT_V = 67,
     FERRULE_LAYER_RESIZE_BILINEAR = 84,
     FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
     FERRULE_LAYER_REDUCE_MAX = 86,
@@ -124,13 +93,8 @@ enum ferrule_layer_type {
     FERRULE_LAYER_REDUCE_ALL = 89,
     FERRULE_LAYER_ARG_MAX = 90,
     FERRULE_LAYER_ARG_MIN = 91,
-    FERRULE_LAYER_TRANSPOSE_CONV = 94,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
-    FERRULE_LAYER_SVDF = 96,
-    FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
-    FERRULE_LAYER_IF = 98,
-    FERRULE_LAYER_WHILE = 99,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -335,76 +299,6 @@ struct ferrule_split_v_descriptor {
     /** The extent of each output along the axis; their sum is the input's extent. */
     const int32_t *sizes;
     uint32_t sizes_count;
-};
-
-/**
- * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
- * quantisation.
- */
-struct ferrule_resize_descriptor {
-    /** Of the output, as `width`. */
-    int32_t height;
-    int32_t width;
-    /** The centres of the corner pixels coincide in input and output. */
-    bool align_corners;
-    /** Pixels are sampled at their centres, not at their upper left corners. */
-    bool half_pixel_centers;
-};
-
-/** ARG_MAX, ARG_MIN. One input, one int32 output without the axis: an index along the axis. */
-struct ferrule_arg_select_descriptor {
-    /** The axis, not negative. */
-    int32_t axis;
-};
-
-/**
- * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
- * state [B, F * M]. Outputs: [B, F / rank], and the new state.
- */
-struct ferrule_svdf_descriptor {
-    /** Filters whose results are added up for a unit of the output. */
-    int32_t rank;
- * TRANSPOSE_CONV. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. Each pixel
- * of the image adds a window of products to the output; the window of pixel (0, 0) begins at
- * (-pad_top, -pad_left). What lies outside the output is left out.
- */
-struct ferrule_transpose_conv_descriptor {
-    /** The height of the output, as `output_w`. */
-    int32_t output_h;
-    int32_t output_w;
-    /** Rows of the output between two rows of the image, as `stride_w`. */
-    int32_t stride_h;
-    int32_t stride_w;
-    int32_t pad_top;
-    int32_t pad_left;
-    int32_t activation;
-};
-
-/**
- * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
- * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
- * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
- * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
- */
- * SVDF. Inputs: data [B, D], feature weights [F, D], time weights [F, M], optional bias [F / rank],
- * state [B, F * M]. Outputs: [B, F / rank], and the new state.
- */
-struct ferrule_svdf_descriptor {
-    /** Filters whose results are added up for a unit of the output. */
-    int32_t rank;
-    int32_t activation;
-};
-
-/**
- * UNIDIRECTIONAL_SEQUENCE_LSTM. Inputs: data, 4 weights [S, I], 4 recurrent weights [S, S], 4
- * biases [S], hidden state and cell state [B, S]. They have the positions of the format, with
- * absent inputs between them. The order of the gates is input, forget, cell, output. Data is [B, T,
- * I], or [T, B, I] if time is major. Outputs: the hidden states of all steps, and the new states.
- */
-struct ferrule_lstm_descriptor {
-    bool time_major;
-    /** Limit on the magnitude of the cell state; 0 or less for none. */
-    double cell_clip;
 };
 
 /**

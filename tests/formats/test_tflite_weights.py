@@ -6,9 +6,9 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from stored_weights import OPTIONS, SHAPES, dequantize_before, halves, with_weights
 import tflite
-from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
+from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
+from stored_weights import OPTIONS, SHAPES, dequantize_before, halves, with_weights
 
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError

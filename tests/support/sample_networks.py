@@ -33,9 +33,9 @@ from ferrule.operators.gather import (
     GatherNdDescriptor,
 )
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
-from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
 from ferrule.operators.l2_normalization import L2NormalizationDescriptor
 from ferrule.operators.log_softmax import OUTPUT, LogSoftmaxDescriptor
+from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor

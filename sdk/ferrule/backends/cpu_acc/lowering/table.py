@@ -35,6 +35,7 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_transpose,
     lower_view,
 )
+from ferrule.backends.cpu_acc.lowering.normalization import lower_add_n, lower_l2_normalization, lower_log_softmax
 from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_batch_to_space,
     lower_broadcast,
@@ -45,7 +46,6 @@ from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_tile,
     lower_zeros_like,
 )
-from ferrule.backends.cpu_acc.lowering.normalization import lower_add_n, lower_l2_normalization, lower_log_softmax
 from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
