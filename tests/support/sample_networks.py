@@ -139,11 +139,6 @@ def weights_and_bias(
 
 
 _STORED_FUNCTIONS = (LayerType.ABS, LayerType.ELU, LayerType.RSQRT)
-_DIVISIONS = ("div_int16", "floor_div_int8", "floor_div_int16", "floor_mod_int8", "floor_mod_int16")
-_SELECTIONS = tuple(f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min"))
-_FUNCTIONS = ("relu_n1_to_1_int16", "hard_swish_int16", "elu_int16")
-REFUSED = frozenset({*_FUNCTIONS, *_DIVISIONS, *_SELECTIONS, "resize_bilinear_int16"})
-REFUSED |= frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "elu_int16", *_DIVISIONS})
 _INT16 = (
     LayerType.RELU_N1_TO_1,
     LayerType.HARD_SWISH,
@@ -159,7 +154,6 @@ _INT16 = (
     *(row.type for row in COMPARISONS),
 )
 REFUSED = frozenset({*(f"{type_.lower()}_int16" for type_ in _INT16), "floor_div_int8", "floor_mod_int8"})
-REFUSED |= {"elu_int16", *_DIVISIONS}
 """Names of the samples that no kernel computes."""
 
 
