@@ -259,8 +259,6 @@ class _Reader:
         descriptor = row.read(node)
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
-        for position in row.state_inputs:  # which precede the constants of their layer in a network that was built
-            self._variables.old_value(record.inputs[position])
         positions = (position for position in row.data_inputs if position < len(record.inputs))
         sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
