@@ -37,13 +37,15 @@ class OutOfTimeError(Exception):
 
 def corpus(files: list[Path]) -> list[bytes]:
     """Return the files to mutate."""
+    from call_models import call_models
     from sample_networks import valid_samples
 
     from ferrule.formats import to_tflite
 
     if not files and "FERRULE_MODELS" in os.environ:
         files = sorted(Path(os.environ["FERRULE_MODELS"]).glob("*.tflite"))
-    return [path.read_bytes() for path in files] + [to_tflite(graph) for graph in valid_samples()]
+    scripted = [*(to_tflite(graph) for graph in valid_samples()), *call_models()]
+    return [path.read_bytes() for path in files] + scripted
 
 
 def limit_memory() -> None:

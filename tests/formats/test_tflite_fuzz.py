@@ -8,6 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from call_models import call_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from import_check import check_import
@@ -16,7 +17,7 @@ from sample_networks import valid_samples
 
 from ferrule.formats import to_tflite
 
-SCRIPTED = [to_tflite(graph) for graph in valid_samples()]
+SCRIPTED = [*(to_tflite(graph) for graph in valid_samples()), *call_models()]
 
 
 def test_the_scripted_models_pass_the_check() -> None:

@@ -233,6 +233,8 @@ class _Reader:
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
         for position in row.state_inputs:  # which precede the constants of their layer in a network that was built
+            if self._variables.name(record.inputs[position]) is not None:
+                raise UnsupportedError(f"its input {position} is a variable that another operator keeps")
             self._variables.old_value(record.inputs[position])
         positions = (position for position in range(len(record.inputs)) if position in row.data_inputs)
         sources = [self._layer_source(node, row, position) for position in positions]
@@ -297,6 +299,10 @@ class _Reader:
         info = self._tensors.info(index)
         known = self._variables.name(index)
         if known is not None:
+            if self._tensors.record(index).is_variable:
+                raise UnsupportedError(
+                    f"tensor '{info.name}' is a variable that an operator keeps, and is read elsewhere"
+                )
             return known
         if index not in self._available:
             self._append_deferred(index)
