@@ -9,6 +9,7 @@
 # make tools: install at once what all of these need; each target also installs what it lacks.
 # make mutants: put faults into the sources, which the tests must notice (SEED, NUMBER, JOBS; 0 is one job per core).
 
+# make scoreboard: run the cases of third parties' test suites (docs/how-ferrule-is-tested.md).
 # make fuzz: try damaged inputs on everything that reads untrusted input (SEED, INPUTS, JOBS); it goes on where it stopped.
 
 PYTHON ?= python3
@@ -67,6 +68,9 @@ mutants: $(VENV)/dev
 fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz.py --seed $(SEED) --number $(INPUTS) --jobs $(JOBS)
 
+scoreboard: $(VENV)/dev
+	$(BIN)/python tests/scoreboard.py
+
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
@@ -91,4 +95,4 @@ $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
 clean:
 	rm -rf $(VENV) build
 
-.PHONY: demo test test-all nightly lint lint-python lint-c mutants docs tools dev clean
+.PHONY: demo test test-all nightly lint lint-python lint-c mutants scoreboard docs tools dev clean

@@ -80,11 +80,37 @@ enum ferrule_layer_type {
     FERRULE_LAYER_FLOOR_DIV = 48,
     FERRULE_LAYER_FLOOR_MOD = 49,
     FERRULE_LAYER_SQUARED_DIFFERENCE = 50,
+    FERRULE_LAYER_EQUAL = 51,
+    FERRULE_LAYER_NOT_EQUAL = 52,
+    FERRULE_LAYER_GREATER = 53,
+    FERRULE_LAYER_GREATER_EQUAL = 54,
+    FERRULE_LAYER_LESS = 55,
+    FERRULE_LAYER_LESS_EQUAL = 56,
+    FERRULE_LAYER_LOGICAL_AND = 57,
+    FERRULE_LAYER_LOGICAL_OR = 58,
     FERRULE_LAYER_LOGICAL_NOT = 59,
+    FERRULE_LAYER_SELECT_V2 = 60,
     FERRULE_LAYER_CAST = 61,
+    FERRULE_LAYER_ADD_N = 62,
+    FERRULE_LAYER_LOG_SOFTMAX = 63,
+    FERRULE_LAYER_L2_NORMALIZATION = 64,
     FERRULE_LAYER_PACK = 65,
     FERRULE_LAYER_UNPACK = 66,
     FERRULE_LAYER_SPLIT_V = 67,
+    FERRULE_LAYER_GATHER = 68,
+    FERRULE_LAYER_GATHER_ND = 69,
+    FERRULE_LAYER_TILE = 70,
+    FERRULE_LAYER_BROADCAST_TO = 71,
+    FERRULE_LAYER_FILL = 73,
+    FERRULE_LAYER_ZEROS_LIKE = 74,
+    FERRULE_LAYER_REVERSE_V2 = 76,
+    FERRULE_LAYER_MIRROR_PAD = 77,
+    FERRULE_LAYER_SPACE_TO_DEPTH = 78,
+    FERRULE_LAYER_DEPTH_TO_SPACE = 79,
+    FERRULE_LAYER_SPACE_TO_BATCH_ND = 80,
+    FERRULE_LAYER_BATCH_TO_SPACE_ND = 81,
+    FERRULE_LAYER_EMBEDDING_LOOKUP = 82,
+    FERRULE_LAYER_DYNAMIC_UPDATE_SLICE = 83,
     FERRULE_LAYER_RESIZE_BILINEAR = 84,
     FERRULE_LAYER_RESIZE_NEAREST_NEIGHBOR = 85,
     FERRULE_LAYER_REDUCE_MAX = 86,
@@ -93,6 +119,7 @@ enum ferrule_layer_type {
     FERRULE_LAYER_REDUCE_ALL = 89,
     FERRULE_LAYER_ARG_MAX = 90,
     FERRULE_LAYER_ARG_MIN = 91,
+    FERRULE_LAYER_TRANSPOSE_CONV = 94,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_IF = 98,
@@ -303,6 +330,99 @@ struct ferrule_split_v_descriptor {
     uint32_t sizes_count;
 };
 
+/** GATHER. The data and int32 indices, one output. */
+struct ferrule_gather_descriptor {
+    /** The axis of the data that the indices select from, non-negative. */
+    int32_t axis;
+    /** Number of leading axes that data and indices share, at most `axis`. */
+    int32_t batch_dims;
+};
+
+/** TILE. One input, one output. */
+struct ferrule_tile_descriptor {
+    /** How often each axis is repeated; positive. */
+    const int32_t *multiples;
+    uint32_t multiples_count;
+};
+
+/** BROADCAST_TO. One input, one output. */
+struct ferrule_broadcast_to_descriptor {
+    /** The shape of the output, to which the input broadcasts by numpy's rules. */
+    const int32_t *shape;
+    uint32_t shape_count;
+};
+
+/** FILL. One input of one element, one output. */
+struct ferrule_fill_descriptor {
+    /** The shape of the output; each element is the input's. */
+    const int32_t *shape;
+    uint32_t shape_count;
+};
+
+/** REVERSE_V2. One input, one output. */
+struct ferrule_reverse_v2_descriptor {
+    /** The axes whose elements change their order, non-negative, ascending and without gaps. */
+    const int32_t *axes;
+    uint32_t axes_count;
+};
+
+/** MIRROR_PAD. One input, one output. */
+struct ferrule_mirror_pad_descriptor {
+    /** Number of elements added before the data, per axis. */
+    const int32_t *before;
+    uint32_t before_count;
+    /** Number of elements added after the data, per axis. */
+    const int32_t *after;
+    uint32_t after_count;
+    /**
+     * Whether the outermost element is the axis of reflection and not repeated (REFLECT, or else
+     * SYMMETRIC).
+     */
+    bool reflect;
+};
+
+/** SPACE_TO_DEPTH. One image, one output with `block_size` squared as many channels. */
+struct ferrule_space_to_depth_descriptor {
+    int32_t block_size;
+};
+
+/** DEPTH_TO_SPACE. One image, one output with `block_size` times as many rows and columns. */
+struct ferrule_depth_to_space_descriptor {
+    int32_t block_size;
+};
+
+/**
+ * SPACE_TO_BATCH_ND. One input of 3 or 4 axes, one output; the axes between the first and the last
+ * are divided into blocks.
+ */
+struct ferrule_space_to_batch_nd_descriptor {
+    /** Extent of a block on each divided axis. */
+    const int32_t *block;
+    uint32_t block_count;
+    /** Number of elements added in front of each divided axis, with the value of zero. */
+    const int32_t *before;
+    uint32_t before_count;
+    /** Number of elements added behind each divided axis. */
+    const int32_t *after;
+    uint32_t after_count;
+};
+
+/**
+ * BATCH_TO_SPACE_ND. One input of 3 or 4 axes, one output; the axes between the first and the last
+ * are made of blocks.
+ */
+struct ferrule_batch_to_space_nd_descriptor {
+    /** Extent of a block on each of these axes. */
+    const int32_t *block;
+    uint32_t block_count;
+    /** Number of elements removed in front of each of these axes. */
+    const int32_t *before;
+    uint32_t before_count;
+    /** Number of elements removed behind each of these axes. */
+    const int32_t *after;
+    uint32_t after_count;
+};
+
 /**
  * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
  * quantisation.
@@ -321,6 +441,23 @@ struct ferrule_resize_descriptor {
 struct ferrule_arg_select_descriptor {
     /** The axis, not negative. */
     int32_t axis;
+};
+
+/**
+ * TRANSPOSE_CONV. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. Each pixel
+ * of the image adds a window of products to the output; the window of pixel (0, 0) begins at
+ * (-pad_top, -pad_left). What lies outside the output is left out.
+ */
+struct ferrule_transpose_conv_descriptor {
+    /** The height of the output, as `output_w`. */
+    int32_t output_h;
+    int32_t output_w;
+    /** Rows of the output between two rows of the image, as `stride_w`. */
+    int32_t stride_h;
+    int32_t stride_w;
+    int32_t pad_top;
+    int32_t pad_left;
+    int32_t activation;
 };
 
 /**

@@ -27,6 +27,12 @@ extern "C" {
 #define FERRULE_LINK_MODELS 0
 #endif
 
+#ifndef FERRULE_LINK_STATE
+/** 1 in a firmware whose link serves a model with state; a host then says which runs begin with a
+ * reset. */
+#define FERRULE_LINK_STATE 0
+#endif
+
 /** Element types; the numbers are part of the protocol. */
 enum ferrule_link_type {
     FERRULE_LINK_INT8 = 1,
@@ -76,6 +82,9 @@ struct ferrule_link_model {
     uint32_t operator_count;
     uint32_t workspace_bytes;
     uint32_t call_count; /* maximum number of device calls in a run */
+#if FERRULE_LINK_STATE
+    int32_t (*reset)(void); /* writes the initial state; NULL: the model has none */
+#endif
 };
 
 /** The result of a run; kept so that a repeated request is answered without a second run. */
@@ -125,6 +134,17 @@ bool ferrule_link_poll(struct ferrule_link *link);
 /** @brief Serve one model forever from static storage. The thread of the link; call it once. */
 void ferrule_link_serve(const struct ferrule_link_model *model,
                         const struct ferrule_link_port *port);
+
+#if FERRULE_LINK_STATE
+/** @brief Run a model without a host, from its initial state if it has one.
+ * @return what the model returns; FERRULE_OK is success */
+static inline int32_t ferrule_link_run_first(const struct ferrule_link_model *model,
+                                             struct ferrule_run_info *info)
+{
+    const int32_t status = model->reset == NULL ? 0 : model->reset();
+    return status == 0 ? model->run(info) : status;
+}
+#endif
 
 #ifdef __cplusplus
 }

@@ -205,7 +205,11 @@ static void run(struct exchange *exchange)
 {
     struct ferrule_link_result *result = &exchange->link->result;
     const uint32_t flags = exchange->payload[0];
-    if ((flags & ~(FERRULE_RUN_PROFILE | FERRULE_RUN_TRACE)) != 0u) {
+    uint32_t known = FERRULE_RUN_PROFILE | FERRULE_RUN_TRACE;
+#if FERRULE_LINK_STATE
+    known |= exchange->link->model->reset != NULL ? FERRULE_RUN_RESET : 0u;
+#endif
+    if ((flags & ~known) != 0u) {
         refuse(exchange, FERRULE_LINK_ERROR_FLAGS, "unknown flags");
         return;
     }

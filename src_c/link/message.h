@@ -34,5 +34,6 @@ enum ferrule_link_error {
 
 #define FERRULE_RUN_PROFILE 0x01u
 #define FERRULE_RUN_TRACE   0x02u
+#define FERRULE_RUN_RESET   0x04u /* only a firmware with a model with state knows it */
 
 #endif /* FERRULE_LINK_MESSAGE_H */

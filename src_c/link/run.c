@@ -137,6 +137,11 @@ void ferrule_link_run(struct ferrule_link *link, uint32_t flags)
         (void)memset(model->counters, 0, model->operator_count * sizeof(uint32_t));
     }
 
+#if FERRULE_LINK_STATE
+    if ((flags & FERRULE_RUN_RESET) != 0u) {
+        (void)model->reset(); /* of the model's own memory, so it cannot fail */
+    }
+#endif
     const uintptr_t from = ferrule_port_stack_pointer();
     ferrule_stack_paint();
     ferrule_counter_reset(&link->counter);

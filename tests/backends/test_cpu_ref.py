@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from mock_backends import assigned, registry_of
-from sample_networks import samples
+from sample_networks import samples, stateless
 
 from ferrule.backends.backend import Support
 from ferrule.backends.context import CustomAllocator
@@ -28,7 +28,7 @@ from ferrule.runtime import Runtime
 
 TARGET = default_target(BackendId("CpuRef"))
 
-GRAPHS = list(samples())
+GRAPHS = [stateless(graph) for graph in samples()]
 NAMES = [f"{graph.name}_{index}" for index, graph in enumerate(GRAPHS)]
 
 

@@ -35,6 +35,7 @@ FOLLOWED = {
     "cmsis": "tests/docs/test_cmsis_document.py",
     "dynamic_backends": "tests/docs/test_dynamic_backends_document.py",
     "platforms": "tests/docs/test_platforms_document.py",
+    "state": "tests/docs/test_state_document.py",
     "unit-testing": "tests/docs/test_unit_testing_document.py",
     "zephyr": "tests/docs/test_zephyr_document.py",
 }

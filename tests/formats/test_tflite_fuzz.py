@@ -14,10 +14,11 @@ from hypothesis import strategies as st
 from import_check import check_import
 from mutation import mutate, mutate_values
 from sample_networks import valid_samples
+from stored_weights import models_with_stored_weights
 
 from ferrule.formats import to_tflite
 
-SCRIPTED = [*(to_tflite(graph) for graph in valid_samples()), *call_models()]
+SCRIPTED = [*(to_tflite(graph) for graph in valid_samples()), *call_models(), *models_with_stored_weights()]
 
 
 def test_the_scripted_models_pass_the_check() -> None:

@@ -6,47 +6,15 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
+import tflite
+from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
+from stored_weights import OPTIONS, SHAPES, dequantize_before, halves, with_weights
 
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, LayerType
+from ferrule.graph import DataType, LayerType
 
 RANDOM = np.random.default_rng(5)
-OPTIONS = {
-    "CONV_2D": table("Conv2DOptions", StrideW=1, StrideH=1, DilationWFactor=1, DilationHFactor=1),
-    "DEPTHWISE_CONV_2D": table(
-        "DepthwiseConv2DOptions", StrideW=1, StrideH=1, DepthMultiplier=1, DilationWFactor=1, DilationHFactor=1
-    ),
-    "FULLY_CONNECTED": table("FullyConnectedOptions"),
-}
-SHAPES = {
-    "CONV_2D": ((1, 5, 5, 3), (5, 3, 3, 3), (1, 5, 5, 5)),
-    "DEPTHWISE_CONV_2D": ((1, 5, 5, 3), (1, 3, 3, 3), (1, 5, 5, 3)),
-    "FULLY_CONNECTED": ((1, 9), (3, 9), (1, 3)),
-}
-
-
-def halves(values: Array) -> bytes:
-    """Return int4 elements, two in a byte, the first in the low half."""
-    flat = np.append(values.reshape(-1), [0] * (values.size % 2)).astype(np.uint8) & 15
-    return bytes(flat[0::2] | flat[1::2] << 4)
-
-
-def with_weights(type_: str, weights: Array, *, stored: str = "INT8", data: bytes | None = None) -> bytes:
-    """Return an int8 model of one layer whose weights are stored in a type and as bytes."""
-    image, _, output = SHAPES[type_]
-    scales = [0.5] if type_ == "FULLY_CONNECTED" else [0.5 + 0.1 * index for index in range(output[-1])]
-    axis = 3 if type_ == "DEPTHWISE_CONV_2D" else 0
-    bias = np.arange(output[-1], dtype=np.int32) * 40 - 60
-    tensors = [
-        tensor("x", image, "INT8", 0, quantization([0.5], [3])),
-        tensor("weights", weights.shape, stored, 1, quantization(scales, [0] * len(scales), axis)),
-        tensor("bias", bias.shape, "INT32", 2, quantization([0.5 * s for s in scales], [0] * len(scales))),
-        tensor("y", output, "INT8", 0, quantization([4.0], [-7])),
-    ]
-    buffers = (weights.tobytes() if data is None else data, bias.tobytes())
-    return write(one_operator_model(type_, tensors, [0, 1, 2], [3], OPTIONS[type_], buffers=buffers))
 
 
 @pytest.mark.parametrize("type_", list(OPTIONS))
@@ -64,16 +32,6 @@ def test_int4_weights_of_another_size_are_refused() -> None:
     weights = np.zeros((3, 9), np.int8)
     with pytest.raises(ModelError, match=r"tensor 'weights'.* 13 bytes, expected 14 for int4\[3, 9\]"):
         formats.load(with_weights("FULLY_CONNECTED", weights, stored="INT4", data=halves(weights)[1:]), name="m")
-
-
-def dequantize_before(model: Table, *pairs: tuple[int, int]) -> bytes:
-    """Return the file of a model with a DEQUANTIZE of each pair of tensors (input, output) before its operator."""
-    import tflite
-
-    model["OperatorCodes"].append(table("OperatorCode", DeprecatedBuiltinCode=tflite.BuiltinOperator.DEQUANTIZE))
-    operators = model["Subgraphs"][0]["Operators"]
-    operators[:0] = [operator([source], [target], code=1) for source, target in pairs]
-    return write(model)
 
 
 def test_float16_weights_are_float32() -> None:
@@ -126,3 +84,26 @@ def test_sparse_weights_are_refused_with_the_way_out() -> None:
     with pytest.raises(UnsupportedError, match="sparse weights") as caught:
         formats.load(model, name="m")
     assert "EXPERIMENTAL_SPARSITY" in str(caught.value.hint)
+
+
+@pytest.mark.parametrize("type_", ["CONV_2D", "FULLY_CONNECTED"])
+def test_int16_sums_of_32_bits_need_a_bias(type_: str) -> None:
+    """TFLM rounds these sums as those with an int32 bias; without one, a network's sums have 64 bits."""
+    image, weights, output = SHAPES[type_]
+    tensors = [
+        tensor("x", image, "INT16", 0, quantization([0.5], [0])),
+        tensor("weights", weights, "INT8", 1, quantization([0.5], [0])),
+        tensor("y", output, "INT16", 0, quantization([4.0], [0])),
+    ]
+    data = RANDOM.integers(-127, 128, weights).astype(np.int8).tobytes()
+
+    def model(bias_type: str) -> bytes:
+        fields = OPTIONS[type_].fields | {"QuantizedBiasType": getattr(tflite.TensorType, bias_type)}
+        options = table(OPTIONS[type_].name, **fields)
+        return write(one_operator_model(type_, tensors, [0, 1], [2], options, buffers=(data,)))
+
+    network = formats.load(model("INT64"), name="m")
+    inputs = oracle.random_inputs(network)
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(model("INT64"), inputs)[0])
+    with pytest.raises(UnsupportedError, match="and no bias, expected a bias of int32"):
+        formats.load(model("INT32"), name="m")

@@ -12,8 +12,9 @@ from lowered_call import lower, run_lowered
 from movement_cases import MOVEMENTS, info
 from oracle import random_inputs
 
-from ferrule.graph import DataType, LayerType
+from ferrule.graph import DataType, Descriptor, LayerType, Shape
 from ferrule.network import Network
+from ferrule.operators.gather import DynamicUpdateSliceDescriptor, GatherDescriptor, GatherNdDescriptor
 from ferrule.operators.join import ConcatenationDescriptor
 from ferrule.operators.movement import MOVABLE
 from ferrule.operators.reshape import ReshapeDescriptor
@@ -30,10 +31,32 @@ def check(network: Network) -> None:
 
 
 @pytest.mark.parametrize("type_", MOVEMENTS)
-@settings(max_examples=50, suppress_health_check=list(HealthCheck))
+@settings(max_examples=30, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_result_is_the_numpy_kernels(type_: LayerType, data: st.DataObject) -> None:
     check(data.draw(MOVEMENTS[type_]))
+
+
+@pytest.mark.parametrize(
+    ("type_", "descriptor", "shapes", "position"),
+    [
+        (LayerType.GATHER, GatherDescriptor(axis=2, batch_dims=1), [(2, 3, 4, 2), (2, 5)], 1),
+        (LayerType.GATHER_ND, GatherNdDescriptor(), [(3, 4, 5), (6, 2)], 1),
+        (LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), [(4, 5), (2, 3), (2,)], 2),
+    ],
+)
+def test_indices_of_any_value_stay_in_the_tensor(
+    type_: LayerType, descriptor: Descriptor, shapes: list[Shape], position: int
+) -> None:
+    infos = [
+        info(f"input_{i}", shape, DataType.INT32 if i == position else DataType.INT16) for i, shape in enumerate(shapes)
+    ]
+    network = layer_network(type_, descriptor, infos, infos[0].quantization)
+    check(network)
+    inputs = random_inputs(network)
+    for low, high in ((-1, 2), (0, 6)):
+        inputs[position] = np.random.default_rng(1).integers(low, high, shapes[position], np.int32)
+        np.testing.assert_array_equal(run_lowered(network, inputs)[0], network.run(inputs)[0])
 
 
 @pytest.mark.parametrize("dtype", sorted(MOVABLE))

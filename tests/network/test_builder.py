@@ -19,6 +19,7 @@ from ferrule.formats import to_tflite
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.comparison import COMPARISONS
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
@@ -83,6 +84,19 @@ def _depthwise(network: Network, dtype: DataType) -> str:
     )
 
 
+def _transpose_conv(network: Network, dtype: DataType) -> str:
+    return network.add_transpose_conv_layer(
+        "x",
+        weights(dtype, 3, 3, 2, 4),
+        bias(dtype, 3),
+        size=(11, 10),
+        strides=(2, 2),
+        padding="same",
+        weights_quantization=quantized(dtype, scales(3, 0)),
+        quantization=quantized(dtype, OUT),
+    )
+
+
 def _dense(network: Network, dtype: DataType) -> str:
     return network.add_fully_connected_layer(
         "x",
@@ -116,6 +130,17 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     if dtype.is_float:
         return network.add_quantize_layer("x", DataType.INT8, OUT)
     return network.add_dequantize_layer("x")
+
+
+def _update(network: Network, dtype: DataType) -> str:
+    update = network.add_constant_array("update", weights(dtype, 1, 2, 3, 4), quantized(dtype, IN))
+    return network.add_dynamic_update_slice_layer("x", update, np.array([0, 3, 1, 0], np.int32))
+
+
+def _fill(network: Network, dtype: DataType) -> str:
+    del dtype
+    first = network.add_slice_layer("x", (0, 1, 2, 3), (1, 1, 1, 1))
+    return network.add_fill_layer(network.add_reshape_layer(first, ()), (2, 3))
 
 
 def _svdf(network: Network, dtype: DataType) -> str:
@@ -191,6 +216,16 @@ def _divided(method: Callable[..., str]) -> Callable[[Network, DataType], str]:
     return build
 
 
+def _compared(type_: LayerType, network: Network, dtype: DataType) -> str:
+    del dtype
+    return network.add_comparison_layer(type_, "x", network.add_relu_layer("x"))
+
+
+def _truths(network: Network) -> tuple[str, str]:
+    """Add two bool tensors."""
+    return network.add_cast_layer("x", DataType.BOOL), network.add_comparison_layer(LayerType.EQUAL, "x", "x")
+
+
 def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
     if type_ is LayerType.LOGICAL_NOT:
         return network.add_elementwise_unary_layer(type_, network.add_cast_layer("x", DataType.BOOL))
@@ -200,6 +235,7 @@ def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
 BUILDS: dict[str, Build] = {
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
+    "TRANSPOSE_CONV": _transpose_conv,
     "FULLY_CONNECTED": _dense,
     "AVERAGE_POOL_2D": lambda n, _: n.add_average_pool2d_layer("x", (2, 2), strides=(2, 2)),
     "MAX_POOL_2D": lambda n, _: n.add_max_pool2d_layer("x", (3, 3), padding="same"),
@@ -208,6 +244,12 @@ BUILDS: dict[str, Build] = {
     "ADD": _binary(Network.add_add_layer),
     "SUB": _binary(Network.add_sub_layer),
     "MUL": _binary(Network.add_mul_layer),
+    "ADD_N": lambda n, t: n.add_add_n_layer(["x", "x", "x"], quantization=quantized(t, OUT)),
+    "LOGICAL_AND": lambda n, _: n.add_logical_and_layer(*_truths(n)),
+    "LOGICAL_OR": lambda n, _: n.add_logical_or_layer(*_truths(n)),
+    "SELECT_V2": lambda n, _: n.add_select_v2_layer(_truths(n)[0], "x", n.add_relu_layer("x")),
+    "L2_NORMALIZATION": lambda n, _: n.add_l2_normalization_layer("x"),
+    "LOG_SOFTMAX": lambda n, _: n.add_log_softmax_layer("x"),
     "CAST": lambda n, t: n.add_cast_layer("x", DataType.INT32 if t.is_float else DataType.FLOAT32),
     "DIV": _divided(Network.add_div_layer),
     "FLOOR_DIV": _divided(Network.add_floor_div_layer),
@@ -245,6 +287,22 @@ BUILDS: dict[str, Build] = {
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "SPLIT_V": lambda n, _: n.add_split_v_layer("x", -1, (1, 3)),
+    "GATHER": lambda n, _: n.add_gather_layer("x", np.array([[3, 0], [1, 1]], np.int32), 1),
+    "GATHER_ND": lambda n, _: n.add_gather_nd_layer("x", np.array([[0, 5], [0, 1]], np.int32)),
+    "EMBEDDING_LOOKUP": lambda n, _: n.add_embedding_lookup_layer(np.array([0, 0, 0], np.int32), "x"),
+    "DYNAMIC_UPDATE_SLICE": _update,
+    "TILE": lambda n, _: n.add_tile_layer("x", (2, 1, 3, 1)),
+    "BROADCAST_TO": lambda n, _: n.add_broadcast_to_layer("x", (3, 6, 5, 4)),
+    "FILL": _fill,
+    "ZEROS_LIKE": lambda n, _: n.add_zeros_like_layer("x"),
+    "REVERSE_V2": lambda n, _: n.add_reverse_v2_layer("x", (-1, 2)),
+    "MIRROR_PAD": lambda n, _: n.add_mirror_pad_layer("x", [(0, 0), (1, 2), (0, 1), (0, 0)], reflect=True),
+    "SPACE_TO_DEPTH": lambda n, _: n.add_space_to_depth_layer(n.add_reshape_layer("x", (1, 6, 20, 1)), 2),
+    "DEPTH_TO_SPACE": lambda n, _: n.add_depth_to_space_layer("x", 2),
+    "SPACE_TO_BATCH_ND": lambda n, _: n.add_space_to_batch_nd_layer("x", (2, 5), [(0, 0), (0, 0)]),
+    "BATCH_TO_SPACE_ND": lambda n, _: n.add_batch_to_space_nd_layer(
+        n.add_reshape_layer("x", (6, 2, 5, 2)), (2, 3), [(1, 0), (0, 2)]
+    ),
     "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
     "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
     "WHILE": _while,
@@ -255,8 +313,12 @@ BUILDS_OF_BOOL: dict[str, Build] = {
     "REDUCE_ALL": lambda n, _: n.add_reduce_all_layer("x", (1,), keep_dims=True),
 }
 FUNCTIONS = [row.type for row in ELEMENTWISE_UNARY]
+COMPARED = [row.type for row in COMPARISONS]
 CASES = [
     (type_, build, dtype) for type_, build in sorted(BUILDS.items()) for dtype in (DataType.FLOAT32, DataType.INT8)
+]
+CASES += [
+    (type_, partial(_compared, type_), dtype) for type_ in COMPARED for dtype in (DataType.FLOAT32, DataType.INT8)
 ]
 CASES += [(type_, build, DataType.BOOL) for type_, build in sorted(BUILDS_OF_BOOL.items())]
 CASES += [(type_, partial(_function, type_), DataType.FLOAT32) for type_ in FUNCTIONS]
@@ -264,9 +326,10 @@ CASES += [(type_, partial(_function, type_), DataType.INT8) for type_ in (LayerT
 
 
 def test_there_is_a_method_for_every_operator() -> None:
-    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS} == set(OPERATORS) - OPTIMIZER_TYPES
+    assert {*BUILDS, *BUILDS_OF_BOOL, *FUNCTIONS, *COMPARED} == set(OPERATORS) - OPTIMIZER_TYPES
     methods = {name for name in dir(Network) if name.startswith("add_") and name.endswith("_layer")}
-    assert len(methods - {"add_layer", "add_elementwise_unary_layer"}) == len(BUILDS) + len(BUILDS_OF_BOOL)
+    families = {"add_layer", "add_elementwise_unary_layer", "add_comparison_layer"}
+    assert len(methods - families) == len(BUILDS) + len(BUILDS_OF_BOOL)
 
 
 @pytest.mark.parametrize(("type_", "build", "dtype"), CASES, ids=lambda value: value if isinstance(value, str) else "")
@@ -330,6 +393,8 @@ def test_explicit_padding_is_kept() -> None:
         (lambda n: n.add_relu_layer("nothing"), "no tensor 'nothing'"),
         (lambda n: n.add_elementwise_unary_layer(LayerType.RELU, "x"), "RELU is not an elementwise function"),
         (lambda n: n.add_elementwise_unary_layer(LayerType.NEG, "x"), "tensor 'x' is int8, expected float32"),
+        (lambda n: n.add_comparison_layer(LayerType.RELU, "x", "x"), "RELU is not a comparison, expected EQUAL"),
+        (lambda n: n.add_add_n_layer([]), "no inputs, expected at least 2"),
         (lambda n: n.add_relu_layer("x", name="x"), "layer 'x' RELU: there is a tensor 'x' already"),
         (lambda n: n.add_transpose_layer("x", (0, 1)), "layer 'transpose_0' TRANSPOSE: "),
         (lambda n: n.add_mean_layer("x", (4,)), "axis 4 does not exist, expected -4 to 3"),

@@ -11,10 +11,26 @@ from layer_case import layer_network
 from movement_cases import MOVEMENTS, TFLM_TYPES, info
 from oracle import litert_reference, random_inputs, tflm
 
+from ferrule import formats
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
+from ferrule.formats import to_tflite
 from ferrule.graph import DataType, Descriptor, LayerType, Quantization, Shape
+from ferrule.operators.block import (
+    BatchToSpaceNdDescriptor,
+    DepthToSpaceDescriptor,
+    SpaceToBatchNdDescriptor,
+    SpaceToDepthDescriptor,
+)
+from ferrule.operators.gather import (
+    DynamicUpdateSliceDescriptor,
+    EmbeddingLookupDescriptor,
+    GatherDescriptor,
+    GatherNdDescriptor,
+)
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
@@ -28,7 +44,7 @@ def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject) -> Non
     network = data.draw(MOVEMENTS[type_])
     inputs = random_inputs(network)
     (layer,) = network.layers
-    oracle = tflm if network.inputs[0].dtype in TFLM_TYPES[layer.type] else litert_reference
+    oracle = tflm if network.outputs[0].dtype in TFLM_TYPES[layer.type] else litert_reference
     for got, wanted, expected in zip(network.run(inputs), oracle(network, inputs), network.outputs, strict=True):
         assert got.dtype == expected.dtype.numpy
         np.testing.assert_array_equal(got, wanted.reshape(expected.shape))
@@ -53,6 +69,25 @@ def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject) -> Non
         (LayerType.SPLIT_V, SplitVDescriptor(axis=0, sizes=(4, -1)), (3, 2)),
         (LayerType.PACK, PackDescriptor(axis=3), (3, 2)),
         (LayerType.UNPACK, UnpackDescriptor(axis=2), (3, 2)),
+        (LayerType.TILE, TileDescriptor(multiples=(1, 0)), (3, 2)),
+        (LayerType.TILE, TileDescriptor(multiples=(1,)), (3, 2)),
+        (LayerType.BROADCAST_TO, BroadcastToDescriptor(shape=(3, 4)), (3, 2)),
+        (LayerType.BROADCAST_TO, BroadcastToDescriptor(shape=(2,)), (3, 2)),
+        (LayerType.FILL, FillDescriptor(shape=(2,)), (3, 2)),
+        (LayerType.FILL, FillDescriptor(shape=(0,)), ()),
+        (LayerType.REVERSE_V2, ReverseV2Descriptor(axes=(2,)), (3, 2)),
+        (LayerType.REVERSE_V2, ReverseV2Descriptor(axes=(1, 0)), (3, 2)),
+        (LayerType.MIRROR_PAD, MirrorPadDescriptor(before=(3, 0), after=(0, 0), reflect=True), (3, 2)),
+        (LayerType.MIRROR_PAD, MirrorPadDescriptor(before=(0, 0), after=(4, 0), reflect=False), (3, 2)),
+        (LayerType.MIRROR_PAD, MirrorPadDescriptor(before=(-1, 0), after=(0, 0), reflect=False), (3, 2)),
+        (LayerType.SPACE_TO_DEPTH, SpaceToDepthDescriptor(block_size=2), (1, 4, 3, 1)),
+        (LayerType.SPACE_TO_DEPTH, SpaceToDepthDescriptor(block_size=0), (1, 4, 4, 1)),
+        (LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=2), (1, 4, 4, 6)),
+        (LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=1), (4, 4, 6)),
+        (LayerType.SPACE_TO_BATCH_ND, SpaceToBatchNdDescriptor(block=(2,), before=(0,), after=(0,)), (1, 3, 1)),
+        (LayerType.SPACE_TO_BATCH_ND, SpaceToBatchNdDescriptor(block=(0,), before=(0,), after=(0,)), (1, 3, 1)),
+        (LayerType.BATCH_TO_SPACE_ND, BatchToSpaceNdDescriptor(block=(2,), before=(0,), after=(0,)), (3, 3, 1)),
+        (LayerType.BATCH_TO_SPACE_ND, BatchToSpaceNdDescriptor(block=(2,), before=(4,), after=(2,)), (2, 3, 1)),
         (LayerType.SLICE, SliceDescriptor(begin=(0, 1), size=(3, 2)), (3, 2)),
         (LayerType.SLICE, SliceDescriptor(begin=(-1, 0), size=(1, 1)), (3, 2)),
         (LayerType.SLICE, SliceDescriptor(begin=(0,), size=(1,)), (3, 2)),
@@ -81,6 +116,17 @@ def test_what_does_not_fit_is_refused(type_: LayerType, descriptor: Descriptor, 
         (LayerType.SPLIT, SplitDescriptor(axis=0, splits=3), (3,), DataType.BOOL, "bool"),
         (LayerType.SPLIT_V, SplitVDescriptor(axis=0, sizes=(3,)), (3,), DataType.BOOL, "bool"),
         (LayerType.PACK, PackDescriptor(axis=0), (3,), DataType.BOOL, "bool"),
+        (LayerType.TILE, TileDescriptor(multiples=(1,) * 6), (1,) * 6, DataType.INT8, "6 axes"),
+        (LayerType.ZEROS_LIKE, ZerosLikeDescriptor(), (3,), DataType.INT16, "int16"),
+        (LayerType.REVERSE_V2, ReverseV2Descriptor(axes=(0, 2)), (2, 2, 2), DataType.INT8, "without gaps"),
+        (LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=1), (1, 2, 2, 1), DataType.INT16, "int16"),
+        (
+            LayerType.SPACE_TO_BATCH_ND,
+            SpaceToBatchNdDescriptor(block=(2,), before=(1,), after=(0,)),
+            (1, 3, 1),
+            DataType.INT64,
+            "it pads int64",
+        ),
         (LayerType.UNPACK, UnpackDescriptor(axis=0), (3,), DataType.INT64, "int64"),
         (LayerType.SLICE, SliceDescriptor(begin=(0,) * 6, size=(1,) * 6), (1,) * 6, DataType.INT8, "6 axes"),
         (
@@ -99,6 +145,49 @@ def test_what_no_reference_kernel_has_is_refused_by_name(
     network = layer_network(type_, descriptor, [source], source.quantization)
     with pytest.raises(UnsupportedError, match=message):
         network.validate()
+
+
+@pytest.mark.parametrize(
+    ("type_", "descriptor", "shapes", "message"),
+    [
+        (LayerType.GATHER, GatherDescriptor(axis=2), [(3, 2), (1,)], "the axis is 2"),
+        (LayerType.GATHER, GatherDescriptor(axis=0, batch_dims=1), [(3, 2), (3,)], "1 batch axes"),
+        (LayerType.GATHER, GatherDescriptor(axis=1, batch_dims=1), [(3, 2), (2,)], "the same first 1 extents"),
+        (LayerType.GATHER_ND, GatherNdDescriptor(), [(3, 2), (1, 3)], "at most 2 elements"),
+        (LayerType.GATHER_ND, GatherNdDescriptor(), [(3, 2), ()], "at most 2 elements"),
+        (LayerType.EMBEDDING_LOOKUP, EmbeddingLookupDescriptor(), [(1, 1), (3, 2)], "expected a vector"),
+        (LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), [(3,), (4,), (1,)], "expected a part"),
+        (LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), [(3,), (2,), (2,)], "one start per axis"),
+    ],
+)
+def test_indices_that_do_not_fit_are_refused(
+    type_: LayerType, descriptor: Descriptor, shapes: list[Shape], message: str
+) -> None:
+    infos = [info(f"input_{i}", shape, DataType.INT32) for i, shape in enumerate(shapes)]
+    with pytest.raises(ModelError, match=message):
+        layer_network(type_, descriptor, infos)
+
+
+def test_indices_are_int32() -> None:
+    infos = [info("x", (3,), DataType.INT8), info("indices", (2,), DataType.INT64)]
+    network = layer_network(LayerType.GATHER, GatherDescriptor(axis=0), infos, infos[0].quantization)
+    with pytest.raises(UnsupportedError, match="the indices 'indices' are int64, expected int32"):
+        network.validate()
+
+
+def test_an_index_out_of_range_counts_as_the_nearest() -> None:
+    infos = [info("x", (3,), DataType.INT32), info("indices", (4,), DataType.INT32)]
+    network = layer_network(LayerType.GATHER, GatherDescriptor(axis=0), infos)
+    values, indices = np.array([5, 6, 7], np.int32), np.array([-(2**31), -1, 3, 2**31 - 1], np.int32)
+    assert network.run([values, indices])[0].tolist() == [5, 5, 7, 7]
+
+
+def test_a_constant_index_out_of_range_is_refused() -> None:
+    infos = [info("x", (3,), DataType.INT8), info("indices", (2,), DataType.INT32)]
+    constant = {1: np.array([0, 3], np.int32)}
+    network = layer_network(LayerType.GATHER, GatherDescriptor(axis=0), infos, infos[0].quantization, constant)
+    with pytest.raises(ModelError, match="its indices contain 3, expected 0 to 2"):
+        formats.load(to_tflite(network))
 
 
 def test_more_inputs_can_be_joined_than_the_micro_kernel_takes() -> None:

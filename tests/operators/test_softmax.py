@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SOFTMAX in numpy, compared with TensorFlow Lite Micro's."""
+"""SOFTMAX in numpy, LOG_SOFTMAX and L2_NORMALIZATION in numpy and C, compared with TensorFlow Lite Micro's."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
+from lowered_call import run_lowered
 from oracle import tflm
 from unary_cases import SOFTMAX_OUTPUTS, network_of, softmax_cases
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization
+from ferrule.operators.l2_normalization import L2NormalizationDescriptor
+from ferrule.operators.log_softmax import LogSoftmaxDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.softmax import SOFTMAX, SoftmaxDescriptor, exponentials, int16_tables
 
@@ -92,3 +95,53 @@ def test_tables_reach_both_ends() -> None:
 def test_refuses(source, output, message: str) -> None:  # noqa: ANN001
     with pytest.raises(UnsupportedError, match=message):
         SOFTMAX.check(DESCRIPTOR, Operands(inputs=(source,), outputs=(output,)))
+
+
+ROWS = {
+    LayerType.LOG_SOFTMAX: (LogSoftmaxDescriptor(), Quantization.of(1 / 16, 127)),
+    LayerType.L2_NORMALIZATION: (L2NormalizationDescriptor(), Quantization.of(1 / 128)),
+}
+"""The other functions of rows: descriptor and prescribed output of int8."""
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("type_", ROWS)
+@given(
+    scale=st.sampled_from([0.5, 0.1, 0.0123, 2.0, 1e-4]),
+    zero_point=st.sampled_from([-128, 0, 3, 127]),
+    depth=st.sampled_from([1, 3, 10, 300]),
+    spread=st.sampled_from([0, 3, 40, 255]),
+    seed=st.integers(0, 1000),
+)
+@settings(max_examples=25, deadline=None)
+def test_rows_of_int8_are_exact(
+    type_: LayerType, scale: float, zero_point: int, depth: int, spread: int, seed: int
+) -> None:
+    descriptor, output = ROWS[type_]
+    network = layer_network(type_, descriptor, [tensor("x", (7, depth), DataType.INT8, scale, zero_point)], output)
+    values = np.random.default_rng(seed).integers(127 - spread, 128, (7, depth)).astype(np.int8)
+    (got,) = network.run([values])
+    assert np.array_equal(got, tflm(network, [values])[0])
+    assert np.array_equal(got, run_lowered(network, [values])[0])
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("magnitude", [1e-30, 1e-5, 1.0, 30.0, 1e20])
+@pytest.mark.parametrize("type_", ROWS)
+def test_rows_of_float_are_within_tolerance(type_: LayerType, magnitude: float) -> None:
+    values = (np.random.default_rng(1).normal(0, 1, (6, 40)) * magnitude).astype(np.float32)
+    network = layer_network(type_, ROWS[type_][0], [tensor("x", values.shape, DataType.FLOAT32)])
+    (wanted,) = network.run([values])
+    np.testing.assert_allclose(run_lowered(network, [values])[0], wanted, rtol=5e-6, atol=1e-6)
+    if magnitude < 1e19:  # TensorFlow Lite Micro's squares overflow
+        np.testing.assert_allclose(tflm(network, [values])[0], wanted, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("type_", ROWS)
+def test_rows_are_refused_without_the_prescribed_output(type_: LayerType) -> None:
+    infos = [tensor("x", (2, 3), DataType.INT8, 0.5)]
+    with pytest.raises(UnsupportedError, match=f"{type_} to int8 needs"):
+        layer_network(type_, ROWS[type_][0], infos, Quantization.of(0.5)).validate()
+    long = [tensor("x", (1, 40000), DataType.INT8, 0.5)]
+    with pytest.raises(UnsupportedError, match="rows of 40000"):
+        layer_network(type_, ROWS[type_][0], long, ROWS[type_][1]).validate()

@@ -58,7 +58,19 @@ def test_what_the_cases_vary_is_accepted() -> None:
         ({"bias": info("bias", (4,), DataType.INT32)}, "'bias' has 4 elements, expected 3"),
         ({"data": replace(DATA, quantization=None)}, "'data' is int8 without quantisation"),
         ({"weights": replace(WEIGHTS, quantization=None)}, "'weights' are int8 without quantisation"),
-        ({"weights": replace(WEIGHTS, quantization=Quantization.of(0.5, 1))}, "'weights' have a zero point"),
+        (
+            {"weights": replace(WEIGHTS, quantization=Quantization(scales=(0.5,) * 3, zero_points=(0, 1, 0)))},
+            "'weights' have a zero point",
+        ),
+        (
+            {
+                "data": info("data", (1, 4, 4, 2), DataType.INT16, Quantization.of(0.5)),
+                "output": replace(OUTPUT, dtype=DataType.INT16),
+                "bias": replace(BIAS, dtype=DataType.INT64),
+                "weights": replace(WEIGHTS, quantization=Quantization.of(0.5, 1)),
+            },
+            "'weights' have a zero point",
+        ),
         (
             {"weights": replace(WEIGHTS, quantization=Quantization(scales=(1.0, 2.0), zero_points=(0, 0), axis=3))},
             "'weights' have scales per index of axis 3, expected axis 0",

@@ -70,31 +70,54 @@ class NativeNetwork:
         if self.artifact.input_rows:
             rows = f"ferrule_{self.artifact.symbol}_input_rows"
             self._ffi.cdef(f"int32_t {rows}(void **, const void *, uint32_t, uint32_t);")
+        if network.states:
+            self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_reset(void **);")
         # The structs hold nothing but pointers and sizes, so an array of pointers has the same layout.
         self._library = self._ffi.dlopen(str(library))
         self._run = getattr(self._library, f"ferrule_{self.artifact.symbol}_run")
+        self._state = self.new_state()
+        if network.states:
+            self.reset()
 
     @property
     def kernels(self) -> list[str]:
         """The name of each layer's kernel."""
         return [record.kernel for record in self.artifact.operators]
 
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Return the outputs; AssertionError if an input or a guard was overwritten."""
+    def new_state(self) -> Guarded:
+        """Return memory for the state of a sequence of runs, which is not valid."""
+        return Guarded(self.artifact.storage.state_bytes)
+
+    def reset(self, state: Guarded | None = None) -> int:
+        """Write the initial state, to that of `run` by default, and return the status."""
+        reset = getattr(self._library, f"ferrule_{self.artifact.symbol}_reset")
+        return int(reset(self._memory(Guarded(0), state)))
+
+    def _memory(self, workspace: Guarded, state: Guarded | None) -> object:
+        state = self._state if state is None else state
+        kept = [state.address, state.size_bytes] if self.network.states else []
+        return self._pointers([workspace.address, workspace.size_bytes, *kept])
+
+    def run(self, inputs: Sequence[Array], *, state: Guarded | None = None, expected: int = 0) -> list[Array]:
+        """Return the outputs of a run with status `expected`; AssertionError if an input or a guard was overwritten.
+
+        A network with state keeps it from run to run, in `state` if that is given.
+        """
         given = [np.ascontiguousarray(array) for array in inputs]
         before = [array.copy() for array in given]
-        outputs = [_Guarded(info.size_bytes) for info in self.network.outputs]
-        workspace = _Guarded(self.artifact.workspace_bytes)
+        outputs = [Guarded(info.size_bytes) for info in self.network.outputs]
+        workspace = Guarded(self.artifact.workspace_bytes)
         status = self._run(
             self._pointers([array.ctypes.data for array in given]),
             self._pointers([output.address for output in outputs]),
-            self._pointers([workspace.address, self.artifact.workspace_bytes]),
+            self._memory(workspace, state),
             self._ffi.NULL,
         )
-        assert status == 0
+        assert status == expected
         for array, copy in zip(given, before, strict=True):
             assert array.tobytes() == copy.tobytes(), "an input was overwritten"
         workspace.content()
+        (self._state if state is None else state).content()
         return [
             np.frombuffer(output.content(), info.dtype.numpy).reshape(info.shape)
             for output, info in zip(outputs, self.network.outputs, strict=True)
@@ -106,8 +129,8 @@ class NativeNetwork:
         Return the status of each call, that of the run last, and the outputs.
         """
         give = getattr(self._library, f"ferrule_{self.artifact.symbol}_input_rows")
-        outputs = [_Guarded(info.size_bytes) for info in self.network.outputs]
-        workspace = _Guarded(self.artifact.workspace_bytes)
+        outputs = [Guarded(info.size_bytes) for info in self.network.outputs]
+        workspace = Guarded(self.artifact.workspace_bytes)
         memory = self._pointers([workspace.address, self.artifact.workspace_bytes])
         statuses = []
         for first, count in pieces:
@@ -127,18 +150,18 @@ class NativeNetwork:
         return self._ffi.new("void *[]", [self._ffi.cast("void *", address) for address in addresses])
 
 
-class _Guarded:
+class Guarded:
     """Bytes filled with a pattern, aligned to 16, between two guards."""
 
     def __init__(self, size_bytes: int) -> None:
-        self._size_bytes = size_bytes
+        self.size_bytes = size_bytes
         self._memory = np.full(size_bytes + 2 * _GUARD_BYTES + 16, _PATTERN, np.uint8)
         self._start = _GUARD_BYTES + (-(self._memory.ctypes.data + _GUARD_BYTES)) % 16
         self.address = self._memory.ctypes.data + self._start
 
     def content(self) -> bytes:
         """Return the bytes; AssertionError if a guard was overwritten."""
-        end = self._start + self._size_bytes
+        end = self._start + self.size_bytes
         assert (self._memory[: self._start] == _PATTERN).all(), "the bytes before a buffer were overwritten"
         assert (self._memory[end:] == _PATTERN).all(), "the bytes behind a buffer were overwritten"
         return self._memory[self._start : end].tobytes()

@@ -69,6 +69,11 @@ class Bench:
             outputs={} if status else self._outputs(),
         )
 
+    def reset(self) -> int:
+        """Write the initial state, and return the status."""
+        memory = getattr(self.library, f"{self.prefix}_default_memory")
+        return int(getattr(self.library, f"{self.prefix}_reset")(self.ffi.addressof(memory)))
+
     def activations(self) -> dict[str, int]:
         """Return the number of activations of each device."""
         return {name: int(self.library.bench_activations(handle)) for name, handle in self.handles.items()}
@@ -184,6 +189,8 @@ def _declarations(artifact: Artifact) -> str:
     inputs = "".join(f"const int8_t *{info.name};" for info in artifact.graph.inputs)
     outputs = "".join(f"int8_t *output_{number};" for number, _ in enumerate(artifact.graph.outputs))
     devices = "".join(f"struct ferrule_device *{use.name};" for use in artifact.devices)
+    state = "uint8_t *state; size_t state_bytes;" if artifact.state_bytes else ""
+    reset = f"int32_t {prefix}_reset(const struct {prefix}_memory *);" if artifact.state_bytes else ""
     return (
         "\n".join(line for line in header.splitlines() if not line.startswith("#"))
         + f"""
@@ -199,7 +206,7 @@ def _declarations(artifact: Artifact) -> str:
         uint32_t ferrule_platform_now_us(void);
         struct {prefix}_inputs {{ {inputs} }};
         struct {prefix}_outputs {{ {outputs} }};
-        struct {prefix}_memory {{ uint8_t *sram; size_t sram_bytes; }};
+        struct {prefix}_memory {{ uint8_t *sram; size_t sram_bytes; {state} }};
         struct {prefix}_devices {{ {devices} }};
         extern struct {prefix}_inputs {prefix}_default_inputs;
         extern struct {prefix}_outputs {prefix}_default_outputs;
@@ -211,6 +218,7 @@ def _declarations(artifact: Artifact) -> str:
         int32_t {prefix}_run_until(const struct {prefix}_inputs *, const struct {prefix}_outputs *,
                                    const struct {prefix}_memory *, const struct {prefix}_devices *,
                                    struct ferrule_run_info *, uint32_t);
+        {reset}
         int32_t bench_start(void);
         void bench_on_device(void *, uint32_t, uint32_t, uint32_t, int32_t);
         uint32_t bench_activations(const struct ferrule_device *);

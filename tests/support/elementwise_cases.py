@@ -11,17 +11,21 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.add_n import AddNDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.cast import CastDescriptor
+from ferrule.operators.comparison import COMPARISONS, ComparisonDescriptor, LogicalDescriptor
 from ferrule.operators.division import FlooredDescriptor
 from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.select import SelectV2Descriptor
 from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
 
 ARITHMETIC = (LayerType.ADD, LayerType.SUB, LayerType.MUL)
 EXTREMA = (LayerType.MAXIMUM, LayerType.MINIMUM)
 RECTIFIERS = (LayerType.RELU, LayerType.RELU6, LayerType.RELU_N1_TO_1, LayerType.LEAKY_RELU)
 FLOORED = (LayerType.FLOOR_DIV, LayerType.FLOOR_MOD)
+LOGICAL = (LayerType.LOGICAL_AND, LayerType.LOGICAL_OR)
 STORED = {
     LayerType.ABS: (DataType.INT8, DataType.INT16),
     LayerType.RSQRT: (DataType.INT8, DataType.INT16),
@@ -139,6 +143,44 @@ def stored_functions(draw: st.DrawFn, type_: LayerType) -> Network:
     return layer_network(type_, ElementwiseUnaryDescriptor(), infos, quantization(draw, dtype))
 
 
+@st.composite
+def comparisons(draw: st.DrawFn, type_: LayerType) -> Network:
+    logical = type_ in LOGICAL
+    types = [DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64]
+    dtype = DataType.BOOL if logical else draw(st.sampled_from(types))
+    infos = []
+    for index, shape in enumerate(draw(broadcast_shapes())):
+        own = quantization(draw, dtype)
+        if own is not None and own.scale >= 1:
+            own = Quantization.of(0.25, own.zero_point)
+        infos.append(info(f"input_{index}", shape, dtype, own))
+    descriptor = LogicalDescriptor() if logical else ComparisonDescriptor()
+    return layer_network(type_, descriptor, infos, output_dtype=DataType.BOOL)
+
+
+@st.composite
+def selections(draw: st.DrawFn) -> Network:
+    dtype = draw(st.sampled_from([*TYPES, DataType.INT32, DataType.INT64, DataType.UINT8]))
+    own = quantization(draw, dtype)
+    shapes = draw(broadcast_shapes())
+    whole = np.broadcast_shapes(*shapes)
+    condition = whole[draw(st.integers(0, len(whole))) :]
+    infos = [
+        info("condition", condition, DataType.BOOL, None),
+        *(info(f"input_{i}", shape, dtype, own) for i, shape in enumerate(shapes)),
+    ]
+    return layer_network(LayerType.SELECT_V2, SelectV2Descriptor(), infos, own, output_dtype=dtype)
+
+
+@st.composite
+def sums(draw: st.DrawFn) -> Network:
+    dtype = draw(st.sampled_from([DataType.FLOAT32, DataType.INT8]))
+    own = quantization(draw, dtype)
+    shape = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=3)))
+    infos = [info(f"input_{i}", shape, dtype, own) for i in range(draw(st.integers(2, 5)))]
+    return layer_network(LayerType.ADD_N, AddNDescriptor(), infos, quantization(draw, dtype))
+
+
 def defined(network: Network, inputs: list[Array]) -> list[Array]:
     """Return the inputs without those for which the reference kernels end with an error: divisions by 0, roots below 0.
 
@@ -160,6 +202,10 @@ def has_tflm_kernel(network: Network) -> bool:
     types = {item.dtype for item in (*network.inputs, *network.outputs)}
     if layer.type in FLOORED:
         return types == {DataType.FLOAT32}
+    if layer.type is LayerType.SELECT_V2 and DataType.INT32 in types:
+        return False
+    if layer.type in {row.type for row in COMPARISONS}:
+        return True
     return layer.type is not LayerType.RELU_N1_TO_1 and not types & {DataType.UINT8, DataType.INT64}
 
 
@@ -184,6 +230,9 @@ ELEMENTWISE: dict[LayerType, st.SearchStrategy[Network]] = {
     LayerType.CAST: casts(),
     **{type_: divisions(type_) for type_ in (LayerType.DIV, *FLOORED)},
     LayerType.SQUARED_DIFFERENCE: squared_differences(),
+    **{type_: comparisons(type_) for type_ in (*(row.type for row in COMPARISONS), *LOGICAL)},
+    LayerType.SELECT_V2: selections(),
+    LayerType.ADD_N: sums(),
     **{type_: stored_functions(type_) for type_ in STORED},
 }
 

@@ -15,6 +15,7 @@ from fuzzing import Check, Target, refused
 from import_check import check_import
 from mutation import mutate, mutate_values
 from sample_networks import valid_samples
+from stored_weights import models_with_stored_weights
 from text_mutation import json_text, mutate_text, mutate_tree, toml_text
 
 from ferrule import resources
@@ -45,7 +46,7 @@ activation_lead = 3
 
 def _tflite(folder: Path) -> Check:
     del folder
-    seeds = [*(to_tflite(graph) for graph in valid_samples()), *call_models()]
+    seeds = [*(to_tflite(graph) for graph in valid_samples()), *call_models(), *models_with_stored_weights()]
 
     def check(choice: random.Random) -> bool:
         base = choice.choice(seeds)

@@ -94,14 +94,17 @@ def run_lowered(
 def run_overlapping(
     graph: Graph, inputs: list[Array], overlap: Overlap, shift_bytes: int, op: LoweredOp | None = None
 ) -> Array:
-    """Return the output of the C if the input that the overlap names starts `shift_bytes` above it.
+    """Return the overlap's output of the C if the input that the overlap names starts `shift_bytes` above it.
 
     The number may be negative; nothing may be written outside of the output's bytes. By default the C is that of
     `lower`.
     """
     op = op or lower(graph)
     call = _Calls(op)
-    output = graph.outputs[0]
+    output = graph.info(overlap.output)
+    for info in graph.outputs:
+        if info.name != overlap.output:
+            call.add(f"tensor_{info.name}", np.zeros(info.shape, info.dtype.numpy))
     start, other = max(-shift_bytes, 0), max(shift_bytes, 0)
     whole = np.empty(0, np.uint8)
     for info, data in zip(graph.inputs, inputs, strict=True):

@@ -3,14 +3,30 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
 
-from ferrule.graph import DataType, LayerType, Shape, TensorInfo
+from ferrule.graph import DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.network import Network
+from ferrule.operators.block import (
+    BatchToSpaceNdDescriptor,
+    DepthToSpaceDescriptor,
+    SpaceToBatchNdDescriptor,
+    SpaceToDepthDescriptor,
+)
+from ferrule.operators.gather import (
+    DynamicUpdateSliceDescriptor,
+    EmbeddingLookupDescriptor,
+    GatherDescriptor,
+    GatherNdDescriptor,
+)
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
@@ -26,8 +42,9 @@ def shapes(most_axes: int, least_axes: int = 1, most: int = 5) -> st.SearchStrat
 
 
 def info(name: str, shape: Shape, dtype: DataType, zero_point: int = 0) -> TensorInfo:
-    quantised = dtype in {DataType.INT8, DataType.INT16}
-    return tensor(name, shape, dtype, 0.25 if quantised else None, zero_point if dtype is DataType.INT8 else 0)
+    quantised = dtype in {DataType.INT8, DataType.INT16, DataType.UINT8}
+    zero_point = {DataType.INT8: zero_point, DataType.UINT8: zero_point + 128}.get(dtype, 0)
+    return tensor(name, shape, dtype, 0.25 if quantised else None, zero_point)
 
 
 @st.composite
@@ -65,7 +82,7 @@ def expansions(draw: st.DrawFn) -> Network:
 
 @st.composite
 def pads(draw: st.DrawFn) -> Network:
-    source = draw(_source(NARROW, 5))
+    source = draw(_source((*NARROW, DataType.UINT8), 5))
     sides = st.lists(st.integers(0, 3), min_size=len(source.shape), max_size=len(source.shape)).map(tuple)
     before, after = draw(sides), draw(sides)
     if draw(st.booleans()):
@@ -185,6 +202,141 @@ def strided_slices(draw: st.DrawFn) -> Network:
     return layer_network(LayerType.STRIDED_SLICE, descriptor, [source], source.quantization)
 
 
+@st.composite
+def _indices(draw: st.DrawFn, shape: Shape, limits: list[int]) -> np.ndarray:
+    """Return indices within the limits, of which the last axis has one each."""
+    count = math.prod(shape)
+    columns = [draw(st.lists(st.integers(0, limit - 1), min_size=count, max_size=count)) for limit in limits]
+    return np.ascontiguousarray(np.array(columns, np.int32).T).reshape(*shape, len(limits))
+
+
+def _indexed(
+    type_: LayerType, descriptor: Descriptor, infos: list[TensorInfo], indices: np.ndarray, position: int
+) -> Network:
+    """Return a network whose indices are constant: the reference kernels do not check others."""
+    source = infos[0]
+    infos.insert(position, TensorInfo(name="indices", shape=indices.shape, dtype=DataType.INT32))
+    return layer_network(type_, descriptor, infos, source.quantization, {position: indices}, output_dtype=source.dtype)
+
+
+@st.composite
+def gathers(draw: st.DrawFn) -> Network:
+    source = draw(_source(WIDE, 3))
+    axis = draw(st.integers(0, len(source.shape) - 1))
+    batch = draw(st.integers(0, axis))
+    shape = (*source.shape[:batch], *draw(shapes(2, 0, 3)))
+    indices = draw(_indices(shape, [source.shape[axis]])).reshape(shape)
+    descriptor = GatherDescriptor(axis=axis, batch_dims=batch)
+    return _indexed(LayerType.GATHER, descriptor, [source], indices, 1)
+
+
+@st.composite
+def nd_gathers(draw: st.DrawFn) -> Network:
+    source = draw(_source(WIDE, 4))
+    depth = draw(st.integers(1, len(source.shape)))
+    indices = draw(_indices(draw(shapes(2, 1, 3)), list(source.shape[:depth])))
+    return _indexed(LayerType.GATHER_ND, GatherNdDescriptor(), [source], indices, 1)
+
+
+@st.composite
+def lookups(draw: st.DrawFn) -> Network:
+    dtype = draw(st.sampled_from(WIDE))
+    source = info("input", draw(shapes(4, 2)), dtype)
+    indices = draw(_indices(draw(shapes(1)), [source.shape[0]])).reshape(-1)
+    return _indexed(LayerType.EMBEDDING_LOOKUP, EmbeddingLookupDescriptor(), [source], indices, 0)
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> Network:
+    source = draw(_source(WIDE, 4))
+    part = tuple(draw(st.integers(1, extent)) for extent in source.shape)
+    update = TensorInfo(name="update", shape=part, dtype=source.dtype, quantization=source.quantization)
+    starts = np.array([draw(st.integers(-2, extent + 1)) for extent in source.shape], np.int32)
+    return _indexed(LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), [source, update], starts, 2)
+
+
+@st.composite
+def tiles(draw: st.DrawFn) -> Network:
+    source = draw(_source(WIDE, 4))
+    multiples = tuple(draw(st.integers(1, 3)) for _ in source.shape)
+    return layer_network(LayerType.TILE, TileDescriptor(multiples=multiples), [source], source.quantization)
+
+
+@st.composite
+def broadcasts(draw: st.DrawFn) -> Network:
+    shape = draw(shapes(5))
+    kept = shape[draw(st.integers(0, len(shape) - 1)) :]
+    source = info("input", tuple(draw(st.sampled_from([1, extent])) for extent in kept), draw(st.sampled_from(WIDE)))
+    return layer_network(LayerType.BROADCAST_TO, BroadcastToDescriptor(shape=shape), [source], source.quantization)
+
+
+@st.composite
+def fills(draw: st.DrawFn) -> Network:
+    source = info("input", (), draw(st.sampled_from(WIDE)))
+    return layer_network(LayerType.FILL, FillDescriptor(shape=draw(shapes(5))), [source], source.quantization)
+
+
+@st.composite
+def zeros(draw: st.DrawFn) -> Network:
+    source = draw(_source((DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64), 4))
+    return layer_network(LayerType.ZEROS_LIKE, ZerosLikeDescriptor(), [source], source.quantization)
+
+
+@st.composite
+def reversals(draw: st.DrawFn) -> Network:
+    source = draw(_source(WIDE, 5))
+    first = draw(st.integers(0, len(source.shape) - 1))
+    axes = tuple(range(first, draw(st.integers(first + 1, len(source.shape)))))
+    return layer_network(LayerType.REVERSE_V2, ReverseV2Descriptor(axes=axes), [source], source.quantization)
+
+
+@st.composite
+def mirrors(draw: st.DrawFn) -> Network:
+    source = draw(_source(WIDE, 4))
+    reflect = draw(st.booleans())
+    before, after = (tuple(draw(st.integers(0, extent - int(reflect))) for extent in source.shape) for _ in range(2))
+    descriptor = MirrorPadDescriptor(before=before, after=after, reflect=reflect)
+    return layer_network(LayerType.MIRROR_PAD, descriptor, [source], source.quantization)
+
+
+@st.composite
+def depths(draw: st.DrawFn) -> Network:
+    size = draw(st.integers(1, 3))
+    batches, rows, columns, channels = (draw(st.integers(1, 3)) for _ in range(4))
+    dtype = draw(st.sampled_from((DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64, DataType.UINT8)))
+    if draw(st.booleans()):
+        source = info("input", (batches, rows * size, columns * size, channels), dtype)
+        descriptor: Descriptor = SpaceToDepthDescriptor(block_size=size)
+        return layer_network(LayerType.SPACE_TO_DEPTH, descriptor, [source], source.quantization)
+    source = info("input", (batches, rows, columns, channels * size * size), dtype)
+    descriptor = DepthToSpaceDescriptor(block_size=size)
+    return layer_network(LayerType.DEPTH_TO_SPACE, descriptor, [source], source.quantization)
+
+
+@st.composite
+def divisions(draw: st.DrawFn) -> Network:
+    """Draw SPACE_TO_BATCH_ND; LiteRT pads with the zero point, and TensorFlow Lite Micro with undefined bytes."""
+    block = tuple(draw(st.integers(1, 4)) for _ in range(draw(st.integers(1, 2))))
+    before = tuple(draw(st.integers(0, 3)) for _ in block)
+    middle = tuple(draw(st.integers(1, 7)) for _ in block)
+    after = tuple(-(first + extent) % size for first, extent, size in zip(before, middle, block, strict=True))
+    types = [each for each in WIDE if each is not DataType.INT64 or not any((*before, *after))]
+    source = info("input", (draw(st.integers(1, 2)), *middle, draw(st.integers(1, 3))), draw(st.sampled_from(types)), 7)
+    descriptor = SpaceToBatchNdDescriptor(block=block, before=before, after=after)
+    return layer_network(LayerType.SPACE_TO_BATCH_ND, descriptor, [source], source.quantization)
+
+
+@st.composite
+def unions(draw: st.DrawFn) -> Network:
+    block = tuple(draw(st.integers(1, 4)) for _ in range(draw(st.integers(1, 2))))
+    middle = tuple(draw(st.integers(2, 4)) for _ in block)
+    before, after = (tuple(draw(st.integers(0, size - 1)) for size in block) for _ in range(2))
+    shape = (math.prod(block) * draw(st.integers(1, 2)), *middle, draw(st.integers(1, 3)))
+    source = info("input", shape, draw(st.sampled_from(WIDE)))
+    descriptor = BatchToSpaceNdDescriptor(block=block, before=before, after=after)
+    return layer_network(LayerType.BATCH_TO_SPACE_ND, descriptor, [source], source.quantization)
+
+
 MOVEMENTS: dict[LayerType, st.SearchStrategy[Network]] = {
     LayerType.RESHAPE: reshapes(),
     LayerType.SQUEEZE: squeezes(),
@@ -196,10 +348,23 @@ MOVEMENTS: dict[LayerType, st.SearchStrategy[Network]] = {
     LayerType.SPLIT_V: uneven_splits(),
     LayerType.PACK: packs(),
     LayerType.UNPACK: unpacks(),
+    LayerType.GATHER: gathers(),
+    LayerType.GATHER_ND: nd_gathers(),
+    LayerType.EMBEDDING_LOOKUP: lookups(),
+    LayerType.DYNAMIC_UPDATE_SLICE: updates(),
+    LayerType.TILE: tiles(),
+    LayerType.BROADCAST_TO: broadcasts(),
+    LayerType.FILL: fills(),
+    LayerType.ZEROS_LIKE: zeros(),
+    LayerType.REVERSE_V2: reversals(),
+    LayerType.MIRROR_PAD: mirrors(),
+    LayerType.SPACE_TO_DEPTH: depths(),
+    LayerType.SPACE_TO_BATCH_ND: divisions(),
+    LayerType.BATCH_TO_SPACE_ND: unions(),
     LayerType.SLICE: slices(),
     LayerType.STRIDED_SLICE: strided_slices(),
 }
-"""Strategies for networks of one layer; the strategy of PAD also draws PADV2."""
+"""Strategies for networks of one layer; PAD also draws PADV2, and SPACE_TO_DEPTH also DEPTH_TO_SPACE."""
 
 TFLM_TYPES: dict[LayerType, tuple[DataType, ...]] = {
     LayerType.RESHAPE: WIDE,
@@ -213,6 +378,20 @@ TFLM_TYPES: dict[LayerType, tuple[DataType, ...]] = {
     LayerType.SPLIT_V: NARROW,
     LayerType.PACK: (*NARROW, DataType.INT64),
     LayerType.UNPACK: NARROW,
+    LayerType.GATHER: (DataType.FLOAT32, DataType.INT8),
+    LayerType.GATHER_ND: (DataType.FLOAT32, DataType.INT8),
+    LayerType.EMBEDDING_LOOKUP: (DataType.FLOAT32, DataType.INT8),
+    LayerType.DYNAMIC_UPDATE_SLICE: NARROW,
+    LayerType.TILE: (),
+    LayerType.BROADCAST_TO: WIDE,
+    LayerType.FILL: (DataType.FLOAT32, DataType.INT8, DataType.INT32),
+    LayerType.ZEROS_LIKE: (DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64),
+    LayerType.REVERSE_V2: WIDE,
+    LayerType.MIRROR_PAD: (DataType.FLOAT32, DataType.INT8),
+    LayerType.SPACE_TO_DEPTH: (DataType.FLOAT32, DataType.INT8),
+    LayerType.DEPTH_TO_SPACE: (DataType.FLOAT32, DataType.INT8),
+    LayerType.SPACE_TO_BATCH_ND: (),
+    LayerType.BATCH_TO_SPACE_ND: (DataType.FLOAT32, DataType.INT8),
     LayerType.SLICE: (*NARROW, DataType.BOOL),
     LayerType.STRIDED_SLICE: (*NARROW, DataType.BOOL),
 }

@@ -213,7 +213,7 @@ def _reasons(lines: Sequence[str]) -> list[str]:
 
 
 def _general(line: str) -> str:
-    line = re.sub(r"^CUSTOM '(.*?)'", r"CUSTOM \1", re.sub(r"^(.*?\.tflite: )?(operator \d+ )?", "", line))
+    line = re.sub(r"^CUSTOM '(.*?)'", r"CUSTOM \1", re.sub(r"^((.*?\.tflite|model): )?(operator \d+ )?", "", line))
     line = re.sub(r" -> tensor '.*?'(?=:|$)", "", line)
     line = re.sub(r"'[^']*'", "''", line)
     return re.sub(r"\[\d+(, ?\d+)*\]|\b\d{2,}\b|\d+\.\d+(e-?\d+)?", "N", line)

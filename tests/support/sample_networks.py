@@ -10,28 +10,48 @@ import numpy as np
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.add_n import AddNDescriptor
 from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
+from ferrule.operators.block import (
+    BatchToSpaceNdDescriptor,
+    DepthToSpaceDescriptor,
+    SpaceToBatchNdDescriptor,
+    SpaceToDepthDescriptor,
+)
 from ferrule.operators.cast import CastDescriptor
+from ferrule.operators.comparison import COMPARISONS, LogicalDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.division import FlooredDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.gather import (
+    DynamicUpdateSliceDescriptor,
+    EmbeddingLookupDescriptor,
+    GatherDescriptor,
+    GatherNdDescriptor,
+)
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.l2_normalization import L2NormalizationDescriptor
+from ferrule.operators.log_softmax import OUTPUT, LogSoftmaxDescriptor
+from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
 from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.select import SelectV2Descriptor
 from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import Padding
 from ferrule.testing.backends.layer_cases import layer_case
 
@@ -59,15 +79,17 @@ def one_layer(
     constants: Sequence[tuple[TensorInfo, Array]] = (),
     output_dtype: DataType | None = None,
     output_quantization: Quantization | None = None,
+    constants_first: bool = False,
 ) -> Graph:
-    """Return a graph of one layer; its inputs precede its constants in the layer's inputs."""
+    """Return a graph of one layer; its inputs precede its constants in the layer's inputs, or follow them."""
     graph = Graph(f"{type_.lower()}_{dtype}")
     result_type = output_dtype or dtype
     names = [
         graph.add_input(TensorInfo(name=f"input_{i}", shape=shape, dtype=dtype, quantization=quantization(dtype)))
         for i, shape in enumerate(inputs)
     ]
-    names += [graph.add_constant(*constant) for constant in constants]
+    held = [graph.add_constant(*constant) for constant in constants]
+    names = held + names if constants_first else names + held
     infos = [
         TensorInfo(
             name=f"output_{i}",
@@ -116,17 +138,42 @@ def weights_and_bias(
     ]
 
 
-REFUSED = frozenset({"relu_n1_to_1_int16", "hard_swish_int16", "resize_bilinear_int16"})
-REFUSED |= {f"{name}_int16" for name in ("reduce_max", "reduce_min", "arg_max", "arg_min")}
 _STORED_FUNCTIONS = (LayerType.ABS, LayerType.ELU, LayerType.RSQRT)
-_DIVISIONS = ("div_int16", "floor_div_int8", "floor_div_int16", "floor_mod_int8", "floor_mod_int16")
-REFUSED |= {"elu_int16", *_DIVISIONS}
+_INT16 = (
+    LayerType.RELU_N1_TO_1,
+    LayerType.HARD_SWISH,
+    LayerType.ELU,
+    LayerType.RESIZE_BILINEAR,
+    LayerType.REDUCE_MAX,
+    LayerType.REDUCE_MIN,
+    LayerType.ARG_MAX,
+    LayerType.ARG_MIN,
+    LayerType.DIV,
+    LayerType.FLOOR_DIV,
+    LayerType.FLOOR_MOD,
+    *(row.type for row in COMPARISONS),
+)
+REFUSED = frozenset({*(f"{type_.lower()}_int16" for type_ in _INT16), "floor_div_int8", "floor_mod_int8"})
 """Names of the samples that no kernel computes."""
 
 
 def valid_samples() -> list[Graph]:
     """Return the samples that a kernel computes."""
     return [graph for graph in samples() if graph.name not in REFUSED]
+
+
+def stateless(graph: Graph) -> Graph:
+    """Return a copy of a graph with states as further inputs and outputs."""
+    result = Graph(graph.name)
+    for info in graph.sources:
+        result.add_input(info)
+    for tensor in graph.tensors:
+        if tensor.data is not None:
+            result.add_constant(tensor.info, tensor.data)
+    for layer in graph.layers:
+        result.add_layer(layer, graph.output_infos(layer))
+    result.set_outputs(info.name for info in graph.results)
+    return result
 
 
 def samples() -> Iterator[Graph]:
@@ -138,6 +185,7 @@ def samples() -> Iterator[Graph]:
         yield from _arithmetic(dtype)
         yield from _activations(dtype)
         yield from _movers(dtype)
+        yield from _indexed(dtype)
         yield from _recurrent(dtype)
         yield from (layer_case(type_, dtype, 1) for type_ in (LayerType.IF, LayerType.WHILE))
     yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
@@ -193,6 +241,14 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
         constants=weights_and_bias(dtype, (1, 3, 3, 8), 8, 3),
         outputs=[(1, 3, 3, 8)],
     )
+    for descriptor, constants in (
+        (TransposeConvDescriptor(output_h=11, output_w=10, stride_h=2, stride_w=2, pad_top=1), conv),
+        (TransposeConvDescriptor(output_h=8, output_w=13, stride_w=3, activation=Activation.RELU6), conv[:1]),
+    ):
+        result = (1, descriptor.output_h, descriptor.output_w, 3)
+        yield one_layer(
+            LayerType.TRANSPOSE_CONV, descriptor, dtype=dtype, inputs=[IMAGE], constants=constants, outputs=[result]
+        )
     dense = weights_and_bias(dtype, (3, 4), 3, 0)
     if not dtype.is_float:  # one scale per tensor, as converters write it
         info, data = dense[0]
@@ -259,6 +315,17 @@ def _arithmetic(dtype: DataType) -> Iterator[Graph]:
         yield one_layer(type_, BinaryDescriptor(), dtype=dtype, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
     for type_ in (LayerType.MAXIMUM, LayerType.MINIMUM):
         yield one_layer(type_, ExtremumDescriptor(), dtype=dtype, inputs=[IMAGE, IMAGE], outputs=[IMAGE])
+    for row in COMPARISONS:
+        yield one_layer(
+            row.type,
+            row.descriptor(),
+            dtype=dtype,
+            inputs=[IMAGE, (1, 1, 1, 4)],
+            outputs=[IMAGE],
+            output_dtype=DataType.BOOL,
+        )
+    if dtype is not DataType.INT16:
+        yield one_layer(LayerType.ADD_N, AddNDescriptor(), dtype=dtype, inputs=[IMAGE] * 3, outputs=[IMAGE])
     for type_, plain in (
         (LayerType.DIV, BinaryDescriptor()),
         (LayerType.FLOOR_DIV, FlooredDescriptor()),
@@ -317,6 +384,12 @@ def _activations(dtype: DataType) -> Iterator[Graph]:
     fixed = {DataType.INT8: (1 / 256, -128, 1 / 128), DataType.INT16: (1 / 32768, 0, 1 / 32768)}.get(dtype)
     unit = None if fixed is None else Quantization.of(fixed[0], fixed[1])
     signed = None if fixed is None else Quantization.of(fixed[2])
+    if dtype is not DataType.INT16:
+        for type_, rows, quantized in (
+            (LayerType.LOG_SOFTMAX, LogSoftmaxDescriptor(), OUTPUT.get(dtype)),
+            (LayerType.L2_NORMALIZATION, L2NormalizationDescriptor(), signed),
+        ):
+            yield one_layer(type_, rows, dtype=dtype, inputs=[(2, 7)], outputs=[(2, 7)], output_quantization=quantized)
     for type_, descriptor, quantized in (
         (LayerType.LOGISTIC, LogisticDescriptor(), unit),
         (LayerType.TANH, TanhDescriptor(), signed),
@@ -351,7 +424,35 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
             IMAGE,
             (1, 3, 4),
         ),
+        (LayerType.TILE, TileDescriptor(multiples=(2, 1, 3)), (2, 3, 4), (4, 3, 12)),
+        (LayerType.BROADCAST_TO, BroadcastToDescriptor(shape=(2, 3, 4)), (3, 1), (2, 3, 4)),
+        (LayerType.FILL, FillDescriptor(shape=(2, 3)), (), (2, 3)),
+        (LayerType.REVERSE_V2, ReverseV2Descriptor(axes=(1, 2)), IMAGE, IMAGE),
+        (
+            LayerType.MIRROR_PAD,
+            MirrorPadDescriptor(before=(1, 0), after=(2, 1), reflect=True),
+            (3, 4),
+            (6, 5),
+        ),
+        (
+            LayerType.SPACE_TO_BATCH_ND,
+            SpaceToBatchNdDescriptor(block=(2, 3), before=(1, 0), after=(1, 1)),
+            IMAGE,
+            (6, 4, 2, 4),
+        ),
+        (
+            LayerType.BATCH_TO_SPACE_ND,
+            BatchToSpaceNdDescriptor(block=(3,), before=(1,), after=(0,)),
+            (3, 2, 4),
+            (1, 5, 4),
+        ),
     ]
+    if dtype is not DataType.INT16:
+        single += [
+            (LayerType.ZEROS_LIKE, ZerosLikeDescriptor(), (3, 4), (3, 4)),
+            (LayerType.SPACE_TO_DEPTH, SpaceToDepthDescriptor(block_size=2), (1, 4, 6, 3), (1, 2, 3, 12)),
+            (LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=2), (1, 2, 3, 12), (1, 4, 6, 3)),
+        ]
     for type_, descriptor, source, result in single:
         yield one_layer(type_, descriptor, dtype=dtype, inputs=[source], outputs=[result])
     yield one_layer(
@@ -377,6 +478,47 @@ def _movers(dtype: DataType) -> Iterator[Graph]:
     )
     yield one_layer(LayerType.PACK, PackDescriptor(axis=2), dtype=dtype, inputs=[(3, 4)] * 2, outputs=[(3, 4, 2)])
     yield one_layer(LayerType.UNPACK, UnpackDescriptor(axis=1), dtype=dtype, inputs=[(3, 2, 4)], outputs=[(3, 4)] * 2)
+
+
+def _indexed(dtype: DataType) -> Iterator[Graph]:
+    indices = np.array([[2, 0], [1, 1]], np.int32)
+    yield one_layer(
+        LayerType.GATHER,
+        GatherDescriptor(axis=1),
+        dtype=dtype,
+        inputs=[(2, 3, 4)],
+        constants=[_indices(indices)],
+        outputs=[(2, 2, 2, 4)],
+    )
+    yield one_layer(
+        LayerType.GATHER_ND,
+        GatherNdDescriptor(),
+        dtype=dtype,
+        inputs=[(3, 2, 4)],
+        constants=[_indices(indices)],
+        outputs=[(2, 4)],
+    )
+    yield one_layer(
+        LayerType.EMBEDDING_LOOKUP,
+        EmbeddingLookupDescriptor(),
+        dtype=dtype,
+        inputs=[(3, 4)],
+        constants=[_indices(indices[0])],
+        outputs=[(2, 4)],
+        constants_first=True,
+    )
+    yield one_layer(
+        LayerType.DYNAMIC_UPDATE_SLICE,
+        DynamicUpdateSliceDescriptor(),
+        dtype=dtype,
+        inputs=[(3, 4), (2, 2)],
+        constants=[_indices(indices[0])],
+        outputs=[(3, 4)],
+    )
+
+
+def _indices(values: Array) -> tuple[TensorInfo, Array]:
+    return TensorInfo(name="indices", shape=values.shape, dtype=DataType.INT32), values
 
 
 def _recurrent(dtype: DataType) -> Iterator[Graph]:
@@ -442,6 +584,21 @@ def _type_changes() -> Iterator[Graph]:
             output_dtype=result,
             output_quantization=quantization(result, 0.07, -9),
         )
+    for type_ in (LayerType.LOGICAL_AND, LayerType.LOGICAL_OR):
+        yield one_layer(type_, LogicalDescriptor(), dtype=DataType.BOOL, inputs=[IMAGE, (1, 1, 1, 4)], outputs=[IMAGE])
+    values = np.arange(8).reshape(2, 4)
+    yield one_layer(
+        LayerType.SELECT_V2,
+        SelectV2Descriptor(),
+        dtype=DataType.BOOL,
+        inputs=[IMAGE],
+        constants=[
+            (_info("first", (1, 1, 1, 4), DataType.FLOAT32), values[:1].reshape(1, 1, 1, 4).astype(np.float32)),
+            (_info("second", (4,), DataType.FLOAT32), values[1].astype(np.float32)),
+        ],
+        outputs=[IMAGE],
+        output_dtype=DataType.FLOAT32,
+    )
     for source, result in (
         (DataType.FLOAT32, DataType.INT32),
         (DataType.INT8, DataType.FLOAT32),

@@ -68,14 +68,3 @@ def scalar() -> Network:
     network.add_maximum_layer("a", "b", name="y")
     network.set_outputs(["y"])
     return network
-
-
-def running_sum() -> Network:
-    """Return a network with a state: `total` [1, 2] is `x` plus the `total` of the run before, at first [1, -1]."""
-    network = Network("running sum")
-    network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32))
-    before = TensorInfo(name="before", shape=(1, 2), dtype=DataType.FLOAT32)
-    network.add_state(before, np.array([[1, -1]], np.float32), name="sum")
-    network.set_state("sum", network.add_add_layer("x", "before", name="total"))
-    network.set_outputs(["total"])
-    return network

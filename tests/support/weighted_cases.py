@@ -17,6 +17,7 @@ from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
 
 FLOOR_OF_MAGNITUDES = 1e-6
@@ -64,7 +65,9 @@ def _scale(draw: st.DrawFn, low: float, high: float) -> float:
 class _Constants:
     """Random weights and bias of a layer, from one drawn seed."""
 
-    def __init__(self, draw: st.DrawFn, dtype: DataType, shape: Shape, axis: int, data_scale: float) -> None:
+    def __init__(
+        self, draw: st.DrawFn, dtype: DataType, shape: Shape, axis: int, data_scale: float, *, wide_only: bool
+    ) -> None:
         channels = shape[axis]
         random = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
         self.infos: list[TensorInfo] = []
@@ -86,7 +89,7 @@ class _Constants:
         )
         if not draw(st.booleans()):
             return
-        wide = dtype is DataType.INT16 and (axis == 3 or draw(st.booleans()))
+        wide = dtype is DataType.INT16 and (wide_only or draw(st.booleans()))
         products = Quantization(
             scales=tuple(float(np.float32(data_scale * scale)) for scale in scales), zero_points=(0,) * count
         )
@@ -108,13 +111,15 @@ class _Constants:
 def _weighted(
     draw: st.DrawFn,
     type_: LayerType,
-    descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor,
+    descriptor: Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor | TransposeConvDescriptor,
     dtype: DataType,
     data: Shape,
     weights: Shape,
 ) -> Network:
     data_scale = _scale(draw, -8, 2)
-    constants = _Constants(draw, dtype, weights, 3 if type_ is LayerType.DEPTHWISE_CONV_2D else 0, data_scale)
+    axis = 3 if type_ is LayerType.DEPTHWISE_CONV_2D else 0
+    wide_only = type_ in {LayerType.DEPTHWISE_CONV_2D, LayerType.TRANSPOSE_CONV}
+    constants = _Constants(draw, dtype, weights, axis, data_scale, wide_only=wide_only)
     info = TensorInfo(name="data", shape=data, dtype=dtype, quantization=quantization(draw, dtype, data_scale))
     # Some outputs get so small a scale that the requantisation shifts to the left.
     exponent = draw(st.one_of(st.floats(*_EXPONENTS[dtype]), st.floats(-4, 1)))
@@ -171,6 +176,30 @@ def grouped_conv2d(draw: st.DrawFn, dtype: DataType) -> Network:
     )
     weights = (groups * outputs, window[0], window[1], depth)
     return _weighted(draw, LayerType.CONV_2D, descriptor, dtype, data, weights)
+
+
+@st.composite
+def transpose_conv(draw: st.DrawFn, dtype: DataType) -> Network:
+    """Draw a TRANSPOSE_CONV to any size, with VALID or SAME padding; strides above the window's size are frequent."""
+    small = st.integers(1, 4)
+    data, size = (draw(st.integers(1, 2)), draw(small), draw(small), draw(small)), (draw(_SMALL), draw(_SMALL))
+    window, strides = (draw(small), draw(small)), (draw(small), draw(small))
+    padding = NO_PADDING
+    if draw(st.booleans()) or window[0] > size[0] or window[1] > size[1]:
+        top, bottom = same_padding(size[0], window[0], strides[0])
+        left, right = same_padding(size[1], window[1], strides[1])
+        padding = Padding(top=top, bottom=bottom, left=left, right=right)
+    descriptor = TransposeConvDescriptor(
+        output_h=size[0],
+        output_w=size[1],
+        stride_h=strides[0],
+        stride_w=strides[1],
+        pad_top=padding.top,
+        pad_left=padding.left,
+        activation=draw(st.sampled_from(Activation)),
+    )
+    weights = (draw(small), *window, data[3])
+    return _weighted(draw, LayerType.TRANSPOSE_CONV, descriptor, dtype, data, weights)
 
 
 @st.composite
@@ -244,6 +273,7 @@ def pool2d(type_: LayerType) -> Callable[[DataType], st.SearchStrategy[Network]]
 FAMILY: Mapping[str, Callable[[DataType], st.SearchStrategy[Network]]] = {
     "conv2d": conv2d,
     "grouped_conv2d": grouped_conv2d,
+    "transpose_conv": transpose_conv,
     "pointwise": pointwise,
     "depthwise_conv2d": depthwise_conv2d,
     "fully_connected": fully_connected,
@@ -251,3 +281,24 @@ FAMILY: Mapping[str, Callable[[DataType], st.SearchStrategy[Network]]] = {
     "max_pool2d": pool2d(LayerType.MAX_POOL_2D),
 }
 """Strategies by operator; each takes the data's type."""
+
+
+@st.composite
+def weights_with_a_zero_point(draw: st.DrawFn, operator: str) -> Network:
+    """Draw an int8 layer whose weights have one scale and a zero point, often one of the limits of int8."""
+    network = draw(FAMILY[operator](DataType.INT8))
+    (layer,) = network.layers
+    infos = [network.info(name) for name in layer.present_inputs]
+    weights = infos[1].quantization
+    assert weights is not None
+    infos[1] = replace(infos[1], quantization=Quantization.of(max(weights.scales), draw(_ZERO_POINTS)))
+    if len(infos) > 2:
+        scale = infos[0].scale * infos[1].scale
+        infos[2] = replace(infos[2], quantization=Quantization.of(scale))
+    data = {index: network.tensor(name).data for index, name in enumerate(layer.present_inputs)}
+    known = {index: array for index, array in data.items() if array is not None}
+    return layer_network(layer.type, layer.descriptor, infos, network.outputs[0].quantization, known)
+
+
+WITH_ZERO_POINT = ("conv2d", "depthwise_conv2d", "fully_connected")
+"""The operators for `weights_with_a_zero_point`."""

@@ -107,6 +107,11 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     help="unicorn: compare every access to the workspace, by the core and by devices, with the plan, and end the run "
     "at the first that it does not allow.",
 )
+@click.option(
+    "--reset-each",
+    is_flag=True,
+    help="Begin each sample with the initial state; otherwise, the samples of a model with state are one sequence.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     models: tuple[Path, ...],
@@ -130,6 +135,7 @@ def command(
     faults: tuple[str, ...],
     locate: bool,
     check_ownership: bool,
+    reset_each: bool,
     quiet: bool,
 ) -> int:
     """Import MODEL (.tflite), generate and build its firmware, run it on a board and compare its outputs.
@@ -184,6 +190,7 @@ def command(
                 faults=injected,
                 locate=locate,
                 check_ownership=check_ownership,
+                reset_each=reset_each,
             )
             for firmware in firmwares
         ]

@@ -72,7 +72,7 @@ class Artifact:
     ordering: Ordering
     """The order of the layers chosen for the least memory, before device copies were moved in it."""
     workspace_bytes: int
-    """Size of the arena, including kernel scratch."""
+    """Size of the arena, including kernel scratch, without the state."""
     devices: tuple[DeviceUse, ...] = ()
     """The devices that run layers, in the order of the members of `struct ferrule_<symbol>_devices`."""
     input_rows: str = ""
@@ -83,10 +83,16 @@ class Artifact:
     @override
     def __repr__(self) -> str:
         devices = f", devices {', '.join(use.device.name for use in self.devices)}" if self.devices else ""
+        state = f", state {self.state_bytes:,} B" if self.state_bytes else ""
         return (
             f"<Artifact {brief(self.graph.name)}: {len(self.operators)} operators, {len(self.files)} files, "
-            f"workspace {self.workspace_bytes:,} B{devices}>"
+            f"workspace {self.workspace_bytes:,} B{state}{devices}>"
         )
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that live from one run to the next; 0 for a model without state."""
+        return self.storage.state_bytes
 
     @property
     def device_calls(self) -> tuple[DeviceCall, ...]:

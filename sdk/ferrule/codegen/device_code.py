@@ -204,8 +204,13 @@ def ran(use: DeviceUse, status: Expression | None) -> Iterator[Statement]:
     yield from checked(CallExpression(Identifier("ferrule_held_ran"), (HELD, opened_number(use), STATUS)))
 
 
-def held_run(uses: Sequence[DeviceUse], call: CallExpression) -> Iterator[Statement]:
-    """Yield statements that run the operators with `call` and then release all held devices, even after an error."""
+def held_run(
+    uses: Sequence[DeviceUse], call: CallExpression, succeeded: tuple[Statement, ...] = ()
+) -> Iterator[Statement]:
+    """Yield statements that run the operators with `call` and then release all held devices, even after an error.
+
+    The statements in `succeeded` come after a run without any error.
+    """
     devices = Dereference(Identifier("devices"))
     yield Declare(
         "handles",
@@ -228,4 +233,10 @@ def held_run(uses: Sequence[DeviceUse], call: CallExpression) -> Iterator[Statem
         STATUS.name, Scalar.INT32, CallExpression(Identifier("ferrule_held_begin"), (AddressOf(HELD), DEADLINE))
     )
     yield If(Binary(BinaryOperator.EQUAL, STATUS, OK), Block((Assign(STATUS, call),)))
-    yield Return(CallExpression(Identifier("ferrule_held_end"), (AddressOf(HELD), STATUS)))
+    end = CallExpression(Identifier("ferrule_held_end"), (AddressOf(HELD), STATUS))
+    if not succeeded:
+        yield Return(end)
+        return
+    yield Assign(STATUS, end)
+    yield If(Binary(BinaryOperator.EQUAL, STATUS, OK), Block(succeeded))
+    yield Return(STATUS)

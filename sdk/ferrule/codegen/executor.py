@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
 from ferrule.codegen.device_code import DEADLINE, devices_struct, public_numbers
-from ferrule.codegen.lowered import LoweredGraph, fed_input
+from ferrule.codegen.lowered import STATE, LoweredGraph, fed_input
 from ferrule.codegen.run_code import INFO, REGION, RunCode, workspace_size
 from ferrule.codegen.schedule import Schedule
+from ferrule.codegen.state_code import StateCode
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, memory_of
 from ferrule.dom import (
     AddressOf,
@@ -59,8 +60,12 @@ _STATUS = Scalar.INT32
 class ExecutorBuilder:
     """Builds the executor's module and the module of its weights from a lowered graph and its storage."""
 
-    def __init__(self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule, arena: str = "") -> None:
-        """`arena` is the prefix of the names of an arena that several models share; "" for a workspace of its own."""
+    def __init__(
+        self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule, digest: str, arena: str = ""
+    ) -> None:
+        """`digest` is that of the graph, and `arena` the prefix of the names of an arena that several models share; ""
+        for a workspace of its own.
+        """
         self._lowered = lowered
         self._arena = arena
         self._graph = lowered.graph
@@ -69,7 +74,8 @@ class ExecutorBuilder:
         self._inputs = _member_names(lowered, self._graph.inputs)
         self._outputs = _member_names(lowered, self._graph.outputs)
         self._schedule = schedule
-        self._code = RunCode(lowered, storage, schedule, self.input_members, self.output_members)
+        self._state = StateCode(lowered, storage, digest)
+        self._code = RunCode(lowered, storage, schedule, self._state, self.input_members, self.output_members)
 
     # ---- names that other generated files use
 
@@ -89,7 +95,7 @@ class ExecutorBuilder:
 
     def default_address(self, kind: str, member: str) -> Expression:
         """Return the address of an input or output of the default instance; `kind` is "input" or "output"."""
-        if self._arena or self._is_fed(kind, member):
+        if self._arena or self._is_apart(kind, member):
             return Identifier(self._own_place(kind, member))
         offset = Identifier(self.constant(f"{kind}_{member}_offset"))
         members = dict(self.input_members if kind == "input" else self.output_members)
@@ -99,6 +105,11 @@ class ExecutorBuilder:
     def _is_fed(self, kind: str, member: str) -> bool:
         """Whether an input is given row by row, so that it has no place in the workspace."""
         return kind == "input" and dict(self.input_members)[member].name == fed_input(self._lowered.layers)
+
+    def _is_apart(self, kind: str, member: str) -> bool:
+        """Whether a tensor of the caller has no place in the workspace: given by rows, or a state's old value."""
+        members = dict(self.input_members if kind == "input" else self.output_members)
+        return self._is_fed(kind, member) or self._storage.is_state(members[member].name)
 
     def default_arena(self, arena: Region) -> str:
         """Return the name of the array of an arena of the default workspace."""
@@ -112,6 +123,11 @@ class ExecutorBuilder:
         run = f"{self.prefix}_run_shared" if self._arena else f"{self.prefix}_run"
         return Call(Identifier(run), (*given, *memory, *on, INFO))
 
+    def default_reset(self) -> Call | None:
+        """Return the call that resets the state of the default instance; None for a model without state."""
+        memory = AddressOf(Identifier(f"{self.prefix}_default_memory"))
+        return Call(Identifier(f"{self.prefix}_reset"), (memory,)) if self._state else None
+
     @property
     def shared(self) -> bool:
         """Whether the default workspace is one that other models use, too."""
@@ -119,8 +135,8 @@ class ExecutorBuilder:
 
     @property
     def workspace_bytes(self) -> Expression:
-        """The size of all arenas."""
-        sizes: list[Expression] = [Identifier(self.constant(f"{each.name}_bytes")) for each in self._storage.arenas]
+        """The size of all arenas, and of the state."""
+        sizes: list[Expression] = [Identifier(self.constant(f"{each.name}_bytes")) for each in self._storage.blocks]
         total = sizes[0]
         for size in sizes[1:]:
             total = Binary(BinaryOperator.ADD, total, size)
@@ -145,6 +161,7 @@ class ExecutorBuilder:
                 *self._structs(),
                 *self._defaults(),
                 *(self._run(declaration=True, until=until) for until in self._kinds_of_run()),
+                *self._state.functions(self._code.reset_checks(), declaration=True),
                 *self._input_rows(declaration=True),
                 *self._run_shared(declaration=True),
             ),
@@ -154,6 +171,7 @@ class ExecutorBuilder:
                 Include(path=f"{self.prefix}_weights", kind=IncludeKind.MODULE),
                 *((Include(path=self._arena, kind=IncludeKind.MODULE),) if self._arena else ()),
                 Include(path="ferrule/section.h"),
+                *((Include(path="ferrule/state.h"),) if self._state else ()),
                 Include(path="ferrule/status.h"),
                 *(Include(path=header) for header in sorted(headers)),
                 Include(path="stddef.h", kind=IncludeKind.STANDARD),
@@ -166,6 +184,7 @@ class ExecutorBuilder:
                 *self._defaults(),
                 *self._code.operators(),
                 *(self._run(declaration=False, until=until) for until in self._kinds_of_run()),
+                *self._state.functions(self._code.reset_checks(), declaration=False),
                 *self._input_rows(declaration=False),
                 *self._run_shared(declaration=False),
             ),
@@ -179,6 +198,9 @@ class ExecutorBuilder:
             for blob in item.op.blobs
         ]
         variables += [_external(item, "") for item in self._constant_outputs()]
+        variables += [
+            _external(blob_variable(each), "Of the state, after a reset.") for each in self._state.initial_values()
+        ]
         return Module(
             name=f"{self.prefix}_weights",
             doc=f"Constants of the model '{one_line(self._graph.name)}', as the kernels read them.",
@@ -214,9 +236,10 @@ class ExecutorBuilder:
                     else "Alignment of that part, in bytes.",
                 ),
             ]
+        rows += self._state.sizes()
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             for name, info in members:
-                if self._is_fed(kind, name):
+                if self._is_apart(kind, name):
                     continue
                 rows.append(
                     Enumerator(
@@ -249,21 +272,23 @@ class ExecutorBuilder:
         )
         yield Struct(
             name=f"{self.prefix}_memory",
-            members=tuple(member for arena in self._storage.arenas for member in self._memory_members(arena)),
-            doc="The memory that one inference uses.",
+            members=tuple(member for block in self._storage.blocks for member in self._memory_members(block)),
+            doc="The memory that one inference uses."
+            + (" Its state lives from one run to the next." if self._state else ""),
         )
         if self._lowered.devices:
             yield public_numbers(self._lowered.symbol, self._lowered.devices)
             yield devices_struct(self._lowered.symbol, self._lowered.devices)
 
     def _memory_members(self, arena: Region) -> tuple[StructMember, StructMember]:
-        where = "" if arena.name == REGION else f"In memory {memory_of(arena)}, which the devices reach: a"
+        is_state = arena is self._storage.state
+        where = "" if is_state or arena.name == REGION else f"In memory {memory_of(arena)}, which the devices reach: a"
+        use = f"only {self.prefix}_run and _reset write it" if is_state else "no other running inference may use it"
         return (
             StructMember(
                 name=arena.name,
                 type=Pointer(Scalar.UINT8),
-                doc=f"{where or 'A'} multiple of {self.constant(f'{arena.name}_alignment')}; "
-                "no other running inference may use it.",
+                doc=f"{where or 'A'} multiple of {self.constant(f'{arena.name}_alignment')}; {use}.",
             ),
             StructMember(
                 name=workspace_size(arena.name),
@@ -291,7 +316,7 @@ class ExecutorBuilder:
         """Yield the memory of the default inputs and outputs of a model that shares its arena with others."""
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             for name, info in members:
-                if not self._arena and not self._is_fed(kind, name):
+                if not self._arena and not self._is_apart(kind, name):
                     continue
                 region, is_output = self._storage.region(info.name), kind == "output"
                 line = self._code.lines(info.name) if is_output and self._code.has_own_lines(info.name) else 1
@@ -300,22 +325,24 @@ class ExecutorBuilder:
                     type=ArrayType(SCALARS[info.dtype], -(-info.size_bytes // line) * line // info.dtype.size_bytes),
                     linkage=Linkage.EXTERNAL,
                     section=None if self._is_fed(kind, name) else Section.WORKSPACE,
-                    memory="" if region.name == REGION or self._is_fed(kind, name) else memory_of(region),
+                    memory="" if region.name == REGION or self._is_apart(kind, name) else memory_of(region),
                     alignment=math.lcm(ARENA_ALIGNMENT, self._code.alignment(info, output=is_output)),
                     doc=f"Memory for the {kind} '{one_line(info.name)}', outside of the arena.",
                 )
 
     def _defaults(self) -> Iterator[Variable]:
         yield from self._own_places()
-        for arena in () if self._arena else self._storage.arenas:
+        for arena in self._own_blocks():
+            is_state = arena is self._storage.state
             yield Variable(
                 name=self.default_arena(arena),
                 type=ArrayType(Scalar.UINT8, max(self._storage.plan.region(arena.name).peak_bytes, 1)),
                 linkage=Linkage.EXTERNAL,
                 section=Section.WORKSPACE,
-                memory="" if arena.name == REGION else memory_of(arena),
+                memory="" if is_state or arena.name == REGION else memory_of(arena),
                 alignment=self._storage.alignment(arena),
-                doc="A workspace; it takes no memory in a program that does not use it or the default instances below.",
+                doc=f"{'The state of the default instance' if is_state else 'A workspace'}; it takes no memory in a "
+                "program that does not use it or the default instances below.",
             )
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             yield Variable(
@@ -329,7 +356,7 @@ class ExecutorBuilder:
                 ),
                 linkage=Linkage.EXTERNAL,
                 doc=f"The {kind}s in memory of their own."
-                if self._arena or any(self._is_fed(kind, name) for name, _ in members)
+                if self._arena or any(self._is_apart(kind, name) for name, _ in members)
                 else f"The {kind}s at their places in the default workspace.",
             )
         yield Variable(
@@ -338,7 +365,7 @@ class ExecutorBuilder:
             value=Aggregate(
                 tuple(
                     field
-                    for arena in self._storage.arenas
+                    for arena in self._storage.blocks
                     for field in (
                         Field(Identifier(self.default_arena(arena)), arena.name),
                         Field(Identifier(self.constant(f"{arena.name}_bytes")), workspace_size(arena.name)),
@@ -351,6 +378,10 @@ class ExecutorBuilder:
             if self._arena
             else "The default workspace.",
         )
+
+    def _own_blocks(self) -> tuple[Region, ...]:
+        """Return the regions of the default memory that no other model uses."""
+        return tuple(each for each in self._storage.blocks if not self._arena or each is self._storage.state)
 
     def _kinds_of_run(self) -> tuple[bool, ...]:
         """Return which functions run the model: without a deadline, and for a model with devices with one."""
@@ -380,7 +411,7 @@ class ExecutorBuilder:
             "`info` may be NULL.\n@retval FERRULE_OK\n"
             "@retval FERRULE_ERR_ARGUMENT a pointer other than `info` is null, a tensor is not aligned for its type"
             f"{self._device_rule()},{self._handle_rule()} or the workspace is misaligned or too small; "
-            "nothing was run" + self._errors(),
+            "nothing was run" + self._state.rule() + self._errors(),
         )
 
     def _run_shared(self, *, declaration: bool) -> Iterator[Function]:
@@ -462,8 +493,11 @@ class ExecutorBuilder:
 
 
 def default_arena(symbol: str, shared: str, arena: Region) -> str:
-    """Return the name of the array of a model's default arena: one that it shares with others, or its own."""
-    return f"{shared}_{arena.name}" if shared else f"ferrule_{symbol}_default_{arena.name}"
+    """Return the name of the array of a model's default arena: one that it shares with others, or its own.
+
+    The state is never shared.
+    """
+    return f"{shared}_{arena.name}" if shared and arena.name != STATE else f"ferrule_{symbol}_default_{arena.name}"
 
 
 def describe(info: TensorInfo) -> str:

@@ -69,6 +69,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
     own = Include(path=builder.prefix, kind=IncludeKind.MODULE)
     with_devices = bool(lowered.devices)
     uses = (_use_function(builder),) if with_devices else ()
+    needs_model = not with_devices or builder.default_reset() is not None
     return Module(
         name=f"{builder.prefix}_link",
         doc="The description of the model that the link sends to a host.",
@@ -76,7 +77,8 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
         interface=(model, *uses),
         implementation_includes=(
             Include(path=identity_name(lowered.symbol), kind=IncludeKind.MODULE),
-            *((Include(path="ferrule/status.h"),) if with_devices else (own,)),
+            *((Include(path="ferrule/status.h"),) if with_devices else ()),
+            *((own,) if needs_model else ()),
             Include(path="stddef.h", kind=IncludeKind.STANDARD),
         ),
         implementation=(*_internals(builder, lowered, schedule), model, *uses),
@@ -120,6 +122,9 @@ def _internals(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedu
         parameters=(Parameter(name="info", type=Pointer(StructType("ferrule_run_info"))),),
         body=Block((*without, Return(call))),
     )
+    reset = builder.default_reset()
+    if reset is not None:
+        yield Function(name="reset", returns=Scalar.INT32, body=Block((Return(reset),)))
 
 
 def _tensor(builder: ExecutorBuilder, kind: str, member: str, info: TensorInfo) -> Aggregate:
@@ -158,5 +163,7 @@ def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sch
         "operator_count": Integer(len(lowered.layers)),
         "workspace_bytes": builder.workspace_bytes,
     }
+    if builder.default_reset() is not None:
+        fields["reset"] = Identifier("reset")
     for name, value in fields.items():
         yield Field(value, name)

@@ -21,6 +21,10 @@ from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
 ARENA = Identifier("sram")
+STATE = "state"
+"""The executor's variable for the memory of the states, and the region of the plan for it."""
+_RESERVED = (STATE, "state_word")
+"""Names of tensors that the executor of a model with state needs itself."""
 CORE = "cpu"
 """The core among the bus masters, as in board.toml."""
 
@@ -112,6 +116,8 @@ def lower(
     for region in memories[1:]:
         places.take(region.name)
     given, devices = used_devices(order, firmware, targets, pool)
+    for name in _RESERVED if graph.states else ():
+        places.take(name)
     for pooled in (each for each in devices if each.pool):
         places.take(chosen(pooled).name)
     variables = _variables(graph, places)

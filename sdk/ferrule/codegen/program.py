@@ -130,10 +130,16 @@ class Program:
 
     @property
     def workspace_bytes(self) -> int:
-        """Size of the arenas of all models, or of the one that they share."""
+        """Size of the arenas of all models, or of the one that they share, and of each model's state."""
+        states = sum(artifact.state_bytes for artifact in self.artifacts)
         if self.arena:
-            return sum(arena_sizes(self.artifacts).values())
-        return sum(artifact.workspace_bytes for artifact in self.artifacts)
+            return sum(arena_sizes(self.artifacts).values()) + states
+        return sum(artifact.workspace_bytes for artifact in self.artifacts) + states
+
+    @property
+    def has_state(self) -> bool:
+        """Whether a model keeps state from run to run."""
+        return any(artifact.state_bytes for artifact in self.artifacts)
 
     @property
     def _banner(self) -> str:

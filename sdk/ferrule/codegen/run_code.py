@@ -28,6 +28,7 @@ from ferrule.codegen.device_code import (
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, fed_input, offset_name, scratch_offset
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import DeviceCall, Schedule, ScheduledStep
+from ferrule.codegen.state_code import StateCode
 from ferrule.codegen.storage import StoragePlan
 from ferrule.dom import (
     AddressOf,
@@ -64,7 +65,7 @@ from ferrule.dom import (
     Variable,
 )
 from ferrule.graph import TensorInfo
-from ferrule.memory import scratch_name
+from ferrule.memory import Region, scratch_name
 
 REGION = "sram"
 _RUN = "run"
@@ -76,12 +77,19 @@ class RunCode:
     """Generates the functions that run a lowered graph."""
 
     def __init__(
-        self, lowered: LoweredGraph, storage: StoragePlan, schedule: Schedule, inputs: Members, outputs: Members
+        self,
+        lowered: LoweredGraph,
+        storage: StoragePlan,
+        schedule: Schedule,
+        state: StateCode,
+        inputs: Members,
+        outputs: Members,
     ) -> None:
         self._lowered = lowered
         self._graph = lowered.graph
         self._storage = storage
         self._schedule = schedule
+        self._state = state
         self._inputs = inputs
         self._outputs = outputs
         self._prefix = f"ferrule_{lowered.symbol}"
@@ -108,8 +116,9 @@ class RunCode:
         return max(info.dtype.size_bytes, self._storage.device_alignment(info.name), line)
 
     def constant_output(self, tensor: str) -> str:
-        """Return the name of the array for a constant output of the graph."""
-        names = list(dict.fromkeys(info.name for _, info in self._outputs if self._graph.tensor(info.name).is_constant))
+        """Return the name of the array for a constant result of the graph."""
+        results = dict.fromkeys(info.name for info in self._graph.results)
+        names = [name for name in results if self._graph.tensor(name).is_constant]
         return f"{self._prefix}_constant_{names.index(tensor)}"
 
     def parameters(self) -> tuple[Parameter, ...]:
@@ -129,16 +138,18 @@ class RunCode:
         return self._whole()
 
     def _whole(self) -> Block:
-        return Block((*self._checks(), Evaluate(Call(Identifier("ferrule_run_begin"), (INFO,))), *self._run()))
+        begun = Evaluate(Call(Identifier("ferrule_run_begin"), (INFO,)))
+        return Block((*self._checks(), begun, *self._state.begin(), *self._run()))
 
     def offsets(self) -> Iterator[Enumeration]:
         """Yield the offsets of tensors and scratch in the workspace and in the memories of devices."""
-        core = [*self._core_tensors()]
+        core = [name for name in self._core_tensors() if not self._storage.is_state(name)]
         yield Enumeration(
             enumerators=tuple(self._offset_rows(core, (item for item in self._lowered.layers if not _private(item))))
             or (Enumerator(name="NOTHING_IN_THE_WORKSPACE", value=0),),
             doc="Offsets of tensors and scratch in the workspace, in bytes.",
         )
+        yield from self._state.offsets(name for name in self._core_tensors() if self._storage.is_state(name))
         for use in self._lowered.devices:
             tensors = [name for name, home in self._lowered.memories.items() if home is use]
             layers = (item for item in self._lowered.layers if item.use is use and _private(item))
@@ -148,6 +159,12 @@ class RunCode:
                     enumerators=rows,
                     doc=f"Offsets of tensors and scratch in the memory of device {use.device.name}, in bytes.",
                 )
+
+    def reset_checks(self) -> Iterator[Statement]:
+        """Yield the checks of the arguments of `ferrule_<model>_reset`; nothing for a model without state."""
+        if self._storage.state is not None:
+            yield _refuse_null([Identifier("memory")])
+            yield from self._check_block(self._storage.state)
 
     def device_numbers(self) -> Iterator[Enumeration | Variable]:
         """Yield the enumeration of the device numbers, if there are devices, and the sets that are opened together."""
@@ -200,7 +217,9 @@ class RunCode:
             yield from _without_unused(self._body())
             return
         arguments: tuple[Expression, ...] = (*(Identifier(name) for name in self._structs_used()), AddressOf(HELD))
-        yield from held_run(self._lowered.devices, Call(Identifier("run_operators"), arguments))
+        yield from held_run(
+            self._lowered.devices, Call(Identifier("run_operators"), arguments), tuple(self._state.end())
+        )
 
     def _structs_used(self) -> Iterator[str]:
         """Yield the names of the structs that the function of the operators reads."""
@@ -228,13 +247,16 @@ class RunCode:
             yield _refuse(Binary(BinaryOperator.EQUAL, _member("devices", one), _member("devices", other)))
 
     def _check_memory(self) -> Iterator[Statement]:
-        for arena in self._storage.arenas:
-            constant = f"{self._prefix}_{arena.name}".upper()
-            yield _refuse_null([_member("memory", arena.name)])
-            yield _refuse_misaligned(_member("memory", arena.name), Identifier(f"{constant}_ALIGNMENT"))
-            if self._storage.plan.region(arena.name).peak_bytes:
-                given = _member("memory", workspace_size(arena.name))
-                yield _refuse(Binary(BinaryOperator.LESS, given, Identifier(f"{constant}_BYTES")))
+        for region in self._storage.blocks:
+            yield from self._check_block(region)
+
+    def _check_block(self, region: Region) -> Iterator[Statement]:
+        constant = f"{self._prefix}_{region.name}".upper()
+        yield _refuse_null([_member("memory", region.name)])
+        yield _refuse_misaligned(_member("memory", region.name), Identifier(f"{constant}_ALIGNMENT"))
+        if self._storage.plan.region(region.name).peak_bytes:
+            given = _member("memory", workspace_size(region.name))
+            yield _refuse(Binary(BinaryOperator.LESS, given, Identifier(f"{constant}_BYTES")))
 
     def _body(self) -> Iterator[Statement]:
         if self._uses or any(item.op.status is not None for item in self._lowered.layers):
@@ -254,12 +276,15 @@ class RunCode:
             yield from self._step(index, item)
         yield from self._notify(len(self._lowered.layers))
         yield from self._late_outputs()
+        yield from self._updated_states()
+        if not self._uses:
+            yield from self._state.end()
         yield Return(OK)
 
     def _declare_arenas(self) -> Iterator[Declare]:
-        for arena in self._storage.arenas:
-            if arena.name in self._arenas_in_use():
-                yield Declare(arena.name, Const(Pointer(Scalar.UINT8)), _member("memory", arena.name))
+        for region in self._storage.blocks:
+            if region.name in self._blocks_in_use():
+                yield Declare(region.name, Const(Pointer(Scalar.UINT8)), _member("memory", region.name))
 
     def _notify(self, index: int) -> Iterator[Statement]:
         if self._uses:
@@ -327,6 +352,20 @@ class RunCode:
                 yield self._copy(_member("outputs", name), info.name)
             done.add(info.name)
 
+    def _updated_states(self) -> Iterator[Statement]:
+        """Yield the copies and exchanges that give the states their new values."""
+        steps = self._state.updates()
+        if steps:
+            yield Comment("the state of the next run")
+        for step in steps:
+            target = Identifier(self._lowered.variables[step.target])
+            if step.exchange:
+                size = Integer(self._graph.info(step.target).size_bytes, unsigned=True)
+                places = (target, Identifier(self._lowered.variables[step.source]), size)
+                yield Evaluate(Call(Identifier("ferrule_state_exchange"), places))
+            else:
+                yield self._copy(target, step.source)
+
     def _copy(self, target: Expression, source: str) -> Statement:
         tensor = self._graph.tensor(source)
         start: Expression = Identifier(
@@ -355,21 +394,26 @@ class RunCode:
 
     @cached_property
     def _given(self) -> dict[str, tuple[str, str, TensorInfo]]:
-        """By root: the struct, the member and the tensor through which the caller supplies storage, inputs first."""
+        """By root: the struct, the member and the tensor through which the caller supplies storage, inputs first.
+
+        An output that is a state's old value is copied from there.
+        """
         found: dict[str, tuple[str, str, TensorInfo]] = {}
+        olds = {state.source for state in self._graph.states}
         for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
             for name, info in members:
-                found.setdefault(self._storage.root(info.name), (struct, name, info))
+                if info.name not in olds:
+                    found.setdefault(self._storage.root(info.name), (struct, name, info))
         return found
 
     def _core_tensors(self) -> Iterator[str]:
-        """Yield the tensors that are stored in the workspace."""
+        """Yield the tensors that are stored in the workspace, or with the state."""
         for tensor in self._lowered.variables:
             if tensor not in self._lowered.memories and self._storage.root(tensor) not in self._given:
                 yield tensor
 
-    def _arenas_in_use(self) -> frozenset[str]:
-        """Return the names of the arenas that hold a tensor or scratch."""
+    def _blocks_in_use(self) -> frozenset[str]:
+        """Return the names of the caller's blocks of memory that hold a tensor or scratch."""
         scratch = (
             scratch_name(item.layer.name)
             for item in self._lowered.layers

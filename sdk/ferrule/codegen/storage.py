@@ -5,14 +5,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.lowered import CORE, LoweredGraph, fed_input
+from ferrule.codegen.lowered import CORE, STATE, LoweredGraph, fed_input
 from ferrule.codegen.schedule import Call
 from ferrule.errors import FerruleError
-from ferrule.memory import Access, Alias, AliasKind, Overlap, Plan, Region, Request, home, plan_graph, scratch_name
+from ferrule.memory import (
+    Access,
+    Alias,
+    AliasKind,
+    ArenaOverflowError,
+    Overlap,
+    Plan,
+    Region,
+    Request,
+    home,
+    plan_graph,
+    scratch_name,
+)
 
 ARENA_ALIGNMENT = 16
 _SHARED = "shared_"
@@ -44,6 +56,18 @@ class StoragePlan:
     """The memory of the core's workspace, others that it shares with devices, and the devices' own memories."""
     others: tuple[Region, ...] = ()
     """The memories besides that of the workspace in which the plan puts tensors that the core shares with devices."""
+    state: Region | None = None
+    """The region of the states, in the memory of the workspace; None for a model without state."""
+
+    @property
+    def blocks(self) -> tuple[Region, ...]:
+        """The regions for which a caller gives the executor memory: the arenas, and the states'."""
+        return self.arenas if self.state is None else (*self.arenas, self.state)
+
+    @property
+    def state_bytes(self) -> int:
+        """Bytes that live from run to run; 0 for a model without state."""
+        return 0 if self.state is None else self.plan.region(self.state.name).peak_bytes
 
     @property
     def arenas(self) -> tuple[Region, ...]:
@@ -54,6 +78,10 @@ class StoragePlan:
     def has_cache(self) -> bool:
         """Whether a data cache is in front of one of the arenas."""
         return any(region.line_bytes for region in self.arenas)
+
+    def is_state(self, tensor: str) -> bool:
+        """Whether the bytes of a tensor are those of a state, as its old value or as its new one in the same place."""
+        return self.state is not None and self.region(tensor) is self.state
 
     def region(self, buffer: str) -> Region:
         """Return the region that holds a tensor, or a layer's scratch."""
@@ -106,6 +134,7 @@ def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] |
     fed = fed_input(lowered.layers)
     own = (Region(name=_CALLER, size_bytes=lowered.graph.info(fed).size_bytes),) if fed else ()
     regions = (core, *lowered.others, *devices.values(), *own)
+    state = replace(core, name=STATE) if lowered.graph.states else None
     views = _views(lowered, core) if views is None else views
     allowed, accesses = _placed(lowered, core, devices, _roots(views))
     if fed:
@@ -130,16 +159,28 @@ def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] |
             if item.use is not None and item.layer.name in lowered.ends
         },
         constant_outputs=True,
+        state=state,
     )
+    if state is not None:
+        _check_together(planned.plan, core, state)
     return StoragePlan(
         plan=planned.plan,
         views=views,
         requests=planned.requests,
         aliases=planned.aliases,
         overlaps=planned.overlaps,
-        regions=regions,
+        regions=regions if state is None else (*regions, state),
+        state=state,
         others=tuple(each for each in lowered.others if planned.plan.region(each.name).peak_bytes),
     )
+
+
+def _check_together(plan: Plan, core: Region, state: Region) -> None:
+    """Raise ArenaOverflowError if the memory of the workspace cannot hold the workspace and the states."""
+    kept = plan.region(state.name).peak_bytes
+    need = plan.region(core.name).peak_bytes + kept
+    if need > core.size_bytes:
+        raise ArenaOverflowError(need=need, have=core.size_bytes, region=core.name, worst=(f"{kept} B of states",))
 
 
 def _region(use: DeviceUse) -> Region:
@@ -195,6 +236,7 @@ def _placed(
         allowed[buffer] = (devices[use.name].name,)
         accesses[buffer] = Access(masters=frozenset({use.device.name}))
 
+    olds = {state.source: state.name for state in lowered.graph.states}
     for tensor in lowered.graph.tensors:
         name = tensor.info.name
         use, mine = lowered.memories.get(name), users.get(roots.get(name, name), {})
@@ -202,6 +244,11 @@ def _placed(
             keep(name, use)
         else:
             place(name, mine, math.lcm(*(each.driver.tensor_alignment for each in mine.values())))
+        if name in olds and allowed[name] != (core.name,):
+            raise FerruleError(
+                f"state '{olds[name]}' is used by {', '.join(sorted(mine))}, which the memory of the workspace lacks",
+                hint="states lie there; see `masters` in board.toml and `regions` of the devices",
+            )
     for item in lowered.layers:
         if item.use is not None and item.use.has_memory:
             keep(scratch_name(item.layer.name), item.use)
@@ -223,11 +270,11 @@ def _users(lowered: LoweredGraph) -> dict[str, dict[str, DeviceUse]]:
 def _views(lowered: LoweredGraph, core: Region) -> dict[str, str]:
     """Return the views that can share storage, from output to input.
 
-    The caller chooses the places of inputs and outputs, so a storage can contain at most one of them; and all masters
-    that use a storage must reach it. A view against these rules becomes a copy.
+    The caller chooses the places of inputs and outputs, and a state's old value has its own, so a storage can contain
+    at most one of them; and all masters that use a storage must reach it. A view against these rules becomes a copy.
     """
     graph, users, cores = lowered.graph, _users(lowered), (core, *lowered.others)
-    given = {info.name for info in (*graph.sources, *graph.results)}
+    given = {info.name for info in (*graph.sources, *graph.outputs)}
     holder: dict[str, str] = {}
     owners: dict[str, set[str]] = {}
     masters: dict[str, set[str]] = {}

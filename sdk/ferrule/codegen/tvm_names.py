@@ -38,6 +38,7 @@ def tvm_files(builder: ExecutorBuilder, lowered: LoweredGraph, banner: str, writ
         "header": f"{name}{writer.header_suffix}",
         "prefix": builder.prefix,
         "shared": builder.shared,
+        "state": builder.default_reset() is not None,
         "symbol": lowered.symbol,
         "headers": sorted({own, _API, *(use.driver.header for use in lowered.devices)}),
         "devices": list(_devices(lowered, writer)),

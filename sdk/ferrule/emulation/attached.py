@@ -112,7 +112,7 @@ def _arenas(program: Program, image: Image) -> Iterator[Range]:
     names = {
         default_arena(artifact.symbol, artifact.arena, arena)
         for artifact in program.artifacts
-        for arena in artifact.storage.arenas
+        for arena in artifact.storage.blocks
     }
     for artifact in program.artifacts:
         places = tuple(f"ferrule_{artifact.symbol}_default_{kind}_" for kind in ("input", "output"))

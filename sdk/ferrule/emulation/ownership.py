@@ -18,7 +18,7 @@ from ferrule.devices import Range
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image
-from ferrule.memory import AliasKind, BufferKind, Request, scratch_name
+from ferrule.memory import STATE_WORD, AliasKind, BufferKind, Request, scratch_name
 from ferrule.memory.storage import group_names
 
 _OF_DEVICES = frozenset({Call.RUN, Call.COPY_TO, Call.COPY_FROM})
@@ -68,6 +68,10 @@ class OwnedBuffer:
     """The last step that needs its value."""
     is_input: bool = False
     """Whether its value is written before the inference."""
+    is_kept: bool = False
+    """Whether its value is that of a reset, or of the inference before."""
+    becomes: int | None = None
+    """The index of the kept buffer in whose place it has the value for the next inference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +217,7 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
             address=_address(image, default_arena(artifact.symbol, artifact.arena, arena)),
             size_bytes=max(artifact.storage.plan.region(arena.name).peak_bytes, 1),
         )
-        for arena in artifact.storage.arenas
+        for arena in artifact.storage.blocks
     }
     groups, buffers = _buffers(artifact, arenas)
     steps = (*_steps(artifact, groups), _late(artifact, groups))
@@ -250,6 +254,8 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
     numbers = {root: number for number, root in enumerate(dict.fromkeys(roots.values()))}
     inputs = {info.name for info in artifact.graph.sources}
     kept = {info.name for info in artifact.graph.results}
+    states = {STATE_WORD, *(state.source for state in artifact.graph.states)}
+    carried = {alias.output: alias.input for alias in storage.aliases if alias.kind is AliasKind.CARRIED}
     last = len(artifact.operators)
     ends = {artifact.operators[operator].layer: end for operator, end in _ends(artifact).items()}
     users: dict[str, int] = {}
@@ -270,6 +276,8 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
             if kept.intersection(names)
             else max(max(here[name].lifetime.last, users.get(name, 0)) for name in names),
             is_input=bool(inputs.intersection(names)),
+            is_kept=root in states,
+            becomes=numbers[carried[root]] if root in carried else None,
         )
         for root, names in members.items()
     )
@@ -278,7 +286,7 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
 
 def _size(artifact: Artifact, request: Request) -> int:
     """Return the size of a tensor without the bytes that fill its last cache line, or that of a layer's scratch."""
-    if request.kind is BufferKind.SCRATCH:
+    if request.kind is BufferKind.SCRATCH or request.name == STATE_WORD:
         return request.size_bytes
     return min(request.size_bytes, artifact.graph.info(request.name).size_bytes)
 
@@ -312,11 +320,16 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
 
 
 def _late(artifact: Artifact, groups: Mapping[str, int]) -> OwnedStep:
-    """Return the step after all layers, in which the executor copies outputs that are inputs or constants."""
+    """Return the step after all layers: it copies outputs that are inputs or constants, and new values of states."""
     graph = artifact.graph
     outputs = [info.name for info in graph.results if info.name in groups]
     constants = [name for name in outputs if graph.tensor(name).is_constant]
-    return OwnedStep(layer="the copies of outputs", reads=_numbers(outputs, groups), writes=_numbers(constants, groups))
+    states = [name for name in (*(state.source for state in graph.states), STATE_WORD) if name in groups]
+    return OwnedStep(
+        layer="the copies of outputs",
+        reads=_numbers([*outputs, *states], groups),
+        writes=_numbers([*constants, *states], groups),
+    )
 
 
 def _numbers(names: Sequence[str], groups: Mapping[str, int]) -> tuple[int, ...]:

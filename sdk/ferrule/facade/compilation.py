@@ -107,6 +107,7 @@ class Firmware:
         faults: Mapping[str, Fault] | None = None,
         locate: bool = False,
         check_ownership: bool = False,
+        reset_each: bool = False,
         progress: Progress = say_nothing,
     ) -> RunReport:
         """Run the firmware on inputs and compare every output with the numpy reference.
@@ -118,7 +119,8 @@ class Firmware:
         call in the report. `faults` are injected into the devices' models, by device name; see `ferrule.devices`.
         If the outputs differ from the reference, `locate` builds and runs the firmware once more, with every tensor as
         an output, and the report names the first layer that differs. `check_ownership` compares every access to the
-        workspace, by the core and by devices, with the plan; docs/emulation.md has the rules.
+        workspace, by the core and by devices, with the plan; docs/emulation.md has the rules. The samples of a model
+        with state are a sequence, which begins with the initial state; with `reset_each`, each sample does.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
@@ -140,6 +142,7 @@ class Firmware:
             faults=faults or {},
             locate=locate,
             check_ownership=check_ownership,
+            reset_each=reset_each,
             progress=progress,
         )
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -33,6 +33,7 @@ from ferrule.errors import FerruleError
 from ferrule.firmware import Job, platform
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
+from ferrule.network import Network
 from ferrule.network.samples import Sample, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
@@ -72,9 +73,14 @@ def run(
     faults: Mapping[str, Fault],
     locate: bool,
     check_ownership: bool,
+    reset_each: bool,
     progress: Progress,
 ) -> RunReport:
     """Run the firmware, see `Firmware.run`; `observed` builds it once more with every tensor as an output.
+
+    A model with state begins with its initial state, and keeps what each sample leaves for the next one, unless
+    `reset_each` is set. The runs besides that of each sample begin with the initial state, too, and so does the first
+    sample after them.
 
     The first sample runs twice: once with a count for each operator and once without, like the others. If device calls
     are traced, a run of the first sample with tracing precedes them. If ownership is checked in a firmware without
@@ -99,7 +105,10 @@ def run(
 
     def execute(what: BuiltFirmware) -> EngineRun:
         def once(plan: OwnershipPlan | None) -> EngineRun:
-            return _execute(what, chosen, options, samples, timeout_s, progress, trace=traced, faults=faults, plan=plan)
+            resets = _resets(network, len(samples), each=reset_each)
+            return _execute(
+                what, chosen, options, samples, resets, timeout_s, progress, trace=traced, faults=faults, plan=plan
+            )
 
         return _checked(once, what, attended=options.gdb is not None) if check_ownership else once(None)
 
@@ -108,14 +117,14 @@ def run(
     document = assemble(
         firmware,
         done,
-        (network.run(sample) for sample in samples),
+        _reference(network, samples, reset_each=reset_each),
         engine=engine,
         source=source or ("pattern" if inputs is None else "arrays"),
         trace=trace_devices,
         faults=faults,
     )
     if locate and document.verdict is Verdict.DIFFERENT:
-        document = replace(document, first_difference=_located(observed, samples, execute))
+        document = replace(document, first_difference=_located(observed, samples, execute, reset_each=reset_each))
     return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
 
 
@@ -152,7 +161,11 @@ def _check_locate(chosen: Engine, *, locate: bool) -> None:
 
 
 def _located(
-    observed: Callable[[], BuiltFirmware], samples: Sequence[Sample], execute: Callable[[BuiltFirmware], EngineRun]
+    observed: Callable[[], BuiltFirmware],
+    samples: Sequence[Sample],
+    execute: Callable[[BuiltFirmware], EngineRun],
+    *,
+    reset_each: bool,
 ) -> DifferencePart:
     """Repeat the run with every tensor as an output, in the same order, so that faults occur again."""
     try:
@@ -160,9 +173,23 @@ def _located(
         done = execute(again)
     except FerruleError as error:
         return DifferencePart(note=f"not found, since the firmware with every tensor as an output fails: {error}")
-    expected = [again.network.run(sample) for sample in samples]
+    expected = _reference(again.network, samples, reset_each=reset_each)
     runs = [(run.outputs, each) for runs, each in zip(done.by_sample(), expected, strict=True) for run in runs]
     return first_difference(again.network, again.optimized, layer_parts(again, done), runs)
+
+
+def _resets(network: Network, count: int, *, each: bool) -> tuple[bool, ...]:
+    """Return, by sample, whether its run begins with the initial state; never for a network without state."""
+    return tuple(bool(network.states) and (each or index == 0) for index in range(count))
+
+
+def _reference(network: Network, samples: Sequence[Sample], *, reset_each: bool) -> Iterator[list[Array]]:
+    """Yield the outputs that numpy computes for each sample, with the state of the one before."""
+    state = network.initial_state()
+    for sample in samples:
+        if reset_each:
+            state = network.initial_state()
+        yield network.run(sample, state=state)
 
 
 def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:
@@ -195,6 +222,7 @@ def _execute(
     chosen: Engine,
     options: EngineOptions,
     samples: Sequence[Sample],
+    resets: Sequence[bool],
     timeout_s: float,
     progress: Progress,
     *,
@@ -226,7 +254,7 @@ def _execute(
                 _reach_tensors(firmware, session, link)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
-            done = _serve(link, session, devices, samples, said, started, trace=trace, announced=announced)
+            done = _serve(link, session, devices, samples, resets, said, started, trace=trace, announced=announced)
         except RunFailedError as error:
             raise explained(error, firmware.artifact) from error
         except LinkTimeoutError as error:
@@ -275,19 +303,20 @@ def _serve(
     session: Session,
     devices: Sequence[AttachedDevice],
     samples: Sequence[Sample],
+    resets: Sequence[bool],
     report: Callable[[int], None],
     started: float,
     *,
     trace: bool,
     announced: bool,
 ) -> EngineRun:
-    traced = link.run(samples[0], trace=True) if trace else None
+    traced = link.run(samples[0], trace=True, reset=resets[0]) if trace else None
     before, counted = session.device_work(), statistics(devices)
-    profiled = link.run(samples[0], profile=True)
+    profiled = link.run(samples[0], profile=True, reset=resets[0])
     work, counts = _worked(before, session.device_work()), _grown(counted, statistics(devices))
     runs = []
-    for number, sample in enumerate(samples, start=1):
-        runs.append(link.run(sample, profile=announced and number > 1))
+    for number, (sample, reset) in enumerate(zip(samples, resets, strict=True), start=1):
+        runs.append(link.run(sample, profile=announced and number > 1, reset=reset))
         report(number)
     return EngineRun(
         info=link.model_info(),

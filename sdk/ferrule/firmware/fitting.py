@@ -134,6 +134,9 @@ def _needs(program: Program, board: Board) -> tuple[MemoryNeed, ...]:
         regions = {region.name: region for artifact in artifacts for region in artifact.storage.arenas}
         for name, size_bytes in arena_sizes(artifacts).items():
             add(placement.workspace if name == REGION else memory_of(regions[name]), "workspace", size_bytes)
+    for artifact in program.artifacts:
+        if artifact.state_bytes:
+            add(placement.workspace, "state", artifact.state_bytes)
     return tuple(
         MemoryNeed(
             memory=memory.name,

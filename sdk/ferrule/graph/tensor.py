@@ -33,7 +33,8 @@ def brief(name: str) -> str:
 class Quantization:
     """Affine quantisation, real = scale * (stored - zero_point), per tensor or per channel.
 
-    Scales are positive, finite and exactly representable in float32.
+    Scales are positive, finite and exactly representable in float32, except those of weights of uint8 models, whose
+    product with the data's scale is.
     """
 
     scales: tuple[float, ...]

@@ -124,7 +124,7 @@ _CALL = Struct("<IHHi")
 _CHOICE = Struct("<H")
 _CHOSEN = Struct("<HH")
 _NO_CHOICE = 0xFFFF
-_FLAG_PROFILE, _FLAG_TRACE = 1, 2
+_FLAG_PROFILE, _FLAG_TRACE, _FLAG_RESET = 1, 2, 4
 
 WRITE_HEADER_BYTES = _WRITE_INPUT.size
 """Size of the header before the data in the payload of WRITE_INPUT."""
@@ -408,9 +408,10 @@ def write_request(index: int, offset: int, data: bytes) -> bytes:
     return _WRITE_INPUT.pack(index, offset) + data
 
 
-def run_request(*, profile: bool, trace: bool = False) -> bytes:
+def run_request(*, profile: bool, trace: bool = False, reset: bool = False) -> bytes:
     """Return the payload of a RUN request."""
-    return _RUN.pack((_FLAG_PROFILE if profile else 0) | (_FLAG_TRACE if trace else 0))
+    flags = ((profile, _FLAG_PROFILE), (trace, _FLAG_TRACE), (reset, _FLAG_RESET))
+    return _RUN.pack(sum(flag for is_set, flag in flags if is_set))
 
 
 def counters_request(first: int) -> bytes:

@@ -188,15 +188,19 @@ class LinkSession(Closing):
         self._info = None
         self._direct = None
 
-    def run(self, inputs: Sequence[Array], *, profile: bool = False, trace: bool = False) -> LinkRun:
+    def run(
+        self, inputs: Sequence[Array], *, profile: bool = False, trace: bool = False, reset: bool = False
+    ) -> LinkRun:
         """Write the inputs, run the model once and read all results.
 
-        With `trace` set, the device calls are included.
+        With `trace` set, the device calls are included. With `reset` set, the run of a model with state begins with its
+        initial state; otherwise with the one that the last run left.
 
         Raises:
             InputError: an input has the wrong dtype or shape, or there are too few or too many.
             RunFailedError: an operator failed.
-            FirmwareError: a trace is requested, but no layer of the model runs on a device.
+            FirmwareError: a trace is requested, but no layer of the model runs on a device; or a reset, but the model
+                has no state.
             LinkError: the link fails, or the run used the whole stack.
         """
         info = self.model_info()
@@ -206,7 +210,7 @@ class LinkSession(Closing):
         else:
             for index, each in enumerate(data):
                 self._write_input(index, each)
-        result = RunResult.decode(self._ask(MessageType.RUN, run_request(profile=profile, trace=trace)))
+        result = RunResult.decode(self._ask(MessageType.RUN, run_request(profile=profile, trace=trace, reset=reset)))
         calls = self._read_calls() if trace else ()
         if result.status != 0:
             raise _run_failed(result, calls)

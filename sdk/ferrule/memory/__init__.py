@@ -11,11 +11,14 @@ from ferrule.memory.planner import plan
 from ferrule.memory.region import Region, home, reachable
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
 from ferrule.memory.search import Effort
+from ferrule.memory.states import STATE_WORD, STATE_WORD_BYTES
 from ferrule.memory.verify import PlanError, Schedule, Step, schedule_of_graph, schedule_of_lifetimes, verify
 
 __all__ = [
     "DEFAULT_ALIGNMENT",
     "DEFAULT_STEPS",
+    "STATE_WORD",
+    "STATE_WORD_BYTES",
     "Access",
     "Alias",
     "AliasKind",

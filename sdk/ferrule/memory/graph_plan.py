@@ -16,6 +16,7 @@ from ferrule.memory.planner import plan
 from ferrule.memory.region import Region
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
 from ferrule.memory.search import Effort
+from ferrule.memory.states import STATE_WORD, STATE_WORD_BYTES, carried_states, state_groups
 from ferrule.memory.storage import group_names
 from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
 
@@ -55,6 +56,7 @@ def plan_graph(
     ends: Mapping[str, int] | None = None,
     queues: Mapping[str, str] | None = None,
     constant_outputs: bool = False,
+    state: Region | None = None,
     effort: Effort | None = None,
 ) -> GraphPlan:
     """Choose an order of the layers (unless `order` is given) and lay out all non-constant tensors.
@@ -67,6 +69,11 @@ def plan_graph(
     in `queues` are carried out one after the other, so one may read what an earlier one writes. `shared` lists the
     views, by default all views of the graph; `in_place` lists the outputs that kernels write in place. With
     `constant_outputs`, graph outputs that are constants get a buffer that is live at the last step.
+
+    `state` is the region of the graph's states, which nothing else may use, since it lives from run to run; it also
+    holds the word STATE_WORD. Without it, a run's states are laid out like inputs and outputs. A new value is written
+    in the old one's place where that is possible (see `carried_states`); otherwise, the old one keeps its bytes to the
+    end of the run.
 
     Raises:
         ArenaOverflowError: see `plan`.
@@ -82,16 +89,29 @@ def plan_graph(
     )
     copied = _constant_outputs(graph, len(ordering.layers)) if constant_outputs else {}
     lives = lifetimes(graph, ordering.layers, ends) | copied
+    overlaps = _outlived(graph, aliases, overlaps, ordering.layers, ends or {})
+    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends, queues)
+    run = _with_copies(run, tuple(copied))
+    persistent: tuple[Request, ...] = ()
+    if state is not None:
+        carried = _carried(graph, ordering.layers, aliases, overlaps, regions[0], state, ends, allowed, accesses)
+        aliases = (*aliases, *carried)
+        allowed = {**(allowed or {}), **_placed_states(graph, aliases, state)}
+        kept = _kept_states(graph, carried)
+        overlaps = _without_inputs(graph, overlaps, aliases, kept)
+        persistent, lives, run = _persistent(kept, lives, run, state, steps=len(ordering.layers))
     alignments = {layer: (scratch_alignment or {}).get(layer, alignment) for layer in needed}
     plain = (
         *_tensors(graph, lives, regions, alignment, allowed or {}),
         *_scratch(ordering.layers, regions, needed, alignments, allowed or {}, ends or {}),
     )
-    requests = tuple(_with_access(request, (accesses or {}).get(request.name)) for request in plain)
-    overlaps = _outlived(graph, aliases, overlaps, ordering.layers, ends or {})
-    found = plan(requests, regions, aliases=aliases, overlaps=overlaps, effort=effort)
-    run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends, queues)
-    verify(found, requests, regions, _with_copies(run, tuple(copied)), aliases=aliases, overlaps=overlaps)
+    requests = (
+        *(_with_access(request, (accesses or {}).get(request.name)) for request in plain),
+        *persistent,
+    )
+    places = regions if state is None else (*regions, state)
+    found = plan(requests, places, aliases=aliases, overlaps=overlaps, effort=effort)
+    verify(found, requests, places, run, aliases=aliases, overlaps=overlaps)
     return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
 
 
@@ -140,13 +160,71 @@ def _outlived(
 def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
     """Return the lifetimes of graph outputs that are constants: the last step, where they are copied."""
     last = Lifetime(first=max(steps - 1, 0), last=max(steps - 1, 0))
-    return {info.name: last for info in graph.results if graph.tensor(info.name).is_constant}
+    return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
 
 
 def _with_copies(run: Schedule, outputs: tuple[str, ...]) -> Schedule:
     """Return a run that also writes the given outputs, after all layers."""
     last = Step(name="constant outputs", writes=outputs)
     return replace(run, steps=(*run.steps, last), outputs=(*run.outputs, *outputs))
+
+
+def _carried(
+    graph: Graph,
+    order: Sequence[str],
+    aliases: Sequence[Alias],
+    overlaps: Sequence[Overlap],
+    workspace: Region,
+    state: Region,
+    ends: Mapping[str, int] | None,
+    allowed: Mapping[str, tuple[str, ...]] | None,
+    accesses: Mapping[str, Access] | None,
+) -> tuple[Alias, ...]:
+    """Return the aliases of the states whose new value is written in place; their users must reach the region."""
+
+    def may_move(name: str) -> bool:
+        access = (accesses or {}).get(name)
+        reached = access is None or access.masters <= state.reachable_by
+        return reached and workspace.name in (allowed or {}).get(name, (workspace.name,))
+
+    return carried_states(graph, order, aliases, overlaps, ends or {}, may_move)
+
+
+def _placed_states(graph: Graph, aliases: Sequence[Alias], state: Region) -> dict[str, tuple[str, ...]]:
+    """Return the only allowed region of the tensors whose bytes are those of a state."""
+    group = state_groups(graph, aliases)
+    roots = {each.source for each in graph.states} | {a.output for a in aliases if a.kind is AliasKind.CARRIED}
+    return {name: (state.name,) for name, root in group.items() if root in roots}
+
+
+def _kept_states(graph: Graph, carried: Sequence[Alias]) -> tuple[str, ...]:
+    """Return the old values that keep their bytes to the end of the run."""
+    replaced = {alias.input for alias in carried}
+    return tuple(each.source for each in graph.states if each.source not in replaced)
+
+
+def _without_inputs(
+    graph: Graph, overlaps: Sequence[Overlap], aliases: Sequence[Alias], kept: Sequence[str]
+) -> tuple[Overlap, ...]:
+    """Return the overlaps without those that would overwrite a tensor that is kept."""
+    group = state_groups(graph, aliases)
+    return tuple(each for each in overlaps if group[each.input] not in kept)
+
+
+def _persistent(
+    kept: Sequence[str], lives: dict[str, Lifetime], run: Schedule, state: Region, *, steps: int
+) -> tuple[tuple[Request, ...], dict[str, Lifetime], Schedule]:
+    """Return the request of the states' word, and lifetimes and a run in which what is kept is needed to the end."""
+    whole = Lifetime(first=0, last=max(steps - 1, 0))
+    word = Request(
+        name=STATE_WORD,
+        size_bytes=STATE_WORD_BYTES,
+        alignment=STATE_WORD_BYTES,
+        lifetime=whole,
+        regions=(state.name,),
+    )
+    run = replace(run, inputs=(*run.inputs, STATE_WORD), outputs=(*run.outputs, *kept, STATE_WORD))
+    return (word,), lives | dict.fromkeys(kept, whole), run
 
 
 def _tensors(

@@ -60,6 +60,9 @@ class AliasKind(StrEnum):
     """The output is the input's bytes under another name and shape: nothing is written, and both stay readable."""
     IN_PLACE = "in_place"
     """The output replaces the input, which is not read afterwards."""
+    CARRIED = "carried"
+    """The output is the new value of a state, in the place of the old one, which nothing needs when it is written,
+    except its layer as far as an overlap allows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

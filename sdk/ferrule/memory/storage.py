@@ -68,7 +68,7 @@ def merge(requests: Sequence[Request], aliases: Sequence[Alias]) -> list[Storage
     groups: dict[str, list[Request]] = {}
     for name, group in group_names(by_name, aliases).items():
         groups.setdefault(group, []).append(by_name[name])
-    replacing = {alias.output: alias for alias in aliases if alias.kind is AliasKind.IN_PLACE}
+    replacing = {alias.output: alias for alias in aliases if alias.kind is not AliasKind.VIEW}
     for members in groups.values():
         _check_in_place(members, replacing)
     return [_merged(members) for members in groups.values()]

@@ -256,7 +256,7 @@ class _Replay:
                 for overlap in overlaps[name, source]:
                     self._check_overlap(where, overlap)
             self._write(where, name)
-            for source in over if alias is None else over | {alias.input}:
+            for source in over | {alias.input} if alias is not None and alias.kind is AliasKind.IN_PLACE else over:
                 permitted.setdefault(source, set()).add(self.tags[name])
         for name in step.reads:
             self._read(where, name, permitted=permitted[name])

@@ -96,11 +96,11 @@ class LayerBuilder(Graph):
                 outputs=tuple(info.name for info in results),
             )
             self._refuse_taken(layer)
-            for info in kept:
-                self.add_state(info, reset_value(info))
             for source, info in zip(inputs, infos, strict=True):
                 if isinstance(source, Constant) and info is not None:
                     self.add_constant(info, source.data)
+                elif isinstance(source, Kept) and info is not None:
+                    self.add_state(info, reset_value(info))
             self.add_layer(layer, results)
             for info, result in zip(kept, results[len(names) :], strict=True):
                 self.set_state(info.name, result.name)

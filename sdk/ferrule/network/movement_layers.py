@@ -5,10 +5,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from ferrule.errors import ModelError
-from ferrule.graph import LayerType
-from ferrule.network.builder import LayerBuilder, front_axis
+from ferrule.graph import Array, Descriptor, LayerType
+from ferrule.network.builder import Constant, LayerBuilder, front_axis
+from ferrule.operators.block import (
+    BatchToSpaceNdDescriptor,
+    DepthToSpaceDescriptor,
+    SpaceToBatchNdDescriptor,
+    SpaceToDepthDescriptor,
+)
+from ferrule.operators.gather import (
+    DynamicUpdateSliceDescriptor,
+    EmbeddingLookupDescriptor,
+    GatherDescriptor,
+    GatherNdDescriptor,
+)
 from ferrule.operators.join import SplitVDescriptor
+from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
+from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 
 
@@ -48,3 +64,103 @@ class MovementLayers(LayerBuilder):
             quantization=info.quantization,
             outputs=info.shape[found],
         )
+
+    def add_gather_layer(
+        self, source: str, indices: str | Array, axis: int = 0, *, batch_dims: int = 0, name: str | None = None
+    ) -> str:
+        """Add GATHER: the parts of the source at the int32 indices of an axis.
+
+        The indices are a tensor, or the data of a new constant. The first `batch_dims` axes of both belong together.
+        """
+        descriptor = GatherDescriptor(axis=front_axis(axis, len(self.info(source).shape)), batch_dims=batch_dims)
+        return self._add_indexed(LayerType.GATHER, descriptor, [source, _indices(indices)], source, name)
+
+    def add_gather_nd_layer(self, source: str, indices: str | Array, *, name: str | None = None) -> str:
+        """Add GATHER_ND: the last axis of the int32 indices holds an index for each of the source's leading axes."""
+        return self._add_indexed(LayerType.GATHER_ND, GatherNdDescriptor(), [source, _indices(indices)], source, name)
+
+    def add_embedding_lookup_layer(self, indices: str | Array, source: str, *, name: str | None = None) -> str:
+        """Add EMBEDDING_LOOKUP: the rows of the source at a vector of int32 indices."""
+        descriptor = EmbeddingLookupDescriptor()
+        return self._add_indexed(LayerType.EMBEDDING_LOOKUP, descriptor, [_indices(indices), source], source, name)
+
+    def add_dynamic_update_slice_layer(
+        self, source: str, update: str, starts: str | Array, *, name: str | None = None
+    ) -> str:
+        """Add DYNAMIC_UPDATE_SLICE: the source with the part that begins at the int32 starts replaced by `update`."""
+        inputs = [source, update, _indices(starts)]
+        return self._add_indexed(LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), inputs, source, name)
+
+    def add_tile_layer(self, source: str, multiples: Sequence[int], *, name: str | None = None) -> str:
+        """Add TILE, which repeats each axis as a whole."""
+        return self._add_like(LayerType.TILE, TileDescriptor(multiples=tuple(multiples)), source, name)
+
+    def add_broadcast_to_layer(self, source: str, shape: Sequence[int], *, name: str | None = None) -> str:
+        """Add BROADCAST_TO, by numpy's rules."""
+        return self._add_like(LayerType.BROADCAST_TO, BroadcastToDescriptor(shape=tuple(shape)), source, name)
+
+    def add_fill_layer(self, source: str, shape: Sequence[int], *, name: str | None = None) -> str:
+        """Add FILL: each element of the new shape is the source's only one."""
+        return self._add_like(LayerType.FILL, FillDescriptor(shape=tuple(shape)), source, name)
+
+    def add_zeros_like_layer(self, source: str, *, name: str | None = None) -> str:
+        """Add ZEROS_LIKE: stored zeros in the shape and type of the source."""
+        return self._add_like(LayerType.ZEROS_LIKE, ZerosLikeDescriptor(), source, name)
+
+    def add_reverse_v2_layer(self, source: str, axes: Sequence[int], *, name: str | None = None) -> str:
+        """Add REVERSE_V2, which reverses neighbouring axes."""
+        rank = len(self.info(source).shape)
+        descriptor = ReverseV2Descriptor(axes=tuple(sorted({front_axis(axis, rank) for axis in axes})))
+        return self._add_like(LayerType.REVERSE_V2, descriptor, source, name)
+
+    def add_mirror_pad_layer(
+        self, source: str, paddings: Sequence[tuple[int, int]], *, reflect: bool, name: str | None = None
+    ) -> str:
+        """Add MIRROR_PAD with (before, after) per axis; with `reflect`, the outermost element is not repeated."""
+        before, after = (tuple(pair[side] for pair in paddings) for side in range(2))
+        descriptor = MirrorPadDescriptor(before=before, after=after, reflect=reflect)
+        return self._add_like(LayerType.MIRROR_PAD, descriptor, source, name)
+
+    def add_space_to_depth_layer(self, source: str, block_size: int, *, name: str | None = None) -> str:
+        """Add SPACE_TO_DEPTH, which makes the pixels of each square block one pixel."""
+        return self._add_like(LayerType.SPACE_TO_DEPTH, SpaceToDepthDescriptor(block_size=block_size), source, name)
+
+    def add_depth_to_space_layer(self, source: str, block_size: int, *, name: str | None = None) -> str:
+        """Add DEPTH_TO_SPACE, which makes each pixel a square block of pixels."""
+        return self._add_like(LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=block_size), source, name)
+
+    def add_space_to_batch_nd_layer(
+        self, source: str, block: Sequence[int], paddings: Sequence[tuple[int, int]], *, name: str | None = None
+    ) -> str:
+        """Add SPACE_TO_BATCH_ND with a block extent and (before, after) for each axis between the first and the last.
+
+        The padding has the value zero.
+        """
+        before, after = (tuple(pair[side] for pair in paddings) for side in range(2))
+        descriptor = SpaceToBatchNdDescriptor(block=tuple(block), before=before, after=after)
+        return self._add_like(LayerType.SPACE_TO_BATCH_ND, descriptor, source, name)
+
+    def add_batch_to_space_nd_layer(
+        self, source: str, block: Sequence[int], crops: Sequence[tuple[int, int]], *, name: str | None = None
+    ) -> str:
+        """Add BATCH_TO_SPACE_ND with a block extent and (before, after) for each axis between the first and the last.
+
+        The crops are removed.
+        """
+        before, after = (tuple(pair[side] for pair in crops) for side in range(2))
+        descriptor = BatchToSpaceNdDescriptor(block=tuple(block), before=before, after=after)
+        return self._add_like(LayerType.BATCH_TO_SPACE_ND, descriptor, source, name)
+
+    def _add_like(self, type_: LayerType, descriptor: Descriptor, source: str, name: str | None) -> str:
+        return self._add_indexed(type_, descriptor, [source], source, name)
+
+    def _add_indexed(
+        self, type_: LayerType, descriptor: Descriptor, inputs: Sequence[str | Constant], source: str, name: str | None
+    ) -> str:
+        """Add a layer whose output has the type and the quantisation of `source`."""
+        info = self.info(source)
+        return self._append(type_, descriptor, inputs, name=name, quantization=info.quantization, dtype=info.dtype)[0]
+
+
+def _indices(indices: str | Array) -> str | Constant:
+    return indices if isinstance(indices, str) else Constant(role="indices", data=np.asarray(indices, np.int32))

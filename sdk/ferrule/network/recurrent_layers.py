@@ -86,8 +86,9 @@ class RecurrentLayers(LayerBuilder):
             if len(arrays) != len(GATES):
                 raise ModelError(f"an LSTM got {len(arrays)} {role}, expected {len(GATES)}")
         info = self.info(source)
-        first = weights_quantizations or [None] * len(GATES)
-        second = recurrent_quantizations or [None] * len(GATES)
+        absent: list[Quantization | None] = [None] * len(GATES)
+        first = weights_quantizations or absent
+        second = recurrent_quantizations or absent
         state = (info.shape[1 if time_major else 0] if len(info.shape) == 3 else 1, len(biases[0]))
         cell_type = info.dtype if info.dtype.is_float else DataType.INT16
         inputs: list[str | Constant | Kept | None] = [

@@ -11,7 +11,9 @@ from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, to
 from ferrule.graph import Graph, Layer, LayerType, Tensor
 from ferrule.network.execution import operands_of, operator_of
 
-_WEIGHTED = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED})
+_WEIGHTED = frozenset(
+    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
+)
 
 
 def check_shapes(graph: Graph, layer: Layer) -> None:

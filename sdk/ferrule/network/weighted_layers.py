@@ -13,6 +13,7 @@ from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
 
 PaddingArgument = Padding | Literal["same", "valid"]
@@ -89,6 +90,42 @@ class WeightedLayers(LayerBuilder):
         )
         inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
         return self._append(LayerType.DEPTHWISE_CONV_2D, descriptor, inputs, name=name, quantization=quantization)[0]
+
+    def add_transpose_conv_layer(
+        self,
+        source: str,
+        weights: Array,
+        bias: Array | None = None,
+        *,
+        size: tuple[int, int],
+        strides: tuple[int, int] = (1, 1),
+        padding: Literal["same", "valid"] = "valid",
+        activation: Activation = Activation.NONE,
+        weights_quantization: Quantization | None = None,
+        quantization: Quantization | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add TRANSPOSE_CONV to a new size, with weights [out, height, width, in] and bias [out].
+
+        `strides` and `padding` are those of the convolution whose output has the size of `source`.
+        """
+        window, top, left = _window(weights), 0, 0
+        if min(*size, *strides) < 1:
+            raise ModelError(f"size {list(size)} and strides {list(strides)} must be positive")
+        if padding == "same":
+            top, _ = same_padding(size[0], window[0], strides[0])
+            left, _ = same_padding(size[1], window[1], strides[1])
+        descriptor = TransposeConvDescriptor(
+            output_h=size[0],
+            output_w=size[1],
+            stride_h=strides[0],
+            stride_w=strides[1],
+            pad_top=top,
+            pad_left=left,
+            activation=activation,
+        )
+        inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
+        return self._append(LayerType.TRANSPOSE_CONV, descriptor, inputs, name=name, quantization=quantization)[0]
 
     def add_fully_connected_layer(
         self,

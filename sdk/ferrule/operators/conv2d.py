@@ -17,8 +17,10 @@ from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Finish,
+    centred,
     check_weighted,
     finish_of,
+    has_zero_point,
     optional_array,
     products,
     required_array,
@@ -80,6 +82,11 @@ def _infer(descriptor: Conv2dDescriptor, inputs: Sequence[TensorInfo | None]) ->
 
 def _check(descriptor: Conv2dDescriptor, operands: Operands) -> None:
     check_weighted(operands, descriptor.activation, channel_axis=0, narrow_bias=True)
+    image, weights = operands.input(0), operands.input(1)
+    if has_zero_point(weights) and groups_of(image, weights) > 1:
+        raise UnsupportedError(
+            f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights with groups"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,7 +118,7 @@ def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Sequence[A
 
 def _make_plan(descriptor: Conv2dDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
     data, width = operands.input(0), operands.output.shape[2]
-    matrix = weights.reshape(weights.shape[0], -1).T
+    matrix = centred(weights, operands.input(1)).reshape(weights.shape[0], -1).T
     finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=width)
     return _Plan(
         window=descriptor.window(operands.input(1)),

@@ -16,6 +16,7 @@ from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Finish,
+    centred,
     check_weighted,
     finish_of,
     optional_array,
@@ -96,6 +97,7 @@ def _kernel(descriptor: DepthwiseConv2dDescriptor, operands: Operands, arrays: S
 
 def _make_plan(descriptor: DepthwiseConv2dDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
     data, width = operands.input(0), operands.output.shape[2]
+    weights = centred(weights, operands.input(1))
     matrix = weights.reshape(-1, weights.shape[3])
     finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=3, repeat=width)
     return _Plan(

@@ -33,6 +33,11 @@ _MINUS_32_OVER_17_IN_Q2 = -1010580540
 _ONE_IN_Q2 = 1 << 29
 _ONE_AND_A_HALF_IN_Q3 = 3 << 27
 _HALF_OF_SQRT_2 = 1518500250
+_FOURTH_ROOT_OF_HALF = 1805811301
+_LOG_OF_2 = 1488522236
+_LOG_NUMERATOR = 117049297
+_LOG_DENOMINATOR = (1057819769, 638450708, 127690142)
+"""In Q0, the coefficients of the rational function in `logarithm`."""
 
 
 def exp_of_negative(x: Raw, integer_bits: int) -> Raw:
@@ -97,13 +102,35 @@ def inverse_sqrt(x: Raw) -> tuple[Raw, Raw]:
     return np.where(small, INT32_MAX, result << left), np.where(small, 0, -np.maximum(shift, 0))
 
 
+def logarithm(x: Raw) -> Raw:
+    """Return the natural logarithm in Q5 of x in Q12, for x >= 1: a power of 2 plus a rational function."""
+    half_power = saturating_rounding_doubling_high_mul(x, _HALF_OF_SQRT_2)
+    zeros, half_zeros = leading_zeros(x), leading_zeros(half_power) - 1
+    scaled = saturating_rounding_doubling_high_mul(saturating_left_shift(x, zeros - 1), _HALF_OF_SQRT_2)
+    fraction = np.minimum(saturating_left_shift(scaled, 1), saturating_left_shift(x, half_zeros))
+    quarter = 1 << 23  # in Q6, from here on
+    power = np.maximum(((12 - zeros) << 25) + quarter, ((12 - half_zeros) << 25) - quarter)
+    mean = (fraction + _FOURTH_ROOT_OF_HALF + 1) >> 1
+    offset = 2 * (fraction - _FOURTH_ROOT_OF_HALF)
+    square = _times(offset, offset)
+    numerator = _times(offset, fraction) + _times(_times(offset, square), _LOG_NUMERATOR)
+    constant, linear, quadratic = _LOG_DENOMINATOR
+    denominator = _times(mean, constant + offset + _times(square, quadratic)) + _times(offset, linear)
+    quotient = _times(rounding_divide_by_pot(numerator, 6), one_over_one_plus(denominator))
+    return saturating_left_shift(_times(power, _LOG_OF_2) + quotient, 1)
+
+
+def _times(x: Raw, y: Raw | int) -> Raw:
+    return saturating_rounding_doubling_high_mul(x, y)
+
+
 def leading_zeros(x: Raw) -> Raw:
     """Return the number of leading zero bits of a 32-bit value, for 0 < x < 2^32."""
     _, exponent = np.frexp(x.astype(np.float64))
     return 32 - exponent.astype(np.int64)
 
 
-def saturating_left_shift(x: Raw, bits: int) -> Raw:
+def saturating_left_shift(x: Raw, bits: int | Raw) -> Raw:
     """Return x * 2^bits, saturated to int32."""
     return np.asarray(np.clip(x << bits, INT32_MIN, INT32_MAX), np.int64)
 

@@ -18,6 +18,7 @@ from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
     Finish,
     bias_info,
+    centred,
     check_weighted,
     finish_of,
     optional_array,
@@ -90,7 +91,7 @@ def _kernel(descriptor: FullyConnectedDescriptor, operands: Operands, arrays: Se
 
 
 def _make_plan(descriptor: FullyConnectedDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
-    matrix = weights.T
+    matrix = centred(weights, operands.input(1)).T
     finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=1)
     return _Plan(matrix=np.ascontiguousarray(matrix, dtype), finish=finish)
 

@@ -14,7 +14,7 @@ from ferrule.operators.movement import check_axes, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample, sample_unary
 
-_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8})
 _MAX_AXES = 5
 
 

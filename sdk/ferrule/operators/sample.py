@@ -96,10 +96,12 @@ class LayerSample:
             return
         count = self.dice.choice([1, channels])
         scales = tuple(float(np.float32(self.dice.uniform(0.002, 0.03))) for _ in range(count))
+        offset = self.dtype is DataType.INT8 and count == 1 and self.dice.random() < 0.25
+        zero_points = (self.dice.randint(-128, 127),) if offset else (0,) * count
         self.hold(
             "weights",
             self.array(shape, DataType.INT8),
-            Quantization(scales=scales, zero_points=(0,) * count, axis=axis),
+            Quantization(scales=scales, zero_points=zero_points, axis=axis),
         )
         scale = 1.0 if source.quantization is None else source.scale
         if with_bias:

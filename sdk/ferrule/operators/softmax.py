@@ -67,7 +67,7 @@ def check(descriptor: SoftmaxDescriptor, operands: Operands) -> None:
                 f"SOFTMAX of {source.dtype} to {output.dtype} is not supported, "
                 "expected float32, int8 to int8 or int16, or int16 to int16"
             )
-    _check_input(descriptor, source)
+    check_rows(source, descriptor.beta)
 
 
 def _check_output(info: TensorInfo, *, scale: float, zero_point: int, tolerance: float) -> None:
@@ -78,8 +78,9 @@ def _check_output(info: TensorInfo, *, scale: float, zero_point: int, tolerance:
         )
 
 
-def _check_input(descriptor: SoftmaxDescriptor, info: TensorInfo) -> None:
-    factor = info.scale * descriptor.beta
+def check_rows(info: TensorInfo, beta: float) -> None:
+    """Refuse rows and scales of a quantised input that the fixed-point arithmetic does not support."""
+    factor = info.scale * beta
     limit = _SUM_LIMIT if info.dtype is DataType.INT8 else _INT16_SUM_LIMIT
     if info.shape[-1] > limit:
         raise UnsupportedError(
@@ -93,7 +94,7 @@ def _check_input(descriptor: SoftmaxDescriptor, info: TensorInfo) -> None:
         return
     if info.zero_point != 0:
         raise UnsupportedError(f"tensor '{info.name}' has zero point {info.zero_point}, SOFTMAX of int16 needs 0")
-    _, shift = int16_multiplier(descriptor.beta, info.scale)
+    _, shift = int16_multiplier(beta, info.scale)
     if factor <= 0 or shift > 15:
         raise UnsupportedError(
             f"tensor '{info.name}' has a scale of {info.scale:g}; times beta it must be positive and below 5 for "

@@ -166,7 +166,7 @@ def _sample(sample: LayerSample) -> None:
     filters, narrow = units * rank, sample.dtype
     wide = DataType.INT16 if sample.dtype is DataType.INT8 and dice.random() < 0.6 else sample.dtype
     scales = [dice.choice([0.004, 0.01, 0.02]) for _ in range(3)]
-    quantized = [None if narrow.is_float else Quantization.of(scale) for scale in scales]
+    quantized = [Quantization.of(scale) if narrow.is_quantizable else None for scale in scales]
     data = sample.take((batches, depth))
     sample.hold("feature", sample.array((filters, depth), narrow), quantized[0])
     sample.hold("time", sample.array((filters, memory), wide), quantized[1])

@@ -6,9 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.graph import LayerType
+from ferrule.operators.add_n import ADD_N
 from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
+from ferrule.operators.block import BATCH_TO_SPACE_ND, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, SPACE_TO_DEPTH
 from ferrule.operators.cast import CAST
+from ferrule.operators.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
 from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
@@ -16,9 +19,13 @@ from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.fully_connected import FULLY_CONNECTED
+from ferrule.operators.gather import DYNAMIC_UPDATE_SLICE, EMBEDDING_LOOKUP, GATHER, GATHER_ND
 from ferrule.operators.half import with_float16
 from ferrule.operators.join import CONCATENATION, SPLIT, SPLIT_V
+from ferrule.operators.l2_normalization import L2_NORMALIZATION
+from ferrule.operators.log_softmax import LOG_SOFTMAX
 from ferrule.operators.lstm import UNIDIRECTIONAL_SEQUENCE_LSTM
+from ferrule.operators.mirror import MIRROR_PAD, REVERSE_V2
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
 from ferrule.operators.pad import PAD, PADV2
@@ -27,8 +34,10 @@ from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
 from ferrule.operators.reduce_select import REDUCE_SELECT
+from ferrule.operators.repeat import BROADCAST_TO, FILL, TILE, ZEROS_LIKE
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
+from ferrule.operators.select import SELECT_V2
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
 from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
@@ -36,10 +45,12 @@ from ferrule.operators.stack import PACK, UNPACK
 from ferrule.operators.svdf import SVDF
 from ferrule.operators.transfer import DEBUG, FALLBACK_IMPORT, MEM_COPY, MEM_IMPORT
 from ferrule.operators.transpose import TRANSPOSE
+from ferrule.operators.transpose_conv import TRANSPOSE_CONV
 
 _ROWS: tuple[Operator, ...] = (
     CONV_2D,
     DEPTHWISE_CONV_2D,
+    TRANSPOSE_CONV,
     FULLY_CONNECTED,
     AVERAGE_POOL_2D,
     MAX_POOL_2D,
@@ -49,6 +60,8 @@ _ROWS: tuple[Operator, ...] = (
     SQUEEZE,
     EXPAND_DIMS,
     SOFTMAX,
+    LOG_SOFTMAX,
+    L2_NORMALIZATION,
     LOGISTIC,
     TANH,
     HARD_SWISH,
@@ -67,6 +80,7 @@ _ROWS: tuple[Operator, ...] = (
     FLOOR_DIV,
     FLOOR_MOD,
     SQUARED_DIFFERENCE,
+    ADD_N,
     MAXIMUM,
     MINIMUM,
     PAD,
@@ -77,6 +91,20 @@ _ROWS: tuple[Operator, ...] = (
     SPLIT_V,
     PACK,
     UNPACK,
+    GATHER,
+    GATHER_ND,
+    EMBEDDING_LOOKUP,
+    DYNAMIC_UPDATE_SLICE,
+    TILE,
+    BROADCAST_TO,
+    FILL,
+    ZEROS_LIKE,
+    REVERSE_V2,
+    MIRROR_PAD,
+    SPACE_TO_DEPTH,
+    DEPTH_TO_SPACE,
+    SPACE_TO_BATCH_ND,
+    BATCH_TO_SPACE_ND,
     SLICE,
     STRIDED_SLICE,
     RELU,
@@ -85,6 +113,10 @@ _ROWS: tuple[Operator, ...] = (
     LEAKY_RELU,
     PRELU,
     *ELEMENTWISE_UNARY,
+    *COMPARISONS,
+    LOGICAL_AND,
+    LOGICAL_OR,
+    SELECT_V2,
     SVDF,
     UNIDIRECTIONAL_SEQUENCE_LSTM,
 )

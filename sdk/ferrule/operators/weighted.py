@@ -88,7 +88,7 @@ def check_weighted(operands: Operands, activation: Activation, *, channel_axis: 
         return
     for info in (data, output):
         check_activation_tensor(info)
-    _check_weights_quantization(weights, channel_axis)
+    _check_weights_quantization(weights, data, channel_axis)
     activation_range(activation, output)
     factors(operands, channel_axis)
 
@@ -113,16 +113,31 @@ def _expect_dtype(info: TensorInfo, wanted: DataType, data: TensorInfo) -> None:
         )
 
 
-def _check_weights_quantization(weights: TensorInfo, channel_axis: int) -> None:
+def _check_weights_quantization(weights: TensorInfo, data: TensorInfo, channel_axis: int) -> None:
     quantization = weights.quantization
     if quantization is None:
         raise UnsupportedError(f"weights '{weights.name}' are {weights.dtype} without quantisation, expected scales")
-    if any(quantization.zero_points):
-        raise UnsupportedError(f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights")
+    if has_zero_point(weights) and (data.dtype is not DataType.INT8 or quantization.per_channel):
+        raise UnsupportedError(
+            f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights, "
+            "or int8 data and one scale"
+        )
     if quantization.per_channel and quantization.axis != channel_axis:
         raise UnsupportedError(
             f"weights '{weights.name}' have scales per index of axis {quantization.axis}, expected axis {channel_axis}"
         )
+
+
+def has_zero_point(weights: TensorInfo) -> bool:
+    """Whether weights have a zero point that is not 0, as those of uint8 models have."""
+    return weights.quantization is not None and any(weights.quantization.zero_points)
+
+
+def centred(weights: Array, info: TensorInfo) -> Array:
+    """Return stored weights minus their zero point: as they are if it is 0, otherwise as int16."""
+    if not has_zero_point(info):
+        return weights
+    return weights.astype(np.int16) - np.int16(info.zero_point)
 
 
 def factors(operands: Operands, channel_axis: int) -> tuple[Factor, ...]:

@@ -297,6 +297,7 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
             fault_stack=fault_stack,
             other=other,
             total=total,
+            state=firmware.artifact.state_bytes,
         ),
     )
 

@@ -150,6 +150,8 @@ def _totals(document: ReportDocument) -> Table:
     table.add_row("RAM", parts)
     table.add_row("stack bound", _stack_bound(ram))
     table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
+    if ram.state:
+        table.add_row("state", f"{ram.state:,} B of the workspace, from one inference to the next")
     for device in document.devices:
         memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
         took = _took(device.layers, device.count, device.share, document.count.unit)

@@ -146,6 +146,8 @@ class RamPart:
     """Variables of the drivers and the start-up code; None where the flash's size is unknown. They contain the link and
     the fault handler's stack (and both are 0) if another build than the job's ran."""
     total: int | None
+    state: int = 0
+    """The part of the workspace that lives from one inference to the next; 0 for a model without state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,8 @@ class ArenaPart:
     certificate: str
     """The quality of the arena, and of the order of layers if that is not proved optimal."""
     order: tuple[str, ...]
+    state_bytes: int = 0
+    """The bytes besides that live from one run to the next, in a region of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,8 +296,9 @@ class Inspection:
 
 
 def activation_plan(graph: Graph) -> GraphPlan:
-    """Return the plan of only the activations, in one region without a size limit."""
-    return plan_graph(graph, [Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"core"}))])
+    """Return the plan of only the activations, in one region without a size limit, and of the state in another."""
+    region = Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"core"}))
+    return plan_graph(graph, [region], state=replace(region, name="state") if graph.states else None)
 
 
 def inspect_network(graph: Graph) -> Inspection:
@@ -317,6 +320,7 @@ def inspect_network(graph: Graph) -> Inspection:
             bound_bytes=region.activation_bound_bytes,
             certificate=planned.ordering.qualify(region.activation_certificate, region.activation_peak_bytes),
             order=planned.ordering.layers,
+            state_bytes=planned.plan.region("state").peak_bytes if graph.states else 0,
         ),
     )
 

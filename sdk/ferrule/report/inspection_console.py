@@ -47,6 +47,8 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         f"(lower bound {arena.bound_bytes:,} B)",
         highlight=False,
     )
+    if arena.state_bytes:
+        console.print(f"state: {arena.state_bytes:,} B that live from one run to the next", highlight=False)
     if inspection.division is not None:
         _print_division(inspection, inspection.division, console)
     if inspection.schedule is not None:

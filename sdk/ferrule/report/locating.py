@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 
-from ferrule.graph import Array, Tensor
+from ferrule.graph import Array, State, Tensor
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 from ferrule.report.compare import compare
@@ -23,11 +23,15 @@ def observed_network(network: Network, optimized: OptimizedNetwork) -> Network:
         if output in known and output not in names
     ]
     made = Network(network.name)
+    inputs = {info.name for info in network.inputs}
+    states = {state.source: state for state in network.states}
     for tensor in network.tensors:
-        _declare(made, tensor, {info.name for info in network.inputs})
+        _declare(made, tensor, inputs, states)
     for layer in network.layers:
         made.add_layer(layer, network.output_infos(layer))
     made.set_outputs(names)
+    for state in network.states:
+        made.set_state(state.name, state.result)
     return made
 
 
@@ -61,8 +65,11 @@ def first_difference(
     return DifferencePart(note="with every tensor as an output the firmware agrees with the reference")
 
 
-def _declare(network: Network, tensor: Tensor, inputs: set[str]) -> None:
+def _declare(network: Network, tensor: Tensor, inputs: Container[str], states: Mapping[str, State]) -> None:
     if tensor.data is not None:
         network.add_constant(tensor.info, tensor.data)
     elif tensor.info.name in inputs:
         network.add_input(tensor.info)
+    elif tensor.info.name in states:
+        state = states[tensor.info.name]
+        network.add_state(tensor.info, state.initial, name=state.name)

@@ -21,6 +21,7 @@ from ferrule.runtime.debug import DebugSwitch
 from ferrule.runtime.errors import Faults
 from ferrule.runtime.fallback_memory import FallbackMemory
 from ferrule.runtime.imports import ImportLink
+from ferrule.runtime.kept_state import KeptState
 from ferrule.runtime.profiler import Profiler, WorkloadEvent, backend_event, workload_event
 from ferrule.runtime.step import Step
 from ferrule.runtime.tensors import TensorTable
@@ -38,6 +39,12 @@ class Parts:
     """The same work in fewer steps, where backends have joined their workloads."""
     inputs: tuple[InputPort, ...]
     outputs: tuple[OutputPort, ...]
+    sources: tuple[InputPort, ...]
+    """The ports of the inputs, then those of the states' old values."""
+    results: tuple[OutputPort, ...]
+    """The ports of the outputs, then those of the states' new values."""
+    state: KeptState | None
+    """None for a network without state."""
     links: tuple[ImportLink, ...]
     fallback: FallbackMemory
     managers: tuple[MemoryManager, ...]
@@ -69,12 +76,28 @@ class LoadedNetwork:
             if not self._acquired:
                 self._acquire(parts)
             run = _ProfiledRun(parts, self.profiler) if self.profiler.enabled else _Run(parts)
+            state = parts.state
+            given, taken = arrays, buffers
+            if state is not None:
+                old, new = state.begin()
+                given, taken = (*arrays, *old), [*buffers, *new]
             self._runner = threading.get_ident()
             try:
-                run.run(arrays, buffers)
+                run.run(given, taken)
             finally:
                 self._runner = None
+            if state is not None:
+                state.end()
             return buffers
+
+    def reset_state(self) -> None:
+        """Let the next run begin with the initial state; see `Runtime.reset_state`."""
+        self.check_outside()
+        with self._lock:
+            if self._parts is None:
+                raise FerruleError("the network was unloaded", hint="load it again")
+            if self._parts.state is not None:
+                self._parts.state.reset()
 
     def release(self) -> None:
         """Wait for the current run, then release all memory; later runs fail, and a second call does nothing."""
@@ -102,7 +125,7 @@ class LoadedNetwork:
     def check_outside(self) -> None:
         """Raise FerruleError in a callback of the network's own run, which would wait for itself."""
         if self._runner == threading.get_ident():
-            raise FerruleError("a network cannot be run or unloaded from within its own run")
+            raise FerruleError("a network cannot be run, reset or unloaded from within its own run")
 
 
 class _Run:
@@ -118,13 +141,13 @@ class _Run:
         """Execute all steps and fill the buffers."""
         parts = self._parts
         try:
-            for port, array in zip(parts.inputs, arrays, strict=True):
+            for port, array in zip(parts.sources, arrays, strict=True):
                 port.feed(array)
-            for index, output in enumerate(parts.outputs):
+            for index, output in enumerate(parts.results):
                 output.offer(buffers[index], (*arrays, *buffers[:index]))
             self._execute(self._steps())
             self._settle()
-            for output, buffer in zip(parts.outputs, buffers, strict=True):
+            for output, buffer in zip(parts.results, buffers, strict=True):
                 output.collect(buffer)
         except BaseException:
             with suppress(Exception):  # the original exception takes precedence
@@ -188,8 +211,8 @@ class _Run:
         faults = Faults()
         parts: Iterable[ImportLink | InputPort | OutputPort] = (
             *self._parts.links,
-            *self._parts.inputs,
-            *self._parts.outputs,
+            *self._parts.sources,
+            *self._parts.results,
         )
         for part in parts:
             faults.during(part.end)

@@ -14,7 +14,7 @@ from ferrule.backends.shared.host_memory import HostTensorHandle, MemCopyWorkloa
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import place
-from ferrule.graph import Graph, Layer, LayerType, Tensor, refuse_states
+from ferrule.graph import Graph, Layer, LayerType, Tensor
 from ferrule.operators.transfer import DebugDescriptor
 from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
 from ferrule.runtime.admission import Admitted
@@ -23,6 +23,7 @@ from ferrule.runtime.debug import DebugSwitch, DebugWorkload
 from ferrule.runtime.errors import NetworkLoadError
 from ferrule.runtime.fallback_memory import FallbackMemory
 from ferrule.runtime.imports import ImportLink
+from ferrule.runtime.kept_state import KeptState
 from ferrule.runtime.loaded_network import Parts
 from ferrule.runtime.members import Members
 from ferrule.runtime.step import Step
@@ -42,7 +43,6 @@ def load_parts(
         FerruleError: a backend refuses one of its layers, or memory between backends.
     """
     graph = optimized.graph
-    refuse_states(graph.name, graph.states, "the runtime")
     for layer in graph.layers:
         if layer.name not in optimized.assignment:
             raise NetworkLoadError(f"layer '{layer.name}' has no backend in the optimised network")
@@ -53,7 +53,8 @@ def load_parts(
     steps = loader.steps()
     joined = loader.joined(steps)
     tensors.walk()
-    inputs, outputs = _input_ports(graph, tensors), _output_ports(graph, tensors)
+    sources, results = _input_ports(graph, tensors), _output_ports(graph, tensors)
+    count = len(graph.outputs)
     fallback = FallbackMemory(
         tensors.fallbacks,
         tensors.lives(),
@@ -66,8 +67,11 @@ def load_parts(
         tensors=tensors,
         steps=steps,
         joined=joined,
-        inputs=inputs,
-        outputs=outputs,
+        inputs=sources[: len(graph.inputs)],
+        outputs=results[:count],
+        sources=sources,
+        results=results,
+        state=KeptState(graph, results[count:]) if graph.states else None,
         fallback=fallback,
         links=tuple(loader.links.values()),
         managers=members.managers,
@@ -258,18 +262,22 @@ def _constant_handle(tensor: Tensor) -> TensorHandle:
 
 
 def _input_ports(graph: Graph, tensors: TensorTable) -> tuple[InputPort, ...]:
-    for info in graph.inputs:
+    """Return the ports of the inputs, then those of the states' old values."""
+    for info in graph.sources:
         if tensors[info.name].managed:
             tensors.mapped(info.name)
-    return tuple(InputPort(info, tensors[info.name]) for info in graph.inputs)
+    return tuple(InputPort(info, tensors[info.name]) for info in graph.sources)
 
 
 def _output_ports(graph: Graph, tensors: TensorTable) -> tuple[OutputPort, ...]:
-    """Return the ports; if a tensor is an output twice, the first port is written directly and the second copied."""
+    """Return the ports of the outputs, then those of the states' new values.
+
+    If a tensor has several ports, the first is written directly and the others are copied.
+    """
     imports = {LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT}
     computed = {name for layer in graph.layers if layer.type not in imports for name in layer.outputs}
     ports = []
-    for info in graph.outputs:
+    for info in graph.results:
         tensor = graph.tensor(info.name)
         if tensor.is_constant:
             ports.append(OutputPort(info, _constant_handle(tensor), None))

@@ -105,16 +105,27 @@ class Runtime(Closing):
 
         Inputs are arrays in order or by name. Outputs are written to the given buffers, in order or by name, or to new
         arrays where none is given; these buffers and arrays are returned. If the call raises, the contents of the
-        buffers are undefined.
+        buffers are undefined, and a network with state has to be reset before its next run.
 
         Raises:
             InputError: an array or buffer is missing, unknown, or of the wrong shape or dtype.
-            FerruleError: there is no such network, or a backend reports a failure; the message names the layer.
+            FerruleError: there is no such network, its state is not valid, or a backend reports a failure; the message
+                names the layer.
         """
         loaded = self._networks.get(network)
         if loaded is None:
             raise self._unknown(network)
         return loaded.run(inputs, outputs)
+
+    def reset_state(self, network: NetworkId) -> None:
+        """Let the next run of a network begin with its initial state, as the first one does; see docs/state.md.
+
+        Waits for the current run. A network without state stays as it is.
+
+        Raises:
+            FerruleError: there is no such network.
+        """
+        self._loaded(network).reset_state()
 
     def unload_network(self, network: NetworkId) -> None:
         """Unload a network: wait for its current run, then release its memory.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from movement_cases import MOVEMENTS
 from needs import lacking
 from oracle import edge_inputs, random_inputs
-from sample_networks import samples
+from sample_networks import samples, stateless
 from unary_cases import (
     QUANTIZE_PAIRS,
     SIGMOIDAL,
@@ -27,7 +27,7 @@ from unary_cases import (
     sigmoidal_cases,
     softmax_cases,
 )
-from weighted_cases import FAMILY, within_tolerance
+from weighted_cases import FAMILY, WITH_ZERO_POINT, weights_with_a_zero_point, within_tolerance
 
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
 from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS, available
@@ -74,6 +74,14 @@ def instructions(request: pytest.FixtureRequest) -> str:
     return name
 
 
+@pytest.mark.parametrize("operator", WITH_ZERO_POINT)
+@settings(max_examples=10, **WITHOUT_LIMITS)
+@given(data=st.data())
+def test_weights_with_a_zero_point(operator: str, data: st.DataObject) -> None:
+    network = data.draw(weights_with_a_zero_point(operator))
+    check(network, random_inputs(network), *edge_inputs(network).values())
+
+
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("family", FAMILY)
 @settings(max_examples=40, **WITHOUT_LIMITS)
@@ -92,7 +100,7 @@ def test_elementwise(type_: LayerType, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("type_", MOVEMENTS)
-@settings(max_examples=40, **WITHOUT_LIMITS)
+@settings(max_examples=15, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_movement(type_: LayerType, data: st.DataObject) -> None:
     network = data.draw(MOVEMENTS[type_])
@@ -143,7 +151,8 @@ def test_reductions(type_: LayerType, dtype: DataType, data: st.DataObject) -> N
 
 
 def taken() -> list[Graph]:
-    return [graph for graph in samples() if CpuAccSupport().supports(graph, graph.layers[0], TARGET)]
+    graphs = map(stateless, samples())
+    return [graph for graph in graphs if CpuAccSupport().supports(graph, graph.layers[0], TARGET)]
 
 
 @pytest.mark.parametrize("graph", taken(), ids=lambda graph: graph.name)

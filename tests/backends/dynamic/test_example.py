@@ -247,3 +247,22 @@ def test_entry_points_by_hand(examples: Path) -> None:
     assert (major.value, minor.value) == API_VERSION
     library.BackendFactory.restype = ctypes.c_void_p
     assert library.BackendFactory() == library.BackendFactory() is not None
+
+
+@pytest.mark.parametrize("options", [OptimizerOptions(), SHARED], ids=["copied", "shared"])
+def test_state_is_carried_from_run_to_run(registry: BackendRegistry, options: OptimizerOptions) -> None:
+    dice = np.random.default_rng(1)
+    x, before = quantised("x", dice, 3, 10), quantised("before", dice, 3, 10)
+    network = Network("sum")
+    network.add_input(x)
+    network.add_state(before, np.full(before.shape, 7, np.int8))
+    network.set_state("before", network.add_add_layer("x", "before", quantization=before.quantization, name="total"))
+    network.set_outputs(["total"])
+    state = network.initial_state()
+    with Runtime(registry=registry) as runtime:
+        optimized = optimize(network, ["Sample"], runtime.registry, options)
+        number = runtime.load_network(optimized)
+        for _ in range(3):
+            given = dice.integers(-128, 128, x.shape, dtype=np.int8)
+            (found,) = runtime.enqueue_workload(number, [given])
+            np.testing.assert_array_equal(found, network.run([given], state=state)[0])

@@ -46,7 +46,23 @@ def test_no_number_is_given_to_another_type() -> None:
     first = [names[code] for code in range(1, 34)]
     assert (first[0], first[-1], sorted(first)) == ("ADD", "TRANSPOSE", first)
     assert [names[code] for code in range(34, 37)] == ["NEG", "FLOOR", "CEIL"]
-    assert [names[code] for code in range(65, 68)] == ["PACK", "UNPACK", "SPLIT_V"]
+    assert [names[code] for code in range(65, 72)] == [
+        "PACK",
+        "UNPACK",
+        "SPLIT_V",
+        "GATHER",
+        "GATHER_ND",
+        "TILE",
+        "BROADCAST_TO",
+    ]
+    assert (names[73], names[74], names[76], names[77]) == ("FILL", "ZEROS_LIKE", "REVERSE_V2", "MIRROR_PAD")
+    assert [names[code] for code in range(78, 82)] == [
+        "SPACE_TO_DEPTH",
+        "DEPTH_TO_SPACE",
+        "SPACE_TO_BATCH_ND",
+        "BATCH_TO_SPACE_ND",
+    ]
+    assert (names[82], names[83]) == ("EMBEDDING_LOOKUP", "DYNAMIC_UPDATE_SLICE")
     added = [names[code] for code in range(1001, 1007)]
     assert (added[0], added[-1], sorted(added)) == ("CONVERT_FP16_TO_FP32", "PRE_COMPILED", added)
 

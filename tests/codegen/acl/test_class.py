@@ -11,7 +11,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 import pytest
-from small_networks import running_sum
+from state_networks import running_sum
 
 import ferrule
 from ferrule.codegen.acl import TARGETS, AclArtifact, AclOptions, explain_class, generate_class, read_record

@@ -12,6 +12,7 @@ from ferrule.graph import DataType, Graph, Layer, LayerType
 from ferrule.operators.conv2d import groups_of
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
+from ferrule.operators.weighted import has_zero_point
 
 _MOST_ELEMENTS = (1 << 31) - 1
 _SMALLEST_SCALE = 2.0**-100
@@ -55,6 +56,8 @@ def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:
         pairs = " or ".join(f"{a} to {b}" for a, b in wanted)
         return f"tensors '{source.name}' and '{output.name}' are {source.dtype} to {output.dtype}, expected {pairs}"
     if layer.type in _WEIGHTED:
+        if has_zero_point(operands.input(1)):
+            return f"weights '{operands.input(1).name}' have a zero point that is not 0, expected symmetric weights"
         for name in layer.inputs[1:]:
             if name is not None and not graph.tensor(name).is_constant:
                 return f"tensor '{name}' is computed at run time, expected constant weights and bias"

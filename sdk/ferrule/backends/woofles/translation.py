@@ -19,7 +19,7 @@ from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import bias_info, factors
+from ferrule.operators.weighted import bias_info, factors, has_zero_point
 
 Constants = Sequence[Array | None]
 
@@ -165,6 +165,10 @@ def _convolution(layer: Layer, operands: Operands, constants: Constants) -> Work
 def _with_weights(operands: Operands, constants: Constants, command: Command) -> Work:
     scales = factors(operands, 0)
     weights = constants[1]
+    if has_zero_point(operands.input(1)):
+        raise UnsupportedError(
+            f"weights '{operands.input(1).name}' have a zero point that is not 0, Woofles takes symmetric weights"
+        )
     if weights is None:
         raise UnsupportedError(f"tensor '{operands.input(1).name}' is computed at run time, Woofles takes a constant")
     return Work(

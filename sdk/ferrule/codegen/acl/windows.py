@@ -14,6 +14,7 @@ from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.weighted import has_zero_point
 
 _LEAST_MULTIPLIER = 1e-5
 """Version 20.08 replaces smaller requantisation multipliers by 0 (measured)."""
@@ -116,6 +117,8 @@ def _weighted_check(part: LayerView) -> str:
         return ""
     if weights.dtype is not DataType.INT8:
         return f"its weights are {weights.dtype}, expected int8"
+    if has_zero_point(weights):
+        return "its weights have a zero point that is not 0, and the class has symmetric weights"
     if part.options.version != "20.08":
         return ""
     assert weights.quantization is not None

@@ -143,7 +143,7 @@ def _test(networks: Sequence[Network], program: Program, board: Board) -> Iterat
             yield ""
             yield f"One Inference Is Bit-Exact{which and f' With The Model{which}'}"
             yield "    Boot"
-            yield from _steps([*known, *_inference(samples, network.run(samples), len(known) + 1)])
+            yield from _steps([*known, *_inference(network, samples, len(known) + 1)])
         if artifact is not program.artifacts[-1]:
             yield ""
 
@@ -174,8 +174,11 @@ def _identity(artifact: Artifact, index: int) -> list[_Exchange]:
     return [*begun, _Exchange(sent=request, awaited=artifact.digest[:_DIGEST_CHARACTERS].encode())]
 
 
-def _inference(inputs: Sequence[Array], outputs: Sequence[Array], sequence: int) -> Iterator[_Exchange]:
-    """Write the inputs, run the model and read the outputs; the first request has this sequence number."""
+def _inference(network: Network, inputs: Sequence[Array], sequence: int) -> Iterator[_Exchange]:
+    """Write the inputs, run the model from its initial state and read the outputs, as numpy computes them.
+
+    The first request has this sequence number.
+    """
     step = MAX_PAYLOAD_BYTES - WRITE_HEADER_BYTES
     for index, array in enumerate(inputs):
         data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
@@ -183,9 +186,9 @@ def _inference(inputs: Sequence[Array], outputs: Sequence[Array], sequence: int)
             payload = write_request(index, offset, data[offset : offset + step])
             yield _frames(MessageType.WRITE_INPUT, sequence, payload, b"")
             sequence += 1
-    started = _frames(MessageType.RUN, sequence, run_request(profile=False), b"")
+    started = _frames(MessageType.RUN, sequence, run_request(profile=False, reset=bool(network.states)), b"")
     yield _Exchange(sent=started.sent, awaited=_header(MessageType.RUN | RESPONSE, sequence))
-    for index, array in enumerate(outputs):
+    for index, array in enumerate(network.run(inputs)):
         data = np.ascontiguousarray(array, array.dtype.newbyteorder("<")).tobytes()
         for offset in range(0, len(data), MAX_PAYLOAD_BYTES):
             sequence += 1

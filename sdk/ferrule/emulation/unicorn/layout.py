@@ -186,6 +186,7 @@ class OwnedBufferState(ctypes.Structure):
         ("bytes", ctypes.c_uint32),
         ("last", ctypes.c_int32),
         ("input", ctypes.c_uint32),
+        ("becomes", ctypes.c_uint32),
     )
 
 

@@ -29,6 +29,7 @@ from ferrule.emulation.unicorn.guest import PAGE_BYTES, Guest
 OUTSIDE, FIRST_BUFFER = 1, 3
 """Holders of a byte, as in enum ferrule_holder."""
 READS, WRITES, REPLACES = 1, 2, 4
+KEPT = 2
 NO_DEVICE = -1
 MOST_BUFFERS = 0xFFFF - FIRST_BUFFER
 MOST_DEVICES = 32
@@ -77,7 +78,9 @@ class Ownership:
         plan, state = self._plan, self.state
         buffers = (layout.OwnedBufferState * max(len(plan.buffers), 1))()
         for row, each in zip(buffers, plan.buffers, strict=False):
-            row.address, row.bytes, row.last, row.input = each.address, each.size_bytes, each.last, each.is_input
+            row.address, row.bytes, row.last = each.address, each.size_bytes, each.last
+            row.input = KEPT if each.is_kept else each.is_input
+            row.becomes = 0 if each.becomes is None else FIRST_BUFFER + each.becomes
         uses: list[tuple[int, int]] = []
         first = [0]
         for step in plan.steps:

@@ -23,8 +23,10 @@ def model_sources(program: Program) -> tuple[str, ...]:
 
 
 def link_of(program: Program) -> Contribution:
-    """Return the link that serves a program: with the choice of a model if there are several."""
-    return LINK if program.single else replace(LINK, defines={"FERRULE_LINK_MODELS": "1"})
+    """Return the link that serves a program: with the choice of a model, and resets of state, if it needs them."""
+    needed = {"FERRULE_LINK_MODELS": program.single is None, "FERRULE_LINK_STATE": program.has_state}
+    defines = {name: "1" for name, is_needed in needed.items() if is_needed}
+    return replace(LINK, defines=defines) if defines else LINK
 
 
 def devices_header(program: Program) -> str:

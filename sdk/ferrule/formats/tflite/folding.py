@@ -9,7 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.tflite.decode import TFLM_DECODE, check_decode, decoded
 from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.row import Row
@@ -79,11 +80,14 @@ class Folding:
         """Positions of the operators that have become layers."""
 
     def takes(self, node: Node) -> bool:
-        """Take an operator of `FOLDS`, and return whether it is one.
+        """Take an operator of `FOLDS` or a TFLM_DECODE, and return whether it is one.
 
         Raises:
             UnsupportedError: it needs data that is computed at run time.
         """
+        if node.record.custom_code == TFLM_DECODE:
+            self._take_decode(node)
+            return True
         fold = FOLDS.get(node.record.type)
         if fold is None or not fold.applies(node):
             return False
@@ -93,6 +97,15 @@ class Folding:
             raise UnsupportedError("its inputs are computed at run time, expected constants")
         self._defer(_Deferred(record=node.record, layer=None, reads=reads, compute=lambda: [fold.compute(node)]))
         return True
+
+    def _take_decode(self, node: Node) -> None:
+        check_decode(node)
+
+        def compute() -> Sequence[Array]:
+            with place(f"operator {node.record.index} CUSTOM '{TFLM_DECODE}'"):
+                return decoded(node)
+
+        self._defer(_Deferred(record=node.record, layer=None, reads=(), compute=compute))
 
     def takes_layer(self, node: Node, type_: LayerType, descriptor: Descriptor, row: Row) -> bool:
         """Take an operator that is a layer and can be computed, and return whether it is one.
@@ -104,14 +117,17 @@ class Folding:
             UnsupportedError, ModelError: the layer is not valid.
         """
         record, operator = node.record, OPERATORS[type_]
-        sources = [index for position, index in enumerate(record.inputs) if position in row.data_inputs]
+        positions = [position for position in row.data_inputs if position < len(record.inputs)]
+        sources = [record.inputs[position] for position in positions]
         while sources and sources[-1] == -1:
             sources.pop()
         reads = tuple(index for index in sources if index != -1)
         bounded = operator.macs is None and not isinstance(descriptor, Pool2dDescriptor) and not row.state_inputs
         if not bounded or not reads or not all(map(self._is_known, reads)):
             return False
-        if any(index == -1 and position not in row.optional for position, index in enumerate(sources)):
+        if any(
+            index == -1 and position not in row.optional for position, index in zip(positions, sources, strict=False)
+        ):
             return False
         inputs = tuple(None if index == -1 else self._tensors.info(index) for index in sources)
         operands = Operands(inputs=inputs, outputs=tuple(self._tensors.info(index) for index in record.outputs))

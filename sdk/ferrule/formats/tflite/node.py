@@ -103,6 +103,10 @@ class Node:
         """Whether an input is present and its data is known."""
         return self.has_input(position) and self._tensors.is_constant(self.record.inputs[position])
 
+    def stored_bytes(self, position: int) -> Array:
+        """Return the bytes of an input that is a constant of the file, whatever its type."""
+        return self._tensors.stored_bytes(self._index(position))
+
     def constant(self, position: int) -> Array:
         """Return the data of an input, which must be a constant."""
         return self._tensors.data(self._index(position))

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
@@ -13,14 +13,16 @@ from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.refusals import kind_of, unsupported
-from ferrule.formats.tflite.row import Row
+from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature
+from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
 
-_WEIGHTED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
+_WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
+"""The position of the data of operators with weights."""
 _WEIGHTS = 1
 """The position of the weights among their inputs."""
 
@@ -129,15 +131,20 @@ class _Reader:
         self._network = Network(name)
         self._variables = Variables(self._network, self._tensors, file.initialise, self._source)
         self._available: set[int] = set()
+        borders = frozenset({*record.inputs, *record.outputs})
+        self._unsigned = Unsigned(self._tensors, record.operators, borders)
         self._lost: set[int] = set()
         """Outputs of refused operators that have no valid description; operators that read them are not checked."""
 
     def dequantize_weights(self) -> None:
         """Make the quantised weights of layers with float32 activations float32."""
         for record in self._record.operators:
-            if record.type not in _WEIGHTED or len(record.inputs) <= _WEIGHTS or min(record.inputs[:2]) < 0:
+            position = _WEIGHTED.get(record.type, MANY)
+            if len(record.inputs) <= max(position, _WEIGHTS):
                 continue
-            image, weights = record.inputs[:2]
+            image, weights = record.inputs[position], record.inputs[_WEIGHTS]
+            if min(image, weights) < 0:
+                continue
             with place(self._where(record)):
                 hybrid = self._tensors.info(image).dtype.is_float and self._tensors.info(weights).dtype is DataType.INT8
                 if hybrid and self._tensors.is_constant(weights):
@@ -158,7 +165,7 @@ class _Reader:
     def _finish(self) -> None:
         self._add_operators()
         with place("graph outputs"):
-            names = [self._source(index) for index in self._record.outputs]
+            names = [self._output(index) for index in self._record.outputs]
         self._network.set_outputs(names)
         self._variables.finish()
 
@@ -200,11 +207,31 @@ class _Reader:
                 raise ModelError(f"tensor '{info.name}' has data, expected an input to have none")
             if self._tensors.record(index).is_variable:
                 raise UnsupportedError(f"tensor '{info.name}' is a variable, expected an input without state")
-            self._network.add_input(info)
+            if index in self._unsigned:
+                self._network.add_input(self._unsigned.stored(index))
+                layer, _ = self._unsigned.input_layer(index)
+                self._network.add_layer(layer, [info])
+            else:
+                self._network.add_input(info)
             self._available.add(index)
+
+    def _output(self, index: int) -> str:
+        """Return the name of an output of the network; a tensor that became int8 is converted to uint8 once."""
+        name = self._source(index)
+        if index not in self._unsigned:
+            return name
+        layer, stored = self._unsigned.output_layer(index)
+        if not self._network.has_tensor(stored.name):
+            self._network.add_layer(layer, [stored])
+        return stored.name
 
     def _add(self, record: OperatorRecord) -> None:
         self._check_outputs(record)
+        self._unsigned.check(record)
+        if self._unsigned.omits(record):
+            self._source(record.inputs[0])
+            self._available.update(record.outputs)
+            return
         if record.type in VARIABLE_OPERATORS:
             self._variables.add(record)
             self._available.update(record.outputs)
@@ -236,7 +263,7 @@ class _Reader:
             if self._variables.name(record.inputs[position]) is not None:
                 raise UnsupportedError(f"its input {position} is a variable that another operator keeps")
             self._variables.old_value(record.inputs[position])
-        positions = (position for position in range(len(record.inputs)) if position in row.data_inputs)
+        positions = (position for position in row.data_inputs if position < len(record.inputs))
         sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
@@ -268,9 +295,10 @@ class _Reader:
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
-        self._network.add_layer(layer, outputs)
+        for each, infos in self._unsigned.layers(layer, outputs):
+            self._network.add_layer(each, infos)
+            check_kernel(self._network, each)
         self._available.update(record.outputs)
-        check_kernel(self._network, layer)
 
     def _layer_source(self, node: Node, row: Row, position: int) -> str | None:
         """Return the network's tensor for an input of an operator; None for an absent optional one."""

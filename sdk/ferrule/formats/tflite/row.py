@@ -36,8 +36,8 @@ class Row:
     read: Read
     write: Write
     version: Version = first_version
-    data_inputs: range = range(1)
-    """Positions of the tensors that become inputs of the layer; the others are parameters."""
+    data_inputs: Sequence[int] = range(1)
+    """Positions of the tensors that become inputs of the layer, in their order; the others are parameters."""
     inputs: range = range(1, 2)
     """The allowed numbers of inputs in a file."""
     outputs: range = range(1, 2)

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes the operators that resize images."""
+"""Reads and writes RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR and TRANSPOSE_CONV."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from ferrule.errors import ModelError
-from ferrule.formats.tflite.emitter import Emitter, Version
-from ferrule.formats.tflite.encoder import Options
-from ferrule.formats.tflite.node import Node
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.tflite import windows
+from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version
+from ferrule.formats.tflite.encoder import Options, OptionValue
+from ferrule.formats.tflite.node import Node, activation
 from ferrule.formats.tflite.row import Read, Row, Write, by_type
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
+from ferrule.operators.activation import Activation
 from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
+
+_WITHOUT_BIAS = 2
+"""The inputs of a TRANSPOSE_CONV without a bias."""
 
 
 def _read_resize(table: str) -> Read:
@@ -52,8 +59,81 @@ def _resize(table: str, *, corners_since_3: bool) -> Row:
     return Row(read=_read_resize(table), write=_write_resize(table), version=known, inputs=range(2, 3))
 
 
+def _read_transpose_conv(node: Node) -> Descriptor:
+    options = node.options("TransposeConvOptions")
+    shape, weights = node.integers(0, "output shape"), windows.rank_4(node.input(1))
+    if len(shape) != 4 or min(shape) < 1:
+        raise ModelError(f"its output shape is {list(shape)}, expected four numbers of 1 or more")
+    windows.refuse_hybrid(node.input(2), weights)
+    output = replace(node.output(), shape=shape)
+    window = (weights.shape[1], weights.shape[2])
+    strides = windows.strides_of(options)
+    padding = windows.padding_of(options, output, window, strides, (1, 1))
+    if options.Padding() == windows.PaddingScheme.VALID and not _fits(window, output):
+        raise UnsupportedError(f"its window of {list(window)} is larger than its output, {list(shape[1:3])}")
+    return TransposeConvDescriptor(
+        output_h=shape[1],
+        output_w=shape[2],
+        stride_h=strides[0],
+        stride_w=strides[1],
+        pad_top=padding.top,
+        pad_left=padding.left,
+        activation=activation(options.FusedActivationFunction()),
+    )
+
+
+def _fits(window: tuple[int, int], output: TensorInfo) -> bool:
+    """Whether the window is not larger than the output; TensorFlow Lite Micro shifts a larger one even if VALID."""
+    return window[0] <= output.shape[1] and window[1] <= output.shape[2]
+
+
+def _write_transpose_conv(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor) -> None:
+    output, weights = emitter.output_info(layer), emitter.input_info(layer, 1)
+    window = (weights.shape[1], weights.shape[2])
+    same = windows.same_of(output, window, (descriptor.stride_h, descriptor.stride_w), (1, 1))
+    padding = (descriptor.pad_top, descriptor.pad_left)
+    if padding == (same.top, same.left):
+        scheme = windows.PaddingScheme.SAME
+    elif padding == (0, 0) and _fits(window, output):
+        scheme = windows.PaddingScheme.VALID
+    else:
+        raise UnsupportedError(
+            f"layer '{layer.name}': a window of {list(window)} with padding {list(padding)} at the top and the left "
+            "cannot be expressed in TensorFlow Lite"
+        )
+    fields: dict[str, OptionValue] = {
+        "Padding": scheme.value,
+        "StrideW": descriptor.stride_w,
+        "StrideH": descriptor.stride_h,
+        "FusedActivationFunction": ACTIVATION_NUMBERS[descriptor.activation.value],
+    }
+    shape = emitter.integers(layer, "shape", output.shape)
+    image, kernel, *bias = layer.inputs
+    options = Options(table="TransposeConvOptions", fields=fields)
+    emitter.emit(layer, options, inputs=[shape, kernel, image, *bias])
+
+
+def _transpose_conv_version(
+    descriptor: TransposeConvDescriptor, inputs: Sequence[TensorInfo], output: TensorInfo
+) -> int:
+    del output
+    if descriptor.activation is not Activation.NONE:
+        return 4
+    if len(inputs) > _WITHOUT_BIAS:
+        return 3
+    return 2 if inputs[0].dtype is DataType.INT8 else 1
+
+
 ROWS: Mapping[LayerType, Row] = {
     LayerType.RESIZE_BILINEAR: _resize("ResizeBilinearOptions", corners_since_3=False),
     LayerType.RESIZE_NEAREST_NEIGHBOR: _resize("ResizeNearestNeighborOptions", corners_since_3=True),
+    LayerType.TRANSPOSE_CONV: Row(
+        read=_read_transpose_conv,
+        write=_write_transpose_conv,
+        version=_transpose_conv_version,
+        data_inputs=(2, 1, 3),
+        inputs=range(3, 5),
+        optional=frozenset({3}),
+    ),
 }
 """The operators of this module."""

@@ -16,15 +16,17 @@ MAX_RANK = 8
 MAX_TENSOR_BYTES = 2**31 - 1
 """Limited because offsets on the boards have 32 bits."""
 
+UINT8, INT8 = 3, 9
+"""The types' numbers in the schema."""
 _TYPES: Mapping[int, DataType] = {
     0: DataType.FLOAT32,
     1: DataType.FLOAT16,
     2: DataType.INT32,
-    3: DataType.UINT8,
+    UINT8: DataType.UINT8,
     4: DataType.INT64,
     6: DataType.BOOL,
     7: DataType.INT16,
-    9: DataType.INT8,
+    INT8: DataType.INT8,
     17: DataType.INT8,
 }
 _INT4 = 17
@@ -60,7 +62,7 @@ class Tensors:
         self._infos: dict[int, TensorInfo] = {}
         self._arrays: dict[tuple[int, int], Array] = {}
         """By number of the buffer and type of the schema."""
-        self._dequantized: dict[int, Array] = {}
+        self._replaced: dict[int, Array] = {}
         self._provided: dict[int, Callable[[], Array]] = {}
 
     @property
@@ -101,8 +103,14 @@ class Tensors:
         if info.dtype is DataType.FLOAT32:
             return
         values = real_values(info, self.data(index))
-        self._dequantized[index] = values
-        self._infos[index] = TensorInfo(name=info.name, shape=info.shape, dtype=DataType.FLOAT32)
+        self.replace(index, TensorInfo(name=info.name, shape=info.shape, dtype=DataType.FLOAT32), values)
+
+    def replace(self, index: int, info: TensorInfo, data: Array | None) -> None:
+        """Give a tensor another description and, if it is a constant, other data from now on."""
+        self._infos[index] = info
+        if data is not None:
+            data.setflags(write=False)
+            self._replaced[index] = data
 
     def is_constant(self, index: int) -> bool:
         """Whether the file contains the tensor's data, or it can be computed from such data."""
@@ -116,13 +124,22 @@ class Tensors:
 
     def data(self, index: int) -> Array:
         """Return a constant's data, read-only; raises like `info`, and ModelError if the tensor is not a constant."""
-        if index in self._dequantized:
-            return self._dequantized[index]
+        if index in self._replaced:
+            return self._replaced[index]
         if index in self._provided:
             return self._provided[index]()
         record = self.record(index)
         with place(f"tensor '{record.name}'"):
             return self._data(record, _data_type(record), _static_shape(record))
+
+    def stored_bytes(self, index: int) -> Array:
+        """Return the bytes of a constant of the file, whatever its type; ModelError if it is none."""
+        record = self.record(index)
+        with place(f"tensor '{record.name}'"):
+            buffer = self._buffer(record)
+            if buffer is None:
+                raise ModelError("it has no data, expected a constant")
+            return buffer
 
     def integers(self, index: int) -> Array:
         """Return a parameter's int32 or int64 elements; an empty vector has no buffer but is a constant, too.

@@ -37,26 +37,27 @@ class PaddingScheme(IntEnum):
 
 def read_convolution(node: Node) -> Descriptor:
     """Read CONV_2D."""
-    _refuse_hybrid(node)
+    refuse_hybrid(node.input(0), node.input(1))
     options = node.options("Conv2DOptions")
-    strides, dilations = _strides(options), _dilations(options)
-    image, weights = _rank_4(node.input(0)), _rank_4(node.input(1))
+    _refuse_narrow_sums(node, options)
+    strides, dilations = strides_of(options), _dilations(options)
+    image, weights = rank_4(node.input(0)), rank_4(node.input(1))
     return Conv2dDescriptor(
         stride_h=strides[0],
         stride_w=strides[1],
         dilation_h=dilations[0],
         dilation_w=dilations[1],
-        padding=_padding(options, image, (weights.shape[1], weights.shape[2]), strides, dilations),
+        padding=padding_of(options, image, (weights.shape[1], weights.shape[2]), strides, dilations),
         activation=activation(options.FusedActivationFunction()),
     )
 
 
 def read_depthwise_convolution(node: Node) -> Descriptor:
     """Read DEPTHWISE_CONV_2D."""
-    _refuse_hybrid(node)
+    refuse_hybrid(node.input(0), node.input(1))
     options = node.options("DepthwiseConv2DOptions")
-    strides, dilations = _strides(options), _dilations(options)
-    image, weights = _rank_4(node.input(0)), _rank_4(node.input(1))
+    strides, dilations = strides_of(options), _dilations(options)
+    image, weights = rank_4(node.input(0)), rank_4(node.input(1))
     multiplier, rest = divmod(weights.shape[3], image.shape[3])
     if rest:
         raise ModelError(f"its weights have {weights.shape[3]} channels, expected a multiple of {image.shape[3]}")
@@ -68,17 +69,18 @@ def read_depthwise_convolution(node: Node) -> Descriptor:
         stride_w=strides[1],
         dilation_h=dilations[0],
         dilation_w=dilations[1],
-        padding=_padding(options, image, (weights.shape[1], weights.shape[2]), strides, dilations),
+        padding=padding_of(options, image, (weights.shape[1], weights.shape[2]), strides, dilations),
         activation=activation(options.FusedActivationFunction()),
     )
 
 
 def read_fully_connected(node: Node) -> Descriptor:
     """Read FULLY_CONNECTED."""
-    _refuse_hybrid(node)
+    refuse_hybrid(node.input(0), node.input(1))
     options = node.optional_options("FullyConnectedOptions")
     if options is None:
         return FullyConnectedDescriptor()
+    _refuse_narrow_sums(node, options)
     if options.WeightsFormat() != 0:
         raise UnsupportedError("its weights are shuffled (SHUFFLED4x16INT8), expected the default order")
     return FullyConnectedDescriptor(
@@ -92,13 +94,13 @@ def read_pool(node: Node) -> Descriptor:
     window = (options.FilterHeight(), options.FilterWidth())
     if min(window) < 1:
         raise ModelError(f"its window is {list(window)}, expected positive extents")
-    strides = _strides(options)
+    strides = strides_of(options)
     return Pool2dDescriptor(
         pool_h=window[0],
         pool_w=window[1],
         stride_h=strides[0],
         stride_w=strides[1],
-        padding=_padding(options, _rank_4(node.input(0)), window, strides, (1, 1)),
+        padding=padding_of(options, rank_4(node.input(0)), window, strides, (1, 1)),
         activation=activation(options.FusedActivationFunction()),
     )
 
@@ -218,10 +220,12 @@ def _scheme(
     """Return the scheme that results in this padding for an NHWC image; None if neither scheme does."""
     if padding == NO_PADDING:
         return PaddingScheme.VALID
-    return PaddingScheme.SAME if padding == _same(image, window, stride, dilation) else None
+    return PaddingScheme.SAME if padding == same_of(image, window, stride, dilation) else None
 
 
-def _same(image: TensorInfo, window: tuple[int, int], strides: tuple[int, int], dilations: tuple[int, int]) -> Padding:
+def same_of(
+    image: TensorInfo, window: tuple[int, int], strides: tuple[int, int], dilations: tuple[int, int]
+) -> Padding:
     """Return the explicit padding for the scheme SAME and an NHWC image."""
     top, bottom = same_padding(image.shape[1], window[0], strides[0], dilations[0])
     left, right = same_padding(image.shape[2], window[1], strides[1], dilations[1])
@@ -237,8 +241,17 @@ def _lowest(dtype: DataType) -> float:
     return float(np.finfo(np.float32).min) if dtype.is_float else int(np.iinfo(dtype.numpy).min)
 
 
-def _refuse_hybrid(node: Node) -> None:
-    image, weights = node.input(0), node.input(1)
+def _refuse_narrow_sums(node: Node, options: Any) -> None:  # noqa: ANN401
+    """Refuse int16 sums of 32 bits without a bias: in a network, the type of the bias decides the width of the sums."""
+    if not node.has_input(2) and node.input(0).dtype is DataType.INT16 and options.QuantizedBiasType() == _BIAS_INT32:
+        raise UnsupportedError(
+            "it has int16 data, sums of 32 bits (quantized_bias_type INT32) and no bias, expected a bias of int32",
+            hint="convert the model with biases; zeros of int32 give the same results",
+        )
+
+
+def refuse_hybrid(image: TensorInfo, weights: TensorInfo) -> None:
+    """Refuse float32 activations with integer weights."""
     if image.dtype.is_float and weights.dtype in {DataType.INT8, DataType.INT16}:
         raise UnsupportedError(
             f"it is hybrid: float32 activations ('{image.name}') with {weights.dtype} weights ('{weights.name}'), "
@@ -248,7 +261,8 @@ def _refuse_hybrid(node: Node) -> None:
         )
 
 
-def _strides(options: Any) -> tuple[int, int]:  # noqa: ANN401
+def strides_of(options: Any) -> tuple[int, int]:  # noqa: ANN401
+    """Return the strides (rows, columns) of the options; ModelError unless they are positive."""
     return _positive((options.StrideH(), options.StrideW()), "strides")
 
 
@@ -262,13 +276,14 @@ def _positive(values: tuple[int, int], role: str) -> tuple[int, int]:
     return values
 
 
-def _rank_4(info: TensorInfo) -> TensorInfo:
+def rank_4(info: TensorInfo) -> TensorInfo:
+    """Return a tensor's description; UnsupportedError unless it has 4 dimensions."""
     if len(info.shape) != 4:
         raise UnsupportedError(f"tensor '{info.name}' has shape {list(info.shape)}, expected 4 dimensions")
     return info
 
 
-def _padding(
+def padding_of(
     options: Any,  # noqa: ANN401
     image: TensorInfo,
     window: tuple[int, int],
@@ -285,5 +300,5 @@ def _padding(
         case PaddingScheme.VALID:
             return NO_PADDING
         case PaddingScheme.SAME:
-            return _same(image, window, strides, dilations)
+            return same_of(image, window, strides, dilations)
     raise ModelError(f"its padding is number {scheme}, expected 0 (SAME) or 1 (VALID)")

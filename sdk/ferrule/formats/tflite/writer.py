@@ -8,6 +8,7 @@ from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.encoder import ModelContent, SubgraphContent, write_model
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.states import WrittenStates
+from ferrule.formats.tflite.unsigned import with_unsigned_convolutions
 from ferrule.graph import Graph, SubgraphView
 
 _MAX_BYTES = 2**31 - 1
@@ -19,7 +20,8 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
 
     For a subgraph view, the model has only the layers of the view, and its inputs and outputs are those of the view.
 
-    Padding that is neither SAME nor VALID becomes a PAD before the layer. Tensor names are kept; the format cannot
+    Padding that is neither SAME nor VALID becomes a PAD before the layer. Convolutions whose weights have a zero point
+    are written in uint8, between two QUANTIZE. Tensor names are kept; the format cannot
     store layer names.
 
     Raises:
@@ -27,6 +29,7 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
     """
     if isinstance(network, SubgraphView):
         network = network.to_graph()
+    network = with_unsigned_convolutions(network)
     size_bytes = sum(tensor.data.nbytes for tensor in network.tensors if tensor.data is not None)
     if size_bytes > _MAX_BYTES:
         raise UnsupportedError(

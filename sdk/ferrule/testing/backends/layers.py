@@ -21,7 +21,7 @@ from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.subject import Subject, backend_of
 
 SEEDS = range(3)
-_WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED)
+_WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV)
 
 
 def refusal_of_reference(graph: Graph) -> str:

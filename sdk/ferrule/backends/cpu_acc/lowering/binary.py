@@ -90,14 +90,14 @@ def lower_extremum(context: LoweringContext) -> LoweredOp:
     return without_parameters(context, f"{context.layer.type.lower()}_{suffix}")
 
 
-def broadcast_shape(context: LoweringContext) -> Aggregate:
+def broadcast_shape(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> Aggregate:
     """Return the initial value of a `struct ferrule_broadcast` for the two inputs, with the fewest axes."""
-    extents, first, second = _merged_axes(context)
+    extents, first, second = merged_axes(context, order)
     return Aggregate(
         (
-            Field(_padded(extents, 1), "extents"),
-            Field(_padded(first, 0), "first_strides"),
-            Field(_padded(second, 0), "second_strides"),
+            Field(padded(extents, 1), "extents"),
+            Field(padded(first, 0), "first_strides"),
+            Field(padded(second, 0), "second_strides"),
         )
     )
 
@@ -122,15 +122,19 @@ def binary_call(
     *,
     header: str = "binary",
     contribution: Contribution | None = None,
+    order: tuple[int, int] = (0, 1),
     **fields: FieldValue,
 ) -> LoweredOp:
-    """Return the call ferrule_<kernel>(table, first, second, output); `contribution` as in `kernel_call`."""
+    """Return the call ferrule_<kernel>(table, first, second, output); `contribution` as in `kernel_call`.
+
+    `order` has the positions of the inputs that the kernel takes as its first and second one.
+    """
     parameters, pointer = parameter_table(context, f"ferrule_{struct}", **fields)
     operands = context.operands
     blobs = [value for value in fields.values() if isinstance(value, Blob)]
     arguments: list[Expression] = [pointer]
     overlaps: dict[str, Overlap] = {}
-    for index in range(2):
+    for index in order:
         info = operands.input(index)
         if context.is_constant(index):
             blob = context.blob(f"input_{index}", bytes_for_c(np.asarray(context.constant(index))))
@@ -285,34 +289,43 @@ def term_fields(term: Term) -> Aggregate:
     )
 
 
-def without_parameters(context: LoweringContext, kernel: str, contribution: Contribution | None = None) -> LoweredOp:
+def without_parameters(
+    context: LoweringContext,
+    kernel: str,
+    contribution: Contribution | None = None,
+    *,
+    header: str = "binary",
+    order: tuple[int, int] = (0, 1),
+) -> LoweredOp:
     """Return the call of a kernel whose only parameters are those of broadcasting; see `binary_call`."""
-    extents, first, second = _merged_axes(context)
+    extents, first, second = merged_axes(context, order)
     return binary_call(
         context,
         kernel,
         "broadcast",
-        extents=_padded(extents, 1),
-        first_strides=_padded(first, 0),
-        second_strides=_padded(second, 0),
+        header=header,
+        order=order,
+        extents=padded(extents, 1),
+        first_strides=padded(first, 0),
+        second_strides=padded(second, 0),
         contribution=contribution,
     )
 
 
-def _merged_axes(context: LoweringContext) -> tuple[list[int], list[int], list[int]]:
-    """Return extents and both inputs' strides, outermost first; neighbours are merged if both inputs allow it."""
+def merged_axes(context: LoweringContext, inputs: Sequence[int]) -> list[list[int]]:
+    """Return the extents and the strides of each input, outermost first; neighbours are merged if all allow it."""
     operands = context.operands
     shape = operands.output.shape
-    strides = [repeated_strides(operands.input(index).shape, shape) for index in range(2)]
-    merged: list[tuple[int, int, int]] = []
-    for extent, first, second in zip(shape, *strides, strict=True):
+    strides = [repeated_strides(operands.input(index).shape, shape) for index in inputs]
+    merged: list[tuple[int, ...]] = []
+    for extent, *steps in zip(shape, *strides, strict=True):
         if extent == 1:
             continue
-        if merged and merged[-1][1] == first * extent and merged[-1][2] == second * extent:
-            merged[-1] = (merged[-1][0] * extent, first, second)
+        if merged and all(outer == step * extent for outer, step in zip(merged[-1][1:], steps, strict=True)):
+            merged[-1] = (merged[-1][0] * extent, *steps)
         else:
-            merged.append((extent, first, second))
-    return [axis[0] for axis in merged], [axis[1] for axis in merged], [axis[2] for axis in merged]
+            merged.append((extent, *steps))
+    return [[axis[place] for axis in merged] for place in range(len(strides) + 1)]
 
 
 def repeated_strides(shape: Shape, wanted: Shape) -> tuple[int, ...]:
@@ -323,5 +336,6 @@ def repeated_strides(shape: Shape, wanted: Shape) -> tuple[int, ...]:
     return (0,) * missing + own
 
 
-def _padded(values: Sequence[int], filler: int) -> Expression:
-    return numbers(np.array([filler] * (MAX_AXES - len(values)) + list(values), np.int32))
+def padded(values: Sequence[int], filler: int, axes: int = MAX_AXES) -> Expression:
+    """Return the initial value of an array with an element per axis; unused outer axes have the filler."""
+    return numbers(np.array([filler] * (axes - len(values)) + list(values), np.int32))

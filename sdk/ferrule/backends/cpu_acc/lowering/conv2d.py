@@ -30,7 +30,7 @@ from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
-from ferrule.operators.weighted import factors
+from ferrule.operators.weighted import factors, has_zero_point
 from ferrule.operators.window import NO_PADDING, Window
 
 _WORTH_LISTING = 0.75
@@ -39,6 +39,8 @@ _WORTH_LISTING = 0.75
 def lower_conv2d(context: LoweringContext) -> LoweredOp:
     """Return the call of the CONV_2D kernel that suits the types, the window, the weights, the core and the goal."""
     check_reach(context, product_matrix(context.layer, weights_of(context)))
+    if has_zero_point(context.input(1)):
+        return choose(context, _OFFSET_ROWS)
     return choose(context, GROUPED_ROWS if groups_of(context.input(0), context.input(1)) > 1 else CONV_2D_ROWS)
 
 
@@ -196,3 +198,5 @@ CONV_2D_ROWS: tuple[Row, ...] = tuple(
 """The kernels of CONV_2D without groups."""
 GROUPED_ROWS: tuple[Row, ...] = (Row(kernel="conv2d_grouped", candidate=_grouped),)
 """The kernels of CONV_2D with groups."""
+_OFFSET_ROWS = (Row(kernel="conv2d_offset_s8", candidate=_plain),)
+"""The kernel for weights with a zero point."""

@@ -21,13 +21,13 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.weighted import factors
+from ferrule.operators.weighted import factors, has_zero_point
 
 
 def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
     """Return the call of the DEPTHWISE_CONV_2D kernel that suits types, window, weights, core and goal."""
     check_reach(context, product_matrix(context.layer, weights_of(context)))
-    return choose(context, DEPTHWISE_CONV_2D_ROWS)
+    return choose(context, _OFFSET_ROWS if has_zero_point(context.input(1)) else DEPTHWISE_CONV_2D_ROWS)
 
 
 def _descriptor(context: LoweringContext) -> DepthwiseConv2dDescriptor:
@@ -136,3 +136,5 @@ DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
     Row(kernel="depthwise_conv2d", candidate=_plain),
 )
 """The kernels of DEPTHWISE_CONV_2D."""
+_OFFSET_ROWS = (Row(kernel="depthwise_conv2d_offset_s8", candidate=_plain),)
+"""The kernel for weights with a zero point."""

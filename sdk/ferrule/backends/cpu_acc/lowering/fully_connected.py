@@ -16,7 +16,7 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.weighted import factors
+from ferrule.operators.weighted import factors, has_zero_point
 from ferrule.operators.window import Window
 
 _ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
@@ -26,7 +26,7 @@ _ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
 def lower_fully_connected(context: LoweringContext) -> LoweredOp:
     """Return the call of the FULLY_CONNECTED kernel that suits the types, the weights, the core and the goal."""
     check_reach(context, weights_of(context))
-    return choose(context, FULLY_CONNECTED_ROWS)
+    return choose(context, _OFFSET_ROWS if has_zero_point(context.input(1)) else FULLY_CONNECTED_ROWS)
 
 
 def _descriptor(context: LoweringContext) -> FullyConnectedDescriptor:
@@ -115,3 +115,5 @@ FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
     Row(kernel="conv2d", candidate=_plain),
 )
 """The kernels of FULLY_CONNECTED."""
+_OFFSET_ROWS = (Row(kernel="conv2d_offset_s8", candidate=_plain),)
+"""The kernel for weights with a zero point."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -30,12 +31,13 @@ from ferrule.dom import (
     Variable,
 )
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Shape
+from ferrule.graph import Array, Descriptor, Shape
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor, fill_value
 from ferrule.operators.slice import Range, SliceDescriptor, StridedSliceDescriptor, slice_ranges, strided_ranges
 from ferrule.operators.transpose import TransposeDescriptor
 
+D = TypeVar("D", bound=Descriptor)
 KERNEL_AXES = 6
 """The value of FERRULE_COPY_AXES in the C kernels."""
 MIN_RUN_BYTES = 8
@@ -126,10 +128,24 @@ class Movements:
         bits = int.from_bytes(value.tobytes(), "little")
         name = f"fill_{8 * value.itemsize}"
         fields = (Field(Integer(count), "count"), Field(Integer(bits, unsigned=True), "value"))
-        pointer = self._table("ferrule_fill_params", fields)
-        self._call(name, (pointer, target))
+        self.call(name, "ferrule_fill_params", fields, target)
 
-    def lowered(self, what: str) -> LoweredOp:
+    def call(
+        self, kernel: str, struct: str, fields: tuple[Field, ...], *arguments: Expression, uses: tuple[str, ...] = ()
+    ) -> None:
+        """Add the call of a kernel with a parameter table; `uses` are the kernels that it calls itself."""
+        pointer = self._table(struct, fields)
+        self._kernels += (*uses, kernel)
+        self._statements.append(Evaluate(Call(Identifier(f"ferrule_{kernel}"), (pointer, *arguments))))
+
+    def run_fields(self, movement: Movement, size_bytes: int) -> tuple[Field, ...]:
+        """Return the members of a table for `copy_runs`, for a caller that calls it from another kernel."""
+        axes = movement.merged().axes
+        if axes and axes[-1].input_stride == axes[-1].output_stride == 1:
+            return self._fields(movement, axes[:-1], size_bytes, axes[-1].extent * size_bytes)
+        return self._fields(movement, axes, size_bytes, size_bytes)
+
+    def lowered(self, what: str, header: str = "ferrule/kernels/copy.h") -> LoweredOp:
         """Return the lowering; reports name it after `what` and the last kernel."""
         kernels = tuple(dict.fromkeys(self._kernels))
         return LoweredOp(
@@ -137,7 +153,7 @@ class Movements:
             statements=tuple(self._statements),
             declarations=tuple(self._declarations),
             blobs=tuple(self._blobs),
-            headers=("ferrule/kernels/copy.h",),
+            headers=(header,),
             contributions=(KERNELS.part(*kernels),),
         )
 
@@ -152,31 +168,37 @@ class Movements:
         source: Expression,
         target: Expression,
     ) -> None:
+        fields = self._fields(movement, axes, unit, run_bytes)
+        self.call(kernel, "ferrule_copy_params", fields, source, target)
+
+    def _fields(self, movement: Movement, axes: Sequence[Axis], unit: int, run_bytes: int) -> tuple[Field, ...]:
         if len(axes) > KERNEL_AXES:
             raise UnsupportedError(
                 f"layer '{self._context.layer.name}' moves elements along {len(axes)} axes, "
                 f"expected at most {KERNEL_AXES}"
             )
         padded = [Axis(1, 0, 0)] * (KERNEL_AXES - len(axes)) + list(axes)
-        fields = (
-            Field(_int32s([axis.extent for axis in padded]), "extents"),
-            Field(_int32s([axis.input_stride * unit for axis in padded]), "input_strides"),
-            Field(_int32s([axis.output_stride * unit for axis in padded]), "output_strides"),
+        return (
+            Field(int32s([axis.extent for axis in padded]), "extents"),
+            Field(int32s([axis.input_stride * unit for axis in padded]), "input_strides"),
+            Field(int32s([axis.output_stride * unit for axis in padded]), "output_strides"),
             Field(Integer(movement.input_offset * unit), "input_offset"),
             Field(Integer(movement.output_offset * unit), "output_offset"),
             Field(Integer(run_bytes), "run"),
         )
-        pointer = self._table("ferrule_copy_params", fields)
-        self._call(kernel, (pointer, source, target))
 
     def _table(self, struct: str, fields: tuple[Field, ...]) -> Expression:
         name = self._context.symbol(f"params_{len(self._declarations)}")
         self._declarations.append(Variable(name=name, type=Const(StructType(struct)), value=Aggregate(fields)))
         return AddressOf(Identifier(name))
 
-    def _call(self, kernel: str, arguments: tuple[Expression, ...]) -> None:
-        self._kernels.append(kernel)
-        self._statements.append(Evaluate(Call(Identifier(f"ferrule_{kernel}"), arguments)))
+
+def descriptor_of(context: LoweringContext, kind: type[D]) -> D:
+    """Return the layer's descriptor; UnsupportedError if it is of another kind."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, kind):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    return descriptor
 
 
 def bytes_for_c(data: Array) -> Array:
@@ -184,7 +206,8 @@ def bytes_for_c(data: Array) -> Array:
     return data.view(np.uint8) if data.dtype == np.bool_ else data
 
 
-def _int32s(values: Sequence[int]) -> ArrayData:
+def int32s(values: Sequence[int]) -> ArrayData:
+    """Return the initial value of an array member of type int32_t."""
     return numbers(np.array(values, np.int32))
 
 

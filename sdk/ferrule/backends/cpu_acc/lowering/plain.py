@@ -16,7 +16,7 @@ from ferrule.graph import Array, DataType, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range, reduced_multiplier
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import Factor, is_wide
+from ferrule.operators.weighted import Factor, centred, has_zero_point, is_wide
 from ferrule.operators.window import Window
 
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
@@ -24,7 +24,9 @@ _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 """The largest magnitude of a stored value minus its zero point."""
 
 
-WEIGHTED = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED})
+WEIGHTED = frozenset(
+    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
+)
 
 
 def check_weighted(context: LoweringContext) -> None:
@@ -37,7 +39,11 @@ def check_weighted(context: LoweringContext) -> None:
 
 
 def weights_of(context: LoweringContext) -> Array:
-    """Return the constant weights of a layer."""
+    """Return the constant weights of a layer, minus their zero point: int16 if it is not 0."""
+    return centred(_stored_weights(context), context.input(1))
+
+
+def _stored_weights(context: LoweringContext) -> Array:
     weights = context.constant(1)
     if weights is None:
         raise UnsupportedError(f"layer '{context.layer.name}' has no weights")
@@ -82,14 +88,14 @@ def lower_plain(
 ) -> LoweredOp:
     """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
-    `fields` are the members of the operator's parameter table except the window, weights, scales and limits. `reads` is
-    as in `pixel_overlaps`.
+    For weights with a zero point, it is that of `<operator>_offset_s8`. `fields` are the members of the operator's
+    parameter table except the window, weights, scales and limits. `reads` is as in `pixel_overlaps`.
     """
     bias = _bias(context, channels)
     members: dict[str, FieldValue] = {
         "window": window_value(window, image, output),
         **fields,
-        "weights": context.blob("weights", weights_of(context)),
+        "weights": context.blob("weights", _stored_weights(context)),
         "bias": context.blob("bias", bias, alignment=max(4, bias.itemsize)),
     }
     if not output.dtype.is_float:
@@ -105,9 +111,12 @@ def lower_plain(
     else:
         low, high = float_limits(activation) if output.dtype.is_float else activation_range(activation, output)
         members |= {"low": low, "high": high}
+    offset = has_zero_point(context.input(1))
+    if offset:
+        members["weight_zero_point"] = context.input(1).zero_point
     overlaps = pixel_overlaps(context, window, image, output, reads=reads)
     narrow = output.dtype is DataType.INT16 and not is_wide(context.operands)
-    kernel = f"{operator}_{'narrow_' if narrow else ''}{_SUFFIXES[output.dtype]}"
+    kernel = f"{operator}_{'narrow_' if narrow else 'offset_' if offset else ''}{_SUFFIXES[output.dtype]}"
     return table_call(context, kernel, members, header=operator, table=f"{kernel}_params", overlaps=overlaps)
 
 

@@ -23,7 +23,7 @@ from ferrule.operators.fixed_point import activation_range, multiply_by_quantize
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.weighted import factors, folded_bias
+from ferrule.operators.weighted import centred, factors, folded_bias
 from ferrule.operators.window import NO_PADDING
 
 
@@ -142,7 +142,7 @@ def _weighted(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
     products = product_ranges(layer, operands.input(0), operands.input(1), given)
     if products is None:
         return None
-    matrix = product_matrix(layer, weights)
+    matrix = product_matrix(layer, centred(weights, operands.input(1)))
     folded = folded_bias(matrix.sum(axis=1, dtype=np.int64), bias, operands.input(0).zero_point)
     axis = 3 if layer.type is LayerType.DEPTHWISE_CONV_2D else 0
     return stored_ranges(operands, descriptor.activation, axis, extreme_sums(matrix, folded, products))

@@ -15,6 +15,7 @@ from ferrule.backends.cpu_acc.lowering.activation import (
 )
 from ferrule.backends.cpu_acc.lowering.binary import SUM_ROWS, lower_arithmetic, lower_extremum
 from ferrule.backends.cpu_acc.lowering.choice import Row
+from ferrule.backends.cpu_acc.lowering.comparison import lower_comparison, lower_logical, lower_select
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
 from ferrule.backends.cpu_acc.lowering.elementwise import (
@@ -24,6 +25,7 @@ from ferrule.backends.cpu_acc.lowering.elementwise import (
     lower_squared_difference,
 )
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
+from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
     lower_pad,
@@ -33,11 +35,23 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_transpose,
     lower_view,
 )
+from ferrule.backends.cpu_acc.lowering.normalization import lower_add_n, lower_l2_normalization, lower_log_softmax
+from ferrule.backends.cpu_acc.lowering.rearrange import (
+    lower_batch_to_space,
+    lower_broadcast,
+    lower_depth,
+    lower_mirror_pad,
+    lower_reverse,
+    lower_space_to_batch,
+    lower_tile,
+    lower_zeros_like,
+)
 from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
+from ferrule.backends.cpu_acc.lowering.transpose_conv import lower_transpose_conv
 from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
@@ -64,6 +78,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.EXPAND_DIMS: lower_view,
     LayerType.CONV_2D: lower_conv2d,
     LayerType.DEPTHWISE_CONV_2D: lower_depthwise_conv2d,
+    LayerType.TRANSPOSE_CONV: lower_transpose_conv,
     LayerType.FULLY_CONNECTED: lower_fully_connected,
     LayerType.AVERAGE_POOL_2D: lower_pool2d,
     LayerType.MAX_POOL_2D: lower_pool2d,
@@ -82,6 +97,20 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SPLIT_V: lower_split,
     LayerType.PACK: lower_pack,
     LayerType.UNPACK: lower_unpack,
+    LayerType.GATHER: lower_gather,
+    LayerType.GATHER_ND: lower_gather,
+    LayerType.EMBEDDING_LOOKUP: lower_gather,
+    LayerType.DYNAMIC_UPDATE_SLICE: lower_update_slice,
+    LayerType.TILE: lower_tile,
+    LayerType.BROADCAST_TO: lower_broadcast,
+    LayerType.FILL: lower_broadcast,
+    LayerType.ZEROS_LIKE: lower_zeros_like,
+    LayerType.REVERSE_V2: lower_reverse,
+    LayerType.MIRROR_PAD: lower_mirror_pad,
+    LayerType.SPACE_TO_DEPTH: lower_depth,
+    LayerType.DEPTH_TO_SPACE: lower_depth,
+    LayerType.SPACE_TO_BATCH_ND: lower_space_to_batch,
+    LayerType.BATCH_TO_SPACE_ND: lower_batch_to_space,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
     LayerType.PRELU: lower_prelu,
@@ -106,6 +135,18 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SQRT: lower_elementwise_unary,
     LayerType.SQUARE: lower_elementwise_unary,
     LayerType.CAST: lower_cast,
+    LayerType.ADD_N: lower_add_n,
+    LayerType.L2_NORMALIZATION: lower_l2_normalization,
+    LayerType.LOG_SOFTMAX: lower_log_softmax,
+    LayerType.EQUAL: lower_comparison,
+    LayerType.GREATER: lower_comparison,
+    LayerType.GREATER_EQUAL: lower_comparison,
+    LayerType.LESS: lower_comparison,
+    LayerType.LESS_EQUAL: lower_comparison,
+    LayerType.NOT_EQUAL: lower_comparison,
+    LayerType.LOGICAL_AND: lower_logical,
+    LayerType.LOGICAL_OR: lower_logical,
+    LayerType.SELECT_V2: lower_select,
     LayerType.DIV: lower_div,
     LayerType.FLOOR_DIV: lower_floored,
     LayerType.FLOOR_MOD: lower_floored,

@@ -22,7 +22,7 @@ from ferrule.backends.optimization_views import OptimizationViews, PreCompiledDe
 from ferrule.backends.target import Target
 from ferrule.dom import Identifier
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo
+from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo, refuse_states
 from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
@@ -59,6 +59,7 @@ def _fed(view: SubgraphView) -> str:
         UnsupportedError: these layers cannot take it.
     """
     hint = "leave out input_rows (--input-rows)"
+    refuse_states(view.graph.name, view.graph.states, "an input row by row (input_rows, --input-rows)")
     if len(view.graph.sources) != 1:
         raise UnsupportedError(f"a network with {len(view.graph.sources)} inputs cannot take one row by row", hint=hint)
     name = view.graph.inputs[0].name

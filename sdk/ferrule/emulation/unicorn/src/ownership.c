@@ -144,10 +144,30 @@ static void accept_inputs(struct ferrule_ownership *ownership)
 {
     for (uint32_t i = FERRULE_HOLDER_BUFFERS; i < ownership->buffer_count; ++i) {
         const struct ferrule_owned_buffer *buffer = ferrule_owned_buffer_of(ownership, i);
-        for (uint32_t at = 0; buffer->input != 0 && at < buffer->bytes; ++at) {
+        const bool is_given = buffer->input == FERRULE_INPUT_CALLER;
+        for (uint32_t at = 0; is_given && at < buffer->bytes; ++at) {
             struct ferrule_owned_region *region = region_of(ownership, buffer->address + at);
             if (region != NULL) {
                 region->holder[buffer->address + at - region->address] = (uint16_t)i;
+            }
+        }
+    }
+}
+
+/* Gives the buffers that are kept the values that the last inference has left in their places. */
+static void keep(struct ferrule_ownership *ownership)
+{
+    for (uint32_t i = FERRULE_HOLDER_BUFFERS; i < ownership->buffer_count; ++i) {
+        const struct ferrule_owned_buffer *kept = ferrule_owned_buffer_of(ownership, i);
+        for (uint32_t at = 0; kept->input == FERRULE_INPUT_KEPT && at < kept->bytes; ++at) {
+            struct ferrule_owned_region *region = region_of(ownership, kept->address + at);
+            if (region == NULL) {
+                continue;
+            }
+            uint16_t *holder = &region->holder[kept->address + at - region->address];
+            const struct ferrule_owned_buffer *left = ferrule_owned_buffer_of(ownership, *holder);
+            if (*holder == FERRULE_HOLDER_UNKNOWN || (left != NULL && left->becomes == i)) {
+                *holder = (uint16_t)i;
             }
         }
     }
@@ -188,6 +208,7 @@ static void begin(struct ferrule_ownership *ownership)
         (void)ferrule_guest_load(guest, info + 4u, &ownership->on_operator); /* 0 if it fails */
         ownership->on_operator &= ~1u;
     }
+    keep(ownership);
     discard(ownership);
     if (ownership->given == 0) {
         accept_inputs(ownership);
@@ -403,7 +424,8 @@ static bool check_write(struct ferrule_owned_region *region, uint64_t offset, ui
         const uint32_t holder = region->holder[offset + i];
         const uint32_t target = region->target[offset + i];
         const enum ferrule_violation found = judge_write(ownership, holder, target);
-        if (ownership->step == FERRULE_STEP_IDLE && target >= FERRULE_HOLDER_BUFFERS) {
+        if (ownership->step == FERRULE_STEP_IDLE && target >= FERRULE_HOLDER_BUFFERS &&
+            ferrule_owned_buffer_of(ownership, target)->input == FERRULE_INPUT_CALLER) {
             ownership->given = 1;
         }
         if (found != FERRULE_ALLOWED) {

@@ -74,8 +74,15 @@ enum ferrule_cached {
 struct ferrule_owned_buffer {
     uint32_t address;
     uint32_t bytes;
-    int32_t last;   /* the last step that needs it */
-    uint32_t input; /* nonzero: its value is written before the inference */
+    int32_t last;     /* the last step that needs it */
+    uint32_t input;   /* 0, or enum ferrule_input: its value is written before the inference */
+    uint32_t becomes; /* the holder of its bytes in the next inference; 0: none */
+};
+
+/** Who writes the value of a buffer before the inference. */
+enum ferrule_input {
+    FERRULE_INPUT_CALLER = 1, /* also by means that are not seen here, if the caller writes none */
+    FERRULE_INPUT_KEPT = 2,   /* a reset, or the inference before */
 };
 
 struct ferrule_owned_use {

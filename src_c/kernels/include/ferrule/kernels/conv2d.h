@@ -23,6 +23,19 @@ struct ferrule_conv2d_s8_params {
     struct ferrule_output_s8 output;
 };
 
+/** int8 with any scales and weights that have a zero point. */
+struct ferrule_conv2d_offset_s8_params {
+    struct ferrule_window window;
+    int32_t output_c;
+    int32_t input_zero_point;
+    int32_t weight_zero_point;
+    const int8_t *weights;      /**< OHWI */
+    const int32_t *bias;        /**< one per output channel */
+    const int32_t *multipliers; /**< one per output channel */
+    const int8_t *shifts;       /**< one per output channel, positive to the left */
+    struct ferrule_output_s8 output;
+};
+
 /** int8 with weights in pairs of channels. */
 struct ferrule_conv2d_paired_s8_params {
     struct ferrule_window window;
@@ -90,6 +103,8 @@ void ferrule_conv2d_f32(const struct ferrule_conv2d_f32_params *params, const fl
                         float *output);
 void ferrule_conv2d_s8(const struct ferrule_conv2d_s8_params *params, const int8_t *input,
                        int8_t *output);
+void ferrule_conv2d_offset_s8(const struct ferrule_conv2d_offset_s8_params *params,
+                              const int8_t *input, int8_t *output);
 
 /**
  * @brief Convolve two pixels and two channels at a time.

@@ -22,6 +22,19 @@ struct ferrule_depthwise_conv2d_s8_params {
     struct ferrule_output_s8 output;
 };
 
+/** int8 with any window and scales, and weights that have a zero point. */
+struct ferrule_depthwise_conv2d_offset_s8_params {
+    struct ferrule_window window;
+    int32_t depth_multiplier; /**< output channels per input channel */
+    int32_t input_zero_point;
+    int32_t weight_zero_point;
+    const int8_t *weights;      /**< [kernel_h, kernel_w, output channels] */
+    const int32_t *bias;        /**< one per output channel */
+    const int32_t *multipliers; /**< one per output channel */
+    const int8_t *shifts;       /**< one per output channel, positive to the left */
+    struct ferrule_output_s8 output;
+};
+
 /**
  * int8 with a window of 3x3 that slides along steps, line by line: steps are columns and lines are
  * rows, or vice versa. Strides between elements are in bytes.
@@ -94,6 +107,9 @@ void ferrule_depthwise_conv2d_f32(const struct ferrule_depthwise_conv2d_f32_para
                                   const float *input, float *output);
 void ferrule_depthwise_conv2d_s8(const struct ferrule_depthwise_conv2d_s8_params *params,
                                  const int8_t *input, int8_t *output);
+void ferrule_depthwise_conv2d_offset_s8(
+    const struct ferrule_depthwise_conv2d_offset_s8_params *params, const int8_t *input,
+    int8_t *output);
 
 /** @brief Convolve each channel on its own; scratch: 12 * words bytes aligned to 4. */
 void ferrule_depthwise_conv2d_3x3_s8(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,

@@ -43,6 +43,7 @@ static inline int32_t ferrule_doubled_high_product(int32_t a, int32_t b)
 #if FERRULE_SHORT_MULTIPLY
     const int32_t a_high = a >> 16;
     const uint32_t a_low = (uint32_t)a & 0xFFFFu;
+    /* cppcheck-suppress shiftNegativeLHS ; the shift is arithmetic with all compilers supported */
     const int32_t b_high = b >> 16;
     const uint32_t b_low = (uint32_t)b & 0xFFFFu;
     const int32_t cross = a_high * (int32_t)b_low;

@@ -18,17 +18,19 @@ from ferrule.graph import Array, DataType, Shape
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.weighted import Factor, factors
+from ferrule.operators.weighted import Factor, factors, has_zero_point
 from ferrule.operators.window import NO_PADDING, Window
 
 _POINT = Window(height=1, width=1, stride_h=1, stride_w=1)
 
 
 def lower_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
-    """Return the call for an int8 or float32 CONV_2D without groups, None for others."""
+    """Return the call for an int8 or float32 CONV_2D without groups and zero point of the weights, None for others."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, Conv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    if has_zero_point(context.input(1)):
+        return None
     image, output, weights = context.input(0), context.operands.output, weights_of(context)
     if groups_of(image, context.input(1)) > 1:
         return None
@@ -44,10 +46,15 @@ def lower_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
 
 
 def lower_fully_connected(context: LoweringContext, host: Host) -> LoweredOp | None:
-    """Return the call for an int8 or float32 FULLY_CONNECTED: a convolution over an image of one row."""
+    """Return the call for an int8 or float32 FULLY_CONNECTED: a convolution over an image of one row.
+
+    None for weights with a zero point.
+    """
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, FullyConnectedDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    if has_zero_point(context.input(1)):
+        return None
     data, weights = context.input(0), weights_of(context)
     check_reach(context, weights)
     channels, products = weights.shape

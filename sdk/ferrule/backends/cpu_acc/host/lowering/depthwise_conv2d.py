@@ -23,19 +23,19 @@ from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.weighted import factors
+from ferrule.operators.weighted import factors, has_zero_point
 
 MOST_VECTORS = 256
 """Weights are repeated until a whole number of vectors is filled; above this number, the portable kernel is better."""
 
 
 def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
-    """Return the call for int8 or float32 data; None for other types and for several outputs per input channel."""
+    """Return the call for int8 or float32 data; None for other types, several outputs per input and a zero point."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, DepthwiseConv2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
     data, output, weights = context.input(0), context.operands.output, weights_of(context)
-    if data.dtype not in {DataType.INT8, DataType.FLOAT32}:
+    if data.dtype not in {DataType.INT8, DataType.FLOAT32} or has_zero_point(context.input(1)):
         return None
     check_reach(context, weights.reshape(-1, weights.shape[3]).T)
     window = descriptor.window(context.input(1))

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of an executor that only a model with state has: its reset, and the update at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.backends.firmware import Blob
+from ferrule.codegen.lowered import STATE, LoweredGraph, offset_name
+from ferrule.codegen.storage import StoragePlan
+from ferrule.dom import (
+    AddressOf,
+    Block,
+    Call,
+    Const,
+    Dereference,
+    Enumeration,
+    Enumerator,
+    Evaluate,
+    Expression,
+    Function,
+    Identifier,
+    If,
+    Index,
+    Integer,
+    Linkage,
+    Member,
+    Parameter,
+    Pointer,
+    Return,
+    Scalar,
+    Statement,
+    StructType,
+    Unary,
+    UnaryOperator,
+)
+from ferrule.graph import State
+from ferrule.memory import STATE_WORD
+
+WORD_OFFSET = Identifier("STATE_WORD_OFFSET")
+VALID = Identifier("STATE_VALID")
+_MASK = 0x7FFF_FFFF
+"""Enumerators are at most INT_MAX."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """One step of the update of the states, which happens as if all of them got their new values at once."""
+
+    target: str
+    """The tensor of a state's old value, whose place gets the new one."""
+    source: str
+    """The tensor that is copied there, or whose place is exchanged with it."""
+    exchange: bool = False
+
+
+def updates(states: Mapping[str, str], roots: Mapping[str, str]) -> tuple[Update, ...]:
+    """Return the steps that give each state, by the tensor of its old value, the value of another tensor.
+
+    `roots` has, for a tensor whose bytes are those of a state's old value, the tensor of that; a state whose new value
+    has the root of its own old value keeps it. No step overwrites an old value that a later one needs: states whose old
+    value no other state needs come first, and what is left are cycles, in which places are exchanged.
+    """
+    pending = {old: new for old, new in states.items() if roots.get(new) != old}
+    needed = {old: roots.get(new, "") for old, new in pending.items()}
+    found: list[Update] = []
+    while pending:
+        free = next((old for old in pending if old not in needed.values()), None)
+        if free is not None:
+            found.append(Update(target=free, source=pending.pop(free)))
+            del needed[free]
+            continue
+        old = next(iter(pending))
+        other = needed.pop(old)
+        del pending[old]
+        found.append(Update(target=old, source=other, exchange=True))
+        reader = next(each for each, read in needed.items() if read == old)
+        needed[reader] = other  # the exchange has put the old value there
+        if reader == other:
+            del pending[reader], needed[reader]
+    return tuple(found)
+
+
+class StateCode:
+    """Generates what the executor of a model with state needs; nothing for other models."""
+
+    def __init__(self, lowered: LoweredGraph, storage: StoragePlan, digest: str) -> None:
+        """`digest` is that of the graph: the word of valid states is its own for each model."""
+        self._lowered = lowered
+        self._graph = lowered.graph
+        self._storage = storage
+        self._valid = int(digest[:8], 16) & _MASK | 1
+        self._prefix = f"ferrule_{lowered.symbol}"
+
+    def __bool__(self) -> bool:
+        return self._storage.state is not None
+
+    # ---- the interface
+
+    def sizes(self) -> Iterator[Enumerator]:
+        """Yield the public enumerators of the size and the alignment of the state."""
+        if self._storage.state is not None:
+            count = len(self._graph.states)
+            yield Enumerator(
+                name=f"{self._prefix}_{STATE}_bytes".upper(),
+                value=self._storage.state_bytes,
+                doc=f"State: {count} value{'' if count == 1 else 's'}, and a mark while the state is valid.",
+            )
+            yield Enumerator(
+                name=f"{self._prefix}_{STATE}_alignment".upper(),
+                value=self._storage.alignment(self._storage.state),
+                doc="Alignment of the state, in bytes.",
+            )
+
+    def rule(self) -> str:
+        """Return the description of the error of a run whose state is not valid; "" without state."""
+        if not self:
+            return ""
+        return (
+            f"\n@retval FERRULE_ERR_STATE the state is not valid until {self._prefix}_reset writes it: it was never "
+            "written, or a run has failed or not ended"
+        )
+
+    def functions(self, checks: Iterable[Statement], *, declaration: bool) -> Iterator[Function]:
+        """Yield `ferrule_<model>_reset`, which begins with `checks` of its argument."""
+        if self:
+            yield Function(
+                name=f"{self._prefix}_reset",
+                returns=Scalar.INT32,
+                parameters=(Parameter(name="memory", type=Pointer(Const(StructType(f"{self._prefix}_memory")))),),
+                body=None if declaration else Block((*checks, *self._reset())),
+                linkage=Linkage.EXTERNAL,
+                doc="Write the initial state to `memory`, whatever it held: the next run begins a new sequence. Before "
+                "the first run, and after one that failed; not while a run uses this state.\n@retval FERRULE_OK\n"
+                "@retval FERRULE_ERR_ARGUMENT a pointer is null, or the state is misaligned or too small; nothing was "
+                "written",
+            )
+
+    # ---- the run
+
+    def offsets(self, tensors: Iterable[str]) -> Iterator[Enumeration]:
+        """Yield the offsets of the tensors that have the bytes of states, and the word of valid ones."""
+        if not self:
+            return
+        rows = [
+            Enumerator(name=offset_name(self._lowered.variables[name]), value=self._storage.offset(name))
+            for name in tensors
+        ]
+        rows.append(Enumerator(name=WORD_OFFSET.name, value=self._storage.offset(STATE_WORD)))
+        rows.append(Enumerator(name=VALID.name, value=self._valid))
+        yield Enumeration(
+            enumerators=tuple(rows), doc="Offsets of the state's values in its memory, and its mark while it is valid."
+        )
+
+    def begin(self) -> Iterator[Statement]:
+        """Yield the check at the start of a run, which also makes the state invalid until the run has succeeded."""
+        if self:
+            begun = Call(Identifier("ferrule_state_begin"), (self._word(), VALID))
+            refused = Block((Return(Identifier("FERRULE_ERR_STATE")),))
+            yield If(Unary(UnaryOperator.NOT, begun), refused)
+
+    def end(self) -> Iterator[Statement]:
+        """Yield the statement that makes the state valid."""
+        if self:
+            yield Evaluate(Call(Identifier("ferrule_state_end"), (self._word(), VALID)))
+
+    def updates(self) -> tuple[Update, ...]:
+        """Return the steps of the update after all operators, without the states that operators write in place."""
+        roots = {
+            name: root
+            for name in (state.result for state in self._graph.states)
+            if (root := self._storage.root(name)) in self._olds
+        }
+        placed = {state.source: state.result for state in self._graph.states if not self._is_in_place(state)}
+        return updates(placed, roots)
+
+    @property
+    def _olds(self) -> frozenset[str]:
+        return frozenset(state.source for state in self._graph.states)
+
+    def _is_in_place(self, state: State) -> bool:
+        """Whether an operator has written the new value in the old one's place."""
+        if self._graph.tensor(state.result).is_constant:
+            return False
+        placements = self._storage.plan.placements
+        return placements[self._storage.root(state.result)] == placements[state.source]
+
+    # ---- the reset
+
+    def initial_values(self) -> Iterator[Blob]:
+        """Yield the constants of the initial values that the reset copies; it sets the bytes of the others."""
+        for state in self._graph.states:
+            if _byte(state) is None:
+                yield Blob(name=self._initial(state), data=state.initial)
+
+    def _reset(self) -> Iterator[Statement]:
+        """Yield the statements after the checks; bytes that no value has, such as the mark, become 0 first."""
+        place, size = self._place(), Identifier(f"{self._prefix}_{STATE}_bytes".upper())
+        yield Evaluate(Call(Identifier("memset"), (place, Integer(0), size)))
+        for state in self._graph.states:
+            start = AddressOf(Index(place, Identifier(self._offset(state))))
+            whole, byte = Integer(state.initial.nbytes, unsigned=True), _byte(state)
+            if byte is None:
+                yield Evaluate(Call(Identifier("memcpy"), (start, Identifier(self._initial(state)), whole)))
+            elif byte:
+                yield Evaluate(Call(Identifier("memset"), (start, Integer(byte), whole)))
+        yield from self.end()
+        yield Return(Identifier("FERRULE_OK"))
+
+    def _offset(self, state: State) -> str:
+        return offset_name(self._lowered.variables[state.source])
+
+    def _initial(self, state: State) -> str:
+        return f"{self._prefix}_initial_{self._lowered.variables[state.source]}"
+
+    def _place(self) -> Expression:
+        return Member(Dereference(Identifier("memory")), STATE)
+
+    def _word(self) -> Expression:
+        return AddressOf(Index(self._place(), WORD_OFFSET))
+
+
+def _byte(state: State) -> int | None:
+    """Return the value of all bytes of a state after a reset; None if they differ."""
+    found = np.unique(state.initial.reshape(-1).view(np.uint8))
+    return int(found[0]) if len(found) == 1 else None

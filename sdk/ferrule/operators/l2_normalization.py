@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""L2_NORMALIZATION over the last axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators import fixed_point_functions as functions
+from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
+from ferrule.operators.movement import check_axes, check_types
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import FROM_MINUS_1_TO_1, sample_fixed
+from ferrule.operators.unary import check_per_tensor, infer_same_shape
+from ferrule.operators.weighted import required_array
+
+EPSILON = float(np.float32(1e-6))
+"""The smallest norm by which float32 values are divided."""
+_TYPES = frozenset({DataType.FLOAT32, DataType.INT8})
+_MAX_AXES = 4
+_MAX_DEPTH = (1 << 31) // (255 * 255)
+"""The longest int8 row whose sum of squares fits into 32 bits."""
+_OUTPUT_BITS = 7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class L2NormalizationDescriptor(Descriptor):
+    """One input, one output, over the last axis."""
+
+
+def check(descriptor: L2NormalizationDescriptor, operands: Operands) -> None:
+    """Refuse types and quantisations that TensorFlow Lite Micro's kernel does not support or would misinterpret."""
+    del descriptor
+    check_types(operands, _TYPES)
+    source, output = operands.input(0), operands.output
+    if not source.shape:
+        raise UnsupportedError(f"tensor '{source.name}' is a scalar, L2_NORMALIZATION needs an axis")
+    check_axes(source, _MAX_AXES)
+    if output.dtype.is_float:
+        return
+    check_per_tensor(source, output)
+    wanted = FROM_MINUS_1_TO_1[output.dtype]
+    if (output.scale, output.zero_point) != (wanted.scale, wanted.zero_point):
+        raise UnsupportedError(
+            f"tensor '{output.name}' has scale {output.scale:g} and zero point {output.zero_point}, "
+            f"L2_NORMALIZATION to int8 needs {wanted.scale:g} and {wanted.zero_point}"
+        )
+    if source.shape[-1] > _MAX_DEPTH:
+        raise UnsupportedError(
+            f"tensor '{source.name}' has rows of {source.shape[-1]}, L2_NORMALIZATION of int8 takes at most "
+            f"{_MAX_DEPTH}"
+        )
+
+
+def kernel(descriptor: L2NormalizationDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the values divided by the square root of the sum of their squares over the last axis."""
+    del descriptor
+    data = required_array(arrays, 0)
+    if operands.output.dtype is DataType.INT8:
+        centred = data.astype(np.int64) - operands.input(0).zero_point
+        inverse, shift = functions.inverse_sqrt(np.square(centred).sum(axis=-1, keepdims=True))
+        result = multiply_by_quantized_multiplier(centred, inverse, shift + _OUTPUT_BITS)
+        return [np.clip(result, -128, 127).astype(np.int8)]
+    wide = data.astype(np.float64)
+    with np.errstate(all="ignore"):
+        norm = np.maximum(np.sqrt(np.square(wide).sum(axis=-1, keepdims=True)), EPSILON)
+        return [np.asarray(wide / norm, np.float32)]
+
+
+L2_NORMALIZATION = Operator(
+    descriptor=L2NormalizationDescriptor,
+    type=LayerType.L2_NORMALIZATION,
+    infer=infer_same_shape,
+    check=check,
+    kernel=kernel,
+    sample=sample_fixed(L2NormalizationDescriptor(), FROM_MINUS_1_TO_1),
+)

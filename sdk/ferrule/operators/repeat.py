@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TILE, BROADCAST_TO, FILL and ZEROS_LIKE, which repeat elements."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import ModelError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample, sample_unary
+from ferrule.operators.weighted import required_array
+
+_ZEROS_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT32, DataType.INT64})
+_MAX_AXES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TileDescriptor(Descriptor):
+    """One input, one output."""
+
+    multiples: tuple[int, ...]
+    """How often each axis is repeated; positive."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BroadcastToDescriptor(Descriptor):
+    """One input, one output."""
+
+    shape: tuple[int, ...]
+    """The shape of the output, to which the input broadcasts by numpy's rules."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillDescriptor(Descriptor):
+    """One input of one element, one output."""
+
+    shape: tuple[int, ...]
+    """The shape of the output; each element is the input's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZerosLikeDescriptor(Descriptor):
+    """One input, whose elements are not read, and one output of the same shape; it stores 0, not the zero point."""
+
+
+def infer_tile(descriptor: TileDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's extents times the multiples."""
+    source, multiples = data_input(inputs), descriptor.multiples
+    if len(multiples) != len(source.shape) or min(multiples, default=1) < 1:
+        raise ModelError(
+            f"the multiples are {list(multiples)}, expected a positive one per axis of tensor '{source.name}' of shape "
+            f"{list(source.shape)}"
+        )
+    return (tuple(extent * times for extent, times in zip(source.shape, multiples, strict=True)),)
+
+
+def infer_broadcast_to(descriptor: BroadcastToDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the new shape."""
+    source, shape = data_input(inputs), descriptor.shape
+    last = shape[len(shape) - len(source.shape) :] if len(shape) >= len(source.shape) else None
+    fits = last is not None and all(mine in {1, other} for mine, other in zip(source.shape, last, strict=True))
+    if not fits or min(shape, default=1) < 1:
+        raise ModelError(
+            f"tensor '{source.name}' of shape {list(source.shape)} does not broadcast to shape {list(shape)}"
+        )
+    return (shape,)
+
+
+def infer_fill(descriptor: FillDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the new shape."""
+    source = data_input(inputs)
+    if source.elements != 1 or min(descriptor.shape, default=1) < 1:
+        raise ModelError(
+            f"tensor '{source.name}' of shape {list(source.shape)} does not fill shape {list(descriptor.shape)}, "
+            "expected one element and positive extents"
+        )
+    return (descriptor.shape,)
+
+
+def infer_zeros_like(descriptor: ZerosLikeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the input's shape."""
+    del descriptor
+    return (data_input(inputs).shape,)
+
+
+def check(descriptor: Descriptor, operands: Operands) -> None:
+    """Refuse types that no kernel moves, and more axes than the reference kernels have."""
+    del descriptor
+    check_types(operands, MOVABLE)
+    check_axes(operands.output, _MAX_AXES)
+
+
+def check_zeros_like(descriptor: ZerosLikeDescriptor, operands: Operands) -> None:
+    """Refuse types without a reference kernel."""
+    del descriptor
+    check_types(operands, _ZEROS_TYPES)
+
+
+def compute_tile(descriptor: TileDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the repeated input."""
+    del operands
+    return [np.tile(required_array(arrays, 0), descriptor.multiples)]
+
+
+def compute_broadcast(descriptor: Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the input broadcast to the output's shape."""
+    data = required_array(arrays, 0)
+    if isinstance(descriptor, FillDescriptor):
+        data = data.reshape(())
+    return [np.array(np.broadcast_to(data, operands.output.shape), order="C")]
+
+
+def compute_zeros_like(
+    descriptor: ZerosLikeDescriptor, operands: Operands, arrays: Sequence[Array | None]
+) -> list[Array]:
+    """Return zeros."""
+    del descriptor
+    return [np.zeros(operands.output.shape, required_array(arrays, 0).dtype)]
+
+
+def _sample_tile(sample: LayerSample) -> Descriptor:
+    return TileDescriptor(multiples=tuple(sample.dice.randint(1, 3) for _ in sample.inputs[0].shape))
+
+
+def _sample_broadcast_to(sample: LayerSample) -> None:
+    shape = sample.shape()
+    kept = shape[sample.dice.randint(0, len(shape)) :]
+    sample.output = sample.take(tuple(sample.dice.choice([1, extent]) for extent in kept)).quantization
+    sample.descriptor = BroadcastToDescriptor(shape=shape)
+
+
+def _sample_fill(sample: LayerSample) -> None:
+    sample.output = sample.take(()).quantization
+    sample.descriptor = FillDescriptor(shape=sample.shape())
+
+
+TILE = Operator(
+    descriptor=TileDescriptor,
+    type=LayerType.TILE,
+    infer=infer_tile,
+    check=check,
+    kernel=compute_tile,
+    sample=sample_unary(_sample_tile),
+)
+BROADCAST_TO = Operator(
+    descriptor=BroadcastToDescriptor,
+    type=LayerType.BROADCAST_TO,
+    infer=infer_broadcast_to,
+    check=check,
+    kernel=compute_broadcast,
+    sample=_sample_broadcast_to,
+)
+FILL = Operator(
+    descriptor=FillDescriptor,
+    type=LayerType.FILL,
+    infer=infer_fill,
+    check=check,
+    kernel=compute_broadcast,
+    sample=_sample_fill,
+)
+ZEROS_LIKE = Operator(
+    descriptor=ZerosLikeDescriptor,
+    type=LayerType.ZEROS_LIKE,
+    infer=infer_zeros_like,
+    check=check_zeros_like,
+    kernel=compute_zeros_like,
+    sample=sample_unary(lambda _: ZerosLikeDescriptor()),
+)

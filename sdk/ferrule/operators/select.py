@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SELECT_V2: elements of one of two tensors, with broadcasting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.sample import LayerSample
+from ferrule.operators.weighted import required_array
+
+MAX_AXES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectV2Descriptor(Descriptor):
+    """Inputs: a bool condition, the elements where it is true, and those where it is false. One output."""
+
+
+def infer(descriptor: SelectV2Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    """Return the shape that all inputs broadcast to."""
+    del descriptor
+    operands = Operands(inputs=tuple(inputs), outputs=())
+    infos = [operands.input(index) for index in range(3)]
+    try:
+        return (np.broadcast_shapes(*(info.shape for info in infos)),)
+    except ValueError:
+        shapes = ", ".join(f"'{info.name}' {list(info.shape)}" for info in infos)
+        raise ModelError(f"its inputs do not broadcast to one shape: {shapes}") from None
+
+
+def check(descriptor: SelectV2Descriptor, operands: Operands) -> None:
+    """Refuse a condition that is not bool, and tensors of different types or quantisations."""
+    del descriptor
+    condition = operands.input(0)
+    if condition.dtype is not DataType.BOOL:
+        raise UnsupportedError(f"tensor '{condition.name}' is {condition.dtype}, expected bool")
+    moved = Operands(inputs=(operands.input(1), operands.input(2)), outputs=operands.outputs)
+    check_types(moved, MOVABLE)
+    check_quantisations(moved)
+    check_axes(operands.output, MAX_AXES)
+
+
+def kernel(descriptor: SelectV2Descriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the elements that the condition selects."""
+    del descriptor, operands
+    return [np.where(required_array(arrays, 0), required_array(arrays, 1), required_array(arrays, 2))]
+
+
+def _sample(sample: LayerSample) -> None:
+    shape = sample.shape()
+    sample.inputs.append(TensorInfo(name="input_0", shape=shape[-1:], dtype=DataType.BOOL))
+    sample.output = sample.quantization(sample.dtype)
+    sample.take(shape, sample.output)
+    sample.take(tuple(sample.dice.choice([extent, 1]) for extent in shape), sample.output)
+    sample.output_type = sample.dtype
+    sample.descriptor = SelectV2Descriptor()
+
+
+SELECT_V2 = Operator(
+    descriptor=SelectV2Descriptor, type=LayerType.SELECT_V2, infer=infer, check=check, kernel=kernel, sample=_sample
+)

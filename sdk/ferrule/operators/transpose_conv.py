@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""TRANSPOSE_CONV."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.activation import Activation
+from ferrule.operators.blas import matrix_product
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.packed import PackedConstants
+from ferrule.operators.sample import LayerSample
+from ferrule.operators.weighted import (
+    Finish,
+    check_weighted,
+    finish_of,
+    optional_array,
+    required_array,
+)
+from ferrule.operators.window import Window, same_padding, sliding_windows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransposeConvDescriptor(Descriptor):
+    """Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC.
+
+    Each pixel of the image adds a window of products to the output; the window of pixel (0, 0) begins at (-pad_top,
+    -pad_left). What lies outside the output is left out.
+    """
+
+    output_h: int
+    """The height of the output, as `output_w`."""
+    output_w: int
+    stride_h: int = 1
+    """Rows of the output between two rows of the image, as `stride_w`."""
+    stride_w: int = 1
+    pad_top: int = 0
+    pad_left: int = 0
+    activation: Activation = Activation.NONE
+
+
+def _infer(descriptor: TransposeConvDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
+    operands = Operands(inputs=tuple(inputs), outputs=())
+    image, weights = operands.input(0), operands.input(1)
+    for info, layout in ((image, "NHWC"), (weights, "OHWI")):
+        if len(info.shape) != 4:
+            raise UnsupportedError(f"tensor '{info.name}' has shape {list(info.shape)}, expected {layout}")
+    for name in ("output_h", "output_w", "stride_h", "stride_w"):
+        if getattr(descriptor, name) < 1:
+            raise UnsupportedError(f"{name} is {getattr(descriptor, name)}, expected 1 or more")
+    if min(descriptor.pad_top, descriptor.pad_left) < 0:
+        raise UnsupportedError(
+            f"the padding is {descriptor.pad_top} and {descriptor.pad_left}, expected no negative number"
+        )
+    if image.shape[3] != weights.shape[3]:
+        raise UnsupportedError(
+            f"image '{image.name}' has {image.shape[3]} channels and weights '{weights.name}' take {weights.shape[3]}, "
+            "expected the same number"
+        )
+    return ((image.shape[0], descriptor.output_h, descriptor.output_w, weights.shape[0]),)
+
+
+def _check(descriptor: TransposeConvDescriptor, operands: Operands) -> None:
+    check_weighted(operands, descriptor.activation, channel_axis=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    fill: int
+    """The value of pixels between and around those of the image."""
+    matrix: Array
+    """Weights as [products, channels], with the window turned by 180 degrees."""
+    finish: Finish
+
+
+_PLANS: PackedConstants[_Plan] = PackedConstants()
+
+
+def _kernel(descriptor: TransposeConvDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Convolve the image, spread out by the strides, with the turned window."""
+    image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
+    others = (bias, descriptor, *operands.inputs, operands.output)
+    plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
+    batch, height, width, channels = operands.output.shape
+    window = Window(height=weights.shape[1], width=weights.shape[2], stride_h=1, stride_w=1)
+    spread = np.full(
+        (batch, height + window.height - 1, width + window.width - 1, image.shape[3]), plan.fill, plan.matrix.dtype
+    )
+    rows = _places(image.shape[1], descriptor.stride_h, window.height - 1 - descriptor.pad_top, spread.shape[1])
+    columns = _places(image.shape[2], descriptor.stride_w, window.width - 1 - descriptor.pad_left, spread.shape[2])
+    spread[:, rows[1][:, None], columns[1]] = image[:, rows[0][:, None], columns[0]]
+    patches = sliding_windows(spread, window, height, width).reshape(batch * height * width, -1)
+    sums = matrix_product(patches, plan.matrix)
+    return [plan.finish.apply(sums.reshape(batch * height, width * channels)).reshape(operands.output.shape)]
+
+
+def _places(extent: int, stride: int, first: int, most: int) -> tuple[Array, Array]:
+    """Return the indices along an axis of the image that have a place, and their places in the spread image."""
+    index = np.arange(extent)
+    place = index * stride + first
+    inside = (place >= 0) & (place < most)
+    return index[inside], place[inside]
+
+
+def _make_plan(descriptor: TransposeConvDescriptor, operands: Operands, weights: Array, bias: Array | None) -> _Plan:
+    data, width = operands.input(0), operands.output.shape[2]
+    matrix = weights[:, ::-1, ::-1].reshape(weights.shape[0], -1).T
+    finish, dtype = finish_of(operands, descriptor.activation, matrix, bias, channel_axis=0, repeat=width)
+    return _Plan(
+        fill=0 if data.dtype.is_float else data.zero_point,
+        matrix=np.ascontiguousarray(matrix, dtype),
+        finish=finish,
+    )
+
+
+def _macs(_: TransposeConvDescriptor, operands: Operands) -> int:
+    """Return the products inside and outside the output."""
+    weights = operands.input(1)
+    return weights.elements * operands.input(0).elements // weights.shape[3]
+
+
+def _sample(sample: LayerSample) -> None:
+    shape, dice = sample.image(), sample.dice
+    window, strides = (dice.randint(1, 3), dice.randint(1, 4)), (dice.randint(1, 2), dice.randint(1, 3))
+    sample.take(shape)
+    sample.weigh((dice.randint(1, 9), *window, shape[3]), 0)
+    same = dice.random() < 0.5
+    height, width = (
+        extent * stride if same else (extent - 1) * stride + size
+        for extent, stride, size in zip(shape[1:3], strides, window, strict=True)
+    )
+    sample.descriptor = TransposeConvDescriptor(
+        output_h=height,
+        output_w=width,
+        stride_h=strides[0],
+        stride_w=strides[1],
+        pad_top=same_padding(height, window[0], strides[0])[0] if same else 0,
+        pad_left=same_padding(width, window[1], strides[1])[0] if same else 0,
+        activation=sample.activation(),
+    )
+
+
+TRANSPOSE_CONV = Operator(
+    descriptor=TransposeConvDescriptor,
+    type=LayerType.TRANSPOSE_CONV,
+    infer=_infer,
+    check=_check,
+    kernel=_kernel,
+    macs=_macs,
+    sample=_sample,
+)

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers with a state: numpy against TensorFlow Lite Micro over several runs, and C against numpy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from lowered_call import lower, run_lowered, run_overlapping
+from oracle import random_inputs, tflm_sequence
+
+from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.formats.tflite.operators import OPERATORS as ROWS
+from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo, reset_value
+from ferrule.network import Network
+from ferrule.network.execution import run_graph
+from ferrule.operators.lstm import LstmDescriptor, LstmScaling
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+from ferrule.testing.backends.layer_cases import layer_case
+
+STATEFUL = [type_ for type_, row in ROWS.items() if row.state_inputs]
+TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
+RUNS = 5
+
+
+def valid(graph: Graph) -> bool:
+    (layer,) = graph.layers
+    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    try:
+        OPERATORS[layer.type].check(layer.descriptor, operands)
+    except FerruleError:
+        return False
+    return True
+
+
+def stateful(graph: Graph) -> Network:
+    """Return the graph's layer in a network that keeps the layer's states."""
+    (layer,) = graph.layers
+    positions = ROWS[layer.type].state_inputs
+    old = [layer.inputs[position] for position in positions]
+    network = Network(graph.name)
+    for tensor in graph.tensors:
+        info = tensor.info
+        if tensor.data is not None:
+            network.add_constant(info, tensor.data)
+        elif info.name in old:
+            network.add_state(info, reset_value(info))
+        elif info.name not in layer.outputs:
+            network.add_input(info)
+    network.add_layer(layer, graph.output_infos(layer))
+    count = len(layer.outputs) - len(positions)
+    for name, new in zip(old, layer.outputs[count:], strict=True):
+        network.set_state(str(name), new)
+    network.set_outputs(layer.outputs[:count])
+    return network
+
+
+def assert_same(got: Array, wanted: Array) -> None:
+    """Assert that integers are equal, and floats within the tolerance of sums."""
+    if wanted.dtype == np.float32:
+        np.testing.assert_allclose(got, wanted.reshape(got.shape), rtol=1e-5, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(got, wanted.reshape(got.shape))
+
+
+cases = pytest.mark.parametrize(
+    ("type_", "dtype", "seed"),
+    [
+        pytest.param(type_, dtype, seed, id=f"{type_}-{dtype}-{seed}")
+        for type_ in STATEFUL
+        for dtype in TYPES
+        for seed in range(6)
+        if valid(layer_case(type_, dtype, seed))
+    ],
+)
+
+
+def test_every_operator_with_a_state_has_cases() -> None:
+    assert all(valid(layer_case(type_, DataType.INT8, 0)) for type_ in STATEFUL)
+
+
+@cases
+def test_numpy_equals_tflm(type_: LayerType, dtype: DataType, seed: int) -> None:
+    network = stateful(layer_case(type_, dtype, seed))
+    samples = [random_inputs(network, run) for run in range(RUNS)]
+    state = network.initial_state()
+    for mine, theirs in zip(
+        [network.run(sample, state=state) for sample in samples], tflm_sequence(network, samples), strict=True
+    ):
+        for got, wanted in zip(mine, theirs, strict=True):
+            assert_same(got, wanted)
+
+
+@pytest.mark.cc
+@cases
+def test_c_equals_numpy(type_: LayerType, dtype: DataType, seed: int) -> None:
+    graph = layer_case(type_, dtype, seed)
+    inputs = random_inputs(graph, seed)
+    for got, wanted in zip(run_lowered(graph, inputs), run_graph(graph, inputs), strict=True):
+        assert_same(got, wanted)
+
+
+@pytest.mark.cc
+@cases
+def test_new_states_may_replace_the_old_ones(type_: LayerType, dtype: DataType, seed: int) -> None:
+    graph = layer_case(type_, dtype, seed)
+    inputs = random_inputs(graph, seed)
+    wanted = dict(zip(graph.layers[0].outputs, run_graph(graph, inputs), strict=True))
+    for overlap in lower(graph).overlaps:
+        step = graph.info(overlap.output).dtype.size_bytes
+        for shift in (0, step):
+            assert_same(run_overlapping(graph, inputs, overlap, shift), wanted[overlap.output])
+
+
+@pytest.mark.parametrize("scale", [1e-6, 2.5e-6])
+def test_factors_of_gates_are_those_of_tflm(scale: float) -> None:
+    """Biases at the ties of the first rounding tell factors computed in float64 from those in float32."""
+    units = 96
+    factor = np.float64(np.float32(scale)) ** 2 * 4096
+    ties = [round((step + 0.5) / factor) for step in range(1, 13)]
+    bias = np.array([tie + near for tie in ties for near in range(-4, 4)][:units]).clip(-(2**31), 2**31 - 1)
+    large = np.full(units, 2**31 - 1, np.int32)
+    network = Network("ties")
+    network.add_input(TensorInfo(name="x", shape=(1, 1, 1), dtype=DataType.INT8, quantization=Quantization.of(scale)))
+    network.set_outputs(
+        [
+            network.add_lstm_layer(
+                "x",
+                [np.zeros((units, 1), np.int8)] * 4,
+                [np.zeros((units, units), np.int8)] * 4,
+                [large, -large, bias.astype(np.int32), large],
+                weights_quantizations=[Quantization.of(scale)] * 4,
+                recurrent_quantizations=[Quantization.of(scale)] * 4,
+                cell_quantization=Quantization.of(2**-15),
+                quantization=Quantization.of(2**-15),
+            )
+        ]
+    )
+    sample = [np.zeros((1, 1, 1), np.int8)]
+    np.testing.assert_array_equal(network.run(sample)[0], tflm_sequence(network, [sample])[0][0])
+
+
+def test_what_tflm_lacks_is_refused() -> None:
+    graph = layer_case(LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, DataType.INT8, 0)
+    (layer,) = graph.layers
+    inputs = list(graph.input_infos(layer))
+    row = OPERATORS[layer.type]
+    with pytest.raises(UnsupportedError, match="input 9 is 'x', expected no peephole"):
+        row.infer(layer.descriptor, [*inputs[:9], TensorInfo(name="x", shape=(1,), dtype=DataType.INT8), *inputs[10:]])
+    cell = graph.info("cell")
+    inputs[19] = replace(cell, quantization=Quantization.of(0.3))
+    outputs = graph.output_infos(layer)
+    outputs = (*outputs[:2], replace(outputs[2], quantization=Quantization.of(0.3)))
+    with pytest.raises(UnsupportedError, match=r"scale 0\.3, expected a power of two"):
+        row.check(layer.descriptor, Operands(inputs=tuple(inputs), outputs=outputs))
+
+
+def test_the_clip_of_the_cell_is_truncated() -> None:
+    graph = layer_case(LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, DataType.INT8, 0)
+    (layer,) = graph.layers
+    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    scale = graph.info("cell").scale
+    for clip, wanted in ((0.0, -1), (2.9 * scale, 2), (1e9, 32767)):
+        assert LstmScaling.of(operands, LstmDescriptor(cell_clip=clip)).clip == wanted

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the scoreboard that its suites share: a case, a suite, and the identity of a source."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ferrule.graph import Array
+from ferrule.network import Network
+
+
+class SourceError(Exception):
+    """The source of a suite is absent or is another version; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The inputs and the expected outputs of one run."""
+
+    inputs: Sequence[Array]
+    outputs: Sequence[Array]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A test case as a network; runs of a case follow each other without a reset."""
+
+    name: str
+    make: Callable[[], tuple[Network, Sequence[Run]]]
+    """Makes the network and its runs; a FerruleError is a refusal."""
+    tolerance: int = 0
+    """The difference of integers that the suite itself allows."""
+    invalid: bool = False
+    """Whether the suite expects an error."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """Where the cases of a suite are, and how many there are at least."""
+
+    name: str
+    title: str
+    variable: str
+    """The environment variable with the path of the source."""
+    source: str
+    """What the variable is to be set to."""
+    least: int
+    cases: Callable[[Path], Iterator[Case]]
+    version: Callable[[Path], str]
+    """Returns the version of a source; SourceError if it is not the one that is pinned."""
+
+
+def pinned(files: Iterable[Path], root: Path, digest: str, version: str) -> str:
+    """Return the version if the files of a source have the digest, else raise SourceError."""
+    found = digest_of(files, root)
+    if found != digest:
+        raise SourceError(f"the digest of its files is {found}, expected {digest} ({version})")
+    return version
+
+
+def digest_of(files: Iterable[Path], root: Path) -> str:
+    """Return the SHA-256 over the names and the contents of files, in the order of their names."""
+    total = hashlib.sha256()
+    for path in sorted(files):
+        total.update(f"{path.relative_to(root).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return total.hexdigest()
