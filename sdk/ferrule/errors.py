@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import TracebackType
 
@@ -44,6 +44,7 @@ class FerruleError(Exception):
         self.args = (f"{where}: {self}",)
         self._places = (where, *self._places)
         self._kind = kind or self._kind
+        self.problems = tuple(replace(each, place=f"{where}: {each.place}") for each in self.problems)
 
     def as_problem(self) -> Problem:
         """Return the error as one of the problems of a model."""
@@ -128,19 +129,20 @@ def together(problems: Sequence[FerruleError], what: str) -> FerruleError:
     """Return one error for several problems of a model, one line each; a single problem is returned unchanged.
 
     `what` names the places with a problem, such as "layers". The error is an UnsupportedError if all problems are. Its
-    `problems` are these.
+    `problems` are these; one that has several itself counts as these.
     """
+    single = [each for problem in problems for each in problem.problems or (problem.as_problem(),)]
     if len(problems) == 1:
-        problems[0].problems = (problems[0].as_problem(),)
+        problems[0].problems = tuple(single)
         return problems[0]
-    lines = [f"{len(problems)} {what} cannot be used:", *(f"  {problem}" for problem in problems[:_LISTED])]
-    if len(problems) > _LISTED:
-        lines.append(f"  and {len(problems) - _LISTED} more")
-    hints = dict.fromkeys(problem.hint for problem in problems[:_LISTED] if problem.hint)
+    lines = [f"{len(single)} {what} cannot be used:", *(f"  {each.place}: {each.reason}" for each in single[:_LISTED])]
+    if len(single) > _LISTED:
+        lines.append(f"  and {len(single) - _LISTED} more")
+    hints = dict.fromkeys(each.hint for each in single[:_LISTED] if each.hint)
     unsupported = all(isinstance(problem, UnsupportedError) for problem in problems)
     kind = UnsupportedError if unsupported else ModelError
     error = kind("\n".join(lines), hint="; ".join(hints) or None)
-    error.problems = tuple(problem.as_problem() for problem in problems)
+    error.problems = tuple(single)
     return error
 
 

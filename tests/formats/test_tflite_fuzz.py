@@ -8,6 +8,7 @@ import tracemalloc
 from pathlib import Path
 
 import pytest
+from call_models import call_models
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from import_check import check_import
@@ -17,7 +18,7 @@ from stored_weights import models_with_stored_weights
 
 from ferrule.formats import to_tflite
 
-SCRIPTED = [to_tflite(graph) for graph in valid_samples()] + models_with_stored_weights()
+SCRIPTED = [*(to_tflite(graph) for graph in valid_samples()), *call_models(), *models_with_stored_weights()]
 
 
 def test_the_scripted_models_pass_the_check() -> None:

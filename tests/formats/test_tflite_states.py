@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from flatbuffer_tree import Table, one_operator_model, operator, table, tensor, write
 from oracle import tflm_sequence
+from sample_networks import valid_samples
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.formats import load, to_tflite
@@ -144,3 +145,15 @@ def test_malformed_variables_are_refused(model: Table, kind: type[FerruleError],
     with pytest.raises(kind) as caught:
         load(write(model), name="m")
     assert text in str(caught.value)
+
+
+def test_what_an_operator_keeps_is_read_by_it_alone() -> None:
+    import tflite
+
+    (network,) = (graph for graph in valid_samples() if graph.name == "svdf_float32")
+    data = bytearray(to_tflite(network))
+    subgraph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
+    names = [subgraph.Tensors(index).Name().decode() for index in range(subgraph.TensorsLength())]
+    subgraph.OutputsAsNumpy()[0] = names.index("svdf_0_state")
+    with pytest.raises(UnsupportedError, match="'svdf_0_state' is a variable that an operator keeps"):
+        load(bytes(data), name="m")

@@ -159,6 +159,52 @@ def test_all_graphs_are_listed_and_digested() -> None:
     assert digest(other) != before
 
 
+def nested_loops(limit: int) -> Network:
+    """Return a loop over `outer` around a loop over `inner`, inside an IF; each of the latter negates `x` once more."""
+    outer, inner = (TensorInfo(name=name, shape=(3,), dtype=DataType.BOOL) for name in ("outer", "inner"))
+
+    def shift(network: Network, flags: str) -> str:
+        rest = network.add_slice_layer(flags, (1,), (2,), name=f"{flags}_rest")
+        end = network.add_constant_array(f"{flags}_end", np.array([False]))
+        return network.add_concatenation_layer([rest, end], 0, name=f"{flags}_shifted")
+
+    low_condition, low = graph("low condition", X, inner), graph("low", X, inner)
+    low_condition.set_outputs([low_condition.add_slice_layer("inner", (0,), (1,))])
+    low.set_outputs([low.add_add_layer("x", "x", quantization=X.quantization, name="sum"), shift(low, "inner")])
+    then, other = graph("then", X, inner), graph("else", X, inner)
+    then.set_outputs(then.add_while_layer(["x", "inner"], low_condition, low, limit=limit)[:1])
+    other.set_outputs(["x"])
+    condition, body = graph("condition", X, outer, inner), graph("body", X, outer, inner)
+    condition.set_outputs([condition.add_slice_layer("outer", (0,), (1,))])
+    first = body.add_slice_layer("outer", (0,), (1,), name="first")
+    (summed,) = body.add_if_layer(first, ["x", "inner"], then, other, name="summed")
+    body.set_outputs([summed, shift(body, "outer"), "inner"])
+    network = graph("nested", X, outer, inner)
+    network.set_outputs(network.add_while_layer(["x", "outer", "inner"], condition, body, limit=limit, name="loop")[:1])
+    return network
+
+
+def test_the_iterations_of_nested_loops_count_together() -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    network = nested_loops(limit=6)
+    x = np.array([[4, 2, 3], [2, 4, 3]], np.int8)
+    enough = [x, np.array([True, True, False]), np.array([True, True, False])]  # 2 + 2 * 2 iterations
+    for mine, theirs in zip(network.run(enough), oracle.tflm(network, enough), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    too_many = [x, np.array([True, True, False]), np.array([True, True, True])]
+    with Runtime() as runtime:
+        number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, OptimizerOptions(fallback=False)))
+        np.testing.assert_array_equal(runtime.enqueue_workload(number, enough), network.run(enough))
+        for run in (network.run, partial(runtime.enqueue_workload, number)):
+            with pytest.raises(IterationLimitError, match="after 6 iterations"):
+                run(too_many)
+    firmware = ferrule.compile(network)
+    assert firmware.run(enough, check_ownership=True).verdict is ferrule.Verdict.EXACT
+    with pytest.raises(RunFailedError, match=r"-14 \(ITERATIONS\)"):
+        firmware.run(too_many)
+
+
 def test_a_file_keeps_the_graphs_but_not_the_limit() -> None:
     again = load(to_tflite(flags_loop()), max_iterations=2)
     with pytest.raises(IterationLimitError):

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from call_models import call_models
 from fuzzing import Check, Target, refused
 from import_check import check_import
 from mutation import mutate, mutate_values
@@ -45,7 +46,7 @@ activation_lead = 3
 
 def _tflite(folder: Path) -> Check:
     del folder
-    seeds = [to_tflite(graph) for graph in valid_samples()] + models_with_stored_weights()
+    seeds = [*(to_tflite(graph) for graph in valid_samples()), *call_models(), *models_with_stored_weights()]
 
     def check(choice: random.Random) -> bool:
         base = choice.choice(seeds)

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -48,7 +50,7 @@ class WhileDescriptor(Descriptor):
     body: Graph
     """From the values before an iteration to those behind it."""
     limit: int = DEFAULT_ITERATIONS
-    """The most iterations of one run; with more, the run fails."""
+    """The most iterations of one run, together with those of the loops around it and inside it; with more, it fails."""
 
     @property
     @override
@@ -142,15 +144,42 @@ def run_while(descriptor: WhileDescriptor, operands: Operands, arrays: Sequence[
     """Return the values behind the last iteration; IterationLimitError if there are too many."""
     del operands
     values = [array for array in arrays if array is not None]
-    for _ in range(descriptor.limit):
-        (proceed,) = _called(descriptor.condition, values)
-        if not bool(proceed.reshape(())):
-            return values
-        values = _called(descriptor.body, values)
-    (proceed,) = _called(descriptor.condition, values)
-    if bool(proceed.reshape(())):
-        raise IterationLimitError(descriptor.limit)
+    with counted() as iterations:
+        while bool(_called(descriptor.condition, values)[0].reshape(())):
+            iterations.begin(descriptor.limit)
+            values = _called(descriptor.body, values)
     return values
+
+
+class Iterations:
+    """Counts the iterations of one run of a loop and of the loops inside it, so that nested loops end soon, too."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def begin(self, limit: int) -> None:
+        """Count an iteration; IterationLimitError if there were `limit` before."""
+        if self._count >= limit:
+            raise IterationLimitError(limit)
+        self._count += 1
+
+
+_ITERATIONS: ContextVar[Iterations | None] = ContextVar("iterations", default=None)
+
+
+@contextmanager
+def counted() -> Iterator[Iterations]:
+    """Give the count of the loop that is running, or a new one if none is."""
+    running = _ITERATIONS.get()
+    if running is not None:
+        yield running
+        return
+    started = Iterations()
+    token = _ITERATIONS.set(started)
+    try:
+        yield started
+    finally:
+        _ITERATIONS.reset(token)
 
 
 def _called(graph: Graph, values: Sequence[Array | None]) -> list[Array]:

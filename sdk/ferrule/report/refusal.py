@@ -56,7 +56,7 @@ class RefusedModel:
 
 def refused_model(model: str, error: FerruleError) -> RefusedModel:
     """Return the description of a model that was refused with `error`, which has `problems`."""
-    blocked = tuple(_part(problem) for problem in error.problems)
+    blocked = tuple(_part(problem, f"{model}: ") for problem in error.problems)
     counts: dict[tuple[str, str, str], int] = {}
     for part in blocked:
         key = (part.type, _QUOTED.sub("'...'", part.reason), part.remedy)
@@ -94,9 +94,11 @@ def print_refused(refused: RefusedModel, console: Console) -> None:
     )
 
 
-def _part(problem: Problem) -> BlockingPart:
+def _part(problem: Problem, prefix: str) -> BlockingPart:
     remedy = problem.hint or "replace this part of the model before it is converted, or run it outside of the model"
-    return BlockingPart(place=problem.place, type=problem.kind, reason=problem.reason, remedy=remedy)
+    return BlockingPart(
+        place=problem.place.removeprefix(prefix), type=problem.kind, reason=problem.reason, remedy=remedy
+    )
 
 
 def _shortened(text: str) -> str:

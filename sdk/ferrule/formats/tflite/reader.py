@@ -301,7 +301,11 @@ class _Reader:
         if position in row.optional and not node.has_input(position):
             return None
         index = node.record.inputs[position]
-        return self._variables.old_value(index) if position in row.state_inputs else self._source(index)
+        if position not in row.state_inputs:
+            return self._source(index)
+        if self._variables.name(index) is not None:
+            raise UnsupportedError(f"its input {position} is a variable that another operator keeps")
+        return self._variables.old_value(index)
 
     def _stand_in(self, record: OperatorRecord) -> None:
         """Make the outputs of a refused operator readable, so that the operators behind it are checked, too."""
@@ -323,6 +327,10 @@ class _Reader:
         info = self._tensors.info(index)
         known = self._variables.name(index)
         if known is not None:
+            if self._tensors.record(index).is_variable:
+                raise UnsupportedError(
+                    f"tensor '{info.name}' is a variable that an operator keeps, and is read elsewhere"
+                )
             return known
         if index not in self._available:
             self._append_deferred(index)

@@ -11,9 +11,9 @@ from ferrule.backends.shared.host_memory import HostTensorHandle
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadInfo
-from ferrule.errors import IterationLimitError, UnsupportedError
+from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Graph
-from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
+from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor, counted
 
 Create = Callable[[WorkloadInfo], Workload]
 
@@ -57,12 +57,10 @@ class ControlFlowWorkload:
 
     def _loop(self, values: Sequence[Array], limit: int) -> Sequence[Array]:
         condition, body = self._graphs
-        for _ in range(limit):
-            if not bool(condition.run(values)[0].reshape(())):
-                return values
-            values = [result.copy() for result in body.run(values)]
-        if bool(condition.run(values)[0].reshape(())):
-            raise IterationLimitError(limit)
+        with counted() as iterations:
+            while bool(condition.run(values)[0].reshape(())):
+                iterations.begin(limit)
+                values = [result.copy() for result in body.run(values)]
         return values
 
 

@@ -36,6 +36,8 @@ from ferrule.dom import (
     Scalar,
     Statement,
     Type,
+    Unary,
+    UnaryOperator,
     While,
 )
 from ferrule.errors import UnsupportedError
@@ -77,14 +79,35 @@ class _Part:
     ops: tuple[LoweredOp, ...]
     blobs: tuple[Blob, ...]
 
-    def call(self, inputs: Sequence[Expression], outputs: Sequence[Expression], scratch: Expression) -> Call:
-        """Return the call of the function, given a place for each input and output of the graph."""
+    counts: bool
+    """Whether it has a parameter for the count of iterations."""
+
+    def call(
+        self,
+        inputs: Sequence[Expression],
+        outputs: Sequence[Expression],
+        scratch: Expression,
+        count: Expression = _COUNT,
+    ) -> Call:
+        """Return the call of the function, given a place for each input and output of the graph.
+
+        `count` points to the count of iterations.
+        """
         given = [*(inputs[index] for index in self.inputs), *(outputs[index] for index in self.outputs)]
-        return Call(Identifier(self.function.name), (*given, *((scratch,) if self.scratch_bytes else ())))
+        used = ((scratch, bool(self.scratch_bytes)), (count, self.counts))
+        return Call(Identifier(self.function.name), (*given, *(value for value, is_used in used if is_used)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _LoopContext(LoweringContext):
+    """The context of a layer inside a loop, in a function that can have the parameter for the count of iterations."""
 
 
 def _lower_if(context: LoweringContext, descriptor: IfDescriptor, lower: Lower) -> LoweredOp:
-    then, other = (_part(context, graph, name.removesuffix("_branch"), lower) for name, graph in _graphs(descriptor))
+    kind = type(context)  # a loop around the layer counts the iterations inside, too
+    then, other = (
+        _part(context, graph, name.removesuffix("_branch"), lower, kind) for name, graph in _graphs(descriptor)
+    )
     used = sorted({*then.inputs, *other.inputs})
     places = _Places(context, inputs=[0, *(index + 1 for index in used)])
     inputs = [places.inputs.get(index + 1, Null()) for index in range(len(context.layer.inputs) - 1)]
@@ -99,8 +122,8 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
     body = descriptor.body
     kept = [index for index, (old, new) in enumerate(zip(body.inputs, body.outputs, strict=True)) if old == new]
     parts = (
-        _part(context, descriptor.condition, "condition", lower),
-        _part(context, body, "body", lower, without=kept),
+        _part(context, descriptor.condition, "condition", lower, _LoopContext),
+        _part(context, body, "body", lower, _LoopContext, without=kept),
     )
     places = _Places(context, inputs=range(len(context.layer.inputs)))
     condition, step = parts
@@ -112,12 +135,15 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
         following[index] = Cast(Pointer(SCALARS[infos[index].dtype]), AddressOf(Index(_SCRATCH, Integer(end))))
         end = _up(end + infos[index].size_bytes)
     inner = AddressOf(Index(_SCRATCH, Integer(end)))
-    test = Assign(_STATUS, condition.call(places.outputs, [proceed], inner))
-    limit = Binary(BinaryOperator.EQUAL, _COUNT, Integer(descriptor.limit, unsigned=True))
+    nested = isinstance(context, _LoopContext)
+    count: Expression = Dereference(_COUNT) if nested else _COUNT
+    counter: Expression = _COUNT if nested else AddressOf(_COUNT)
+    test = Assign(_STATUS, condition.call(places.outputs, [proceed], inner, counter))
+    within = Binary(BinaryOperator.LESS, count, Integer(descriptor.limit, unsigned=True))
     loop = (
-        If(limit, Block((Return(Identifier("FERRULE_ERR_ITERATIONS")),))),
-        Assign(_COUNT, Binary(BinaryOperator.ADD, _COUNT, Integer(1, unsigned=True))),
-        Assign(_STATUS, step.call(places.outputs, following, inner)),
+        If(Unary(UnaryOperator.NOT, within), Block((Return(Identifier("FERRULE_ERR_ITERATIONS")),))),
+        Assign(count, Binary(BinaryOperator.ADD, count, Integer(1, unsigned=True))),
+        Assign(_STATUS, step.call(places.outputs, following, inner, counter)),
         _FAIL,
         *(_moved(places.outputs[index], following[index], infos[index]) for index in step.outputs),
         test,
@@ -126,7 +152,7 @@ def _lower_while(context: LoweringContext, descriptor: WhileDescriptor, lower: L
     block = Block(
         (
             Declare(_STATUS.name, Scalar.INT32),
-            Declare(_COUNT.name, Scalar.UINT32, Integer(0, unsigned=True)),
+            *(() if nested else (Declare(_COUNT.name, Scalar.UINT32, Integer(0, unsigned=True)),)),
             *(_moved(place, places.inputs[index], infos[index]) for index, place in enumerate(places.outputs)),
             test,
             _FAIL,
@@ -168,6 +194,7 @@ class _Places:
 
 
 _FAIL = If(Binary(BinaryOperator.NOT_EQUAL, _STATUS, _OK), Block((Return(_STATUS),)))
+_COUNT_PARAMETER = Parameter(name=_COUNT.name, type=Pointer(Scalar.UINT32))
 _SCRATCH_PARAMETER = Parameter(name=_SCRATCH.name, type=Pointer(Scalar.UINT8))
 
 
@@ -181,18 +208,22 @@ def _joined(
     doc: str,
 ) -> LoweredOp:
     """Return the layer's own function and its call, with all that its graphs need."""
-    used = bool(scratch_bytes)
+    further: list[tuple[Parameter, Expression]] = []
+    if scratch_bytes:
+        further.append((_SCRATCH_PARAMETER, context.scratch))
+    if isinstance(context, _LoopContext) and _names(body, _COUNT):
+        further.append((_COUNT_PARAMETER, _COUNT))
     function = Function(
         name=context.symbol(kind),
         returns=Scalar.INT32,
-        parameters=(*places.parameters, *((_SCRATCH_PARAMETER,) if used else ())),
+        parameters=(*places.parameters, *(parameter for parameter, _ in further)),
         body=body,
         doc=doc,
     )
     ops = [op for part in parts for op in part.ops]
     return LoweredOp(
         kernel=kind,
-        status=Call(Identifier(function.name), (*places.arguments, *((context.scratch,) if used else ()))),
+        status=Call(Identifier(function.name), (*places.arguments, *(argument for _, argument in further))),
         declarations=(
             *(declaration for op in ops for declaration in op.declarations),
             *(part.offsets for part in parts if part.offsets is not None),
@@ -211,8 +242,18 @@ def _joined(
     )
 
 
-def _part(context: LoweringContext, graph: Graph, tag: str, lower: Lower, without: Collection[int] = ()) -> _Part:
-    """Return the function of a graph; the outputs in `without` are its inputs and need no place."""
+def _part(
+    context: LoweringContext,
+    graph: Graph,
+    tag: str,
+    lower: Lower,
+    kind: type[LoweringContext],
+    without: Collection[int] = (),
+) -> _Part:
+    """Return the function of a graph whose layers get contexts of this kind.
+
+    The outputs in `without` are its inputs and need no place.
+    """
     inputs = {info.name: index for index, info in enumerate(graph.inputs)}
     outputs: dict[str, int] = {}
     for index, info in enumerate(graph.outputs):
@@ -235,7 +276,7 @@ def _part(context: LoweringContext, graph: Graph, tag: str, lower: Lower, withou
         scratch[layer.name] = Identifier(context.symbol(f"{tag}_{index}_scratch").upper())
         ops.append(
             lower(
-                LoweringContext(
+                kind(
                     graph=graph,
                     layer=layer,
                     target=context.target,
@@ -266,6 +307,7 @@ def _part(context: LoweringContext, graph: Graph, tag: str, lower: Lower, withou
             *(Parameter(name=f"in_{index}", type=Pointer(Const(SCALARS[graph.inputs[index].dtype]))) for index in read),
             *(Parameter(name=f"out_{index}", type=Pointer(SCALARS[graph.outputs[index].dtype])) for index in written),
             *((_SCRATCH_PARAMETER,) if scratch_bytes else ()),
+            *((_COUNT_PARAMETER,) if _COUNT.name in named else ()),
         ),
         body=Block((*body, Return(_OK))),
         doc=f"The graph {_quoted(graph)}.",
@@ -278,6 +320,7 @@ def _part(context: LoweringContext, graph: Graph, tag: str, lower: Lower, withou
         if offsets
         else None,
         scratch_bytes=scratch_bytes,
+        counts=_COUNT.name in named,
         alignment=max((op.scratch_alignment for op in ops), default=1),
         ops=tuple(ops),
         blobs=tuple(blobs),
@@ -349,6 +392,10 @@ def _nodes(node: object) -> Iterator[object]:
     elif is_dataclass(node):
         for field in fields(node):
             yield from _nodes(getattr(node, field.name))
+
+
+def _names(node: object, name: Identifier) -> bool:
+    return any(each == name for each in _nodes(node))
 
 
 def _graphs(descriptor: IfDescriptor) -> Iterator[tuple[str, Graph]]:
