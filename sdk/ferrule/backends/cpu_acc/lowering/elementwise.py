@@ -26,6 +26,7 @@ _CAST_NAMES = {
     DataType.INT8: "s8",
     DataType.INT16: "s16",
     DataType.INT32: "s32",
+    DataType.UINT32: "s32",
     DataType.UINT8: "u8",
     DataType.BOOL: "u8",
 }
@@ -52,6 +53,10 @@ def _cast_kernel(source: DataType, output: DataType) -> str:
         return f"cast_{'8' if source in _BYTES else _CAST_NAMES[source]}_bool"
     if source in _BYTES and output in _BYTES:
         return "cast_8"
+    if {source, output} == {DataType.INT32, DataType.UINT32}:
+        return "cast_32"
+    if {source, output} == {DataType.FLOAT32, DataType.UINT32}:
+        return "cast_u32_f32" if output.is_float else "cast_f32_u32"
     target = "8" if output in _BYTES and not source.is_float else _CAST_NAMES[output]
     return f"cast_{_CAST_NAMES[source]}_{target}"
 
