@@ -143,6 +143,21 @@ def test_new_states_may_replace_the_old_ones(type_: LayerType, dtype: DataType, 
             assert_same(run_overlapping(graph, inputs, overlap, shift), wanted[overlap.output])
 
 
+@pytest.mark.cc
+@pytest.mark.parametrize("length", [480, 1024])
+def test_transforms_of_floats_are_within_the_documented_bound(length: int) -> None:
+    samples = np.random.default_rng(length).normal(0, 100, (2, length)).astype(np.float32)
+    for inverse in (False, True):
+        network = Network("transform")
+        network.add_input(TensorInfo(name="x", shape=samples.shape, dtype=DataType.FLOAT32))
+        add = network.add_signal_irfft_layer if inverse else network.add_signal_rfft_layer
+        network.set_outputs([add("x", fft_length=length)])
+        (wanted,) = network.run([samples])
+        for found in (run_lowered(network, [samples])[0], tflm_sequence(network, [[samples]])[0][0]):
+            assert np.abs(found - wanted).max() <= 1e-6 * np.abs(wanted).max()
+        samples = wanted
+
+
 @pytest.mark.parametrize("scale", [1e-6, 2.5e-6])
 def test_factors_of_gates_are_those_of_tflm(scale: float) -> None:
     """Biases at the ties of the first rounding tell factors computed in float64 from those in float32."""
