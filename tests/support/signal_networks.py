@@ -80,9 +80,9 @@ def signal_networks() -> Iterator[Network]:
 def preprocessor(samples: int = 30) -> Network:
     """Return a network from a window of int16 samples to features of two channels, with a state."""
     network = Network("preprocessor")
-    network.add_input(TensorInfo(name="x", shape=(samples,), dtype=DataType.INT16))
+    network.add_input(TensorInfo(name="x", shape=(1, samples), dtype=DataType.INT16))
     window = network.add_signal_window_layer("x", np.full(samples, 2000, np.int16), shift=11)
-    scaled, bits = network.add_signal_fft_auto_scale_layer(window)
+    scaled, bits = network.add_signal_fft_auto_scale_layer(network.add_reshape_layer(window, (samples,)))
     spectrum = network.add_signal_rfft_layer(scaled, fft_length=32)
     energies = network.add_signal_energy_layer(spectrum, start_index=0, end_index=17)
     channels = network.add_signal_filter_bank_layer(energies, **_BANKS)
