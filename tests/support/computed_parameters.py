@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from flatbuffer_tree import Table, operator, table, tensor, write
 
 from ferrule.graph import Array
 
-Tensors = dict[str, tuple[int, ...] | Array | tuple[tuple[int, ...], str]]
+Tensors = dict[str, Any]
 """Tensors by name: a shape (float32), a shape and a type, or a constant's data."""
 Step = tuple[str, list[str], list[str], Table | None]
 
