@@ -75,10 +75,10 @@ def read_reshape(node: Node) -> Descriptor:
         shape = node.integers(1, "shape")
     elif options is not None and options.NewShapeLength():
         shape = tuple(options.NewShapeAsNumpy().tolist())
-        if shape == (0,):
-            shape = ()  # old converters write a scalar like this
     else:
         shape = node.output().shape
+    if shape == (0,):
+        shape = ()  # old converters write a scalar like this
     if sum(extent == -1 for extent in shape) > 1 or any(extent < -1 or extent == 0 for extent in shape):
         raise ModelError(f"its new shape is {list(shape)}, expected positive extents and at most one -1")
     return ReshapeDescriptor(shape=shape)
