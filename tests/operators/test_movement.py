@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
-from movement_cases import MOVEMENTS, TFLM_TYPES, info
+from movement_cases import MOVEMENTS, TFLM_AXES, TFLM_TYPES, info
 from oracle import litert_reference, random_inputs, tflm
 
 from ferrule import formats
@@ -44,7 +44,8 @@ def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject) -> Non
     network = data.draw(MOVEMENTS[type_])
     inputs = random_inputs(network)
     (layer,) = network.layers
-    oracle = tflm if network.outputs[0].dtype in TFLM_TYPES[layer.type] else litert_reference
+    few = len(network.inputs[0].shape) <= TFLM_AXES if type_ is LayerType.STRIDED_SLICE else True
+    oracle = tflm if few and network.outputs[0].dtype in TFLM_TYPES[layer.type] else litert_reference
     for got, wanted, expected in zip(network.run(inputs), oracle(network, inputs), network.outputs, strict=True):
         assert got.dtype == expected.dtype.numpy
         np.testing.assert_array_equal(got, wanted.reshape(expected.shape))

@@ -174,7 +174,7 @@ def slices(draw: st.DrawFn) -> Network:
 
 @st.composite
 def strided_slices(draw: st.DrawFn) -> Network:
-    source = draw(_source(WIDE, 4))
+    source = draw(_source(WIDE, 5))
     begins, ends, strides = [], [], []
     begin_mask = end_mask = shrink_mask = 0
     for axis, extent in enumerate(source.shape):
@@ -396,3 +396,5 @@ TFLM_TYPES: dict[LayerType, tuple[DataType, ...]] = {
     LayerType.STRIDED_SLICE: (*NARROW, DataType.BOOL),
 }
 """Types that TensorFlow Lite Micro's kernel supports; other types are compared with LiteRT's kernel."""
+TFLM_AXES = 4
+"""The most axes of a STRIDED_SLICE of TensorFlow Lite Micro; LiteRT's has more."""
