@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
+
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.calls import hoisted
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
@@ -19,8 +21,10 @@ from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
+from ferrule.formats.tflite.windows import needs_narrow_bias
 from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
+from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
@@ -267,6 +271,8 @@ class _Reader:
         sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
+        if needs_narrow_bias(node):
+            sources = [*sources[:2], self._zero_bias(node)]
         variables = [record.inputs[position] for position in row.state_inputs]
         states = {index: self._variables.new_value(index) for index in variables}
         outputs = [*infos, *states.values()]
@@ -292,6 +298,17 @@ class _Reader:
         for index, info in states.items():
             self._variables.replace_value(index, info.name)
         self._variables.assigned |= assigned
+
+    def _zero_bias(self, node: Node) -> str:
+        """Return a new constant: biases of 0 of int32, with which sums are rounded as without biases."""
+        output, data, weights = node.output(), node.input(0), node.input(1)
+        channels = weights.shape[0] if weights.shape else 1
+        scale = bias_quantization(data, weights.quantization)
+        name = f"{output.name}_bias"
+        info = TensorInfo(name=name, shape=(channels,), dtype=DataType.INT32, quantization=scale)
+        info = self._variables.fresh(info)
+        self._network.add_constant(info, np.zeros(channels, np.int32))
+        return info.name
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""

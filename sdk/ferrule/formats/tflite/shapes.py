@@ -64,6 +64,7 @@ def read_pad_v2(node: Node) -> Descriptor:
     if info.quantization != output.quantization:
         raise UnsupportedError(f"its fill '{info.name}' has another quantisation than its output, expected the same")
     value = data.ravel()[0].item()
+    value = int(value) if isinstance(value, bool) else value
     if math.isnan(value):
         raise ModelError(f"its fill '{info.name}' is {value}, expected a number")
     return PadV2Descriptor(before=before, after=after, value=value)
