@@ -21,7 +21,7 @@ _INT32 = 2
 
 
 def _reduction(version: Version) -> Row:
-    return Row(read=shapes.read_reduce, write=shapes.write_reduce, version=version, inputs=range(2, 3))
+    return Row(read=shapes.read_reduce, write=shapes.write_reduce, version=version, inputs=range(2, 3), any_shape=True)
 
 
 def _arg(table: str) -> Row:

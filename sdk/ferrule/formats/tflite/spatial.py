@@ -62,7 +62,7 @@ def _resize(table: str, *, corners_since_3: bool) -> Row:
 
 def _read_transpose_conv(node: Node) -> Descriptor:
     options = node.options("TransposeConvOptions")
-    shape, weights = node.integers(0, "output shape"), windows.rank_4(node.input(1))
+    shape, weights = _output_shape(node), windows.rank_4(node.input(1))
     if len(shape) != 4 or min(shape) < 1:
         raise ModelError(f"its output shape is {list(shape)}, expected four numbers of 1 or more")
     windows.refuse_hybrid(node.input(2), weights)
@@ -81,6 +81,13 @@ def _read_transpose_conv(node: Node) -> Descriptor:
         pad_left=padding.left,
         activation=activation(options.FusedActivationFunction()),
     )
+
+
+def _output_shape(node: Node) -> tuple[int, ...]:
+    """Return the shape of the output, which need not be a constant: TensorFlow Lite Micro takes that of the tensor."""
+    if node.is_constant(0):
+        return node.integers(0, "output shape")
+    return windows.rank_4(node.output()).shape
 
 
 def _fits(window: tuple[int, int], output: TensorInfo) -> bool:
