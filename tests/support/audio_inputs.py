@@ -84,7 +84,8 @@ def _syllable(random: np.random.Generator, count: int) -> Array:
     if random.random() < 0.25:
         noise: Array = np.diff(random.normal(0, 0.3, count + 1)) * envelope
         return noise
-    pitch = np.linspace(*random.uniform(*_PITCH_HZ, 2), count)
+    first, last = random.uniform(*_PITCH_HZ, 2)
+    pitch = np.linspace(first, last, count)
     phase = 2 * np.pi * np.cumsum(pitch) / RATE_HZ
     voice = np.zeros(count)
     ends = [random.uniform(*formant, 2) for formant in _FORMANTS_HZ]
@@ -124,4 +125,5 @@ def _quantized(values: Array, tensor: Tensor) -> Array:
     quantization = tensor.Quantization()
     scaled = np.round(values / np.float32(quantization.Scale(0))) + quantization.ZeroPoint(0)
     limits = np.iinfo(np.int8)
-    return np.clip(scaled, limits.min, limits.max).astype(np.int8)
+    result: Array = np.clip(scaled, limits.min, limits.max).astype(np.int8)
+    return result

@@ -21,10 +21,10 @@ import ferrule
 from ferrule import formats
 from ferrule.emulation import engine, engine_names
 from ferrule.errors import FerruleError
-from ferrule.facade.compilation import ArenaOverflowError
 from ferrule.firmware import TooLargeError
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.graph import Array
+from ferrule.memory import ArenaOverflowError
 
 if TYPE_CHECKING:
     from tflite import SubGraph
