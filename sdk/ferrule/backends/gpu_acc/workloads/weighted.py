@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.program import WeightedParameters
+from ferrule.backends.gpu_acc.parameters import WeightedParameters
 from ferrule.backends.gpu_acc.workloads.launch import CHANNELS_GROUP, CHANNELS_PER_ITEM, KernelWorkload, Launch, Loading
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
