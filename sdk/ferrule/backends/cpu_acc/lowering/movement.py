@@ -213,13 +213,17 @@ def int32s(values: Sequence[int]) -> ArrayData:
 
 def lower_view(context: LoweringContext) -> LoweredOp:
     """Return RESHAPE, SQUEEZE or EXPAND_DIMS as a view of the input, or as a copy if the input is a constant."""
-    source = context.input(0)
     if not context.is_constant(0):
-        return LoweredOp(kernel="view", view_of=source.name)
-    movements = Movements(context)
+        return LoweredOp(kernel="view", view_of=context.input(0).name)
+    return lower_copy(context, "reshape")
+
+
+def lower_copy(context: LoweringContext, what: str = "copy") -> LoweredOp:
+    """Return a copy of the first input's elements to the output; `what` names the lowering."""
+    source, movements = context.input(0), Movements(context)
     movement = Movement(axes=(Axis(source.elements, 1, 1),))
     movements.copy(movement, source.dtype.size_bytes, movements.source(0), context.output_pointer())
-    return movements.lowered("reshape")
+    return movements.lowered(what)
 
 
 def lower_pad(context: LoweringContext) -> LoweredOp:
