@@ -70,19 +70,12 @@ def check(network: Network, inputs: list[Array]) -> None:
         assert got.tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("family", sorted(set(FAMILY) - {"grouped_conv2d", "transpose_conv"}))
+@pytest.mark.parametrize("family", sorted(FAMILY))
 @given(data=st.data(), seed=st.integers(0, 1 << 16))
 @MODERATE
 def test_weighted_layers_and_pools(family: str, data: st.DataObject, seed: int) -> None:
     network = data.draw(FAMILY[family](DataType.INT8))
     check(network, random_inputs(network, seed))
-
-
-@given(network=FAMILY["grouped_conv2d"](DataType.INT8))
-@settings(max_examples=5)
-def test_groups_are_refused(network: Network) -> None:
-    support = GpuAcc().layer_support().supports(network, network.layers[0], TARGET)
-    assert support.reason.endswith("groups, expected one")
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE_TYPES)

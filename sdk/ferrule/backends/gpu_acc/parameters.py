@@ -41,7 +41,7 @@ class Parameters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WeightedParameters(Parameters):
-    """The parameters of conv2d_s8 and depthwise_conv2d_s8."""
+    """The parameters of conv2d_s8, depthwise_conv2d_s8 and transpose_conv_s8."""
 
     struct: ClassVar[str] = "weighted_parameters"
     height: int
@@ -50,6 +50,7 @@ class WeightedParameters(Parameters):
     output_height: int
     output_width: int
     output_channels: int
+    """The output channels that the launch computes."""
     output_pixels: int
     """The number of pixels in all images of the batch."""
     window_height: int
@@ -68,6 +69,10 @@ class WeightedParameters(Parameters):
     output_zero_point: int
     low: int
     high: int
+    groups: int = 1
+    """Groups of channels; used by conv2d_s8, which is launched once for each."""
+    group: int = 0
+    """The group that the launch computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,8 +230,45 @@ class ReduceParameters(Parameters):
     zero_point: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowParameters(Parameters):
+    """The parameters of the kernels of normalize.cl."""
+
+    struct: ClassVar[str] = "row_parameters"
+    rows: int
+    length: int
+    operation: int = 0
+    """The code of the layer type, in normalize_f32."""
+    scale: int = 0
+    """The bits of a float32, in normalize_f32."""
+    zero_point: int = 0
+    multiplier: int = 0
+    """The factor of log_softmax_s8 from Q5 to differences of stored values, with `shift`."""
+    shift: int = 0
+    least: int = 0
+    """The least difference whose exponential may count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResizeParameters(Parameters):
+    """The parameters of resize_bilinear_s8 and resize_bilinear_f32."""
+
+    struct: ClassVar[str] = "resize_parameters"
+    elements: int
+    height: int
+    width: int
+    channels: int
+    output_height: int
+    output_width: int
+
+
 CODES: Mapping[DataType | LayerType, int] = {each: code for code, each in enumerate((*DataType, *LayerType))}
 """The numbers by which kernels know element types and layer types."""
+
+
+def float_bits(value: float) -> int:
+    """Return the bits of a float32 as an int32, as which structs hold it."""
+    return int(np.float32(value).view(np.int32))
 
 
 def definitions() -> str:
@@ -249,5 +291,7 @@ STRUCTS: tuple[type[Parameters], ...] = (
     SelectParameters,
     CastParameters,
     ReduceParameters,
+    RowParameters,
+    ResizeParameters,
 )
 """All structs, in the order of their declarations."""

@@ -9,7 +9,6 @@ from ferrule.backends.gpu_acc.workloads.factory import WORKLOADS, types_of
 from ferrule.backends.target import Target
 from ferrule.errors import FerruleError
 from ferrule.graph import Graph, Layer, LayerType
-from ferrule.operators.conv2d import groups_of
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted import has_zero_point
@@ -17,7 +16,9 @@ from ferrule.operators.weighted import has_zero_point
 _MOST_ELEMENTS = (1 << 31) - 1
 _TERMS = 2
 _SMALLEST_SCALE = 2.0**-100
-_WEIGHTED = frozenset({LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED})
+_WEIGHTED = frozenset(
+    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
+)
 
 
 class GpuAccSupport:
@@ -59,8 +60,6 @@ def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:
             return f"tensor '{name}' is computed at run time, expected a constant"
     if row.float64 and not choose_device().has_float64:
         return f"tensor '{source.name}' is float32, which needs float64 that {choose_device().title} lacks"
-    if layer.type is LayerType.CONV_2D and groups_of(source, operands.input(1)) > 1:
-        return f"it has {groups_of(source, operands.input(1))} groups, expected one"
     if layer.type is LayerType.QUANTIZE and row.float64 and output.scale < _SMALLEST_SCALE:
         return f"tensor '{output.name}' has scale {output.scale:g}, expected at least 2^-100"
     return ""

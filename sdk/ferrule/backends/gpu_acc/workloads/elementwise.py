@@ -15,6 +15,7 @@ from ferrule.backends.gpu_acc.parameters import (
     ElementwiseParameters,
     SelectParameters,
     UnaryParameters,
+    float_bits,
 )
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import Array, LayerType, Shape
@@ -46,9 +47,9 @@ def unary(loading: Loading) -> KernelWorkload:
     parameters = UnaryParameters(
         elements=elements,
         operation=CODES[layer.type],
-        slope=_bits(layer.descriptor.alpha) if isinstance(layer.descriptor, LeakyReluDescriptor) else 0,
-        low=_bits(-math.inf if low is None else low),
-        high=_bits(math.inf if high is None else high),
+        slope=float_bits(layer.descriptor.alpha) if isinstance(layer.descriptor, LeakyReluDescriptor) else 0,
+        low=float_bits(-math.inf if low is None else low),
+        high=float_bits(math.inf if high is None else high),
     )
     return KernelWorkload(loading, Launch(kernel="unary_f32", parameters=parameters, items=(elements,)))
 
@@ -62,7 +63,9 @@ def binary(loading: Loading) -> KernelWorkload:
     return _launch_binary(
         loading,
         "binary_f32" if is_float else "binary_s32",
-        replace(broadcast_parameters(operands), operation=CODES[layer.type], low=_bits(low), high=_bits(high)),
+        replace(
+            broadcast_parameters(operands), operation=CODES[layer.type], low=float_bits(low), high=float_bits(high)
+        ),
     )
 
 
@@ -139,10 +142,6 @@ def _launch_binary(
         kernel=kernel, parameters=parameters, constants=constants, inputs=(0, 1), items=(parameters.elements,)
     )
     return KernelWorkload(loading, launch)
-
-
-def _bits(value: float) -> int:
-    return int(np.float32(value).view(np.int32))
 
 
 def _extents(shape: Shape) -> tuple[int, ...]:

@@ -20,7 +20,9 @@ from ferrule.backends.gpu_acc.workloads.elementwise import (
 )
 from ferrule.backends.gpu_acc.workloads.launch import Loading
 from ferrule.backends.gpu_acc.workloads.moving import INDICES, MOVING, move
+from ferrule.backends.gpu_acc.workloads.normalizing import l2_normalization, log_softmax, normalize_float
 from ferrule.backends.gpu_acc.workloads.reducing import place, reduction, total
+from ferrule.backends.gpu_acc.workloads.resizing import resize_bilinear
 from ferrule.backends.gpu_acc.workloads.simple import (
     CopyWorkload,
     arithmetic,
@@ -30,7 +32,12 @@ from ferrule.backends.gpu_acc.workloads.simple import (
     softmax,
     table,
 )
-from ferrule.backends.gpu_acc.workloads.weighted import conv2d, depthwise_conv2d, fully_connected
+from ferrule.backends.gpu_acc.workloads.weighted import (
+    conv2d,
+    depthwise_conv2d,
+    fully_connected,
+    transpose_conv,
+)
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType
@@ -77,6 +84,7 @@ _COMPARISON: Mapping[Types, Row] = {
 _REDUCTION = _rows(Row(make=reduction), _INT8, _FLOAT32)
 _PLACE = _rows(Row(make=place), (DataType.INT8, DataType.INT32), (DataType.FLOAT32, DataType.INT32))
 _TOTAL = {_INT8: Row(make=total), _FLOAT32: Row(make=total, float64=True)}
+_NORMALIZE = _rows(Row(make=normalize_float, float64=True), _FLOAT32)
 _WEIGHTS = (1, 2)
 _CASTABLE = tuple(dtype for dtype in DataType if dtype is not DataType.FLOAT16)
 
@@ -102,12 +110,14 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.FLOOR_MOD: _BINARY,
     LayerType.FULLY_CONNECTED: _rows(Row(make=fully_connected, constants=_WEIGHTS), _INT8),
     LayerType.HARD_SWISH: {**_TABLE, **_UNARY},
+    LayerType.L2_NORMALIZATION: {_INT8: Row(make=l2_normalization), **_NORMALIZE},
     LayerType.LEAKY_RELU: {**_TABLE, **_UNARY},
     LayerType.LOG: _UNARY,
     LayerType.LOGICAL_AND: _rows(Row(make=pairs), _BOOL),
     LayerType.LOGICAL_NOT: _rows(Row(make=table), _BOOL),
     LayerType.LOGICAL_OR: _rows(Row(make=pairs), _BOOL),
     LayerType.LOGISTIC: {**_TABLE, **_UNARY},
+    LayerType.LOG_SOFTMAX: {_INT8: Row(make=log_softmax), **_NORMALIZE},
     LayerType.MAXIMUM: {_INT8: Row(make=extremum), **_BINARY},
     LayerType.MAX_POOL_2D: _POOL,
     LayerType.MEAN: _TOTAL,
@@ -127,11 +137,15 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.RELU6: {**_TABLE, **_UNARY},
     LayerType.RELU_N1_TO_1: {**_TABLE, **_UNARY},
     LayerType.RESHAPE: _COPY,
+    LayerType.RESIZE_BILINEAR: {
+        _INT8: Row(make=resize_bilinear),
+        _FLOAT32: Row(make=resize_bilinear, float64=True),
+    },
     LayerType.ROUND: _UNARY,
     LayerType.RSQRT: {**_TABLE, **_UNARY},
     LayerType.SELECT_V2: _rows(Row(make=select), *_SAME),
     LayerType.SIN: _UNARY,
-    LayerType.SOFTMAX: _rows(Row(make=softmax), _INT8),
+    LayerType.SOFTMAX: {_INT8: Row(make=softmax), **_NORMALIZE},
     LayerType.SQRT: _UNARY,
     LayerType.SQUARE: _UNARY,
     LayerType.SQUARED_DIFFERENCE: {**_PAIRS, **_BINARY},
@@ -139,6 +153,7 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.SUB: {_INT8: Row(make=arithmetic), **_BINARY},
     LayerType.SUM: _TOTAL,
     LayerType.TANH: {**_TABLE, **_UNARY},
+    LayerType.TRANSPOSE_CONV: _rows(Row(make=transpose_conv, constants=_WEIGHTS), _INT8),
     **dict.fromkeys(COMPARISONS, _COMPARISON),
     **{type_: _rows(Row(make=move, constants=INDICES.get(type_, ())), *_SAME) for type_ in MOVING},
 }
