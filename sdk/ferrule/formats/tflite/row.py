@@ -50,6 +50,9 @@ class Row:
     outputs: range = range(1, 2)
     custom: str = ""
     """The custom code by which files name the operator; "" for built-in operators."""
+    any_shape: bool = False
+    """Whether the only output may have another shape in the file than the layer's, with as many elements: TensorFlow
+    Lite Micro's kernel writes its elements in order, whatever the shape is. A RESHAPE follows the layer then."""
     optional: frozenset[int] = frozenset()
     """Positions of data inputs that may be absent."""
     state_inputs: tuple[int, ...] = ()
