@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, lower_cumsum
 from ferrule.backends.cpu_acc.lowering import signal
+from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, lower_cumsum
 from ferrule.backends.cpu_acc.lowering.activation import (
     lower_hard_swish,
     lower_logistic,
