@@ -66,7 +66,7 @@ def model(name: str, devices: tuple[Device, ...] = NPUS) -> Artifact:
     network = Network(name)
     network.add_input(int8_input("x", 1, 4))
     network.add_relu_layer("x", name="a")
-    network.add_relu_layer("a", name="b")
+    network.add_relu6_layer("a", name="b")
     network.add_add_layer("a", "b", quantization=SCALE, name="y")
     network.set_outputs(["y"])
     hints = {"a": "SoftNpu/npu0", "b": "SoftNpu/npu1", "y": "SoftNpu/npu0"}

@@ -82,7 +82,7 @@ def test_a_hint_and_the_lack_of_fallback_are_stronger() -> None:
     npu = choosy(policy=Policy(least_layers=9))
     hinted = OptimizerOptions(simplify=False, hints={"b": "Npu"})
     assert owners(divided(line("a", "b"), npu, B, options=hinted)) == "NN"
-    assert owners(divided(line("a", "b"), npu, B, options=OptimizerOptions(fallback=False))) == "NN"
+    assert owners(divided(line("a", "b"), npu, B, options=OptimizerOptions(simplify=False, fallback=False))) == "NN"
     whole = choosy(policy=Policy(least_layers=9), capabilities={ALL_OR_NOTHING: True})
     assert owners(divided(line("a", "b"), whole, B)) == "NN"
     assert owners(divided(line("a", "b"), npu, B)) == "BB"
@@ -103,7 +103,7 @@ def test_the_policy_may_depend_on_the_device(base: int, expected: str) -> None:
             return Policy(least_layers=2 if target.device.binding["base"] == 1 else 3)
 
     device = Device(name="npu0", backend=BackendId("Npu"), binding={"base": base})
-    result = divided(line("a", "b"), ByDevice, B, options=OptimizerOptions(devices=(device,)))
+    result = divided(line("a", "b"), ByDevice, B, options=OptimizerOptions(simplify=False, devices=(device,)))
     assert owners(result) == expected
 
 

@@ -21,11 +21,11 @@ _TYPES = frozenset(DataType) - {DataType.FLOAT16}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastDescriptor(Descriptor):
-    """One input, one output of any other element type."""
+    """One input, one output of any element type; for the same one, the layer is a copy."""
 
 
 def check(descriptor: CastDescriptor, operands: Operands) -> None:
-    """Refuse equal types, for which TensorFlow Lite has no conversion."""
+    """Raise UnsupportedError for a type that has no conversion; equal types are a copy."""
     del descriptor
     source, output = operands.input(0), operands.output
     for info in (source, output):

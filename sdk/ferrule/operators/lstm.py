@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
+from ferrule.operators.blas import matrix_product
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     MAX_WIDE_SHIFT,
@@ -195,7 +196,8 @@ class _FloatStep(_Step):
 
     def __call__(self, values: Array, hidden: Array, cell: Array) -> tuple[Array, Array]:
         with np.errstate(over="ignore", invalid="ignore"):
-            sums = values.astype(np.float64) @ self._weights.T + self._bias + hidden @ self._recurrent.T
+            sums = matrix_product(values.astype(np.float64), self._weights.T) + self._bias
+            sums += matrix_product(hidden, self._recurrent.T)
             given, kept, new, shown = np.split(sums, 4, axis=1)
             state = _sigmoid(kept) * cell + _sigmoid(given) * np.tanh(new)
             state = np.clip(state, -self._clip, self._clip).astype(np.float32)
@@ -236,7 +238,7 @@ class _IntegerStep(_Step):
     def _sums(
         self, values: Array, zero_point: int, weights: Array, bias: Array | int, factors: Sequence[Factor]
     ) -> Array:
-        sums = (values.astype(np.int64) - zero_point) @ weights.T + bias
+        sums = matrix_product(values.astype(np.int64) - zero_point, weights.T) + bias
         units = len(weights) // 4
         multipliers = np.repeat([factor.multiplier for factor in factors], units)
         shifts = np.repeat([factor.shift for factor in factors], units)

@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.blas import matrix_product
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     activation_range,
@@ -129,7 +130,7 @@ def _float(
     new: Array,
 ) -> Array:  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):
-        new[..., -1] = data.astype(np.float64) @ feature.astype(np.float64).T
+        new[..., -1] = matrix_product(data.astype(np.float64), feature.astype(np.float64).T)
         sums = (new.astype(np.float64) * time).sum(axis=2).reshape(*operands.output.shape, -1).sum(axis=2)
         if bias is not None:
             sums += bias
@@ -143,7 +144,7 @@ def _integer(
     to_state, to_output = svdf_factors(operands)
     state, output, limits = operands.input(STATE), operands.output, np.iinfo(new.dtype)
     centred = data.astype(np.int64) - operands.input(0).zero_point
-    sums = wrap_int32(centred @ feature.astype(np.int64).T)
+    sums = wrap_int32(matrix_product(centred, feature.astype(np.int64).T))
     scaled = multiply_by_quantized_multiplier(sums, to_state.multiplier, to_state.shift)
     new[..., -1] = (np.clip(scaled, limits.min, limits.max) + state.zero_point).astype(new.dtype)  # may wrap
     products = (new.astype(np.int64) - state.zero_point) * time

@@ -97,7 +97,7 @@ def run(
     creation: CreationOptions | None = None,
 ) -> list[Array]:
     with Runtime(creation, full.registry) as runtime:
-        optimized = optimize(network, ["Full", "CpuRef"], runtime.registry, options or OptimizerOptions())
+        optimized = optimize(network, ["Full", "CpuRef"], runtime.registry, options or OptimizerOptions(simplify=False))
         return runtime.enqueue_workload(runtime.load_network(optimized), [x])
 
 
@@ -158,7 +158,7 @@ def test_networks_run(full: Callable[..., Full], defines: tuple[str, ...], *, sh
     network.add_tanh_layer("two", name="tanh")
     network.add_relu_layer("tanh", name="last")
     network.set_outputs(["last", "two"])
-    options = OptimizerOptions(import_enabled=shared, export_enabled=shared)
+    options = OptimizerOptions(simplify=False, import_enabled=shared, export_enabled=shared)
     backend = full(*defines)
     for seed in range(3):
         x = sample(seed)
@@ -181,7 +181,7 @@ def test_tensors_are_not_copied(full: Callable[..., Full]) -> None:
     """The backend receives pointers to the caller's own arrays."""
     backend = full()
     x, y = sample(), aligned_empty(INFO.shape, INFO.dtype)
-    options = OptimizerOptions(import_enabled=True, export_enabled=True)
+    options = OptimizerOptions(simplify=False, import_enabled=True, export_enabled=True)
     with Runtime(None, backend.registry) as runtime:
         number = runtime.load_network(optimize(chain("one"), ["Full"], runtime.registry, options))
         (result,) = runtime.enqueue_workload(number, [x], [y])
@@ -208,7 +208,7 @@ def test_several_networks_run_at_once(full: Callable[..., Full], defines: tuple[
 
 def test_a_caller_s_array_is_not_kept_for_it(full: Callable[..., Full]) -> None:
     backend = full()
-    options = OptimizerOptions(import_enabled=True, export_enabled=True)
+    options = OptimizerOptions(simplify=False, import_enabled=True, export_enabled=True)
     with Runtime(None, backend.registry) as runtime:
         number = runtime.load_network(optimize(chain("one"), ["Full"], runtime.registry, options))
         for seed in range(3):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
@@ -114,7 +115,7 @@ ROWS: Mapping[LayerType, Row] = {
     LayerType.NOT_EQUAL: plain(ComparisonDescriptor, "NotEqualOptions", version=_COMPARISON, inputs=2),
     LayerType.ROUND: plain(ElementwiseUnaryDescriptor),
     LayerType.RSQRT: plain(ElementwiseUnaryDescriptor, version=by_type(int8=2, int16=3)),
-    LayerType.SELECT_V2: plain(SelectV2Descriptor, "SelectV2Options", inputs=3),
+    LayerType.SELECT_V2: replace(plain(SelectV2Descriptor, "SelectV2Options", inputs=3), any_shape=True),
     LayerType.SIN: plain(ElementwiseUnaryDescriptor),
     LayerType.SQRT: plain(ElementwiseUnaryDescriptor),
     LayerType.SQUARE: plain(ElementwiseUnaryDescriptor, "SquareOptions"),

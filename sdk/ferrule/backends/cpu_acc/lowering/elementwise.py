@@ -12,6 +12,7 @@ from ferrule.backends.cpu_acc.lowering.binary import (
     term_fields,
     without_parameters,
 )
+from ferrule.backends.cpu_acc.lowering.movement import lower_copy
 from ferrule.backends.cpu_acc.lowering.unary import unary_call
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -26,14 +27,17 @@ _CAST_NAMES = {
     DataType.INT8: "s8",
     DataType.INT16: "s16",
     DataType.INT32: "s32",
+    DataType.INT64: "s64",
     DataType.UINT8: "u8",
     DataType.BOOL: "u8",
 }
 
 
 def lower_cast(context: LoweringContext) -> LoweredOp:
-    """Return the call for CAST; types that differ only in sign share a kernel where the bits are the same."""
+    """Return the call for CAST: a copy for equal types; types that differ in sign share a kernel if bits are equal."""
     source, output = context.input(0), context.operands.output
+    if source.dtype is output.dtype:
+        return lower_copy(context)
     if not {source.dtype, output.dtype} <= set(_CAST_NAMES):
         raise UnsupportedError(
             f"layer '{context.layer.name}': there is no kernel for CAST of {source.dtype} to {output.dtype}"

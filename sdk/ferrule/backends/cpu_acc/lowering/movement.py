@@ -42,6 +42,8 @@ KERNEL_AXES = 6
 """The value of FERRULE_COPY_AXES in the C kernels."""
 MIN_RUN_BYTES = 8
 """Shorter runs are copied element by element, which takes fewer instructions than calling memcpy."""
+_NO_FILL_BYTES = 8
+"""The size of elements that no kernel fills with; one element is copied to all places instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,11 @@ class Movements:
 
     def fill(self, value: Array, count: int, target: Expression) -> None:
         """Add a call that sets the first `count` elements of `target` to `value`, an array of one element."""
+        if value.itemsize == _NO_FILL_BYTES:
+            blob = self._context.blob("fill", value)
+            self._blobs.append(blob)
+            self.copy(Movement(axes=(Axis(count, 0, 1),)), value.itemsize, Identifier(blob.name), target)
+            return
         bits = int.from_bytes(value.tobytes(), "little")
         name = f"fill_{8 * value.itemsize}"
         fields = (Field(Integer(count), "count"), Field(Integer(bits, unsigned=True), "value"))
@@ -213,13 +220,17 @@ def int32s(values: Sequence[int]) -> ArrayData:
 
 def lower_view(context: LoweringContext) -> LoweredOp:
     """Return RESHAPE, SQUEEZE or EXPAND_DIMS as a view of the input, or as a copy if the input is a constant."""
-    source = context.input(0)
     if not context.is_constant(0):
-        return LoweredOp(kernel="view", view_of=source.name)
-    movements = Movements(context)
+        return LoweredOp(kernel="view", view_of=context.input(0).name)
+    return lower_copy(context, "reshape")
+
+
+def lower_copy(context: LoweringContext, what: str = "copy") -> LoweredOp:
+    """Return a copy of the first input's elements to the output; `what` names the lowering."""
+    source, movements = context.input(0), Movements(context)
     movement = Movement(axes=(Axis(source.elements, 1, 1),))
     movements.copy(movement, source.dtype.size_bytes, movements.source(0), context.output_pointer())
-    return movements.lowered("reshape")
+    return movements.lowered(what)
 
 
 def lower_pad(context: LoweringContext) -> LoweredOp:

@@ -90,6 +90,43 @@ void ferrule_cast_f32_s32(const struct ferrule_cast_params *params, const void *
 void ferrule_cast_f32_bool(const struct ferrule_cast_params *params, const void *input,
                            void *output);
 
+/** @brief Convert int8 to int64. */
+void ferrule_cast_s8_s64(const struct ferrule_cast_params *params, const void *input, void *output);
+
+/** @brief Convert uint8 or bool to int64. */
+void ferrule_cast_u8_s64(const struct ferrule_cast_params *params, const void *input, void *output);
+
+/** @brief Convert int16 to int64. */
+void ferrule_cast_s16_s64(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
+/** @brief Convert int32 to int64. */
+void ferrule_cast_s32_s64(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
+/** @brief Convert float32 to int64, cut towards zero and saturated; NaN becomes 0. */
+void ferrule_cast_f32_s64(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
+/** @brief Convert int64 to int8 or uint8. */
+void ferrule_cast_s64_8(const struct ferrule_cast_params *params, const void *input, void *output);
+
+/** @brief Convert int64 to int16. */
+void ferrule_cast_s64_s16(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
+/** @brief Convert int64 to int32. */
+void ferrule_cast_s64_s32(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
+/** @brief Convert int64 to float32. */
+void ferrule_cast_s64_f32(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
+/** @brief Convert int64 to bool. */
+void ferrule_cast_s64_bool(const struct ferrule_cast_params *params, const void *input,
+                           void *output);
+
 #ifdef __cplusplus
 }
 #endif

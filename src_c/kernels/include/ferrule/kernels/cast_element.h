@@ -18,4 +18,16 @@ static inline int32_t ferrule_saturated(float value)
     return value <= -2147483648.0f ? INT32_MIN : (int32_t)value;
 }
 
+/* The same for int64_t. */
+static inline int64_t ferrule_saturated_s64(float value)
+{
+    if (value != value) {
+        return 0;
+    }
+    if (value >= 9223372036854775808.0f) {
+        return INT64_MAX;
+    }
+    return value <= -9223372036854775808.0f ? INT64_MIN : (int64_t)value;
+}
+
 #endif
