@@ -119,7 +119,10 @@ enum ferrule_layer_type {
     FERRULE_LAYER_REDUCE_ALL = 89,
     FERRULE_LAYER_ARG_MAX = 90,
     FERRULE_LAYER_ARG_MIN = 91,
+    FERRULE_LAYER_CUMSUM = 92,
+    FERRULE_LAYER_L2_POOL_2D = 93,
     FERRULE_LAYER_TRANSPOSE_CONV = 94,
+    FERRULE_LAYER_BATCH_MATMUL = 95,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_IF = 98,
@@ -156,7 +159,10 @@ struct ferrule_binary_descriptor {
     int32_t activation;
 };
 
-/** AVERAGE_POOL_2D, MAX_POOL_2D. One input and one output, NHWC. Padded pixels are ignored. */
+/**
+ * AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D. One input and one output, NHWC. Padded pixels are
+ * ignored.
+ */
 struct ferrule_pool2d_descriptor {
     int32_t pool_h;
     int32_t pool_w;
@@ -443,6 +449,15 @@ struct ferrule_arg_select_descriptor {
     int32_t axis;
 };
 
+/** CUMSUM. One input, one output of the same shape. */
+struct ferrule_cumsum_descriptor {
+    int32_t axis;
+    /** Whether a sum leaves out the element at its own position. */
+    bool exclusive;
+    /** Whether the sums begin at the end of the axis. */
+    bool reverse;
+};
+
 /**
  * TRANSPOSE_CONV. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. Each pixel
  * of the image adds a window of products to the output; the window of pixel (0, 0) begins at
@@ -458,6 +473,17 @@ struct ferrule_transpose_conv_descriptor {
     int32_t pad_top;
     int32_t pad_left;
     int32_t activation;
+};
+
+/**
+ * BATCH_MATMUL. Inputs: two tensors of 2 to 5 axes, [..., rows, depth] and [..., depth, columns].
+ * One output, [..., rows, columns]. The axes before the last two broadcast.
+ */
+struct ferrule_batch_matmul_descriptor {
+    /** Whether the last two axes of the first input are [depth, rows]. */
+    bool adj_x;
+    /** Whether the last two axes of the second input are [columns, depth]. */
+    bool adj_y;
 };
 
 /**

@@ -23,8 +23,9 @@ import pytest
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
 from ferrule.cli import main
-from ferrule.cli.options import GOALS, ITERATIONS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
+from ferrule.cli.options import GOALS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
 from ferrule.cli.progress import progress
+from ferrule.cli.reading import ITERATIONS
 from ferrule.facade.configuration import Configuration
 from ferrule.firmware import Job, StackBound, ToolStatus, ZigToolchain
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS

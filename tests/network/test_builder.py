@@ -132,6 +132,11 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     return network.add_dequantize_layer("x")
 
 
+def _l2_pool(network: Network, dtype: DataType) -> str:
+    image = "x" if dtype.is_float else network.add_dequantize_layer("x")
+    return network.add_l2_pool2d_layer(image, (3, 2), padding="same")
+
+
 def _update(network: Network, dtype: DataType) -> str:
     update = network.add_constant_array("update", weights(dtype, 1, 2, 3, 4), quantized(dtype, IN))
     return network.add_dynamic_update_slice_layer("x", update, np.array([0, 3, 1, 0], np.int32))
@@ -237,6 +242,8 @@ BUILDS: dict[str, Build] = {
     "DEPTHWISE_CONV_2D": _depthwise,
     "TRANSPOSE_CONV": _transpose_conv,
     "FULLY_CONNECTED": _dense,
+    "BATCH_MATMUL": lambda n, t: n.add_batch_matmul_layer("x", "x", adj_y=True, quantization=quantized(t, OUT)),
+    "L2_POOL_2D": _l2_pool,
     "AVERAGE_POOL_2D": lambda n, _: n.add_average_pool2d_layer("x", (2, 2), strides=(2, 2)),
     "MAX_POOL_2D": lambda n, _: n.add_max_pool2d_layer("x", (3, 3), padding="same"),
     "RESIZE_NEAREST_NEIGHBOR": lambda n, _: n.add_resize_nearest_neighbor_layer("x", (9, 3), align_corners=True),
@@ -263,6 +270,7 @@ BUILDS: dict[str, Build] = {
     "REDUCE_MIN": lambda n, _: n.add_reduce_min_layer("x", (3,), keep_dims=True),
     "ARG_MAX": lambda n, _: n.add_arg_max_layer("x", -1),
     "ARG_MIN": lambda n, _: n.add_arg_min_layer("x", 1),
+    "CUMSUM": lambda n, t: n.add_cumsum_layer("x", -2, exclusive=True, quantization=quantized(t, OUT)),
     "RELU": lambda n, _: n.add_relu_layer("x"),
     "RELU6": lambda n, t: n.add_relu6_layer("x", quantization=quantized(t, IN)),
     "RELU_N1_TO_1": lambda n, _: n.add_relu_n1_to_1_layer("x"),

@@ -14,10 +14,10 @@ from ferrule.graph import (
     DataType,
     Descriptor,
     Graph,
+    Kept,
     Layer,
     LayerType,
     Quantization,
-    Shape,
     TensorInfo,
     reset_value,
 )
@@ -32,16 +32,6 @@ class Constant:
     role: str
     data: Array
     quantization: Quantization | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """A state that is added to the graph together with its reader, whose further outputs have the new values."""
-
-    role: str
-    shape: Shape
-    dtype: DataType
-    quantization: Quantization | None
 
 
 class LayerBuilder(Graph):
@@ -113,7 +103,7 @@ class LayerBuilder(Graph):
             return self.info(source)
         name = self.unique_name(f"{layer}_{source.role}")
         if isinstance(source, Kept):
-            return TensorInfo(name=name, shape=source.shape, dtype=source.dtype, quantization=source.quantization)
+            return source.info(name)
         dtype = _data_type(name, source.data)
         return TensorInfo(name=name, shape=source.data.shape, dtype=dtype, quantization=source.quantization)
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ferrule.graph import LayerType
 from ferrule.operators.add_n import ADD_N
 from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
+from ferrule.operators.batch_matmul import BATCH_MATMUL
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.block import BATCH_TO_SPACE_ND, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, SPACE_TO_DEPTH
 from ferrule.operators.cast import CAST
@@ -15,6 +16,7 @@ from ferrule.operators.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
 from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
+from ferrule.operators.cumsum import CUMSUM
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
@@ -29,7 +31,7 @@ from ferrule.operators.mirror import MIRROR_PAD, REVERSE_V2
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
 from ferrule.operators.pad import PAD, PADV2
-from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
+from ferrule.operators.pool2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D
 from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
@@ -52,8 +54,10 @@ _ROWS: tuple[Operator, ...] = (
     DEPTHWISE_CONV_2D,
     TRANSPOSE_CONV,
     FULLY_CONNECTED,
+    BATCH_MATMUL,
     AVERAGE_POOL_2D,
     MAX_POOL_2D,
+    L2_POOL_2D,
     RESIZE_NEAREST_NEIGHBOR,
     RESIZE_BILINEAR,
     RESHAPE,
@@ -73,6 +77,7 @@ _ROWS: tuple[Operator, ...] = (
     *REDUCE_SELECT,
     ARG_MAX,
     ARG_MIN,
+    CUMSUM,
     ADD,
     SUB,
     MUL,

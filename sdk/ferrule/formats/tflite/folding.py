@@ -14,7 +14,7 @@ from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.decode import TFLM_DECODE, check_decode, decoded
 from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.row import Row
+from ferrule.formats.tflite.row import Row, keeps_nothing
 from ferrule.formats.tflite.tensors import Tensors, real_values
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType
 from ferrule.operators.operator import Operands
@@ -123,8 +123,9 @@ class Folding:
         while sources and sources[-1] == -1:
             sources.pop()
         reads = tuple(index for index in sources if index != -1)
-        bounded = operator.macs is None and not isinstance(descriptor, Pool2dDescriptor) and not row.state_inputs
-        if not bounded or not reads or not all(map(self._is_known, reads)):
+        bounded = operator.macs is None and not isinstance(descriptor, Pool2dDescriptor)
+        keeps = row.state_inputs or row.hidden_states is not keeps_nothing
+        if not bounded or keeps or not reads or not all(map(self._is_known, reads)):
             return False
         if any(
             index == -1 and position not in row.optional for position, index in zip(positions, sources, strict=False)

@@ -273,8 +273,15 @@ class _Reader:
             sources.pop()
         if needs_narrow_bias(node):
             sources = [*sources[:2], self._zero_bias(node)]
-        variables = [record.inputs[position] for position in row.state_inputs]
-        states = {index: self._variables.new_value(index) for index in variables}
+        name = f"{type_.lower()}_{record.index}"
+        states: dict[int | str, TensorInfo] = {
+            index: self._variables.new_value(index) for index in (record.inputs[each] for each in row.state_inputs)
+        }
+        for kept in row.hidden_states(
+            descriptor, [None if each is None else self._network.info(each) for each in sources]
+        ):
+            old, states[old.name] = self._variables.hidden(name, kept)
+            sources.append(old.name)
         outputs = [*infos, *states.values()]
         assigned: dict[Variable, str] = {}
         if descriptor.graphs:
@@ -288,15 +295,15 @@ class _Reader:
             if not outputs:
                 raise UnsupportedError("it has no outputs and assigns no variables, expected one of these")
         layer = Layer(
-            name=f"{type_.lower()}_{record.index}",
+            name=name,
             type=type_,
             descriptor=descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
         )
         self._append(record, layer, outputs)
-        for index, info in states.items():
-            self._variables.replace_value(index, info.name)
+        for key, info in states.items():
+            self._variables.replace_value(key, info.name)
         self._variables.assigned |= assigned
 
     def _zero_bias(self, node: Node) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version
 from ferrule.formats.tflite.encoder import Options, OptionValue
 from ferrule.formats.tflite.node import Node
-from ferrule.graph import DataType, Descriptor, Layer, TensorInfo
+from ferrule.graph import DataType, Descriptor, Kept, Layer, TensorInfo
 
 MANY = 1 << 12
 """Limit on the number of inputs or outputs of an operator."""
@@ -23,6 +23,12 @@ def first_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: 
     """Return 1, for operators that have only one version."""
     del descriptor, inputs, output
     return 1
+
+
+def keeps_nothing(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Kept, ...]:
+    """Return the hidden states of an operator without such states: none."""
+    del descriptor, inputs
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +57,9 @@ class Row:
     state_inputs: tuple[int, ...] = ()
     """Positions of data inputs that are variable tensors in a file. The layer reads the old values there, and has the
     new values as further outputs, in this order, behind the outputs of the file."""
+    hidden_states: Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]] = keeps_nothing
+    """(descriptor, data inputs) -> the states that an interpreter keeps inside of the operator, where a file does not
+    mention them. The layer reads the old values behind its data inputs, and has the new values as further outputs."""
 
 
 def by_type(*, int8: int = 1, int16: int = 1, int32: int = 1, int64: int = 1, bool_: int = 1, wide: int = 1) -> Version:

@@ -91,7 +91,7 @@ def read_fully_connected(node: Node) -> Descriptor:
 
 
 def read_pool(node: Node) -> Descriptor:
-    """Read AVERAGE_POOL_2D or MAX_POOL_2D."""
+    """Read AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
     options = node.options("Pool2DOptions")
     window = (options.FilterHeight(), options.FilterWidth())
     if min(window) < 1:
@@ -148,7 +148,7 @@ def write_fully_connected(emitter: Emitter, layer: Layer, descriptor: FullyConne
 
 
 def write_pool(emitter: Emitter, layer: Layer, descriptor: Pool2dDescriptor) -> None:
-    """Write AVERAGE_POOL_2D or MAX_POOL_2D."""
+    """Write AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
     image = emitter.input_info(layer, 0)
     window = (descriptor.pool_h, descriptor.pool_w)
     scheme = _scheme(image, descriptor.padding, window, (descriptor.stride_h, descriptor.stride_w), (1, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, lower_cumsum
 from ferrule.backends.cpu_acc.lowering.activation import (
     lower_hard_swish,
     lower_logistic,
@@ -73,6 +74,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.REDUCE_ALL: lower_reduce_select,
     LayerType.ARG_MAX: lower_arg_select,
     LayerType.ARG_MIN: lower_arg_select,
+    LayerType.CUMSUM: lower_cumsum,
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,
@@ -80,8 +82,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.DEPTHWISE_CONV_2D: lower_depthwise_conv2d,
     LayerType.TRANSPOSE_CONV: lower_transpose_conv,
     LayerType.FULLY_CONNECTED: lower_fully_connected,
+    LayerType.BATCH_MATMUL: lower_batch_matmul,
     LayerType.AVERAGE_POOL_2D: lower_pool2d,
     LayerType.MAX_POOL_2D: lower_pool2d,
+    LayerType.L2_POOL_2D: lower_pool2d,
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
     LayerType.RESIZE_BILINEAR: lower_resize_bilinear,
     LayerType.ADD: lower_arithmetic,
