@@ -260,6 +260,22 @@ def _binary(data: DataSet, functions: Sequence[str]) -> Translated:
     return network, [Run([left.reshape(shape), right.reshape(shape)], [data.array("output_ref", "output")])]
 
 
+def _batch_matmul(data: DataSet, _functions: Sequence[str]) -> Translated:
+    operands = [data.array(f"{side}_input_tensor") for side in ("lhs", "rhs")]
+    first, (second,) = _scales([data.number("OUTPUT_MULTIPLIER")], [data.number("OUTPUT_SHIFT")])
+    infos = [
+        tensor(f"x{index}", shape, _dtype(operands[index]), scale, -data.number(f"{'LR'[index]}HS_OFFSET"))
+        for index, (shape, scale) in enumerate(zip(data.matrices(), (first, second), strict=True))
+    ]
+    network = _network(*infos)
+    output = Quantization.of(1.0, data.number("OUTPUT_OFFSET"))
+    adjoint = [data.number(f"ADJ_{side}") == 1 for side in "XY"]
+    name = network.add_batch_matmul_layer("x0", "x1", adj_x=adjoint[0], adj_y=adjoint[1], quantization=output)
+    _clamped(network, name, data, operands[0].dtype)
+    inputs = [array.reshape(info.shape) for array, info in zip(operands, infos, strict=True)]
+    return network, [Run(inputs, [data.array("output")])]
+
+
 def _extremum(data: DataSet, _functions: Sequence[str]) -> Translated:
     operands = [data.array(f"input_tensor_{i}") for i in (1, 2)]
     shapes = [tuple(data.number(f"{axis}_{i}") for axis in ("BATCH", "HEIGHT", "WIDTH", "CHANNEL")) for i in (1, 2)]
@@ -289,6 +305,7 @@ def _transpose(data: DataSet, _functions: Sequence[str]) -> Translated:
 
 
 _KINDS: Mapping[str, Callable[[DataSet, Sequence[str]], Translated]] = {
+    "batch_matmul": _batch_matmul,
     "convolve": _weighted,
     "grouped_convolve": _weighted,
     "depthwise_conv": _weighted,

@@ -138,6 +138,16 @@ def _transpose(data: DataSet, _functions: Sequence[str]) -> Translated:
     return network, _run(data, data.array("input_tensor"))
 
 
+def _batch_matmul(data: DataSet, _functions: Sequence[str]) -> Translated:
+    """Return a batched product; with ADJ_Y, the data has the right matrices as the product needs them."""
+    left, right = data.matrices()
+    adj_x, adj_y = (data.number(f"ADJ_{side}") == 1 for side in "XY")
+    network = _network(left, (*right[:2], right[3], right[2]) if adj_y else right)
+    _clamped(network, network.add_batch_matmul_layer("x0", "x1", adj_x=adj_x), data)
+    first = "lhs_transposed_tensor" if adj_x else "lhs_input_tensor"
+    return network, _run(data, data.array(first), data.array("rhs_input_tensor"))
+
+
 def _activations(data: DataSet, _functions: Sequence[str]) -> Translated:
     network = _network((data.number("SIZE"),))
     outputs = {
@@ -157,6 +167,7 @@ def _batch_norm(_data: DataSet, _functions: Sequence[str]) -> Translated:
 KINDS: Mapping[str, Callable[[DataSet, Sequence[str]], Translated]] = {
     "activation": _activations,
     "avg_pool": _pool,
+    "batch_matmul": _batch_matmul,
     "batch_norm": _batch_norm,
     "concatenation": _concatenation,
     "convolve": _convolution,

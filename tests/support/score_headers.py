@@ -51,6 +51,11 @@ class DataSet:
         """Return the values of the macros whose names are the prefix and an axis."""
         return tuple(self.number(prefix + axis) for axis in axes)
 
+    def matrices(self) -> list[tuple[int, ...]]:
+        """Return the shapes of the two inputs of a batched product."""
+        axes = ("BATCH", "HEIGHT", "ROWS", "COLS")
+        return [tuple(self.number(f"{side}_{axis}") for axis in axes) for side in ("LHS", "RHS")]
+
     def array(self, *names: str) -> Array:
         """Return the first of the arrays that is defined."""
         return next(self.arrays[name] for name in names if name in self.arrays)
