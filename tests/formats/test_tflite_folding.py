@@ -23,7 +23,10 @@ def model_of(
     inputs: str = "x",
     outputs: str = "y",
 ) -> bytes:
-    """Return a file; a tensor is given by its shape (float32), by shape and type, or by a constant's data."""
+    """Return a file; a tensor is given by its shape (float32), by shape and type, or by a constant's data.
+
+    `inputs` are names with spaces between them.
+    """
     import tflite
 
     names, tables, buffers = list(tensors), [], [table("Buffer")]
@@ -46,7 +49,7 @@ def model_of(
     subgraph = table(
         "SubGraph",
         Tensors=tables,
-        Inputs=np.array([names.index(inputs)], np.int32),
+        Inputs=np.array([names.index(each) for each in inputs.split()], np.int32),
         Outputs=np.array([names.index(outputs)], np.int32),
         Operators=operators,
         Name="main",
@@ -124,6 +127,17 @@ def test_a_shape_that_a_layer_reads_is_a_constant() -> None:
     assert [layer.type for layer in network.layers] == [LayerType.MAXIMUM]
     inputs = oracle.random_inputs(network)
     np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+
+
+def test_the_output_gives_the_shape_of_a_transposed_convolution_if_the_parameter_is_an_input() -> None:
+    weights = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    tensors = {"x": (1, 2, 2, 2), "shape": ((4,), "INT32"), "w": weights, "y": (1, 4, 4, 1)}
+    options = table("TransposeConvOptions", Padding=0, StrideW=2, StrideH=2)
+    data = model_of(tensors, [("TRANSPOSE_CONV", ["shape", "w", "x"], ["y"], options)], inputs="x shape")
+    network = formats.load(data)
+    inputs = [np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2), int32s(0, 0, 0, 0)]
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+    assert graph_differences(network, formats.load(to_tflite(network), name=network.name)) == []
 
 
 @pytest.mark.parametrize(

@@ -262,6 +262,10 @@ def test_custom_operators_are_refused_by_name() -> None:
     model = relu()
     model["OperatorCodes"] = [table("OperatorCode", DeprecatedBuiltinCode=32, CustomCode="foo", BuiltinCode=32)]
     refused(model, UnsupportedError, "operator 0 CUSTOM 'foo' -> tensor 'y'", "custom")
+    for code, compiler in (("edgetpu-custom-op", "edgetpu_compiler"), ("ethos-u", "Vela"), ("NeutronGraph", "Neutron")):
+        model["OperatorCodes"][0]["CustomCode"] = code
+        error = refused(model, UnsupportedError, f"CUSTOM '{code}'", "compiled by", compiler)
+        assert "from which it was compiled" in (error.hint or "")
 
 
 def test_operators_that_are_not_supported() -> None:
@@ -332,12 +336,19 @@ def test_no_outputs_and_doubled_inputs() -> None:
     refused(model, ModelError, "graph inputs", "'x' already")
 
 
-def test_several_subgraphs_are_refused_by_name() -> None:
+def test_several_signatures_are_refused_by_name() -> None:
     model = relu()
     body = relu()["Subgraphs"][0]
-    body["Name"] = "loop_body"
+    body["Name"] = "other"
     model["Subgraphs"].append(body)
-    refused(model, UnsupportedError, "2 subgraphs", "'main', does not call 'loop_body'")
+    assert len(formats.load(write(model)).layers) == 1  # nothing can run the second subgraph
+    model["SignatureDefs"] = [
+        table("SignatureDef", SignatureKey=key, SubgraphIndex=index) for index, key in enumerate(("first", "second"))
+    ]
+    error = refused(model, UnsupportedError, "2 subgraphs", "'main'", "signatures 'second'; expected one")
+    assert "from_concrete_functions" in (error.hint or "")
+    model["SignatureDefs"][1]["SubgraphIndex"] = 0
+    assert len(formats.load(write(model)).layers) == 1
     model["Subgraphs"] = []
     refused(model, ModelError, "no subgraph")
 

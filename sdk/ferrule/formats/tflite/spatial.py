@@ -61,7 +61,9 @@ def _resize(table: str, *, corners_since_3: bool) -> Row:
 
 def _read_transpose_conv(node: Node) -> Descriptor:
     options = node.options("TransposeConvOptions")
-    shape, weights = node.integers(0, "output shape"), windows.rank_4(node.input(1))
+    # As in TensorFlow Lite Micro, the output's tensor gives its shape if the parameter is computed at run time.
+    shape = node.integers(0, "output shape") if node.is_constant(0) else node.output().shape
+    weights = windows.rank_4(node.input(1))
     if len(shape) != 4 or min(shape) < 1:
         raise ModelError(f"its output shape is {list(shape)}, expected four numbers of 1 or more")
     windows.refuse_hybrid(node.input(2), weights)
