@@ -193,6 +193,7 @@ def samples() -> Iterator[Graph]:
         yield from (layer_case(type_, dtype, 1) for type_ in (LayerType.IF, LayerType.WHILE))
     yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
+    yield layer_case(LayerType.DETECTION_POSTPROCESS, DataType.FLOAT32, 1)
 
 
 def _info(name: str, shape: Shape, dtype: DataType) -> TensorInfo:
