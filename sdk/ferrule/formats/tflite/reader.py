@@ -18,14 +18,15 @@ from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import MANY, Row
-from ferrule.formats.tflite.tensors import Tensors, check_signature
+from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.formats.tflite.windows import needs_narrow_bias
-from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
 from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
+from ferrule.operators.quantize import DequantizeDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 
@@ -277,6 +278,10 @@ class _Reader:
         if needs_narrow_bias(node):
             sources = [*sources[:2], self._zero_bias(node)]
         name = f"{type_.lower()}_{record.index}"
+        if row.real_inputs:
+            sources = [None if source is None else self._real(source) for source in sources]
+        if row.infers_outputs:
+            infos = self._inferred(record, type_, descriptor, sources)
         states: dict[int | str, TensorInfo] = {
             index: self._variables.new_value(index) for index in (record.inputs[each] for each in row.state_inputs)
         }
@@ -319,6 +324,37 @@ class _Reader:
         info = self._variables.fresh(info)
         self._network.add_constant(info, np.zeros(channels, np.int32))
         return info.name
+
+    def _real(self, source: str) -> str:
+        """Return the tensor with the real values of a tensor: itself, unless it is quantised."""
+        info = self._network.info(source)
+        if info.dtype.is_float:
+            return source
+        fresh = self._variables.fresh(TensorInfo(name=f"{source}_real", shape=info.shape, dtype=DataType.FLOAT32))
+        data = self._network.tensor(source).data
+        if data is not None:
+            return self._network.add_constant(fresh, real_values(info, data))
+        layer = Layer(
+            name=fresh.name,
+            type=LayerType.DEQUANTIZE,
+            descriptor=DequantizeDescriptor(),
+            inputs=(source,),
+            outputs=(fresh.name,),
+        )
+        self._network.add_layer(layer, [fresh])
+        check_kernel(self._network, layer)
+        return fresh.name
+
+    def _inferred(
+        self, record: OperatorRecord, type_: LayerType, descriptor: Descriptor, sources: Sequence[str | None]
+    ) -> list[TensorInfo]:
+        """Return the outputs of an operator with the shapes that it infers."""
+        shapes = KERNELS[type_].infer(
+            descriptor, [None if name is None else self._network.info(name) for name in sources]
+        )
+        for index, shape in zip(record.outputs, shapes, strict=True):
+            self._tensors.replace(index, replace(self._tensors.info(index), shape=shape), None)
+        return [self._tensors.info(index) for index in record.outputs]
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
