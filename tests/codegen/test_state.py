@@ -153,3 +153,16 @@ def test_a_network_without_inputs_is_refused() -> None:
     network.set_outputs(["later"])
     with pytest.raises(UnsupportedError, match="network 'clock' has no inputs, and the C of a model needs at least"):
         NativeNetwork(network)
+
+
+@pytest.mark.cc
+def test_a_state_that_nothing_reads_or_changes_is_no_warning() -> None:
+    network = running_sum()
+    network.add_state(TensorInfo(name="idle", shape=(2,), dtype=DataType.FLOAT32), np.ones(2, np.float32))
+    only = Network("idle")
+    only.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32))
+    only.add_state(TensorInfo(name="idle", shape=(2,), dtype=DataType.FLOAT32), np.ones(2, np.float32))
+    only.set_outputs([only.add_relu_layer("x", name="y")])
+    for each in (network, only):
+        x = np.array([[1, -2]], np.float32)
+        np.testing.assert_array_equal(NativeNetwork(each).run([x])[0], each.run([x])[0])
