@@ -3,21 +3,25 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from flatbuffer_tree import Table, operator, table, tensor, write
 
 from ferrule.graph import Array
 
+Tensors = dict[str, Any]
+"""Tensors by name: a shape (float32), a shape and a type, or a constant's data."""
 Step = tuple[str, list[str], list[str], Table | None]
 
 
 def model_of(
-    tensors: dict[str, tuple[int, ...] | Array | tuple[tuple[int, ...], str]],
+    tensors: Tensors,
     steps: list[Step],
     inputs: str = "x",
     outputs: str = "y",
 ) -> bytes:
-    """Return a file; a tensor is given by its shape (float32), by shape and type, or by a constant's data."""
+    """Return a file with one subgraph."""
     import tflite
 
     names, tables, buffers = list(tensors), [], [table("Buffer")]
@@ -26,9 +30,9 @@ def model_of(
             buffers.append(table("Buffer", Data=value.tobytes()))
             tables.append(tensor(name, value.shape, str(value.dtype).upper(), len(buffers) - 1))
         elif value and isinstance(value[-1], str):
-            tables.append(tensor(name, *value))  # type: ignore[arg-type]
+            tables.append(tensor(name, *value))
         else:
-            tables.append(tensor(name, value))  # type: ignore[arg-type]
+            tables.append(tensor(name, value))
     types = sorted({step[0] for step in steps})
     codes = [getattr(tflite.BuiltinOperator, type_) for type_ in types]
     operators = [
@@ -89,11 +93,23 @@ def reshape_to_a_computed_shape() -> bytes:
 def models_with_computed_parameters() -> list[bytes]:
     """Return small files with parameters that are computed, by one operator or by several."""
     packed = table("PackOptions", ValuesCount=2)
-    ends = {"x": (2, 3, 4), "s": ((3,), "INT32"), "begin": int32s(0, 1, 0), "size": ((3,), "INT32"), "y": (2, 2, 4)}
-    rows = {"x": (4, 2), "two": np.array(2, np.int32), "n": ((), "INT32"), "new": ((2,), "INT32"), "y": (2, 4)}
-    wide = {"x": (6,), "a": int32s(2, 1), "b": int32s(3), "s": ((2,), "INT32"), "y": (2, 3)}
-    chain = {"x": (2, 3), "a": np.array([[3, 2]], np.int32), "b": ((2,), "INT32"), "s": ((2,), "INT32"), "y": (3, 2)}
-    like = {"x": (2, 3), "s": ((2,), "INT32"), "one": np.array(1, np.float32), "ones": (2, 3), "y": (2, 3)}
+    ends: Tensors = {
+        "x": (2, 3, 4),
+        "s": ((3,), "INT32"),
+        "begin": int32s(0, 1, 0),
+        "size": ((3,), "INT32"),
+        "y": (2, 2, 4),
+    }
+    rows: Tensors = {"x": (4, 2), "two": np.array(2, np.int32), "n": ((), "INT32"), "new": ((2,), "INT32"), "y": (2, 4)}
+    wide: Tensors = {"x": (6,), "a": int32s(2, 1), "b": int32s(3), "s": ((2,), "INT32"), "y": (2, 3)}
+    chain: Tensors = {
+        "x": (2, 3),
+        "a": np.array([[3, 2]], np.int32),
+        "b": ((2,), "INT32"),
+        "s": ((2,), "INT32"),
+        "y": (3, 2),
+    }
+    like: Tensors = {"x": (2, 3), "s": ((2,), "INT32"), "one": np.array(1, np.float32), "ones": (2, 3), "y": (2, 3)}
     return [
         reshape_to_a_computed_shape(),
         model_of(

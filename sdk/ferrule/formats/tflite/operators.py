@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ferrule.formats.tflite import calls, elementwise, movement, recurrent, reductions, shapes, spatial, windows
+from ferrule.formats.tflite import calls, elementwise, movement, recurrent, reductions, shapes, signal, spatial, windows
 from ferrule.formats.tflite.emitter import Version
 from ferrule.formats.tflite.node import Node, activation, finite
 from ferrule.formats.tflite.row import MANY, Read, Row, Write, by_type, plain, write_options
@@ -199,6 +199,7 @@ OPERATORS: Mapping[LayerType, Row] = {
     **elementwise.ROWS,
     **movement.ROWS,
     **recurrent.ROWS,
+    **signal.ROWS,
 }
 """The operators of the format that networks support."""
 
