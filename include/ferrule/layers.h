@@ -129,6 +129,7 @@ enum ferrule_layer_type {
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_IF = 98,
     FERRULE_LAYER_WHILE = 99,
+    FERRULE_LAYER_DETECTION_POSTPROCESS = 102,
     FERRULE_LAYER_SIGNAL_DELAY = 103,
     FERRULE_LAYER_SIGNAL_ENERGY = 104,
     FERRULE_LAYER_SIGNAL_FFT_AUTO_SCALE = 105,
@@ -529,6 +530,36 @@ struct ferrule_lstm_descriptor {
     bool time_major;
     /** Limit on the magnitude of the cell state; 0 or less for none. */
     double cell_clip;
+};
+
+/**
+ * DETECTION_POSTPROCESS. Inputs: encoded boxes [1, N, 4 or more], scores [1, N, classes], anchors
+ * [N, 4], each as (y, x, height, width). Outputs: boxes [1, M, 4] as (top, left, bottom, right),
+ * classes [1, M], scores [1, M], their number [1]. M is `max_detections`; what lies behind the
+ * number is 0.
+ */
+struct ferrule_detection_postprocess_descriptor {
+    int32_t max_detections;
+    /**
+     * The classes without the background, which is the first one of the scores if these have one
+     * more.
+     */
+    int32_t num_classes;
+    /** The lowest score of a detection, as a float32. */
+    double score_threshold;
+    /**
+     * The largest overlap of two detections, as a float32: the area of their intersection over that
+     * of their union.
+     */
+    double iou_threshold;
+    double y_scale;
+    double x_scale;
+    double h_scale;
+    double w_scale;
+    /** Whether classes are selected one by one; otherwise a box has only its best class. */
+    bool regular;
+    /** The most detections of a class, if classes are selected one by one. */
+    int32_t detections_per_class;
 };
 
 /**

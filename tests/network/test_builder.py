@@ -132,6 +132,23 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     return network.add_dequantize_layer("x")
 
 
+def _detection(network: Network, dtype: DataType) -> tuple[str, ...]:
+    source = "x" if dtype.is_float else network.add_dequantize_layer("x")
+    boxes = network.add_reshape_layer(source, (1, 30, 4))
+    scores = network.add_slice_layer(boxes, (0, 0, 1), (1, 30, 3))
+    return network.add_detection_postprocess_layer(
+        boxes,
+        scores,
+        np.random.default_rng(5).uniform(0.1, 1, (30, 4)).astype(np.float32),
+        max_detections=2,
+        num_classes=2,
+        score_threshold=-1e4,
+        iou_threshold=0.5,
+        scales=(10, 10, 5, 5),
+        regular=True,
+    )
+
+
 def _l2_pool(network: Network, dtype: DataType) -> str:
     image = "x" if dtype.is_float else network.add_dequantize_layer("x")
     return network.add_l2_pool2d_layer(image, (3, 2), padding="same")
@@ -326,6 +343,7 @@ BUILDS: dict[str, Build] = {
     "STRIDED_SLICE": lambda n, _: n.add_strided_slice_layer("x", (0, 4, 0, 0), (1, 1, 5, 4), (1, -1, 2, 1)),
     "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
     "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
+    "DETECTION_POSTPROCESS": _detection,
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "SPLIT_V": lambda n, _: n.add_split_v_layer("x", -1, (1, 3)),

@@ -195,6 +195,7 @@ def samples() -> Iterator[Graph]:
     yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
     yield from signal_networks()
+    yield layer_case(LayerType.DETECTION_POSTPROCESS, DataType.FLOAT32, 1)
 
 
 def _info(name: str, shape: Shape, dtype: DataType) -> TensorInfo:

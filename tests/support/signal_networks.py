@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +12,14 @@ from ferrule.graph import DataType, Shape, TensorInfo
 from ferrule.network import Network
 
 _Build = Callable[[Network], str | tuple[str, str]]
-_BANKS = {
+_BANKS: dict[str, Any] = {
     "weights": range(100, 106),
     "unweights": range(6, 0, -1),
     "frequency_starts": (0, 2, 4),
     "weight_starts": (0, 2, 4),
     "widths": (2, 2, 2),
 }
-_SMOOTHING = {
+_SMOOTHING: dict[str, Any] = {
     "smoothing": 409,
     "one_minus_smoothing": 15975,
     "alternate_smoothing": 983,

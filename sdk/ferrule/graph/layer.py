@@ -143,6 +143,7 @@ class LayerType(StrEnum):
     SIGNAL_RFFT = "SIGNAL_RFFT", 114
     SIGNAL_STACKER = "SIGNAL_STACKER", 115
     SIGNAL_WINDOW = "SIGNAL_WINDOW", 116
+    DETECTION_POSTPROCESS = "DETECTION_POSTPROCESS", 102
 
     # not in TensorFlow Lite: layers that the optimizer inserts
     CONVERT_FP16_TO_FP32 = "CONVERT_FP16_TO_FP32", 1001

@@ -9,6 +9,7 @@ from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
 from ferrule.network.control_layers import ControlLayers
+from ferrule.network.detection_layers import DetectionLayers
 from ferrule.network.elementwise_layers import ElementwiseLayers
 from ferrule.network.execution import (
     Observer,
@@ -33,6 +34,7 @@ class Network(
     ActivationLayers,
     ArithmeticLayers,
     ControlLayers,
+    DetectionLayers,
     ElementwiseLayers,
     MovementLayers,
     RecurrentLayers,

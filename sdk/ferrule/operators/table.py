@@ -18,6 +18,7 @@ from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
 from ferrule.operators.cumsum import CUMSUM
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
+from ferrule.operators.detection import DETECTION_POSTPROCESS
 from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
 from ferrule.operators.filter_bank import (
@@ -139,6 +140,7 @@ _ROWS: tuple[Operator, ...] = (
     SELECT_V2,
     SVDF,
     UNIDIRECTIONAL_SEQUENCE_LSTM,
+    DETECTION_POSTPROCESS,
 )
 
 _SIGNAL_ROWS = (

@@ -5,7 +5,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ferrule.formats.tflite import calls, elementwise, movement, recurrent, reductions, shapes, signal, spatial, windows
+from ferrule.formats.tflite import (
+    calls,
+    detection,
+    elementwise,
+    movement,
+    recurrent,
+    reductions,
+    shapes,
+    signal,
+    spatial,
+    windows,
+)
 from ferrule.formats.tflite.emitter import Version
 from ferrule.formats.tflite.node import Node, activation, finite
 from ferrule.formats.tflite.row import MANY, Read, Row, Write, by_type, plain, write_options
@@ -98,6 +109,7 @@ _PADDING = by_type(int8=2, int16=3, bool_=5, wide=4)
 
 OPERATORS: Mapping[LayerType, Row] = {
     **calls.ROWS,
+    **detection.ROWS,
     **reductions.ROWS,
     **spatial.ROWS,
     LayerType.ADD: _sum_or_difference("AddOptions", by_type(int8=2, int16=3, int64=4)),

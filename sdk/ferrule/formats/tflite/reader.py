@@ -18,14 +18,15 @@ from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import MANY, Row
-from ferrule.formats.tflite.tensors import Tensors, check_signature
+from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
 from ferrule.formats.tflite.windows import needs_narrow_bias
-from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
 from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
+from ferrule.operators.quantize import DequantizeDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 
@@ -52,7 +53,7 @@ def read_tflite(
     """
     file = _File(read_model(data), dequantize_weights, Budget(len(data)), max_iterations)
     network = file.reader(0, name).network()
-    file.require_all()
+    file.require_one_signature()
     return network
 
 
@@ -116,15 +117,18 @@ class _File:
             finally:
                 self._open.pop()
 
-    def require_all(self) -> None:
-        """Refuse a file with subgraphs that the first does not call."""
-        others = [record.name for index, record in enumerate(self._subgraphs) if index not in self._read]
-        if others:
-            listed = ", ".join(f"'{name}'" for name in others[:8]) + (", ..." if len(others) > 8 else "")
+    def require_one_signature(self) -> None:
+        """Refuse a file with signatures of subgraphs that the first does not call; other such subgraphs never run."""
+        keys = [
+            key for index, record in enumerate(self._subgraphs) for key in record.signatures if index not in self._read
+        ]
+        if keys:
+            listed = ", ".join(f"'{key}'" for key in keys[:8]) + (", ..." if len(keys) > 8 else "")
             raise UnsupportedError(
-                f"the first of {len(self._subgraphs)} subgraphs, '{self._subgraphs[0].name}', does not call {listed}; "
-                "expected one signature",
-                hint="several signatures become several subgraphs; convert the model with one signature",
+                f"the first of {len(self._subgraphs)} subgraphs, '{self._subgraphs[0].name}', does not contain the "
+                f"signatures {listed}; expected one signature",
+                hint="convert each signature into a file of its own: tf.lite.TFLiteConverter.from_concrete_functions "
+                "with one function",
             )
 
 
@@ -273,6 +277,10 @@ class _Reader:
         if needs_narrow_bias(node):
             sources = [*sources[:2], self._zero_bias(node)]
         name = f"{type_.lower()}_{record.index}"
+        if row.real_inputs:
+            sources = [None if source is None else self._real(source) for source in sources]
+        if row.infers_outputs:
+            infos = self._inferred(record, type_, descriptor, sources)
         states: dict[int | str, TensorInfo] = {
             index: self._variables.new_value(index) for index in (record.inputs[each] for each in row.state_inputs)
         }
@@ -315,6 +323,37 @@ class _Reader:
         info = self._variables.fresh(info)
         self._network.add_constant(info, np.zeros(channels, np.int32))
         return info.name
+
+    def _real(self, source: str) -> str:
+        """Return the tensor with the real values of a tensor: itself, unless it is quantised."""
+        info = self._network.info(source)
+        if info.dtype.is_float:
+            return source
+        fresh = self._variables.fresh(TensorInfo(name=f"{source}_real", shape=info.shape, dtype=DataType.FLOAT32))
+        data = self._network.tensor(source).data
+        if data is not None:
+            return self._network.add_constant(fresh, real_values(info, data))
+        layer = Layer(
+            name=fresh.name,
+            type=LayerType.DEQUANTIZE,
+            descriptor=DequantizeDescriptor(),
+            inputs=(source,),
+            outputs=(fresh.name,),
+        )
+        self._network.add_layer(layer, [fresh])
+        check_kernel(self._network, layer)
+        return fresh.name
+
+    def _inferred(
+        self, record: OperatorRecord, type_: LayerType, descriptor: Descriptor, sources: Sequence[str | None]
+    ) -> list[TensorInfo]:
+        """Return the outputs of an operator with the shapes that it infers."""
+        shapes = KERNELS[type_].infer(
+            descriptor, [None if name is None else self._network.info(name) for name in sources]
+        )
+        for index, shape in zip(record.outputs, shapes, strict=True):
+            self._tensors.replace(index, replace(self._tensors.info(index), shape=shape), None)
+        return [self._tensors.info(index) for index in record.outputs]
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""

@@ -55,6 +55,10 @@ class Row:
     Lite Micro's kernel writes its elements in order, whatever the shape is. A RESHAPE follows the layer then."""
     parameters: frozenset[int] = frozenset()
     """Positions of data inputs that are parameters, and no inputs of the layer, if their data is known."""
+    real_inputs: bool = False
+    """Whether inputs of 8 bits stand for the real values, with which the layer computes."""
+    infers_outputs: bool = False
+    """Whether the outputs have the shapes that the operator infers, whatever a file states."""
     optional: frozenset[int] = frozenset()
     """Positions of data inputs that may be absent."""
     state_inputs: tuple[int, ...] = ()
@@ -104,12 +108,12 @@ def write_options(table: str = "", constants: Mapping[str, OptionValue] | None =
     return write
 
 
-def write_custom(code: str, **names: str) -> Write:
+def write_custom(code: str, constants: Mapping[str, OptionValue] | None = None, **names: str) -> Write:
     """Return a writer of a custom operator's options, copied from the descriptor; each keyword is key=attribute."""
 
     def write(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noqa: ANN401
         fields: dict[str, OptionValue] = {key: getattr(descriptor, attribute) for key, attribute in names.items()}
-        emitter.emit(layer, Options(custom=code, fields=fields))
+        emitter.emit(layer, Options(custom=code, fields=fields | dict(constants or {})))
 
     return write
 

@@ -20,6 +20,7 @@ from ferrule.backends.cpu_acc.lowering.choice import Row
 from ferrule.backends.cpu_acc.lowering.comparison import lower_comparison, lower_logical, lower_select
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.detection import lower_detection_postprocess
 from ferrule.backends.cpu_acc.lowering.elementwise import (
     lower_cast,
     lower_div,
@@ -125,6 +126,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.CEIL: lower_elementwise_unary,
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
+    LayerType.DETECTION_POSTPROCESS: lower_detection_postprocess,
     LayerType.SVDF: lower_svdf,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
     **signal.LOWERINGS,
