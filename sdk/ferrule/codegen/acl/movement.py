@@ -185,6 +185,10 @@ def moved_check(part: LayerView) -> str:
     return _requantized(part) or rank_reason(part.info(0))
 
 
+def _slice_check(part: LayerView) -> str:
+    return "its begin is not a constant" if len(part.layer.inputs) > 1 else _moved_check(part)
+
+
 def _reshaped_check(part: LayerView) -> str:
     return "its input is a constant" if part.is_constant(0) else _requantized(part)
 
@@ -248,6 +252,8 @@ ROWS = {
     LayerType.CONCATENATION: Row(add=_concatenation, check=_concatenation_check),
     LayerType.SPLIT: Row(add=_split, check=moved_check),
     LayerType.SLICE: _MOVED,
+    LayerType.SPLIT: Row(add=_split, check=_moved_check),
+    LayerType.SLICE: Row(add=_slice, check=_slice_check),
     LayerType.STRIDED_SLICE: _MOVED,
     LayerType.MEAN: Row(add=_mean, check=_reduce_check),
     LayerType.SUM: Row(add=_reduction("SUM"), check=_reduce_check, types=FLOATS),
