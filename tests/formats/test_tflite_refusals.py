@@ -553,8 +553,6 @@ def strided(
 def test_strided_slices() -> None:
     refused(strided([0, 0], [2, 6], [1, 0]), ModelError, "strides are [1, 0]")
     refused(strided([0, 0, 0], [2, 6, 1], [1, 1, 1]), ModelError, "at most 2")
-    refused(strided([0, 0], [2, 6], [1, 1], EllipsisMask=1), UnsupportedError, "ellipsis")
-    refused(strided([0, 0], [2, 6], [1, 1], NewAxisMask=1), UnsupportedError, "new axes")
 
 
 def test_strided_slices_of_the_first_axes_keep_the_others() -> None:

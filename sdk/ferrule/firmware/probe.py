@@ -51,7 +51,7 @@ _PACKAGES = (
     ("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
 )
 _OPENCL = "opencl"
-_OPENCL_PURPOSE = "the backend GpuAcc: runs int8 layers on this machine's OpenCL device"
+_OPENCL_PURPOSE = "the backend GpuAcc: runs layers on this machine's OpenCL device"
 _OPENCL_REMEDY = "pip install 'ferrule[gpu]'; if that is installed, ferrule backends reports what is wrong with OpenCL"
 _OPENCL_PROGRAM = """
 from ferrule.backends.gpu_acc.opencl import choose_device

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, LayerType, Quantization
-from ferrule.network.builder import Constant, Kept, LayerBuilder, bias_quantization
+from ferrule.graph import Array, DataType, Kept, LayerType, Quantization
+from ferrule.network.builder import Constant, LayerBuilder, bias_quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.lstm import ABSENT, GATES, LstmDescriptor
 from ferrule.operators.svdf import SvdfDescriptor

@@ -15,7 +15,6 @@ from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample, sample_unary
 
 _MAX_AXES = 5
-_MAX_STRIDED_AXES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,7 +124,7 @@ def check_slice(descriptor: SliceDescriptor, operands: Operands) -> None:
 def check_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) -> None:
     """Refuse layers that TensorFlow Lite Micro's kernel does not support or computes incorrectly."""
     check_types(operands, MOVABLE)
-    check_axes(operands.input(0), _MAX_STRIDED_AXES)
+    check_axes(operands.input(0), _MAX_AXES)
     for axis, step in enumerate(descriptor.strides):
         if descriptor.shrink_axis_mask >> axis & 1 and step < 0:
             raise UnsupportedError(f"axis {axis} is removed with a stride of {step}, expected a positive one")

@@ -31,10 +31,11 @@ from ferrule.backends.shared.host_memory import aligned_empty
 from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import DataType, Quantization, TensorInfo
+from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.layer_cases import layer_case
 
 TARGET = default_target(BackendId("GpuAcc"))
 
@@ -318,13 +319,17 @@ def test_other_types_are_refused_by_name() -> None:
     require_opencl()
     network = Network("wide")
     network.add_input(TensorInfo(name="x", shape=(1, 4, 4, 8), dtype=DataType.FLOAT32))
-    pooled = network.add_max_pool2d_layer("x", (2, 2))
-    network.add_mean_layer(pooled, [1])
-    support = GpuAcc().layer_support()
-    reasons = [support.supports(network, layer, TARGET).reason for layer in network.layers]
-    assert "'x'" in reasons[0]
-    assert "float32" in reasons[0]
-    assert reasons[1] == "there is no OpenCL kernel for MEAN"
+    network.add_max_pool2d_layer("x", (2, 2))
+    reason = GpuAcc().layer_support().supports(network, network.layers[0], TARGET).reason
+    assert "'x'" in reason
+    assert "float32" in reason
+
+
+def test_layers_without_a_kernel_are_refused_by_name() -> None:
+    require_opencl()
+    network = layer_case(LayerType.SVDF, DataType.INT8, 0)
+    reason = GpuAcc().layer_support().supports(network, network.layers[0], TARGET).reason
+    assert reason == "there is no OpenCL kernel for SVDF"
 
 
 def test_capabilities_are_those_it_has() -> None:

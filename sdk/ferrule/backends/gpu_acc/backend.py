@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The GpuAcc backend: runs int8 layers on an OpenCL device of the host."""
+"""The GpuAcc backend: runs layers on an OpenCL device of the host."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ DEVICE = BackendOption(
 
 
 class GpuAcc(Backend):
-    """Runs layers as OpenCL kernels, bit-exact with the reference; workloads return before their kernels have run.
+    """Runs layers as OpenCL kernels, integers exactly; workloads return before their kernels have run.
 
     The option `device`, set for the backend or a model, is the number of an OpenCL device, or a part of the device's or
     its platform's name.

@@ -241,6 +241,10 @@ REASONS = {
     LayerType.REDUCE_ALL: _NO_BOOL,
     LayerType.ARG_MAX: _NOT_MAPPED,
     LayerType.ARG_MIN: _NOT_MAPPED,
+    LayerType.DETECTION_POSTPROCESS: "the library has no function for it",
+    LayerType.CUMSUM: "the library has no function for it",
+    LayerType.L2_POOL_2D: _NOT_MAPPED,
+    LayerType.BATCH_MATMUL: _NOT_MAPPED,
     LayerType.CEIL: "the library has no function for it",
     LayerType.MIRROR_PAD: "the generator has no function for it",
     LayerType.TILE: "the generator has no function for it",
@@ -261,6 +265,7 @@ REASONS = {
     LayerType.SPLIT_V: "the generator splits into equal parts only",
     LayerType.SVDF: "the library has no function for it",
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: "the library's LSTM has no state from run to run",
+    **{type_: "the library has no function for it" for type_ in LayerType if type_.startswith("SIGNAL_")},
     LayerType.UNPACK: "the generator has no function for the removal of an axis",
     LayerType.WHILE: "the generator has no function for other graphs",
 }

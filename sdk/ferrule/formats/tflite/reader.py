@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.calls import hoisted
@@ -14,12 +18,17 @@ from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import MANY, Row
-from ferrule.formats.tflite.tensors import Tensors, check_signature
+from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
-from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
+from ferrule.formats.tflite.windows import needs_narrow_bias
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
+from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
+from ferrule.operators.quantize import DequantizeDescriptor
+from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.table import OPERATORS as KERNELS
 
 _WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
 """The position of the data of operators with weights."""
@@ -266,8 +275,21 @@ class _Reader:
         sources = [self._layer_source(node, row, position) for position in positions]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
-        variables = [record.inputs[position] for position in row.state_inputs]
-        states = {index: self._variables.new_value(index) for index in variables}
+        if needs_narrow_bias(node):
+            sources = [*sources[:2], self._zero_bias(node)]
+        name = f"{type_.lower()}_{record.index}"
+        if row.real_inputs:
+            sources = [None if source is None else self._real(source) for source in sources]
+        if row.infers_outputs:
+            infos = self._inferred(record, type_, descriptor, sources)
+        states: dict[int | str, TensorInfo] = {
+            index: self._variables.new_value(index) for index in (record.inputs[each] for each in row.state_inputs)
+        }
+        for kept in row.hidden_states(
+            descriptor, [None if each is None else self._network.info(each) for each in sources]
+        ):
+            old, states[old.name] = self._variables.hidden(name, kept)
+            sources.append(old.name)
         outputs = [*infos, *states.values()]
         assigned: dict[Variable, str] = {}
         if descriptor.graphs:
@@ -281,23 +303,85 @@ class _Reader:
             if not outputs:
                 raise UnsupportedError("it has no outputs and assigns no variables, expected one of these")
         layer = Layer(
-            name=f"{type_.lower()}_{record.index}",
+            name=name,
             type=type_,
             descriptor=descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
         )
         self._append(record, layer, outputs)
-        for index, info in states.items():
-            self._variables.replace_value(index, info.name)
+        for key, info in states.items():
+            self._variables.replace_value(key, info.name)
         self._variables.assigned |= assigned
+
+    def _zero_bias(self, node: Node) -> str:
+        """Return a new constant: biases of 0 of int32, with which sums are rounded as without biases."""
+        output, data, weights = node.output(), node.input(0), node.input(1)
+        channels = weights.shape[0] if weights.shape else 1
+        scale = bias_quantization(data, weights.quantization)
+        name = f"{output.name}_bias"
+        info = TensorInfo(name=name, shape=(channels,), dtype=DataType.INT32, quantization=scale)
+        info = self._variables.fresh(info)
+        self._network.add_constant(info, np.zeros(channels, np.int32))
+        return info.name
+
+    def _real(self, source: str) -> str:
+        """Return the tensor with the real values of a tensor: itself, unless it is quantised."""
+        info = self._network.info(source)
+        if info.dtype.is_float:
+            return source
+        fresh = self._variables.fresh(TensorInfo(name=f"{source}_real", shape=info.shape, dtype=DataType.FLOAT32))
+        data = self._network.tensor(source).data
+        if data is not None:
+            return self._network.add_constant(fresh, real_values(info, data))
+        layer = Layer(
+            name=fresh.name,
+            type=LayerType.DEQUANTIZE,
+            descriptor=DequantizeDescriptor(),
+            inputs=(source,),
+            outputs=(fresh.name,),
+        )
+        self._network.add_layer(layer, [fresh])
+        check_kernel(self._network, layer)
+        return fresh.name
+
+    def _inferred(
+        self, record: OperatorRecord, type_: LayerType, descriptor: Descriptor, sources: Sequence[str | None]
+    ) -> list[TensorInfo]:
+        """Return the outputs of an operator with the shapes that it infers."""
+        shapes = KERNELS[type_].infer(
+            descriptor, [None if name is None else self._network.info(name) for name in sources]
+        )
+        for index, shape in zip(record.outputs, shapes, strict=True):
+            self._tensors.replace(index, replace(self._tensors.info(index), shape=shape), None)
+        return [self._tensors.info(index) for index in record.outputs]
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
-        for each, infos in self._unsigned.layers(layer, outputs):
-            self._network.add_layer(each, infos)
-            check_kernel(self._network, each)
+        for unsigned, described in self._unsigned.layers(layer, outputs):
+            for each, infos in self._shaped(unsigned, described):
+                self._network.add_layer(each, infos)
+                check_kernel(self._network, each)
         self._available.update(record.outputs)
+
+    def _shaped(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[tuple[Layer, Sequence[TensorInfo]]]:
+        """Return a layer, and a RESHAPE to the shape that the file has if it is another; see `Row.any_shape`."""
+        if not OPERATORS[layer.type].any_shape:
+            return [(layer, outputs)]
+        (output,) = outputs
+        inputs = [None if name is None else self._network.info(name) for name in layer.inputs]
+        (shape,) = KERNELS[layer.type].infer(layer.descriptor, inputs)
+        if shape == output.shape or math.prod(shape) != output.elements:
+            return [(layer, outputs)]
+        computed = self._variables.fresh(replace(output, shape=shape))
+        reshape = Layer(
+            name=f"{layer.name}_shape",
+            type=LayerType.RESHAPE,
+            descriptor=ReshapeDescriptor(shape=output.shape),
+            inputs=(computed.name,),
+            outputs=layer.outputs,
+        )
+        return [(replace(layer, outputs=(computed.name,)), [computed]), (reshape, outputs)]
 
     def _layer_source(self, node: Node, row: Row, position: int) -> str | None:
         """Return the network's tensor for an input of an operator; None for an absent optional one."""

@@ -61,6 +61,8 @@ OPTION_KINDS: Mapping[str, int] = {
     "IfOptions": 92,
     "WhileOptions": 93,
     "CallOnceOptions": 103,
+    "BatchMatMulOptions": 101,
+    "CumsumOptions": 102,
     "VarHandleOptions": 111,
     "SplitVOptions": 79,
 }
@@ -110,6 +112,8 @@ _OPTIONS = (
         asymmetric_quantize_inputs=_BYTE,
         quantized_bias_type=_BYTE,
     ),
+    _numbers("BatchMatMulOptions", adj_x=_BYTE, adj_y=_BYTE, asymmetric_quantize_inputs=_BYTE),
+    _numbers("CumsumOptions", exclusive=_BYTE, reverse=_BYTE),
     _numbers("SoftmaxOptions", beta=_WORD),
     _numbers("IfOptions", then_subgraph_index=_WORD, else_subgraph_index=_WORD),
     _numbers("WhileOptions", cond_subgraph_index=_WORD, body_subgraph_index=_WORD),

@@ -27,10 +27,14 @@ _TYPES: Mapping[int, DataType] = {
     6: DataType.BOOL,
     7: DataType.INT16,
     INT8: DataType.INT8,
+    12: DataType.UINT64,
+    15: DataType.UINT32,
     17: DataType.INT8,
 }
 _INT4 = 17
 """Two elements in a byte, the first in the low half; networks have them as int8."""
+TYPE_NUMBERS: Mapping[DataType, int] = {dtype: number for number, dtype in _TYPES.items() if number != _INT4}
+"""The values of the schema's enum TensorType."""
 _CONSTANT: Mapping[int, tuple[str, str]] = {
     1: ("float16", "convert the model with float32 activations"),
     _INT4: ("int4", "convert the model with int8 activations"),
@@ -41,10 +45,8 @@ _REFUSED_TYPES: Mapping[int, str] = {
     8: "complex64",
     10: "float64",
     11: "complex128",
-    12: "uint64",
     13: "resource",
     14: "variant",
-    15: "uint32",
     16: "uint16",
     18: "bfloat16",
 }

@@ -95,6 +95,9 @@ _MOVING = frozenset(
 )
 """Operators that give the same with u - 128 in place of u; so do those of `_COMPUTING`, whose uint8 needs it."""
 
+_OF_REAL_VALUES = frozenset({"TFLite_Detection_PostProcess"})
+"""The codes of custom operators that compute with real values, which both forms stand for."""
+
 Added = tuple[Layer, TensorInfo]
 """A layer, and its only output."""
 
@@ -219,7 +222,7 @@ class Unsigned:
                     f"weights '{self._tensors.info(weights).name}' have a zero point that is not 0, "
                     "expected symmetric weights"
                 )
-        if record.type in _COMPUTING | _MOVING:
+        if record.type in _COMPUTING | _MOVING or record.custom_code in _OF_REAL_VALUES:
             return
         for index in (*record.inputs, *record.outputs):
             if index in self._indices:

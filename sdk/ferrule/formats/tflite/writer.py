@@ -59,7 +59,7 @@ class _File:
         if initialiser is not None:
             self._subgraphs.append(initialiser)
         emitter = Emitter(
-            graph, {type_: row.version for type_, row in OPERATORS.items()}, states.outputs, subgraph=self.write
+            graph, {type_: row.version for type_, row in OPERATORS.items()}, states.left_out, subgraph=self.write
         )
         for layer in graph.layers:
             row = OPERATORS.get(layer.type)

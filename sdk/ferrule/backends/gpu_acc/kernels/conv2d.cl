@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CONV_2D and FULLY_CONNECTED: 8 output channels per work item.
+// CONV_2D, one group of channels per launch, and FULLY_CONNECTED: 8 output channels per work item.
 // weights: [height][width][input channels][channel_stride]; channels: bias, multiplier and shift of each.
 
 static void store_channels(__constant const struct weighted_parameters *p, __global const int *channels, uint8 sums,
@@ -41,7 +41,8 @@ __kernel void conv2d_s8(__constant const struct weighted_parameters *p, __global
                 continue;
             }
             const int depth = p->channels;
-            __global const char *source = input + ((image * p->height + in_y) * p->width + in_x) * depth;
+            const int place = (image * p->height + in_y) * p->width + in_x;
+            __global const char *source = input + (place * p->groups + p->group) * depth;
             __global const char *taps = weights + (y * p->window_width + x) * depth * p->channel_stride + first;
             for (int c = 0; c < depth; ++c) {
                 const int value = source[c] - p->input_zero_point;
@@ -49,5 +50,6 @@ __kernel void conv2d_s8(__constant const struct weighted_parameters *p, __global
             }
         }
     }
-    store_channels(p, channels, sums, first, output + (long)pixel * p->output_channels);
+    const long place = (long)pixel * p->groups + p->group;
+    store_channels(p, channels, sums, first, output + place * p->output_channels);
 }

@@ -32,3 +32,9 @@ static char store_s8(int scaled, int zero_point, int low, int high)
     const int moved = (int)((uint)scaled + (uint)zero_point);
     return (char)min(max(moved, low), high);
 }
+
+// a float32 within limits, which are the bits of float32; NaN stays
+static float limited(float x, int low, int high)
+{
+    return x < as_float(low) ? as_float(low) : x > as_float(high) ? as_float(high) : x;
+}

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,8 @@ import numpy as np
 
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle, submit
 from ferrule.backends.gpu_acc.opencl import WORK_GROUP, OpenClDevice
-from ferrule.backends.gpu_acc.program import Parameters, kernel
+from ferrule.backends.gpu_acc.parameters import Parameters
+from ferrule.backends.gpu_acc.program import kernel
 from ferrule.backends.gpu_acc.session import GpuEvent, Session
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import UnsupportedError
@@ -29,11 +29,15 @@ CHANNELS_PER_ITEM = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Launch:
-    """A kernel, its size, and its arguments except the layer's inputs and outputs."""
+    """A kernel, its size and its arguments: parameters, constants, inputs, and one output."""
 
     kernel: str
     parameters: Parameters
     constants: tuple[Array, ...] = ()
+    inputs: tuple[int, ...] = (0,)
+    """Positions of the layer's inputs that the kernel reads."""
+    output: int = 0
+    """Position of the layer's output that the kernel writes."""
     items: tuple[int, ...]
     """Required work items per dimension; they are rounded up to whole work-groups."""
     group: tuple[int, ...] = ELEMENTS_GROUP
@@ -46,13 +50,17 @@ class Loading:
         self.info = info
         self.session = session
         session.check_instance(info.target.device.name)
+        self._constants: dict[int, tuple[Array, cl.Buffer]] = {}
 
     def constant(self, array: Array) -> cl.Buffer:
-        """Return a buffer with a copy of an array."""
+        """Return a buffer with a copy of an array, the same one for the same array."""
         import pyopencl as cl
 
-        flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
-        return cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array).reshape(-1))
+        if id(array) not in self._constants:
+            flags = cl.mem_flags.READ_ONLY | cl.mem_flags.COPY_HOST_PTR
+            buffer = cl.Buffer(self.session.context, flags, hostbuf=np.ascontiguousarray(array).reshape(-1))
+            self._constants[id(array)] = array, buffer
+        return self._constants[id(array)][1]
 
     def source(self, index: int) -> cl.Buffer | GpuTensorHandle:
         """Return the handle of an input, or a buffer with its data if the input is a constant."""
@@ -61,9 +69,9 @@ class Loading:
             return self.constant(tensor.data)
         return self._own(handle)
 
-    def target(self) -> GpuTensorHandle:
-        """Return the handle of the only output."""
-        handle = self._own(self.info.outputs[0])
+    def target(self, index: int = 0) -> GpuTensorHandle:
+        """Return the handle of an output."""
+        handle = self._own(self.info.outputs[index])
         handle.set_written_by_device()
         return handle
 
@@ -84,23 +92,20 @@ class Loading:
         return handle
 
 
-class KernelWorkload:
-    """Launches a kernel; `execute` returns before the kernel has run."""
+class _BoundKernel:
+    """A kernel with its arguments; the buffers of handles are set again if they change."""
 
-    def __init__(self, loading: Loading, launch: Launch, inputs: Sequence[int] = (0,)) -> None:
+    def __init__(self, loading: Loading, launch: Launch) -> None:
         import pyopencl as cl
 
-        self._session = loading.session
-        self._name = f"{loading.info.layer.name} ({launch.kernel})"
-        self._kernel = kernel(self._session.device, launch.kernel)
+        self._kernel = kernel(loading.session.device, launch.kernel)
         self._group = launch.group
         self._size = tuple(-(-n // group) * group for n, group in zip(launch.items, launch.group, strict=True))
-        self._target = loading.target()
         arguments = [
             loading.constant(launch.parameters.pack()),
             *(loading.constant(array) for array in launch.constants),
-            *(loading.source(index) for index in inputs),
-            self._target,
+            *(loading.source(index) for index in launch.inputs),
+            loading.target(launch.output),
         ]
         self._handles: list[tuple[int, GpuTensorHandle]] = []
         self._bound: list[object] = list(arguments)
@@ -109,21 +114,44 @@ class KernelWorkload:
                 self._handles.append((place, argument))
             else:
                 self._kernel.set_arg(place, argument)
-        self._used = [handle for _, handle in self._handles]
+        self.used = [handle for _, handle in self._handles]
         self._enqueue = cl.enqueue_nd_range_kernel
-        compile_ahead(self._session.device, launch, len(arguments))
+        compile_ahead(loading.session.device, launch, len(arguments))
 
-    def execute(self) -> GpuEvent:
-        """Enqueue the kernel and return the event that completes when the output is written."""
+    def bind(self) -> None:
+        """Set the buffers that the handles have now."""
         for place, handle in self._handles:
             buffer = handle.buffer
             if buffer is not self._bound[place]:
                 self._kernel.set_arg(place, buffer)
                 self._bound[place] = buffer
+
+    def enqueue(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
+        """Enqueue the kernel and return its event."""
+        return self._enqueue(queue, self._kernel, self._size, self._group, wait_for=waits)
+
+
+class KernelWorkload:
+    """Launches one or more kernels, one after the other; `execute` returns before they have run."""
+
+    def __init__(self, loading: Loading, *launches: Launch) -> None:
+        self._session = loading.session
+        self._name = f"{loading.info.layer.name} ({launches[0].kernel})"
+        self._kernels = [_BoundKernel(loading, launch) for launch in launches]
+        self._used = list({id(handle): handle for each in self._kernels for handle in each.used}.values())
+
+    def execute(self) -> GpuEvent:
+        """Enqueue the kernels and return the event that completes when all outputs are written."""
+        for each in self._kernels:
+            each.bind()
         return submit(self._session, self._command, name=self._name, handles=self._used)
 
     def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
-        return self._enqueue(queue, self._kernel, self._size, self._group, wait_for=waits)
+        first, *others = self._kernels
+        event = first.enqueue(queue, waits)
+        for each in others:  # the queue is in order
+            event = each.enqueue(queue, [])
+        return event
 
 
 _COMPILED: set[tuple[int, str]] = set()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of layers without weights: elementwise layers, pooling, tables, SOFTMAX, QUANTIZE and copies."""
+"""Workloads of int8 layers without weights: ADD, SUB, MUL, pooling, tables, SOFTMAX and QUANTIZE; and of copies."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ferrule.backends.gpu_acc.handle import GpuTensorHandle, submit
-from ferrule.backends.gpu_acc.program import (
-    ElementwiseParameters,
+from ferrule.backends.gpu_acc.parameters import (
     PoolParameters,
     QuantizeParameters,
     SoftmaxParameters,
     TableParameters,
 )
 from ferrule.backends.gpu_acc.session import GpuEvent
+from ferrule.backends.gpu_acc.workloads.elementwise import broadcast_parameters
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
-from ferrule.graph import DataType, LayerType, Shape
+from ferrule.graph import DataType, LayerType
 from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.broadcast import MAX_AXES
 from ferrule.operators.elementwise import product_of, sum_of
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.operator import Operands
@@ -40,7 +39,7 @@ def arithmetic(loading: Loading) -> KernelWorkload:
     layer, operands = loading.info.layer, loading.info.operands
     descriptor = layer.descriptor
     assert isinstance(descriptor, BinaryDescriptor)
-    base = _elementwise(operands)
+    base = broadcast_parameters(operands)
     if layer.type is LayerType.MUL:
         product = product_of(operands, descriptor.activation)
         result = product.result
@@ -69,14 +68,17 @@ def arithmetic(loading: Loading) -> KernelWorkload:
         low=result.low,
         high=result.high,
     )
-    return KernelWorkload(loading, Launch(kernel=name, parameters=parameters, items=(base.elements,)), inputs=(0, 1))
+    launch = Launch(kernel=name, parameters=parameters, inputs=(0, 1), items=(base.elements,))
+    return KernelWorkload(loading, launch)
 
 
 def extremum(loading: Loading) -> KernelWorkload:
     """Return the workload of a MAXIMUM or MINIMUM layer."""
-    parameters = _elementwise(loading.info.operands)
-    launch = Launch(kernel=_EXTREMA[loading.info.layer.type], parameters=parameters, items=(parameters.elements,))
-    return KernelWorkload(loading, launch, inputs=(0, 1))
+    parameters = broadcast_parameters(loading.info.operands)
+    kernel = _EXTREMA[loading.info.layer.type]
+    return KernelWorkload(
+        loading, Launch(kernel=kernel, parameters=parameters, inputs=(0, 1), items=(parameters.elements,))
+    )
 
 
 def pool2d(loading: Loading) -> KernelWorkload:
@@ -106,9 +108,9 @@ def pool2d(loading: Loading) -> KernelWorkload:
 
 
 def table(loading: Loading) -> KernelWorkload:
-    """Return the workload of a layer that is a function of one int8; the numpy kernel computes its table."""
+    """Return the workload of a layer that is a function of one 8-bit value; the numpy kernel computes its table."""
     layer, operands = loading.info.layer, loading.info.operands
-    every = np.arange(-128, 128).astype(np.int8)
+    every = np.arange(-128, 128).astype(np.int8).view(operands.input(0).dtype.numpy)
     row = Operands(
         inputs=(replace(operands.input(0), shape=every.shape),), outputs=(replace(operands.output, shape=every.shape),)
     )
@@ -173,24 +175,3 @@ class CopyWorkload:
 
         source = self._source.buffer if isinstance(self._source, GpuTensorHandle) else self._source
         return cl.enqueue_copy(queue, self._target.buffer, source, byte_count=self._size_bytes, wait_for=waits)
-
-
-def _elementwise(operands: Operands) -> ElementwiseParameters:
-    first, second, output = operands.input(0), operands.input(1), operands.output
-    return ElementwiseParameters(
-        elements=output.elements,
-        same_shape=int(first.shape == second.shape),
-        extents=(1,) * (MAX_AXES - len(output.shape)) + output.shape,
-        first_strides=_strides(first.shape),
-        second_strides=_strides(second.shape),
-    )
-
-
-def _strides(shape: Shape) -> tuple[int, ...]:
-    """Return the step in elements of each of six axes; 0 on axes of extent 1."""
-    steps: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        steps.append(0 if extent == 1 else step)
-        step *= extent
-    return (0,) * (MAX_AXES - len(shape)) + tuple(reversed(steps))

@@ -1,21 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED."""
+"""Workloads of CONV_2D, DEPTHWISE_CONV_2D, TRANSPOSE_CONV and FULLY_CONNECTED."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ferrule.backends.gpu_acc.program import WeightedParameters
+from ferrule.backends.gpu_acc.parameters import WeightedParameters
 from ferrule.backends.gpu_acc.workloads.launch import CHANNELS_GROUP, CHANNELS_PER_ITEM, KernelWorkload, Launch, Loading
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
 from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fixed_point import activation_range, wrap_int32
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.weighted import factors
-from ferrule.operators.window import Window
+from ferrule.operators.window import Padding, Window
 
 
 def conv2d(loading: Loading) -> KernelWorkload:
@@ -24,11 +27,27 @@ def conv2d(loading: Loading) -> KernelWorkload:
     assert isinstance(descriptor, Conv2dDescriptor)
     weights = _weights(loading)
     window = descriptor.window(loading.info.operands.input(1))
-    # OHWI becomes HWIO
-    taps = np.moveaxis(weights, 0, -1).reshape(-1, weights.shape[0])
     image, size = loading.info.operands.input(0).shape, loading.info.operands.output.shape[1:3]
+    groups = groups_of(loading.info.operands.input(0), loading.info.operands.input(1))
+    parameters = _parameters(loading, window, descriptor.activation, image=image, size=size, groups=groups)
+    return _workload(loading, "conv2d_s8", parameters, _taps(weights), channel_axis=0)
+
+
+def transpose_conv(loading: Loading) -> KernelWorkload:
+    """Return the workload of a TRANSPOSE_CONV layer."""
+    descriptor, operands = loading.info.layer.descriptor, loading.info.operands
+    assert isinstance(descriptor, TransposeConvDescriptor)
+    weights = _weights(loading)
+    window = Window(
+        height=weights.shape[1],
+        width=weights.shape[2],
+        stride_h=descriptor.stride_h,
+        stride_w=descriptor.stride_w,
+        padding=Padding(top=descriptor.pad_top, left=descriptor.pad_left, bottom=0, right=0),
+    )
+    image, size = operands.input(0).shape, operands.output.shape[1:3]
     parameters = _parameters(loading, window, descriptor.activation, image=image, size=size)
-    return _workload(loading, "conv2d_s8", parameters, taps, channel_axis=0)
+    return _workload(loading, "transpose_conv_s8", parameters, _taps(weights), channel_axis=0)
 
 
 def depthwise_conv2d(loading: Loading) -> KernelWorkload:
@@ -56,6 +75,11 @@ def fully_connected(loading: Loading) -> KernelWorkload:
     return _workload(loading, "conv2d_s8", parameters, weights.T, channel_axis=0)
 
 
+def _taps(weights: Array) -> Array:
+    """Return OHWI weights as [taps, output channels]."""
+    return np.moveaxis(weights, 0, -1).reshape(-1, weights.shape[0])
+
+
 def _weights(loading: Loading) -> Array:
     weights = loading.data(1)
     if weights is None:
@@ -71,6 +95,7 @@ def _parameters(
     image: tuple[int, ...],
     size: tuple[int, ...],
     multiplier: int = 1,
+    groups: int = 1,
 ) -> WeightedParameters:
     """Return the parameters for images of shape `image` and outputs of height and width `size`."""
     data, output = loading.info.operands.input(0), loading.info.operands.output
@@ -80,10 +105,10 @@ def _parameters(
     return WeightedParameters(
         height=image[1],
         width=image[2],
-        channels=image[3],
+        channels=image[3] // groups,
         output_height=height,
         output_width=width,
-        output_channels=channels,
+        output_channels=channels // groups,
         output_pixels=output.elements // channels,
         window_height=window.height,
         window_width=window.width,
@@ -94,36 +119,41 @@ def _parameters(
         padding_top=window.padding.top,
         padding_left=window.padding.left,
         multiplier=multiplier,
-        channel_stride=_rounded_up(channels),
+        channel_stride=_rounded_up(channels // groups),
         input_zero_point=data.zero_point,
         output_zero_point=output.zero_point,
         low=low,
         high=high,
+        groups=groups,
     )
 
 
 def _workload(
     loading: Loading, kernel: str, parameters: WeightedParameters, taps: Array, *, channel_axis: int
 ) -> KernelWorkload:
-    """Return the workload; `taps` is [taps, output channels]."""
-    channels = parameters.output_channels
-    padded = np.zeros((taps.shape[0], parameters.channel_stride), np.int8)
-    padded[:, :channels] = taps
-    scaling = np.zeros((channels, 3), np.int32)
+    """Return the workload, one launch per group; `taps` is [taps, output channels]."""
+    channels, groups = parameters.output_channels, parameters.groups
+    scaling = np.zeros((channels * groups, 3), np.int32)
     bias = loading.data(2)
     if bias is not None:
         scaling[:, 0] = wrap_int32(bias.reshape(-1))
     channel_factors = factors(loading.info.operands, channel_axis)
     scaling[:, 1] = [factor.multiplier for factor in channel_factors]
     scaling[:, 2] = [factor.shift for factor in channel_factors]
-    launch = Launch(
-        kernel=kernel,
-        parameters=parameters,
-        constants=(scaling, padded),
-        items=(parameters.channel_stride // CHANNELS_PER_ITEM, parameters.output_pixels),
-        group=CHANNELS_GROUP,
-    )
-    return KernelWorkload(loading, launch)
+    launches = []
+    for group in range(groups):
+        own = slice(group * channels, (group + 1) * channels)
+        padded = np.zeros((taps.shape[0], parameters.channel_stride), np.int8)
+        padded[:, :channels] = taps[:, own]
+        launch = Launch(
+            kernel=kernel,
+            parameters=replace(parameters, group=group),
+            constants=(scaling[own], padded),
+            items=(parameters.channel_stride // CHANNELS_PER_ITEM, parameters.output_pixels),
+            group=CHANNELS_GROUP,
+        )
+        launches.append(launch)
+    return KernelWorkload(loading, *launches)
 
 
 def _rounded_up(channels: int) -> int:

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workloads of layers that only move elements: the numpy kernel moves numbers of elements when the layer is loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.backends.gpu_acc.parameters import MoveParameters
+from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
+from ferrule.graph import Array, DataType, LayerType, TensorInfo
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+
+INDICES: Mapping[LayerType, tuple[int, ...]] = {
+    LayerType.DYNAMIC_UPDATE_SLICE: (2,),
+    LayerType.EMBEDDING_LOOKUP: (0,),
+    LayerType.GATHER: (1,),
+    LayerType.GATHER_ND: (1,),
+}
+"""The layer types that move elements by indices, and the positions of these inputs."""
+MOVING: tuple[LayerType, ...] = (
+    *INDICES,
+    *(LayerType.BATCH_TO_SPACE_ND, LayerType.BROADCAST_TO, LayerType.CONCATENATION, LayerType.DEPTH_TO_SPACE),
+    *(LayerType.FILL, LayerType.MIRROR_PAD, LayerType.PACK, LayerType.PAD, LayerType.PADV2),
+    *(LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.REVERSE_V2, LayerType.SLICE, LayerType.SPACE_TO_BATCH_ND),
+    *(LayerType.SPACE_TO_DEPTH, LayerType.SPLIT, LayerType.SPLIT_V, LayerType.STRIDED_SLICE, LayerType.TILE),
+    *(LayerType.TRANSPOSE, LayerType.UNPACK, LayerType.ZEROS_LIKE),
+)
+"""The layer types whose outputs consist of elements of their inputs, and of one value that the layer adds."""
+
+
+def move(loading: Loading) -> KernelWorkload:
+    """Return the workload of a layer that moves elements: one launch for each input of each output."""
+    return KernelWorkload(loading, *_launches(loading))
+
+
+def _launches(loading: Loading) -> Iterator[Launch]:
+    operands = loading.info.operands
+    indices = INDICES.get(loading.info.layer.type, ())
+    moved = [index for index in range(len(operands.inputs)) if index not in indices]
+    ends = np.cumsum([operands.input(index).elements for index in moved]).tolist()
+    fills = _fills(loading, moved)
+    for position, places in enumerate(_places(loading, moved, ends)):
+        bits = 8 * operands.outputs[position].dtype.size_bytes
+        fill = _fill(fills[position], places)
+        for index, end in zip(moved, ends, strict=True):
+            count = operands.input(index).elements
+            yield Launch(
+                kernel=f"move_{bits}",
+                parameters=MoveParameters(
+                    elements=places.size,
+                    first=end - count + 1,
+                    count=count,
+                    fills=int(index == moved[0]),
+                    fill_low=int(fill[0]),
+                    fill_high=int(fill[1]),
+                ),
+                constants=(places,),
+                inputs=(index,),
+                output=position,
+                items=(places.size,),
+            )
+
+
+def _places(loading: Loading, moved: Sequence[int], ends: Sequence[int]) -> list[Array]:
+    """Return for each element of each output the number of its input element, counted from 1; 0 for the fill."""
+    operands = loading.info.operands
+    numbers = [
+        np.arange(end - operands.input(index).elements, end).reshape(operands.input(index).shape) + 1
+        for index, end in zip(moved, ends, strict=True)
+    ]
+    wide = Operands(
+        inputs=tuple(
+            _wide(info) if index in moved and info is not None else info for index, info in enumerate(operands.inputs)
+        ),
+        outputs=tuple(_wide(info) for info in operands.outputs),
+    )
+    # A fill has the same value in both runs, a moved number has not.
+    positive = _run(loading, wide, dict(zip(moved, numbers, strict=True)))
+    negative = _run(loading, wide, dict(zip(moved, (-each for each in numbers), strict=True)))
+    return [
+        np.where(one == -other, one, 0).astype(np.int32).reshape(-1)
+        for one, other in zip(positive, negative, strict=True)
+    ]
+
+
+def _fills(loading: Loading, moved: Sequence[int]) -> list[Array]:
+    """Return the outputs for inputs of zeros."""
+    operands = loading.info.operands
+    zeros = {index: np.zeros(operands.input(index).shape, operands.input(index).dtype.numpy) for index in moved}
+    return _run(loading, operands, zeros)
+
+
+def _fill(output: Array, places: Array) -> Array:
+    """Return the value of the elements that have no place, as two int32."""
+    value = output.reshape(-1)[places == 0][:1]
+    padded = np.zeros(8, np.uint8)
+    padded[: value.nbytes] = value.view(np.uint8)
+    return padded.view("<i4")
+
+
+def _run(loading: Loading, operands: Operands, arrays: Mapping[int, Array]) -> list[Array]:
+    layer = loading.info.layer
+    given = [arrays[index] if index in arrays else loading.data(index) for index in range(len(operands.inputs))]
+    return OPERATORS[layer.type].kernel(layer.descriptor, operands, given)
+
+
+def _wide(info: TensorInfo) -> TensorInfo:
+    return replace(info, dtype=DataType.INT64, quantization=None)
