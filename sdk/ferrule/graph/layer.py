@@ -129,6 +129,7 @@ class LayerType(StrEnum):
     UNIDIRECTIONAL_SEQUENCE_LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM", 97
     IF = "IF", 98
     WHILE = "WHILE", 99
+    CIRCULAR_BUFFER = "CIRCULAR_BUFFER", 100
     DETECTION_POSTPROCESS = "DETECTION_POSTPROCESS", 102
 
     # not in TensorFlow Lite: layers that the optimizer inserts
