@@ -25,7 +25,7 @@ def network() -> Network:
     result = Network("sum")
     quantization = Quantization(scales=(0.5,))
     for name in ("x", "y"):
-        result.add_input(TensorInfo(name=name, shape=(1, 4), dtype=DataType.INT8, quantization=quantization))
+        result.add_input(TensorInfo(name=name, shape=(1, 9000), dtype=DataType.INT8, quantization=quantization))
     result.set_outputs([result.add_add_layer("x", "y", quantization=quantization)])
     return result
 
@@ -54,15 +54,17 @@ def test_files_are_found_by_their_contents_and_missing_ones_are_named(
 def test_a_model_is_compared_with_tflm_and_its_outcome_is_kept(tmp_path: Path) -> None:
     path = tmp_path / "sum.tflite"
     path.write_bytes(to_tflite(network()))
-    setting = Setting(steps=2, limit_s=60)
+    setting = Setting(boards=("microbit",), steps=2, limit_s=60)
     outcome = check(_MODEL, path, setting)
     assert (outcome.tflm, outcome.blocks, outcome.verdict, outcome.failed) == ("", [], "exact", False)
     assert outcome.steps == 2
+    assert outcome.boards["microbit"]["verdict"] == "too big"
+    assert outcome.boards["microbit"]["detail"].endswith("region 'sram' holds 16384 B (1616 B too many)")
     results = tmp_path / "results"
     assert kept(_MODEL, setting, results) is None
     keep(outcome, setting, results)
     assert kept(_MODEL, setting, results) == outcome
-    assert kept(_MODEL, Setting(steps=3, limit_s=60), results) is None
+    assert kept(_MODEL, replace(setting, steps=3), results) is None
     keep(Outcome(_MODEL, verdict="differs"), setting, results)
     assert kept(_MODEL, setting, results) is None
 
@@ -79,7 +81,7 @@ def test_an_output_that_the_caller_gives_back_becomes_a_state(tmp_path: Path) ->
     path = tmp_path / "feedback.tflite"
     path.write_bytes(to_tflite(feedback))
     model = replace(_MODEL, audio="spectra", states={"old": "new"})
-    outcome = check(model, path, Setting(boards=("mps2-an386",), steps=5, board_steps=4, audio=True, limit_s=60))
+    outcome = check(model, path, Setting(boards=("mps2-an386",), steps=5, board_steps=4, audio="synthetic", limit_s=60))
     assert (outcome.verdict, outcome.steps) == ("exact", 5)
     assert outcome.boards["mps2-an386"].items() >= {"verdict": "exact", "steps": 4, "engine": "unicorn"}.items()
 
@@ -91,7 +93,7 @@ def test_a_model_for_sound_is_exact_at_each_step(model: PublicModel) -> None:
     files = located([model], require_variable("FERRULE_PUBLIC_MODELS"))
     if model.sha256 not in files:
         lacking_variable("FERRULE_PUBLIC_MODELS", f"{model.name} at {model.commit}")
-    setting = Setting(boards=("mps2-an386",), steps=300, board_steps=300, audio=True, limit_s=600)
+    setting = Setting(boards=("mps2-an386",), steps=300, board_steps=300, audio="synthetic", limit_s=600)
     try:
         outcome = check(model, files[model.sha256], setting)
     except MissingToolError as error:

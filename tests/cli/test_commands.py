@@ -209,6 +209,18 @@ def test_inspect_as_json(ferrule: Ferrule, two_by_two: Path) -> None:
     assert [layer.type for layer in inspection.layers] == ["ADD", "MAXIMUM"]
 
 
+def test_an_output_becomes_a_state(ferrule: Ferrule, two_by_two: Path, dense: Path, tmp_path: Path) -> None:
+    outcome = ferrule("inspect", two_by_two, "--state", "left=sum")
+    assert "input 'left'" not in outcome.out
+    assert "state: 12 B that live from one run to the next" in outcome.out
+    made = ferrule("generate", dense, two_by_two, "--state", "left=sum", "--out", tmp_path)
+    assert (made.code, made.err) == (0, "")
+    assert "ferrule_two_by_two_reset" in (tmp_path / "model" / "ferrule_two_by_two.h").read_text()
+    assert "ferrule_dense_reset" not in (tmp_path / "model" / "ferrule_dense.h").read_text()
+    assert "expected INPUT=OUTPUT" in ferrule("inspect", two_by_two, "--state", "left").err
+    assert "hint: its inputs: left, right" in ferrule("inspect", two_by_two, "--state", "x=sum").err
+
+
 def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:
     folder = tmp_path / "project"
     outcome = ferrule("generate", dense, "--out", folder, "--board", "mps2-an500", "--toolchain", "arm-none-eabi-gcc")

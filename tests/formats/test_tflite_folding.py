@@ -50,6 +50,17 @@ def test_a_shape_that_a_layer_reads_is_a_constant() -> None:
     np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
 
 
+def test_the_output_gives_the_shape_of_a_transposed_convolution_if_the_parameter_is_an_input() -> None:
+    weights = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    tensors = {"x": (1, 2, 2, 2), "shape": ((4,), "INT32"), "w": weights, "y": (1, 4, 4, 1)}
+    options = table("TransposeConvOptions", Padding=0, StrideW=2, StrideH=2)
+    data = model_of(tensors, [("TRANSPOSE_CONV", ["shape", "w", "x"], ["y"], options)], inputs="x shape")
+    network = formats.load(data)
+    inputs = [np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2), int32s(0, 0, 0, 0)]
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+    assert graph_differences(network, formats.load(to_tflite(network), name=network.name)) == []
+
+
 @pytest.mark.parametrize(
     ("first", "second", "wanted"), [((2, 1), (3,), (2, 3)), ((1,), (2, 1, 3), (2, 1, 3)), ((6,), (1,), (6,))]
 )

@@ -47,9 +47,13 @@ def test_the_valid_model_is_valid() -> None:
 # Places and kinds of tensors
 
 
-@pytest.mark.parametrize(("type_", "word"), [("FLOAT16", "float16"), ("STRING", "string"), ("INT4", "int4")])
-def test_types_that_networks_lack(type_: str, word: str) -> None:
-    refused(relu(x=tensor("x", (1, 4), type_)), UnsupportedError, "tensor 'x'", f"it is {word}")
+@pytest.mark.parametrize(
+    ("type_", "word", "remedy"),
+    [("FLOAT16", "float16", "float32"), ("STRING", "string", "outside of the model"), ("INT4", "int4", "int8")],
+)
+def test_types_that_networks_lack(type_: str, word: str, remedy: str) -> None:
+    error = refused(relu(x=tensor("x", (1, 4), type_)), UnsupportedError, "tensor 'x'", f"it is {word}")
+    assert remedy in (error.hint or "")
 
 
 def test_a_type_that_the_schema_lacks() -> None:
@@ -68,10 +72,12 @@ def test_variables_and_sparse_tensors() -> None:
 
 
 def test_dynamic_shapes() -> None:
-    refused(relu(x=tensor("x", (1, -1))), UnsupportedError, "tensor 'x'", "[1, -1]", "dynamic")
+    error = refused(relu(x=tensor("x", (1, -1))), UnsupportedError, "tensor 'x'", "[1, -1]", "dynamic")
+    assert "fixed shape" in (error.hint or "")
     x = tensor("x", (1, 4))
     x["ShapeSignature"] = np.array([-1, -1], np.int32)
-    refused(relu(x=x), UnsupportedError, "tensor 'x'", "dynamic")
+    error = refused(relu(x=x), UnsupportedError, "tensor 'x'", "dynamic")
+    assert "fixed shape" in (error.hint or "")
 
 
 def test_an_open_batch_counts_as_1() -> None:
@@ -262,6 +268,10 @@ def test_custom_operators_are_refused_by_name() -> None:
     model = relu()
     model["OperatorCodes"] = [table("OperatorCode", DeprecatedBuiltinCode=32, CustomCode="foo", BuiltinCode=32)]
     refused(model, UnsupportedError, "operator 0 CUSTOM 'foo' -> tensor 'y'", "custom")
+    for code, compiler in (("edgetpu-custom-op", "edgetpu_compiler"), ("ethos-u", "Vela"), ("NeutronGraph", "Neutron")):
+        model["OperatorCodes"][0]["CustomCode"] = code
+        error = refused(model, UnsupportedError, f"CUSTOM '{code}'", "compiled by", compiler)
+        assert "from which it was compiled" in (error.hint or "")
 
 
 def test_operators_that_are_not_supported() -> None:
@@ -332,12 +342,19 @@ def test_no_outputs_and_doubled_inputs() -> None:
     refused(model, ModelError, "graph inputs", "'x' already")
 
 
-def test_several_subgraphs_are_refused_by_name() -> None:
+def test_several_signatures_are_refused_by_name() -> None:
     model = relu()
     body = relu()["Subgraphs"][0]
-    body["Name"] = "loop_body"
+    body["Name"] = "other"
     model["Subgraphs"].append(body)
-    refused(model, UnsupportedError, "2 subgraphs", "'main', does not call 'loop_body'")
+    assert len(formats.load(write(model)).layers) == 1  # nothing can run the second subgraph
+    model["SignatureDefs"] = [
+        table("SignatureDef", SignatureKey=key, SubgraphIndex=index) for index, key in enumerate(("first", "second"))
+    ]
+    error = refused(model, UnsupportedError, "2 subgraphs", "'main'", "signatures 'second'; expected one")
+    assert "from_concrete_functions" in (error.hint or "")
+    model["SignatureDefs"][1]["SubgraphIndex"] = 0
+    assert len(formats.load(write(model)).layers) == 1
     model["Subgraphs"] = []
     refused(model, ModelError, "no subgraph")
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import oracle
 import pytest
@@ -12,6 +14,7 @@ from stored_weights import OPTIONS, SHAPES, dequantize_before, halves, with_weig
 
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats import to_tflite
 from ferrule.graph import DataType, LayerType
 
 RANDOM = np.random.default_rng(5)
@@ -61,7 +64,7 @@ def test_a_computed_float16_tensor_is_refused() -> None:
         formats.load(write(one_operator_model("RELU", [tensor("x", (1, 4), "FLOAT16"), tensor("y", (1, 4))], [0], [1])))
 
 
-@pytest.mark.parametrize("scales", [[0.3], [0.3, 0.7, 1e-30]], ids=["one scale", "channels"])
+@pytest.mark.parametrize("scales", [[0.3], [0.0], [0.3, 0.0, 1e-30]], ids=["one scale", "a scale of zero", "channels"])
 def test_8_bit_constants_are_dequantised(scales: list[float]) -> None:
     stored = RANDOM.integers(-128, 128, (3, 4)).astype(np.int8)
     zero_points = [5] if len(scales) == 1 else [0, 0, 0]
@@ -77,6 +80,32 @@ def test_8_bit_constants_are_dequantised(scales: list[float]) -> None:
     assert [layer.type for layer in network.layers] == [LayerType.ADD]
     zeros = [np.zeros((3, 4), np.float32)]
     assert network.run(zeros)[0].tobytes() == oracle.litert_reference(data, zeros)[0].tobytes()
+
+
+@pytest.mark.parametrize("type_", ["MUL", "CONV_2D"])
+def test_a_constant_with_scale_zero_is_zero(type_: str) -> None:
+    """Converters give this scale to constants of zeros, such as the first state of an unrolled LSTM."""
+    image, weights, output = ((1, 2), (1, 2), (1, 2)) if type_ == "MUL" else ((1, 1, 1, 2), (2, 1, 1, 2), (1, 1, 1, 2))
+    scales = [0.0] if type_ == "MUL" else [0.5, 0.0]
+    bias_scales = quantization([0.25 * scale for scale in scales], [0] * len(scales))
+    tensors = [
+        tensor("x", image, "INT8", 0, quantization([0.5], [3])),
+        tensor("w", weights, "INT8", 1, quantization(scales, [0] * len(scales))),
+        tensor("bias", (2,), "INT32", 2, bias_scales),
+        tensor("y", output, "INT8", 0, quantization([0.25], [-4])),
+    ]
+    options = table("Conv2DOptions", StrideH=1, StrideW=1) if type_ == "CONV_2D" else table("MulOptions")
+    buffers = (
+        np.array([5, -7, 100, 90][: math.prod(weights)], np.int8).tobytes(),
+        np.array([9, 80], np.int32).tobytes(),
+    )
+    inputs = [0, 1, 2] if type_ == "CONV_2D" else [0, 1]
+    data = write(one_operator_model(type_, tensors, inputs, [3], options, buffers=buffers))
+    network = formats.load(data)
+    x = [np.array([[90, -100]], np.int8).reshape(image)]
+    wanted = oracle.tflm(data, x)[0]
+    np.testing.assert_array_equal(network.run(x)[0], wanted)
+    np.testing.assert_array_equal(formats.load(to_tflite(network)).run(x)[0], wanted)
 
 
 def test_sparse_weights_are_refused_with_the_way_out() -> None:

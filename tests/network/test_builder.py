@@ -259,6 +259,40 @@ def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
     return network.add_elementwise_unary_layer(type_, "x", quantization=quantized(dtype, OUT))
 
 
+def _samples(network: Network) -> str:
+    """Return 120 int16 samples: the input, amplified."""
+    wide = network.add_cast_layer(network.add_reshape_layer("x", (120,)), DataType.INT16)
+    return network.add_signal_window_layer(wide, np.full(120, 100, np.int16), shift=0)
+
+
+def _energies(network: Network) -> str:
+    return network.add_signal_energy_layer(_samples(network), start_index=0, end_index=60)
+
+
+def _channels(network: Network) -> str:
+    return network.add_signal_filter_bank_layer(
+        _energies(network),
+        weights=range(100, 160),
+        unweights=range(60, 0, -1),
+        frequency_starts=(0, 20, 40),
+        weight_starts=(0, 20, 40),
+        widths=(20, 20, 20),
+    )
+
+
+def _subtracted(network: Network) -> tuple[str, str]:
+    return network.add_signal_filter_bank_spectral_subtraction_layer(
+        _energies(network),
+        smoothing=409,
+        one_minus_smoothing=15975,
+        alternate_smoothing=983,
+        alternate_one_minus_smoothing=15401,
+        min_signal_remaining=819,
+        smoothing_bits=10,
+        spectral_subtraction_bits=14,
+    )
+
+
 BUILDS: dict[str, Build] = {
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
@@ -338,6 +372,28 @@ BUILDS: dict[str, Build] = {
     "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
     "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
     "WHILE": _while,
+    "SIGNAL_DELAY": lambda n, _: n.add_signal_delay_layer(_samples(n), delay_length=3),
+    "SIGNAL_ENERGY": lambda n, _: _energies(n),
+    "SIGNAL_FFT_AUTO_SCALE": lambda n, _: n.add_signal_fft_auto_scale_layer(_samples(n)),
+    "SIGNAL_FILTER_BANK": lambda n, _: _channels(n),
+    "SIGNAL_FILTER_BANK_LOG": lambda n, _: n.add_signal_filter_bank_log_layer(
+        _energies(n), input_correction_bits=3, output_scale=64
+    ),
+    "SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION": lambda n, _: _subtracted(n),
+    "SIGNAL_FILTER_BANK_SQUARE_ROOT": lambda n, _: n.add_signal_filter_bank_square_root_layer(
+        _channels(n), n.add_constant_array("bits", np.array(2, np.int32))
+    ),
+    "SIGNAL_FRAMER": lambda n, _: n.add_signal_framer_layer(_samples(n), frame_size=40, frame_step=30, prefill=True),
+    "SIGNAL_IRFFT": lambda n, _: n.add_signal_irfft_layer(
+        n.add_signal_rfft_layer(_samples(n), fft_length=120), fft_length=120
+    ),
+    "SIGNAL_OVERLAP_ADD": lambda n, _: n.add_signal_overlap_add_layer(
+        n.add_reshape_layer(_samples(n), (6, 20)), frame_step=8
+    ),
+    "SIGNAL_PCAN": lambda n, _: n.add_signal_pcan_layer(*_subtracted(n), np.arange(125).astype(np.int16), snr_shift=6),
+    "SIGNAL_RFFT": lambda n, _: n.add_signal_rfft_layer(_samples(n), fft_length=128),
+    "SIGNAL_STACKER": lambda n, _: n.add_signal_stacker_layer(_samples(n), left_context=1, right_context=0),
+    "SIGNAL_WINDOW": lambda n, _: n.add_signal_window_layer(_samples(n), np.arange(120).astype(np.int16), shift=4),
 }
 BUILDS_OF_BOOL: dict[str, Build] = {
     "IF": _if,

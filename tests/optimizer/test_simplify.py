@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +13,16 @@ from hypothesis import strategies as st
 from oracle import edge_inputs, random_inputs
 
 import ferrule
-from ferrule.graph import DataType, Graph, LayerType, Quantization, TensorInfo
+from ferrule.graph import DataType, Graph, Layer, LayerType, Quantization, TensorInfo
 from ferrule.network import Network, run_graph
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
 from ferrule.optimizer.simplify import PASSES, FoldConstants, Pass, simplify
+from ferrule.optimizer.simplify.acceptance import accepts
+from ferrule.optimizer.simplify.elementwise import ELEMENTWISE
+from ferrule.testing.backends.layer_cases import layer_case
 from ferrule.testing.backends.random_networks import random_network
 
 
@@ -97,6 +102,20 @@ def test_an_activation_joins_the_convolution() -> None:
     assert_same_bits(network, simpler)
 
 
+def test_an_activation_joins_the_transposed_convolution() -> None:
+    network = Network("n")
+    source = image(network)
+    weights = np.arange(18 * network.info(source).shape[-1], dtype=np.int8).reshape(2, 3, 3, -1)
+    quantized = Quantization.of(0.3, 5)
+    output = network.add_transpose_conv_layer(
+        source, weights, size=(11, 11), weights_quantization=Quantization.of(0.02), quantization=quantized
+    )
+    network.set_outputs([network.add_relu6_layer(output)])
+    simpler = simplify(network)
+    assert types(simpler) == [LayerType.TRANSPOSE_CONV]
+    assert_same_bits(network, simpler)
+
+
 def test_an_activation_that_rescales_stays() -> None:
     network = Network("n")
     convolved = conv(network, image(network))
@@ -164,6 +183,42 @@ def test_transposes_join_across_elementwise_layers() -> None:
     simpler = simplify(network)
     assert types(simpler) == [LayerType.RELU, LayerType.ADD, LayerType.MUL, LayerType.CONV_2D]
     assert_same_bits(network, simpler)
+
+
+@pytest.mark.parametrize("type_", sorted(ELEMENTWISE))
+def test_transposes_join_across_every_elementwise_layer(type_: LayerType) -> None:
+    """Each type of layer computes in the order of its inputs, and the transposes on both sides vanish."""
+    cases = (layer_case(type_, dtype, seed) for dtype in DataType for seed in range(3))
+    case = next(each for each in cases if is_accepted(each))
+    (layer,) = case.layers
+    turned, back = TransposeDescriptor(permutation=(0, 3, 1, 2)), TransposeDescriptor(permutation=(0, 2, 3, 1))
+    network = Network("joined")
+    for info in case.inputs:
+        network.add_input(replace(info, shape=(1, 3, 4, 2)))
+        moved = replace(info, name=f"{info.name}_moved", shape=(1, 2, 3, 4))
+        network.add_layer(move(info.name, moved.name, turned), [moved])
+    inputs = tuple(f"{name}_moved" for name in layer.present_inputs)
+    (info,) = case.output_infos(layer)
+    network.add_layer(replace(layer, inputs=inputs), [replace(info, shape=(1, 2, 3, 4))])
+    network.add_layer(move(info.name, "result", back), [replace(info, name="result", shape=(1, 3, 4, 2))])
+    network.set_outputs(["result"])
+    simpler = simplify(network)
+    assert types(simpler) == [type_]
+    assert_same_bits(network, simpler)
+
+
+def is_accepted(case: Graph) -> bool:
+    """Return whether the layer's operator accepts it, and all of its inputs are computed."""
+    (layer,) = case.layers
+    computed = len(case.inputs) == len(layer.inputs)
+    return computed and accepts(layer.type, layer.descriptor, case.input_infos(layer), case.output_infos(layer))
+
+
+def move(source: str, target: str, descriptor: TransposeDescriptor) -> Layer:
+    """Return a transpose."""
+    return Layer(
+        name=f"move_{source}", type=LayerType.TRANSPOSE, descriptor=descriptor, inputs=(source,), outputs=(target,)
+    )
 
 
 def test_reshapes_join_across_elementwise_layers() -> None:

@@ -90,6 +90,18 @@ def difference(
     return ""
 
 
+def bits_difference(network: Network, found: Sequence[Run], other: Network, wanted: Sequence[Run]) -> str:
+    """Return the first output of `network` whose bits differ from those of the same output of `other`; "" if none."""
+    names = [info.name for info in other.outputs]
+    for number, (ours, theirs) in enumerate(zip(found, wanted, strict=True)):
+        for info, array in zip(network.outputs, ours, strict=True):
+            expected = theirs[names.index(info.name)]
+            if array.tobytes() != expected.tobytes():
+                count = int((array != expected).sum())
+                return f"run {number}: output '{info.name}' {info} has other bits than expected in {count} elements"
+    return ""
+
+
 def reread_difference(network: Network) -> str:
     """Return the difference between a network and what is read after it was written; "" if there is none.
 

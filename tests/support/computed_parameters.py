@@ -21,7 +21,7 @@ def model_of(
     inputs: str = "x",
     outputs: str = "y",
 ) -> bytes:
-    """Return a file with one subgraph."""
+    """Return a file with one subgraph; `inputs` are names with spaces between them."""
     import tflite
 
     names, tables, buffers = list(tensors), [], [table("Buffer")]
@@ -44,7 +44,7 @@ def model_of(
     subgraph = table(
         "SubGraph",
         Tensors=tables,
-        Inputs=np.array([names.index(inputs)], np.int32),
+        Inputs=np.array([names.index(each) for each in inputs.split()], np.int32),
         Outputs=np.array([names.index(outputs)], np.int32),
         Operators=operators,
         Name="main",

@@ -104,31 +104,37 @@ def main(description: str | None, arguments: Sequence[str] | None = None) -> int
     chosen = _chosen(options)
     files = located(chosen, options.models)
     missing = [model for model in chosen if model.sha256 not in files]
+    present = [model for model in chosen if model.sha256 in files]
+    if options.largest is not None:
+        present = [model for model in present if files[model.sha256].stat().st_size <= options.largest << 10]
+    if options.sample is not None:
+        present = [
+            present[index * len(present) // options.sample] for index in range(min(options.sample, len(present)))
+        ]
     setting = Setting(
         boards=tuple(options.board),
         steps=options.steps,
         board_steps=options.board_steps,
-        audio=options.audio is not None,
+        audio=options.audio or "",
         limit_s=options.limit,
     )
-    sound = None if options.audio in (None, "synthetic") else Path(options.audio)
 
     def one(model: PublicModel) -> Outcome:
         outcome = kept(model, setting, options.results)
         if outcome is None:
-            outcome = check(model, files[model.sha256], setting, sound)
+            outcome = check(model, files[model.sha256], setting)
             keep(outcome, setting, options.results)
         return outcome
 
     outcomes: list[Outcome] = []
     with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(one, (model for model in chosen if model.sha256 in files)):
+        for outcome in pool.map(one, present):
             outcomes.append(outcome)
             if not options.no_progress:
                 verdicts = [outcome.verdict, *(found["verdict"] for found in outcome.boards.values())]
                 said = "refused" if outcome.blocks else ", ".join(verdicts)
                 print(f"{len(outcomes)}: {outcome.model.name}: {said}", file=sys.stderr, flush=True)
-    whole = not options.words and options.sample is None and options.audio is None
+    whole = not options.words and len(present) + len(missing) == len(collection())
     lacks = shortfalls(outcomes, setting.boards) if whole else []
     print("\n".join([*report(outcomes, setting.boards), *lacks]))
     for model in missing:
@@ -144,6 +150,7 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--steps", type=int, default=4, help="length of the sequence of inputs")
     parser.add_argument("--board-steps", type=int, default=2, help="how many of them the boards run")
     parser.add_argument("--audio", metavar="WAV", help="models for sound only, with inputs from a file, or 'synthetic'")
+    parser.add_argument("--largest", type=int, metavar="KIB", help="only files of at most this size")
     parser.add_argument("--sample", type=int, metavar="N", help="only N models, evenly spaced in the collection")
     parser.add_argument("--results", type=Path, metavar="FOLDER", help="keep outcomes, and skip those that are kept")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
@@ -158,6 +165,4 @@ def _chosen(options: argparse.Namespace) -> list[PublicModel]:
         chosen = [model for model in chosen if model.audio]
     if not chosen:
         sys.exit(f"no model has all of the words {options.words}")
-    if options.sample is not None:
-        chosen = [chosen[index * len(chosen) // options.sample] for index in range(min(options.sample, len(chosen)))]
     return chosen

@@ -57,8 +57,8 @@ class Setting:
     """Length of the sequence of inputs."""
     board_steps: int = 2
     """How many of them a board runs."""
-    audio: bool = False
-    """Whether the inputs come from sound."""
+    audio: str = ""
+    """The sound that the inputs come from: a WAV file, `synthetic`, or empty for random inputs."""
     limit_s: float = 120
 
 
@@ -110,13 +110,14 @@ def located(models: Iterable[PublicModel], folder: Path) -> dict[str, Path]:
     return found
 
 
-def check(model: PublicModel, path: Path, setting: Setting, sound: Path | None = None) -> Outcome:
-    """Return the outcome of all steps of one model; `sound` is a WAV file for inputs from sound."""
+def check(model: PublicModel, path: Path, setting: Setting) -> Outcome:
+    """Return the outcome of all steps of one model."""
     outcome = Outcome(model)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         if setting.audio:
             (folder / "states.json").write_text(json.dumps(dict(model.states)), encoding="utf-8")
+            sound = None if setting.audio == "synthetic" else Path(setting.audio)
             write_inputs(path.read_bytes(), model.audio, folder / "given.npz", setting.steps, sound)
         step = partial(_step, path=path, folder=name, limit_s=setting.limit_s)
         oracle = step("tflm", setting.steps)

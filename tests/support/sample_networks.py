@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from signal_networks import signal_networks
 
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
@@ -193,6 +194,7 @@ def samples() -> Iterator[Graph]:
         yield from (layer_case(type_, dtype, 1) for type_ in (LayerType.IF, LayerType.WHILE))
     yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
+    yield from signal_networks()
     yield layer_case(LayerType.DETECTION_POSTPROCESS, DataType.FLOAT32, 1)
 
 

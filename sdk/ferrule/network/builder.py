@@ -50,13 +50,13 @@ class LayerBuilder(Graph):
         *,
         name: str | None,
         quantization: Quantization | None,
-        dtype: DataType | None = None,
+        dtype: DataType | Sequence[DataType] | None = None,
         outputs: int = 1,
     ) -> tuple[str, ...]:
         """Add a layer and return the names of its outputs: the layer's name, numbered if there are several outputs.
 
-        `dtype` is the type of the outputs and defaults to that of the first input. States have further outputs. If a
-        check fails, nothing is added.
+        `dtype` is the type of the outputs, or that of each, and defaults to that of the first input. States have
+        further outputs. If a check fails, nothing is added.
         """
         layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
         with place(f"layer '{layer_name}' {type_}"):
@@ -67,9 +67,10 @@ class LayerBuilder(Graph):
             operator = operator_of(type_)
             shapes = operator.infer(descriptor, infos)
             names = (layer_name,) if outputs == 1 else tuple(f"{layer_name}_{index}" for index in range(outputs))
+            kinds = [dtype or first.dtype] * outputs if dtype is None or isinstance(dtype, DataType) else dtype
             results = [
-                TensorInfo(name=output, shape=shape, dtype=dtype or first.dtype, quantization=quantization)
-                for output, shape in zip(names, shapes[: len(names)], strict=True)
+                TensorInfo(name=output, shape=shape, dtype=kind, quantization=quantization)
+                for output, shape, kind in zip(names, shapes[: len(names)], kinds, strict=True)
             ]
             kept = [
                 info

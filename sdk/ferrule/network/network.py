@@ -24,6 +24,7 @@ from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.recurrent_layers import RecurrentLayers
 from ferrule.network.reduction_layers import ReductionLayers
 from ferrule.network.shape_layers import ShapeLayers
+from ferrule.network.signal_layers import SignalLayers
 from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
@@ -39,6 +40,7 @@ class Network(
     RecurrentLayers,
     ReductionLayers,
     ShapeLayers,
+    SignalLayers,
     SpatialLayers,
     WeightedLayers,
 ):

@@ -22,6 +22,13 @@ from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
 from ferrule.operators.detection import DETECTION_POSTPROCESS
 from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
+from ferrule.operators.filter_bank import (
+    SIGNAL_FILTER_BANK,
+    SIGNAL_FILTER_BANK_LOG,
+    SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION,
+    SIGNAL_FILTER_BANK_SQUARE_ROOT,
+    SIGNAL_PCAN,
+)
 from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.gather import DYNAMIC_UPDATE_SLICE, EMBEDDING_LOOKUP, GATHER, GATHER_ND
 from ferrule.operators.half import with_float16
@@ -42,8 +49,16 @@ from ferrule.operators.repeat import BROADCAST_TO, FILL, TILE, ZEROS_LIKE
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from ferrule.operators.select import SELECT_V2
+from ferrule.operators.signal_frames import (
+    SIGNAL_DELAY,
+    SIGNAL_FRAMER,
+    SIGNAL_OVERLAP_ADD,
+    SIGNAL_STACKER,
+    SIGNAL_WINDOW,
+)
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
+from ferrule.operators.spectrum import SIGNAL_ENERGY, SIGNAL_FFT_AUTO_SCALE, SIGNAL_IRFFT, SIGNAL_RFFT
 from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
 from ferrule.operators.stack import PACK, UNPACK
 from ferrule.operators.svdf import SVDF
@@ -130,6 +145,23 @@ _ROWS: tuple[Operator, ...] = (
     DETECTION_POSTPROCESS,
 )
 
+_SIGNAL_ROWS = (
+    SIGNAL_DELAY,
+    SIGNAL_ENERGY,
+    SIGNAL_FFT_AUTO_SCALE,
+    SIGNAL_FILTER_BANK,
+    SIGNAL_FILTER_BANK_LOG,
+    SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION,
+    SIGNAL_FILTER_BANK_SQUARE_ROOT,
+    SIGNAL_FRAMER,
+    SIGNAL_IRFFT,
+    SIGNAL_OVERLAP_ADD,
+    SIGNAL_PCAN,
+    SIGNAL_RFFT,
+    SIGNAL_STACKER,
+    SIGNAL_WINDOW,
+)
+
 _OPTIMIZER_ROWS: tuple[Operator, ...] = (
     CONVERT_FP16_TO_FP32,
     CONVERT_FP32_TO_FP16,
@@ -140,7 +172,7 @@ _OPTIMIZER_ROWS: tuple[Operator, ...] = (
 )
 
 OPERATORS: Mapping[LayerType, Operator] = {
-    row.type: row for row in (*map(with_float16, _ROWS), IF, WHILE, *_OPTIMIZER_ROWS)
+    row.type: row for row in (*map(with_float16, _ROWS), *_SIGNAL_ROWS, IF, WHILE, *_OPTIMIZER_ROWS)
 }
 """The operator of each layer type."""
 

@@ -266,6 +266,7 @@ REASONS = {
     LayerType.SPLIT_V: "the generator splits into equal parts only",
     LayerType.SVDF: "the library has no function for it",
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: "the library's LSTM has no state from run to run",
+    **{type_: "the library has no function for it" for type_ in LayerType if type_.startswith("SIGNAL_")},
     LayerType.UNPACK: "the generator has no function for the removal of an axis",
     LayerType.WHILE: "the generator has no function for other graphs",
 }

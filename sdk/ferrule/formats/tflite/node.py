@@ -194,6 +194,8 @@ def finite(value: float, role: str) -> float:
 
 def axis(value: int, rank: int, role: str = "axis") -> int:
     """Return an axis counted from the front; ModelError unless it is within `rank` axes."""
+    if rank == 0:
+        raise ModelError(f"its {role} is {value}, but its input is a scalar, which has none")
     if not -rank <= value < rank:
         raise ModelError(f"its {role} is {value}, expected {-rank} to {rank - 1}")
     return value % rank

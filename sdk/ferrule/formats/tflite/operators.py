@@ -14,6 +14,7 @@ from ferrule.formats.tflite import (
     recurrent,
     reductions,
     shapes,
+    signal,
     spatial,
     windows,
 )
@@ -210,6 +211,7 @@ OPERATORS: Mapping[LayerType, Row] = {
     **elementwise.ROWS,
     **movement.ROWS,
     **recurrent.ROWS,
+    **signal.ROWS,
 }
 """The operators of the format that networks support."""
 

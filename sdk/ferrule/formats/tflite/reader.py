@@ -54,7 +54,7 @@ def read_tflite(
     """
     file = _File(read_model(data), dequantize_weights, Budget(len(data)), max_iterations)
     network = file.reader(0, name).network()
-    file.require_all()
+    file.require_one_signature()
     return network
 
 
@@ -118,15 +118,18 @@ class _File:
             finally:
                 self._open.pop()
 
-    def require_all(self) -> None:
-        """Refuse a file with subgraphs that the first does not call."""
-        others = [record.name for index, record in enumerate(self._subgraphs) if index not in self._read]
-        if others:
-            listed = ", ".join(f"'{name}'" for name in others[:8]) + (", ..." if len(others) > 8 else "")
+    def require_one_signature(self) -> None:
+        """Refuse a file with signatures of subgraphs that the first does not call; other such subgraphs never run."""
+        keys = [
+            key for index, record in enumerate(self._subgraphs) for key in record.signatures if index not in self._read
+        ]
+        if keys:
+            listed = ", ".join(f"'{key}'" for key in keys[:8]) + (", ..." if len(keys) > 8 else "")
             raise UnsupportedError(
-                f"the first of {len(self._subgraphs)} subgraphs, '{self._subgraphs[0].name}', does not call {listed}; "
-                "expected one signature",
-                hint="several signatures become several subgraphs; convert the model with one signature",
+                f"the first of {len(self._subgraphs)} subgraphs, '{self._subgraphs[0].name}', does not contain the "
+                f"signatures {listed}; expected one signature",
+                hint="convert each signature into a file of its own: tf.lite.TFLiteConverter.from_concrete_functions "
+                "with one function",
             )
 
 

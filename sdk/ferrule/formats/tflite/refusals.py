@@ -24,6 +24,12 @@ _REMEDIES: Mapping[str, str] = {
     "RNN": "unroll the layer (keras: unroll=True), so that it becomes FULLY_CONNECTED layers",
     "UNIDIRECTIONAL_SEQUENCE_RNN": "unroll the layer (keras: unroll=True), so that it becomes FULLY_CONNECTED layers",
 }
+_COMPILED: Mapping[str, str] = {
+    "edgetpu-custom-op": "edgetpu_compiler, for the Coral Edge TPU",
+    "ethos-u": "Vela, for Arm's Ethos-U",
+    "NeutronGraph": "the Neutron converter, for NXP's NPU",
+}
+"""Compilers that put a program for an NPU into a model, by the code of the operator that runs it."""
 _STEPS = ("HASHTABLE", "RANDOM", "MULTINOMIAL", "NON_MAX", "STFT", "RFFT", "FFT", "SKIP_GRAM", "LSH", "UNIQUE", "WHERE")
 
 
@@ -68,6 +74,12 @@ def _custom(code: str) -> UnsupportedError:
         return UnsupportedError(
             "operators of full TensorFlow (Flex) are not supported; no microcontroller runtime has them",
             hint="convert without tf.lite.OpsSet.SELECT_TF_OPS, and replace the function that then cannot be converted",
+        )
+    compiler = _COMPILED.get(code)
+    if compiler is not None:
+        return UnsupportedError(
+            f"it is a program for an NPU; the file was compiled by {compiler}",
+            hint="load the .tflite file from which it was compiled",
         )
     return UnsupportedError(
         "this custom operator is not supported",

@@ -17,6 +17,7 @@ MANY = 1 << 12
 
 Read = Callable[[Node], Descriptor]
 Write = Callable[[Emitter, Layer, Any], None]
+Hidden = Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]]
 
 
 def first_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
@@ -63,7 +64,7 @@ class Row:
     new values as further outputs, in this order, behind the outputs of the file."""
     keeps_output: bool = False
     """Whether the outputs are variable tensors in a file, since an interpreter keeps its state there."""
-    hidden_states: Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]] = keeps_nothing
+    hidden_states: Hidden = keeps_nothing
     """(descriptor, data inputs) -> the states that an interpreter keeps inside of the operator, where a file does not
     mention them. The layer reads the old values behind its data inputs, and has the new values as further outputs."""
 

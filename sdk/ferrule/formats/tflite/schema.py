@@ -222,6 +222,7 @@ _OPERATOR_CODE = TableSpec(
     },
 )
 _BUFFER = TableSpec(name="Buffer", fields={0: ("data", _BYTES), 1: ("offset", _LONG), 2: ("size", _LONG)})
+_SIGNATURE = TableSpec(name="SignatureDef", fields={2: ("signature_key", _BYTES), 4: ("subgraph_index", _WORD)})
 MODEL = TableSpec(
     name="Model",
     fields={
@@ -229,6 +230,7 @@ MODEL = TableSpec(
         1: ("operator_codes", TableVectorField(table=_OPERATOR_CODE, max_count=1 << 12)),
         2: ("subgraphs", TableVectorField(table=_SUBGRAPH, max_count=1 << 8)),
         4: ("buffers", TableVectorField(table=_BUFFER, max_count=4 * MAX_TENSORS)),
+        7: ("signature_defs", TableVectorField(table=_SIGNATURE, max_count=1 << 8)),
     },
 )
 """The root table."""

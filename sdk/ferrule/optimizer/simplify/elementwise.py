@@ -13,23 +13,20 @@ from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.optimizer.simplify.acceptance import accepts
 from ferrule.optimizer.simplify.movement import VIEWS
 
-_UNARY = frozenset(
+ELEMENTWISE = frozenset(
     {
-        LayerType.CEIL,
-        LayerType.DEQUANTIZE,
-        LayerType.FLOOR,
-        LayerType.HARD_SWISH,
-        LayerType.LEAKY_RELU,
-        LayerType.LOGISTIC,
-        LayerType.NEG,
-        LayerType.QUANTIZE,
-        LayerType.RELU,
-        LayerType.RELU6,
-        LayerType.RELU_N1_TO_1,
-        LayerType.TANH,
+        *(LayerType.ABS, LayerType.CAST, LayerType.CEIL, LayerType.COS, LayerType.DEQUANTIZE, LayerType.ELU),
+        *(LayerType.EXP, LayerType.FLOOR, LayerType.HARD_SWISH, LayerType.LEAKY_RELU, LayerType.LOG),
+        *(LayerType.LOGICAL_NOT, LayerType.LOGISTIC, LayerType.NEG, LayerType.QUANTIZE, LayerType.RELU),
+        *(LayerType.RELU6, LayerType.RELU_N1_TO_1, LayerType.ROUND, LayerType.RSQRT, LayerType.SIN),
+        *(LayerType.SQRT, LayerType.SQUARE, LayerType.TANH),
+        *(LayerType.ADD, LayerType.ADD_N, LayerType.DIV, LayerType.EQUAL, LayerType.FLOOR_DIV, LayerType.FLOOR_MOD),
+        *(LayerType.GREATER, LayerType.GREATER_EQUAL, LayerType.LESS, LayerType.LESS_EQUAL, LayerType.LOGICAL_AND),
+        *(LayerType.LOGICAL_OR, LayerType.MAXIMUM, LayerType.MINIMUM, LayerType.MUL, LayerType.NOT_EQUAL),
+        *(LayerType.SELECT_V2, LayerType.SQUARED_DIFFERENCE, LayerType.SUB),
     }
 )
-_BINARY = frozenset({LayerType.ADD, LayerType.MAXIMUM, LayerType.MINIMUM, LayerType.MUL, LayerType.SUB})
+"""The layers with any number of inputs that compute each element by itself."""
 _DEEPEST = 16
 """The most elementwise layers between two movements."""
 
@@ -39,8 +36,8 @@ class JoinAcrossElementwise:
     """Replace a transpose, elementwise layers and a transpose by the elementwise layers and one transpose.
 
     The elementwise layers then compute in the order of the first transpose's input, so that the two transposes become
-    one, or none. The same holds for reshapes. Nothing else may read the tensors between them; the other operand of a
-    layer with two is moved in the same way, or a constant.
+    one, or none. The same holds for reshapes. Nothing else may read the tensors between them; the other operands of a
+    layer with several are moved in the same way, or constants.
     """
 
     name: str = "join movements across elementwise layers"
@@ -106,10 +103,10 @@ class _Chain:
             return self._moved_like_others(layer)
         if depth == _DEEPEST or self._editor.only_consumer(tensor) is None:
             return None
-        if layer.type not in _UNARY and layer.type not in _BINARY:
+        if layer.type not in ELEMENTWISE:
             return None
         infos = [None if name is None else self._operand(name, depth + 1) for name in layer.inputs]
-        if self._first is None or len(infos) != (2 if layer.type in _BINARY else 1):
+        if self._first is None:
             return None
         found = [self._fixed(name) if info is None else info for name, info in zip(layer.inputs, infos, strict=True)]
         inputs = [info for info in found if info is not None]

@@ -16,6 +16,7 @@ from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.rectify import PreluDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.optimizer.simplify.acceptance import accepts
 
 RECTIFIERS: Mapping[LayerType, Activation] = {
@@ -24,7 +25,14 @@ RECTIFIERS: Mapping[LayerType, Activation] = {
     LayerType.RELU_N1_TO_1: Activation.RELU_N1_TO_1,
 }
 """The layers that are only a clamp, if they keep scale and zero point."""
-Clamping = Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor | Pool2dDescriptor | BinaryDescriptor
+Clamping = (
+    Conv2dDescriptor
+    | DepthwiseConv2dDescriptor
+    | FullyConnectedDescriptor
+    | Pool2dDescriptor
+    | BinaryDescriptor
+    | TransposeConvDescriptor
+)
 """The descriptors of layers that have a fused activation."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ferrule.backends.cpu_acc.lowering import signal
 from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, lower_cumsum
 from ferrule.backends.cpu_acc.lowering.activation import (
     lower_hard_swish,
@@ -130,6 +131,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.CIRCULAR_BUFFER: lower_circular_buffer,
     LayerType.SVDF: lower_svdf,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
+    **signal.LOWERINGS,
     LayerType.ABS: lower_elementwise_unary,
     LayerType.COS: lower_elementwise_unary,
     LayerType.ELU: lower_elementwise_unary,
