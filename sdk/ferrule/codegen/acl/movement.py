@@ -265,6 +265,7 @@ REASONS = {
     LayerType.REDUCE_ALL: _NO_BOOL,
     LayerType.ARG_MAX: _NOT_MAPPED,
     LayerType.ARG_MIN: _NOT_MAPPED,
+    LayerType.CIRCULAR_BUFFER: "the class has no state from run to run",
     LayerType.DETECTION_POSTPROCESS: "the library has no function for it",
     LayerType.CUMSUM: "the library has no function for it",
     LayerType.L2_POOL_2D: _NOT_MAPPED,
