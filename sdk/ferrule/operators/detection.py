@@ -164,8 +164,8 @@ def _sample(sample: LayerSample) -> None:
     number, classes = dice.randint(1, 20), dice.randint(1, 4)
     for shape in ((1, number, dice.choice([4, 4, 5])), (1, number, classes + dice.randint(0, 1))):
         sample.take(shape)
-    sizes = 0.1 + np.abs(sample.array((number, 2), dtype))
-    sample.hold("anchors", np.concatenate([sample.array((number, 2), dtype), sizes], axis=1).astype(dtype.numpy))
+    sizes = 0.1 + np.abs(sample.array((number, 2), dtype, 0))
+    sample.hold("anchors", np.concatenate([sample.array((number, 2), dtype, 0), sizes], axis=1).astype(dtype.numpy))
     sample.descriptor = DetectionPostprocessDescriptor(
         max_detections=dice.randint(1, 12),
         num_classes=classes,
