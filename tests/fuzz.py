@@ -2,6 +2,7 @@
 """Fuzz campaigns over everything that reads untrusted input.
 
 python tests/fuzz.py [--seed 1] [--number 1000000] [--jobs 0] [--state FOLDER] [TARGET ...]
+python tests/fuzz.py --each --number 1000000 tflite tflite-calls      a million inputs to each of these targets
 python tests/fuzz.py --list
 python tests/fuzz.py TARGET --seed 1 --index 4711      repeats one input, without limits
 

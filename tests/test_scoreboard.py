@@ -116,3 +116,23 @@ def test_a_data_set_in_c_becomes_a_network(tmp_path: Path) -> None:
         assert score_table.outcome_of(case, runtime) == score_table.Outcome("fc", score_table.PASS)
     with pytest.raises(UnsupportedError, match="not translated: svdf_s8"):
         score_cmsis._translated(folder, ["svdf_s8"])
+
+
+def test_a_data_set_of_float32_becomes_a_network(tmp_path: Path) -> None:
+    folder = tmp_path / "fc"
+    folder.mkdir()
+    limits = "#define FC_OUT_ACTIVATION_MIN -1.5f\n#define FC_OUT_ACTIVATION_MAX 2.0f\n"
+    sizes = "#define FC_INPUT_BATCHES 1\n#define FC_INPUT_SIZE 2\n#define FC_OUT_CH 2\n#define FC_HAS_BIAS 1\n"
+    arrays = {"input_data": (0.5, -1), "weights_data": (1, 0.25, -8, 0), "biases_data": (0.25, 0)}
+    arrays["output_ref_data"] = (0.5, -1.5)
+    (folder / "test_data.h").write_text(
+        limits
+        + sizes
+        + "".join(
+            f"const float32_t fc_{name}[{len(values)}] = {{{', '.join(f'{float(each)}f' for each in values)}}};\n"
+            for name, values in arrays.items()
+        )
+    )
+    case = Case(name="fc", make=lambda: score_cmsis._translated(folder, ["fully_connected_f32"]))
+    with Runtime() as runtime:
+        assert score_table.outcome_of(case, runtime) == score_table.Outcome("fc", score_table.PASS)

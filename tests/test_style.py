@@ -14,6 +14,7 @@ from needs import lacking, require_program
 ROOT = Path(__file__).parents[1]
 MODULE_LIMIT = 700
 FUNCTION_LIMIT = 60
+GENERATED = ROOT / "include" / "ferrule" / "layers.h"
 FORBIDDEN_NAMES = {"utils.py", "common.py", "helpers.py", "core.py", "misc.py"}
 
 
@@ -32,7 +33,8 @@ def tracked(*suffixes: str) -> list[Path]:
 
 
 def test_no_module_is_too_long() -> None:
-    long = {path.name: len(path.read_text().splitlines()) for path in tracked(".py", ".c", ".h")}
+    written = (path for path in tracked(".py", ".c", ".h") if path != GENERATED)
+    long = {path.name: len(path.read_text().splitlines()) for path in written}
     assert {name: lines for name, lines in long.items() if lines > MODULE_LIMIT} == {}
 
 

@@ -26,6 +26,8 @@ enum ferrule_data_type {
     FERRULE_TYPE_INT64 = 6,
     FERRULE_TYPE_UINT8 = 7,
     FERRULE_TYPE_BOOL = 8,
+    FERRULE_TYPE_UINT32 = 9,
+    FERRULE_TYPE_UINT64 = 10,
 };
 
 /** The operators, and the layers that the optimizer adds. */
@@ -119,11 +121,30 @@ enum ferrule_layer_type {
     FERRULE_LAYER_REDUCE_ALL = 89,
     FERRULE_LAYER_ARG_MAX = 90,
     FERRULE_LAYER_ARG_MIN = 91,
+    FERRULE_LAYER_CUMSUM = 92,
+    FERRULE_LAYER_L2_POOL_2D = 93,
     FERRULE_LAYER_TRANSPOSE_CONV = 94,
+    FERRULE_LAYER_BATCH_MATMUL = 95,
     FERRULE_LAYER_SVDF = 96,
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_IF = 98,
     FERRULE_LAYER_WHILE = 99,
+    FERRULE_LAYER_CIRCULAR_BUFFER = 100,
+    FERRULE_LAYER_DETECTION_POSTPROCESS = 102,
+    FERRULE_LAYER_SIGNAL_DELAY = 103,
+    FERRULE_LAYER_SIGNAL_ENERGY = 104,
+    FERRULE_LAYER_SIGNAL_FFT_AUTO_SCALE = 105,
+    FERRULE_LAYER_SIGNAL_FILTER_BANK = 106,
+    FERRULE_LAYER_SIGNAL_FILTER_BANK_LOG = 107,
+    FERRULE_LAYER_SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION = 108,
+    FERRULE_LAYER_SIGNAL_FILTER_BANK_SQUARE_ROOT = 109,
+    FERRULE_LAYER_SIGNAL_FRAMER = 110,
+    FERRULE_LAYER_SIGNAL_IRFFT = 111,
+    FERRULE_LAYER_SIGNAL_OVERLAP_ADD = 112,
+    FERRULE_LAYER_SIGNAL_PCAN = 113,
+    FERRULE_LAYER_SIGNAL_RFFT = 114,
+    FERRULE_LAYER_SIGNAL_STACKER = 115,
+    FERRULE_LAYER_SIGNAL_WINDOW = 116,
     FERRULE_LAYER_CONVERT_FP16_TO_FP32 = 1001,
     FERRULE_LAYER_CONVERT_FP32_TO_FP16 = 1002,
     FERRULE_LAYER_DEBUG = 1003,
@@ -156,7 +177,10 @@ struct ferrule_binary_descriptor {
     int32_t activation;
 };
 
-/** AVERAGE_POOL_2D, MAX_POOL_2D. One input and one output, NHWC. Padded pixels are ignored. */
+/**
+ * AVERAGE_POOL_2D, MAX_POOL_2D, L2_POOL_2D. One input and one output, NHWC. Padded pixels are
+ * ignored.
+ */
 struct ferrule_pool2d_descriptor {
     int32_t pool_h;
     int32_t pool_w;
@@ -260,11 +284,18 @@ struct ferrule_reshape_descriptor {
     uint32_t shape_count;
 };
 
-/** SLICE. One input, one output. */
+/**
+ * SLICE. One input, one output; or two inputs, the second of which is the begin: one int32 per
+ * axis, known at run time. A begin from run time with which the slice would leave the tensor counts
+ * as the nearest one with which it does not.
+ */
 struct ferrule_slice_descriptor {
+    /** () if it is the second input. */
     const int32_t *begin;
     uint32_t begin_count;
-    /** Number of elements per axis; -1 means all up to the end. */
+    /**
+     * Number of elements per axis; -1 means all up to the end, for a begin that is not an input.
+     */
     const int32_t *size;
     uint32_t size_count;
 };
@@ -443,6 +474,15 @@ struct ferrule_arg_select_descriptor {
     int32_t axis;
 };
 
+/** CUMSUM. One input, one output of the same shape. */
+struct ferrule_cumsum_descriptor {
+    int32_t axis;
+    /** Whether a sum leaves out the element at its own position. */
+    bool exclusive;
+    /** Whether the sums begin at the end of the axis. */
+    bool reverse;
+};
+
 /**
  * TRANSPOSE_CONV. Inputs: NHWC image, OHWI weights, optional bias [O]. One output, NHWC. Each pixel
  * of the image adds a window of products to the output; the window of pixel (0, 0) begins at
@@ -458,6 +498,17 @@ struct ferrule_transpose_conv_descriptor {
     int32_t pad_top;
     int32_t pad_left;
     int32_t activation;
+};
+
+/**
+ * BATCH_MATMUL. Inputs: two tensors of 2 to 5 axes, [..., rows, depth] and [..., depth, columns].
+ * One output, [..., rows, columns]. The axes before the last two broadcast.
+ */
+struct ferrule_batch_matmul_descriptor {
+    /** Whether the last two axes of the first input are [depth, rows]. */
+    bool adj_x;
+    /** Whether the last two axes of the second input are [columns, depth]. */
+    bool adj_y;
 };
 
 /**
@@ -480,6 +531,189 @@ struct ferrule_lstm_descriptor {
     bool time_major;
     /** Limit on the magnitude of the cell state; 0 or less for none. */
     double cell_clip;
+};
+
+/**
+ * CIRCULAR_BUFFER. Inputs: a frame [1, 1, width, depth], the old frames [1, slots, width, depth],
+ * and the old count. Outputs: the new frames, the oldest first, twice, as the result and the state;
+ * and the new count [1], which goes from 0 to cycles - 1.
+ */
+struct ferrule_circular_buffer_descriptor {
+    int32_t slots;
+    /**
+     * The period in runs; only a count if it is longer than 1: what depends on it is another
+     * layer's part.
+     */
+    int32_t cycles;
+};
+
+/**
+ * DETECTION_POSTPROCESS. Inputs: encoded boxes [1, N, 4 or more], scores [1, N, classes], anchors
+ * [N, 4], each as (y, x, height, width). Outputs: boxes [1, M, 4] as (top, left, bottom, right),
+ * classes [1, M], scores [1, M], their number [1]. M is `max_detections`; what lies behind the
+ * number is 0.
+ */
+struct ferrule_detection_postprocess_descriptor {
+    int32_t max_detections;
+    /**
+     * The classes without the background, which is the first one of the scores if these have one
+     * more.
+     */
+    int32_t num_classes;
+    /** The lowest score of a detection, as a float32. */
+    double score_threshold;
+    /**
+     * The largest overlap of two detections, as a float32: the area of their intersection over that
+     * of their union.
+     */
+    double iou_threshold;
+    double y_scale;
+    double x_scale;
+    double h_scale;
+    double w_scale;
+    /** Whether classes are selected one by one; otherwise a box has only its best class. */
+    bool regular;
+    /** The most detections of a class, if classes are selected one by one. */
+    int32_t detections_per_class;
+};
+
+/**
+ * SIGNAL_DELAY. Inputs: samples [..., N] and the last samples; outputs: the samples of
+ * `delay_length` before, and the state.
+ */
+struct ferrule_signal_delay_descriptor {
+    int32_t delay_length;
+};
+
+/**
+ * SIGNAL_ENERGY. One input, a spectrum [2 * N]; one output, energies [N]. Those outside of the
+ * range are 0.
+ */
+struct ferrule_signal_energy_descriptor {
+    int32_t start_index;
+    /** Excluded. */
+    int32_t end_index;
+};
+
+/**
+ * SIGNAL_FILTER_BANK. Input: energies [N]; output: channels [C]. Each of C + 1 bands has weights
+ * and unweights for neighbouring energies. A channel is the sum of its band's weighted energies and
+ * of the unweighted ones of the band before; that of the first band is left out.
+ */
+struct ferrule_signal_filter_bank_descriptor {
+    const int32_t *weights;
+    uint32_t weights_count;
+    const int32_t *unweights;
+    uint32_t unweights_count;
+    /** The first energy of each band. */
+    const int32_t *frequency_starts;
+    uint32_t frequency_starts_count;
+    /** The first weight of each band. */
+    const int32_t *weight_starts;
+    uint32_t weight_starts_count;
+    /** Energies of each band. */
+    const int32_t *widths;
+    uint32_t widths_count;
+};
+
+/**
+ * SIGNAL_FILTER_BANK_LOG. One input [C], one output: `output_scale` * ln(channel *
+ * 2**input_correction_bits), at most 2**15 - 1.
+ */
+struct ferrule_signal_filter_bank_log_descriptor {
+    int32_t input_correction_bits;
+    int32_t output_scale;
+};
+
+/**
+ * SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION. Inputs: channels [C] and the estimate of the noise;
+ * outputs: the rest, and the new estimate twice. The estimate is the weighted mean of the old one
+ * and of the channel, shifted to the left by `smoothing_bits`.
+ */
+struct ferrule_signal_filter_bank_spectral_subtraction_descriptor {
+    /**
+     * The weight of a channel with an even number; weights are shifted to the left by
+     * `spectral_subtraction_bits`.
+     */
+    int32_t smoothing;
+    /** The weight of its old estimate. */
+    int32_t one_minus_smoothing;
+    /** The weight of a channel with an odd number. */
+    int32_t alternate_smoothing;
+    int32_t alternate_one_minus_smoothing;
+    /** The part of a channel that remains at least. */
+    int32_t min_signal_remaining;
+    int32_t smoothing_bits;
+    int32_t spectral_subtraction_bits;
+    /** Whether the estimate is at most the channel. */
+    bool clamping;
+};
+
+/**
+ * SIGNAL_FRAMER. Inputs: samples [..., N], the last samples, and the number of frames before the
+ * first whole one. Outputs: overlapping frames [..., N / step, size], whether all are whole, and
+ * the new states. Frames that are not whole are 0.
+ */
+struct ferrule_signal_framer_descriptor {
+    int32_t frame_size;
+    int32_t frame_step;
+    /** Whether zeros precede the first sample, so that the first frame is whole. */
+    bool prefill;
+};
+
+/**
+ * SIGNAL_IRFFT. One input, a spectrum [..., fft_length + 2], and one output, samples [...,
+ * fft_length].
+ */
+struct ferrule_signal_irfft_descriptor {
+    int32_t fft_length;
+};
+
+/**
+ * SIGNAL_OVERLAP_ADD. Inputs: frames [..., frames, size] and sums [rows, size]; outputs: samples
+ * [..., frames * step], new sums.
+ */
+struct ferrule_signal_overlap_add_descriptor {
+    int32_t frame_step;
+};
+
+/**
+ * SIGNAL_PCAN. Inputs: channels [C], the estimate of their noise [C] and a table of gains; output:
+ * the amplified channels. The table has two gains, then four numbers for each number of bits of the
+ * noise: three coefficients of a polynomial and one that is not used.
+ */
+struct ferrule_signal_pcan_descriptor {
+    /** Bits by which the product of channel and gain is shifted to the right. */
+    int32_t snr_shift;
+};
+
+/**
+ * SIGNAL_RFFT. One input, samples [..., N], and one output, [..., fft_length + 2]: real and
+ * imaginary parts in turn. Zeros follow the samples up to the length of the transform.
+ */
+struct ferrule_signal_rfft_descriptor {
+    int32_t fft_length;
+};
+
+/**
+ * SIGNAL_STACKER. Inputs: a frame [C], the last frames, and 1 more than their number (0 before the
+ * first run). Outputs: the frame with its neighbours [(left + 1 + right) * C], whether there are
+ * enough, and the new states. The output is 0 as long as there are too few. The first frame stands
+ * for those to its left.
+ */
+struct ferrule_signal_stacker_descriptor {
+    int32_t stacker_left_context;
+    int32_t stacker_right_context;
+    /** Frames from one output to the next. */
+    int32_t stacker_step;
+};
+
+/**
+ * SIGNAL_WINDOW. Inputs: samples [..., N] and weights [N]; output: the products, shifted to the
+ * right with saturation.
+ */
+struct ferrule_signal_window_descriptor {
+    int32_t shift;
 };
 
 /** DEBUG. One input, one output; the runtime decides how the values are shown. */

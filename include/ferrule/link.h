@@ -43,6 +43,8 @@ enum ferrule_link_type {
     FERRULE_LINK_BOOL = 6,
     FERRULE_LINK_FLOAT32 = 7,
     FERRULE_LINK_FLOAT16 = 8,
+    FERRULE_LINK_UINT32 = 9,
+    FERRULE_LINK_UINT64 = 10,
 };
 
 /** An input or output of the model. */

@@ -23,8 +23,9 @@ import pytest
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
 from ferrule.cli import main
-from ferrule.cli.options import GOALS, ITERATIONS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
+from ferrule.cli.options import GOALS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
 from ferrule.cli.progress import progress
+from ferrule.cli.reading import ITERATIONS
 from ferrule.facade.configuration import Configuration
 from ferrule.firmware import Job, StackBound, ToolStatus, ZigToolchain
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
@@ -206,6 +207,18 @@ def test_inspect_as_json(ferrule: Ferrule, two_by_two: Path) -> None:
     inspection = msgspec.json.decode(ferrule("inspect", two_by_two, "--json").out, type=Inspection)
     assert inspection.inputs == ("left", "right")
     assert [layer.type for layer in inspection.layers] == ["ADD", "MAXIMUM"]
+
+
+def test_an_output_becomes_a_state(ferrule: Ferrule, two_by_two: Path, dense: Path, tmp_path: Path) -> None:
+    outcome = ferrule("inspect", two_by_two, "--state", "left=sum")
+    assert "input 'left'" not in outcome.out
+    assert "state: 12 B that live from one run to the next" in outcome.out
+    made = ferrule("generate", dense, two_by_two, "--state", "left=sum", "--out", tmp_path)
+    assert (made.code, made.err) == (0, "")
+    assert "ferrule_two_by_two_reset" in (tmp_path / "model" / "ferrule_two_by_two.h").read_text()
+    assert "ferrule_dense_reset" not in (tmp_path / "model" / "ferrule_dense.h").read_text()
+    assert "expected INPUT=OUTPUT" in ferrule("inspect", two_by_two, "--state", "left").err
+    assert "hint: its inputs: left, right" in ferrule("inspect", two_by_two, "--state", "x=sum").err
 
 
 def test_generate(ferrule: Ferrule, dense: Path, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import signal_networks
 import small_networks
 import state_networks
 
@@ -36,6 +37,18 @@ def test_samples_are_a_sequence_unless_each_begins_with_a_reset(built: Build, th
     ram = sequence.memory.ram
     assert (ram.state, firmware.artifact.state_bytes) == (20, 20)
     assert ram.total == ram.workspace + ram.stack_reserved + ram.link + ram.fault_stack + ram.other
+
+
+def test_a_preprocessor_of_audio_computes_the_host_s_features(built: Build) -> None:
+    network = signal_networks.preprocessor()
+    noise = np.random.default_rng(3).integers(-(2**15), 2**15, (6, 30))
+    samples = (noise >> np.arange(0, 12, 2).reshape(6, 1)).astype(np.int16)
+    report = built(network).run([samples], check_ownership=True)
+    state = network.initial_state()
+    wanted = [network.run([sample[None]], state=state)[0] for sample in samples]
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert len({tuple(each) for each in wanted}) > 2
+    np.testing.assert_array_equal(report.outputs[0].reshape(6, 2), wanted)
 
 
 def test_a_difference_is_located_in_a_firmware_with_the_same_states(

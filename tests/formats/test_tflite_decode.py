@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from flatbuffer_tree import quantization
+from flatbuffer_tree import Table, quantization
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from stored_weights import SHAPE, bits_of, code_words, decode_model, header, huffman_tables, packed
@@ -47,6 +47,32 @@ def test_look_up_tables(width: int, channels: str) -> None:
     data = decode_model(packed(bits_of(indices, width)), header(0, width, stride) + tables.tobytes(), "INT8", scale())
     channel = {1: 0 * indices, 4: np.indices(SHAPE)[0], 5: np.indices(SHAPE)[2]}[count]
     np.testing.assert_array_equal(values(data), tables[channel, indices])
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
+def test_look_up_tables_of_float32_have_channels(channels: str) -> None:
+    random = np.random.default_rng(2)
+    scale, count = CHANNELS[channels]
+    indices, tables = random.integers(0, 4, SHAPE), random.normal(size=(count, 4)).astype(np.float32)
+    data = decode_model(packed(bits_of(indices, 2)), header(0, 2, 4) + tables.tobytes(), "FLOAT32", scale())
+    channel = {1: 0 * indices, 4: np.indices(SHAPE)[0], 5: np.indices(SHAPE)[2]}[count]
+    np.testing.assert_array_equal(values(data), tables[channel, indices])
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        (quantization([1, 1], [0, 0], axis=1), "2 scales on axis 1, but its shape is"),
+        (quantization([1, 1, 1], [0, 0, 0], axis=1), "scales are on axis 1, expected the first or the last"),
+        (quantization([1, 1, 1, 1], [0, 0], axis=0), "2 zero points, expected 1, or one for each of its scales"),
+    ],
+)
+def test_channels_that_are_refused(scale: Table, message: str) -> None:
+    method = 2 if "zero points" in message else 0
+    data = decode_model(bytes(60), header(method, 1, 2) + bytes(32), "FLOAT32", scale)
+    (subgraph,) = read_model(data)
+    with pytest.raises(FerruleError, match=message):
+        decoded(Node(subgraph.operators[0], Tensors(subgraph)))
 
 
 @pytest.mark.parametrize("type_", ["FLOAT32", "INT16", "INT32", "INT64", "BOOL"])

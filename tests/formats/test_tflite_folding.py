@@ -7,89 +7,13 @@ import numpy as np
 import oracle
 import pytest
 from compare import graph_differences
-from flatbuffer_tree import Table, operator, table, tensor, write
+from computed_parameters import Step, int32s, model_of, reshape_to_a_computed_shape
+from flatbuffer_tree import table
 
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
-from ferrule.graph import Array, LayerType
-
-Step = tuple[str, list[str], list[str], Table | None]
-
-
-def model_of(
-    tensors: dict[str, tuple[int, ...] | Array | tuple[tuple[int, ...], str]],
-    steps: list[Step],
-    inputs: str = "x",
-    outputs: str = "y",
-) -> bytes:
-    """Return a file; a tensor is given by its shape (float32), by shape and type, or by a constant's data."""
-    import tflite
-
-    names, tables, buffers = list(tensors), [], [table("Buffer")]
-    for name, value in tensors.items():
-        if isinstance(value, np.ndarray):
-            buffers.append(table("Buffer", Data=value.tobytes()))
-            tables.append(tensor(name, value.shape, str(value.dtype).upper(), len(buffers) - 1))
-        elif value and isinstance(value[-1], str):
-            tables.append(tensor(name, *value))  # type: ignore[arg-type]
-        else:
-            tables.append(tensor(name, value))  # type: ignore[arg-type]
-    types = sorted({step[0] for step in steps})
-    codes = [getattr(tflite.BuiltinOperator, type_) for type_ in types]
-    operators = [
-        operator([names.index(each) for each in reads], [names.index(each) for each in writes], options)
-        for _, reads, writes, options in steps
-    ]
-    for built, (type_, *_) in zip(operators, steps, strict=True):
-        built["OpcodeIndex"] = types.index(type_)
-    subgraph = table(
-        "SubGraph",
-        Tensors=tables,
-        Inputs=np.array([names.index(inputs)], np.int32),
-        Outputs=np.array([names.index(outputs)], np.int32),
-        Operators=operators,
-        Name="main",
-    )
-    return write(
-        table(
-            "Model",
-            Version=3,
-            OperatorCodes=[
-                table("OperatorCode", DeprecatedBuiltinCode=min(code, 127), Version=1, BuiltinCode=code)
-                for code in codes
-            ],
-            Subgraphs=[subgraph],
-            Buffers=buffers,
-        )
-    )
-
-
-def int32s(*values: int) -> Array:
-    return np.array(values, np.int32)
-
-
-def reshape_to_a_computed_shape() -> bytes:
-    """Return the layers that converters write for reshape(x, (x.shape[0], -1))."""
-    slices = table("StridedSliceOptions", ShrinkAxisMask=1)
-    return model_of(
-        {
-            "x": (2, 3, 4),
-            "shape": ((3,), "INT32"),
-            "zero": int32s(0),
-            "one": int32s(1),
-            "rows": ((), "INT32"),
-            "rest": np.array(-1, np.int32),
-            "new": ((2,), "INT32"),
-            "y": (2, 12),
-        },
-        [
-            ("SHAPE", ["x"], ["shape"], None),
-            ("STRIDED_SLICE", ["shape", "zero", "one", "one"], ["rows"], slices),
-            ("PACK", ["rows", "rest"], ["new"], table("PackOptions", ValuesCount=2)),
-            ("RESHAPE", ["x", "new"], ["y"], None),
-        ],
-    )
+from ferrule.graph import LayerType
 
 
 def test_a_parameter_may_be_computed_from_a_shape() -> None:
@@ -124,6 +48,17 @@ def test_a_shape_that_a_layer_reads_is_a_constant() -> None:
     assert [layer.type for layer in network.layers] == [LayerType.MAXIMUM]
     inputs = oracle.random_inputs(network)
     np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+
+
+def test_the_output_gives_the_shape_of_a_transposed_convolution_if_the_parameter_is_an_input() -> None:
+    weights = np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2)
+    tensors = {"x": (1, 2, 2, 2), "shape": ((4,), "INT32"), "w": weights, "y": (1, 4, 4, 1)}
+    options = table("TransposeConvOptions", Padding=0, StrideW=2, StrideH=2)
+    data = model_of(tensors, [("TRANSPOSE_CONV", ["shape", "w", "x"], ["y"], options)], inputs="x shape")
+    network = formats.load(data)
+    inputs = [np.arange(8, dtype=np.float32).reshape(1, 2, 2, 2), int32s(0, 0, 0, 0)]
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(data, inputs)[0])
+    assert graph_differences(network, formats.load(to_tflite(network), name=network.name)) == []
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import oracle
 import pytest
@@ -12,6 +14,7 @@ from stored_weights import OPTIONS, SHAPES, dequantize_before, halves, with_weig
 
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats import to_tflite
 from ferrule.graph import DataType, LayerType
 
 RANDOM = np.random.default_rng(5)
@@ -61,7 +64,7 @@ def test_a_computed_float16_tensor_is_refused() -> None:
         formats.load(write(one_operator_model("RELU", [tensor("x", (1, 4), "FLOAT16"), tensor("y", (1, 4))], [0], [1])))
 
 
-@pytest.mark.parametrize("scales", [[0.3], [0.3, 0.7, 1e-30]], ids=["one scale", "channels"])
+@pytest.mark.parametrize("scales", [[0.3], [0.0], [0.3, 0.0, 1e-30]], ids=["one scale", "a scale of zero", "channels"])
 def test_8_bit_constants_are_dequantised(scales: list[float]) -> None:
     stored = RANDOM.integers(-128, 128, (3, 4)).astype(np.int8)
     zero_points = [5] if len(scales) == 1 else [0, 0, 0]
@@ -79,6 +82,32 @@ def test_8_bit_constants_are_dequantised(scales: list[float]) -> None:
     assert network.run(zeros)[0].tobytes() == oracle.litert_reference(data, zeros)[0].tobytes()
 
 
+@pytest.mark.parametrize("type_", ["MUL", "CONV_2D"])
+def test_a_constant_with_scale_zero_is_zero(type_: str) -> None:
+    """Converters give this scale to constants of zeros, such as the first state of an unrolled LSTM."""
+    image, weights, output = ((1, 2), (1, 2), (1, 2)) if type_ == "MUL" else ((1, 1, 1, 2), (2, 1, 1, 2), (1, 1, 1, 2))
+    scales = [0.0] if type_ == "MUL" else [0.5, 0.0]
+    bias_scales = quantization([0.25 * scale for scale in scales], [0] * len(scales))
+    tensors = [
+        tensor("x", image, "INT8", 0, quantization([0.5], [3])),
+        tensor("w", weights, "INT8", 1, quantization(scales, [0] * len(scales))),
+        tensor("bias", (2,), "INT32", 2, bias_scales),
+        tensor("y", output, "INT8", 0, quantization([0.25], [-4])),
+    ]
+    options = table("Conv2DOptions", StrideH=1, StrideW=1) if type_ == "CONV_2D" else table("MulOptions")
+    buffers = (
+        np.array([5, -7, 100, 90][: math.prod(weights)], np.int8).tobytes(),
+        np.array([9, 80], np.int32).tobytes(),
+    )
+    inputs = [0, 1, 2] if type_ == "CONV_2D" else [0, 1]
+    data = write(one_operator_model(type_, tensors, inputs, [3], options, buffers=buffers))
+    network = formats.load(data)
+    x = [np.array([[90, -100]], np.int8).reshape(image)]
+    wanted = oracle.tflm(data, x)[0]
+    np.testing.assert_array_equal(network.run(x)[0], wanted)
+    np.testing.assert_array_equal(formats.load(to_tflite(network)).run(x)[0], wanted)
+
+
 def test_sparse_weights_are_refused_with_the_way_out() -> None:
     model = write(one_operator_model("DENSIFY", [tensor("x", (1, 4)), tensor("y", (1, 4))], [0], [1]))
     with pytest.raises(UnsupportedError, match="sparse weights") as caught:
@@ -87,7 +116,7 @@ def test_sparse_weights_are_refused_with_the_way_out() -> None:
 
 
 @pytest.mark.parametrize("type_", ["CONV_2D", "FULLY_CONNECTED"])
-def test_int16_sums_of_32_bits_need_a_bias(type_: str) -> None:
+def test_int16_sums_of_32_bits_get_a_bias(type_: str) -> None:
     """TFLM rounds these sums as those with an int32 bias; without one, a network's sums have 64 bits."""
     image, weights, output = SHAPES[type_]
     tensors = [
@@ -102,8 +131,10 @@ def test_int16_sums_of_32_bits_need_a_bias(type_: str) -> None:
         options = table(OPTIONS[type_].name, **fields)
         return write(one_operator_model(type_, tensors, [0, 1], [2], options, buffers=(data,)))
 
-    network = formats.load(model("INT64"), name="m")
-    inputs = oracle.random_inputs(network)
-    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(model("INT64"), inputs)[0])
-    with pytest.raises(UnsupportedError, match="and no bias, expected a bias of int32"):
-        formats.load(model("INT32"), name="m")
+    results = {}
+    for bias_type in ("INT64", "INT32"):
+        network = formats.load(model(bias_type), name="m")
+        inputs = [np.arange(-1800, 1800, 3600 / np.prod(image)).astype(np.int16).reshape(image)]
+        (results[bias_type],) = network.run(inputs)
+        np.testing.assert_array_equal(results[bias_type], oracle.tflm(model(bias_type), inputs)[0])
+        np.testing.assert_array_equal(results[bias_type], oracle.tflm(network, inputs)[0])

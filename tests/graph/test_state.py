@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ferrule.errors import InputError, ModelError, UnsupportedError
-from ferrule.graph import DataType, GraphEditor, TensorInfo, refuse_states
+from ferrule.graph import DataType, GraphEditor, Quantization, TensorInfo, refuse_states
 from ferrule.network import Network
 
 _INFO = TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32)
@@ -68,6 +68,56 @@ def test_state_that_does_not_fit_is_refused() -> None:
     network.add_state(TensorInfo(name="w", shape=(1,), dtype=DataType.INT8), np.zeros(1, np.int8))
     with pytest.raises(ModelError, match=r"state 'w' gets tensor 'total' float32\[1, 2\], expected int8\[1\]"):
         network.set_state("w", "total")
+
+
+def _handed_out() -> Network:
+    """Return a network whose caller gives `total` back as `old`; `y` is an output of its own."""
+    network = Network("handed out")
+    for name in ("x", "old"):
+        network.add_input(TensorInfo(name=name, shape=(1, 2), dtype=DataType.FLOAT32))
+    network.add_add_layer("x", "old", name="total")
+    network.add_mul_layer("total", "x", name="y")
+    network.set_outputs(["total", "y"])
+    return network
+
+
+def test_output_that_the_caller_gives_back_becomes_a_state() -> None:
+    by_hand, kept, x = _handed_out(), _handed_out(), np.float32([[2, 3]])
+    kept.keep_output("total", "old")
+    assert [info.name for info in kept.inputs] == ["x"]
+    assert [info.name for info in kept.outputs] == ["y"]
+    old, state = np.zeros((1, 2), np.float32), kept.initial_state()
+    for _ in range(3):
+        old, expected = by_hand.run([x, old])
+        assert np.array_equal(kept.run([x], state=state)[0], expected)
+    assert np.array_equal(state["old"], old)
+
+
+def test_state_of_int8_begins_at_the_zero_point() -> None:
+    network, quantization = Network("shift"), Quantization.of(0.5, 7)
+    for name in ("x", "old"):
+        network.add_input(TensorInfo(name=name, shape=(2,), dtype=DataType.INT8, quantization=quantization))
+    network.set_outputs([network.add_add_layer("x", "old", quantization=quantization, name="y"), "x"])
+    network.keep_output("x", "old")
+    assert network.initial_state()["old"].tolist() == [7, 7]
+
+
+def test_output_that_cannot_be_kept_is_refused_and_changes_nothing() -> None:
+    network = _handed_out()
+    network.set_outputs(["total", "y"])
+    with pytest.raises(ModelError, match="has no output 'x'") as caught:
+        network.keep_output("x", "old")
+    assert caught.value.hint == "its outputs: total, y"
+    with pytest.raises(ModelError, match="has no input 'total'"):
+        network.keep_output("total", "total")
+    network.add_input(TensorInfo(name="z", shape=(2,), dtype=DataType.FLOAT32))
+    with pytest.raises(ModelError, match=r"state 'z' gets tensor 'total' float32\[1, 2\], expected float32\[2\]"):
+        network.keep_output("total", "z")
+    assert network.states == ()
+    assert [info.name for info in network.inputs] == ["x", "old", "z"]
+    network.keep_output("total", "old")
+    with pytest.raises(ModelError, match="has no output besides 'y'"):
+        network.keep_output("y", "x")
 
 
 def test_what_cannot_keep_states_refuses_them() -> None:

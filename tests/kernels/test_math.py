@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +18,10 @@ from ferrule.resources import root
 pytestmark = pytest.mark.cc
 
 Floats = NDArray[np.float32]
-Function = Callable[[Floats], Floats]
+Function = Callable[[NDArray[Any]], NDArray[Any]]
 
 UNARY = ("exp", "tanh", "expm1", "log", "sqrt", "sin", "cos")
-SOURCES = ("expf.c", "tanhf.c", "expm1f.c", "logf.c", "sqrtf.c", "trigonometry.c", "fmodf.c")
+SOURCES = ("exp.c", "expf.c", "tanhf.c", "expm1f.c", "logf.c", "sqrtf.c", "trigonometry.c", "fmodf.c")
 DECLARATIONS = [f"void {name}_all(const float *x, float *y, int n)" for name in UNARY]
 DECLARATIONS.append("void fmod_all(const float *x, float *y, int n)")
 HARNESS = '#include "ferrule/kernels/math.h"\n' + "\n".join(
@@ -29,6 +30,8 @@ HARNESS = '#include "ferrule/kernels/math.h"\n' + "\n".join(
         DECLARATIONS, (*UNARY, "fmod"), (*["x[i]"] * len(UNARY), "x[2 * i], x[2 * i + 1]"), strict=True
     )
 )
+EXP_OF_DOUBLES = "void exp_of_doubles(const double *x, double *y, int n)"
+HARNESS += f"\n{EXP_OF_DOUBLES} {{ for (int i = 0; i < n; ++i) y[i] = ferrule_exp(x[i]); }}"
 FLAGS = {"separate": ("-ffp-contract=off",), "fused": ("-ffp-contract=fast", "-mfma")}
 
 
@@ -48,7 +51,7 @@ def functions(
     command = [*host_cc, "-std=c11", "-O2", "-shared", "-fPIC", *FLAGS[request.param], f"-I{kernels / 'include'}"]
     subprocess.run([*command, *sources, "-x", "c", "-", "-o", str(library)], input=HARNESS, text=True, check=True)
     ffi = FFI()
-    ffi.cdef("".join(f"{line};" for line in DECLARATIONS))
+    ffi.cdef("".join(f"{line};" for line in (*DECLARATIONS, EXP_OF_DOUBLES)))
     compiled = ffi.dlopen(str(library))
 
     def wrap(name: str) -> Function:
@@ -60,7 +63,12 @@ def functions(
 
         return call
 
-    return {name: wrap(f"{name}_all") for name in (*UNARY, "fmod")}
+    def exp_of_doubles(x: NDArray[Any]) -> NDArray[Any]:
+        y = np.empty_like(x)
+        compiled.exp_of_doubles(ffi.cast("const double *", x.ctypes.data), ffi.cast("double *", y.ctypes.data), x.size)
+        return y
+
+    return {**{name: wrap(f"{name}_all") for name in (*UNARY, "fmod")}, "exp of doubles": exp_of_doubles}
 
 
 def between(low: float, high: float) -> Floats:
@@ -180,3 +188,14 @@ def test_special_values(functions: dict[str, Function]) -> None:
     exp, tanh = functions["exp"](x), functions["tanh"](x)
     assert np.array_equal(exp, np.array([np.inf, 0, np.nan, 1, 1, np.inf, 0]), equal_nan=True)
     assert np.array_equal(tanh, np.array([1, -1, np.nan, 0, 0, 1, -1]), equal_nan=True)
+
+
+def test_the_exponential_of_doubles_is_near_that_of_more_digits(functions: dict[str, Function]) -> None:
+    x = np.concatenate([np.random.default_rng(8).uniform(-708, 709, 20000), np.linspace(-1, 1, 5001)])
+    got, exact = functions["exp of doubles"](x), np.exp(x.astype(np.longdouble))
+    if np.finfo(np.longdouble).nmant <= np.finfo(np.float64).nmant:
+        lacking("a long double with more digits than a double", "run the tests on an x86", rare=True)
+    assert float((np.abs(got - exact) / np.spacing(exact.astype(np.float64))).max()) < 1
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 720.0, -800.0, 1e300])
+    with np.errstate(over="ignore"):
+        np.testing.assert_array_equal(functions["exp of doubles"](special), np.exp(special))

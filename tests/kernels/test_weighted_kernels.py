@@ -17,7 +17,7 @@ from layer_case import layer_network
 from merged import merged
 from needs import require_module, require_sanitizers
 from oracle import edge_inputs, random_inputs
-from weighted_cases import FAMILY, WITH_ZERO_POINT, weights_with_a_zero_point, within_tolerance
+from weighted_cases import FAMILY, OF_FLOATS, WITH_ZERO_POINT, weights_with_a_zero_point, within_tolerance
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
@@ -60,7 +60,8 @@ def check_output(network: Network, inputs: Sequence[Array], got: Array, wanted: 
 @settings(max_examples=3, suppress_health_check=list(HealthCheck), phases=[Phase.explicit, Phase.generate])
 @given(data=st.data())
 def test_kernels_are_the_numpy_ones(dtype: DataType, data: st.DataObject) -> None:
-    networks = [data.draw(strategy(dtype)) for strategy in FAMILY.values() for _ in range(2)]
+    family = OF_FLOATS if dtype.is_float else FAMILY
+    networks = [data.draw(strategy(dtype)) for strategy in family.values() for _ in range(2)]
     if dtype is DataType.INT8:
         networks += [data.draw(weights_with_a_zero_point(operator)) for operator in WITH_ZERO_POINT]
     check(networks, NativeNetwork(merged(networks)))

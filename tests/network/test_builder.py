@@ -132,6 +132,33 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     return network.add_dequantize_layer("x")
 
 
+def _buffered(network: Network, dtype: DataType) -> str:
+    source = network.add_quantize_layer("x", DataType.INT8, OUT) if dtype.is_float else "x"
+    return network.add_circular_buffer_layer(network.add_reshape_layer(source, (1, 1, 10, 12)), 5)
+
+
+def _detection(network: Network, dtype: DataType) -> tuple[str, ...]:
+    source = "x" if dtype.is_float else network.add_dequantize_layer("x")
+    boxes = network.add_reshape_layer(source, (1, 30, 4))
+    scores = network.add_slice_layer(boxes, (0, 0, 1), (1, 30, 3))
+    return network.add_detection_postprocess_layer(
+        boxes,
+        scores,
+        np.random.default_rng(5).uniform(0.1, 1, (30, 4)).astype(np.float32),
+        max_detections=2,
+        num_classes=2,
+        score_threshold=-1e4,
+        iou_threshold=0.5,
+        scales=(10, 10, 5, 5),
+        regular=True,
+    )
+
+
+def _l2_pool(network: Network, dtype: DataType) -> str:
+    image = "x" if dtype.is_float else network.add_dequantize_layer("x")
+    return network.add_l2_pool2d_layer(image, (3, 2), padding="same")
+
+
 def _update(network: Network, dtype: DataType) -> str:
     update = network.add_constant_array("update", weights(dtype, 1, 2, 3, 4), quantized(dtype, IN))
     return network.add_dynamic_update_slice_layer("x", update, np.array([0, 3, 1, 0], np.int32))
@@ -232,11 +259,47 @@ def _function(type_: LayerType, network: Network, dtype: DataType) -> str:
     return network.add_elementwise_unary_layer(type_, "x", quantization=quantized(dtype, OUT))
 
 
+def _samples(network: Network) -> str:
+    """Return 120 int16 samples: the input, amplified."""
+    wide = network.add_cast_layer(network.add_reshape_layer("x", (120,)), DataType.INT16)
+    return network.add_signal_window_layer(wide, np.full(120, 100, np.int16), shift=0)
+
+
+def _energies(network: Network) -> str:
+    return network.add_signal_energy_layer(_samples(network), start_index=0, end_index=60)
+
+
+def _channels(network: Network) -> str:
+    return network.add_signal_filter_bank_layer(
+        _energies(network),
+        weights=range(100, 160),
+        unweights=range(60, 0, -1),
+        frequency_starts=(0, 20, 40),
+        weight_starts=(0, 20, 40),
+        widths=(20, 20, 20),
+    )
+
+
+def _subtracted(network: Network) -> tuple[str, str]:
+    return network.add_signal_filter_bank_spectral_subtraction_layer(
+        _energies(network),
+        smoothing=409,
+        one_minus_smoothing=15975,
+        alternate_smoothing=983,
+        alternate_one_minus_smoothing=15401,
+        min_signal_remaining=819,
+        smoothing_bits=10,
+        spectral_subtraction_bits=14,
+    )
+
+
 BUILDS: dict[str, Build] = {
     "CONV_2D": _conv,
     "DEPTHWISE_CONV_2D": _depthwise,
     "TRANSPOSE_CONV": _transpose_conv,
     "FULLY_CONNECTED": _dense,
+    "BATCH_MATMUL": lambda n, t: n.add_batch_matmul_layer("x", "x", adj_y=True, quantization=quantized(t, OUT)),
+    "L2_POOL_2D": _l2_pool,
     "AVERAGE_POOL_2D": lambda n, _: n.add_average_pool2d_layer("x", (2, 2), strides=(2, 2)),
     "MAX_POOL_2D": lambda n, _: n.add_max_pool2d_layer("x", (3, 3), padding="same"),
     "RESIZE_NEAREST_NEIGHBOR": lambda n, _: n.add_resize_nearest_neighbor_layer("x", (9, 3), align_corners=True),
@@ -263,6 +326,7 @@ BUILDS: dict[str, Build] = {
     "REDUCE_MIN": lambda n, _: n.add_reduce_min_layer("x", (3,), keep_dims=True),
     "ARG_MAX": lambda n, _: n.add_arg_max_layer("x", -1),
     "ARG_MIN": lambda n, _: n.add_arg_min_layer("x", 1),
+    "CUMSUM": lambda n, t: n.add_cumsum_layer("x", -2, exclusive=True, quantization=quantized(t, OUT)),
     "RELU": lambda n, _: n.add_relu_layer("x"),
     "RELU6": lambda n, t: n.add_relu6_layer("x", quantization=quantized(t, IN)),
     "RELU_N1_TO_1": lambda n, _: n.add_relu_n1_to_1_layer("x"),
@@ -284,6 +348,8 @@ BUILDS: dict[str, Build] = {
     "STRIDED_SLICE": lambda n, _: n.add_strided_slice_layer("x", (0, 4, 0, 0), (1, 1, 5, 4), (1, -1, 2, 1)),
     "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
     "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
+    "CIRCULAR_BUFFER": _buffered,
+    "DETECTION_POSTPROCESS": _detection,
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "SPLIT_V": lambda n, _: n.add_split_v_layer("x", -1, (1, 3)),
@@ -306,6 +372,28 @@ BUILDS: dict[str, Build] = {
     "PACK": lambda n, _: n.add_pack_layer(["x", "x"], -1),
     "UNPACK": lambda n, _: n.add_unpack_layer("x", 2),
     "WHILE": _while,
+    "SIGNAL_DELAY": lambda n, _: n.add_signal_delay_layer(_samples(n), delay_length=3),
+    "SIGNAL_ENERGY": lambda n, _: _energies(n),
+    "SIGNAL_FFT_AUTO_SCALE": lambda n, _: n.add_signal_fft_auto_scale_layer(_samples(n)),
+    "SIGNAL_FILTER_BANK": lambda n, _: _channels(n),
+    "SIGNAL_FILTER_BANK_LOG": lambda n, _: n.add_signal_filter_bank_log_layer(
+        _energies(n), input_correction_bits=3, output_scale=64
+    ),
+    "SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION": lambda n, _: _subtracted(n),
+    "SIGNAL_FILTER_BANK_SQUARE_ROOT": lambda n, _: n.add_signal_filter_bank_square_root_layer(
+        _channels(n), n.add_constant_array("bits", np.array(2, np.int32))
+    ),
+    "SIGNAL_FRAMER": lambda n, _: n.add_signal_framer_layer(_samples(n), frame_size=40, frame_step=30, prefill=True),
+    "SIGNAL_IRFFT": lambda n, _: n.add_signal_irfft_layer(
+        n.add_signal_rfft_layer(_samples(n), fft_length=120), fft_length=120
+    ),
+    "SIGNAL_OVERLAP_ADD": lambda n, _: n.add_signal_overlap_add_layer(
+        n.add_reshape_layer(_samples(n), (6, 20)), frame_step=8
+    ),
+    "SIGNAL_PCAN": lambda n, _: n.add_signal_pcan_layer(*_subtracted(n), np.arange(125).astype(np.int16), snr_shift=6),
+    "SIGNAL_RFFT": lambda n, _: n.add_signal_rfft_layer(_samples(n), fft_length=128),
+    "SIGNAL_STACKER": lambda n, _: n.add_signal_stacker_layer(_samples(n), left_context=1, right_context=0),
+    "SIGNAL_WINDOW": lambda n, _: n.add_signal_window_layer(_samples(n), np.arange(120).astype(np.int16), shift=4),
 }
 BUILDS_OF_BOOL: dict[str, Build] = {
     "IF": _if,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""MEAN and SUM in numpy, compared with TensorFlow Lite Micro's."""
+"""MEAN, SUM and CUMSUM in numpy, compared with TensorFlow Lite Micro's, and CUMSUM in C."""
 
 from __future__ import annotations
 
@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network, tensor
+from lowered_call import run_lowered, run_overlapping
 from oracle import tflm
 from unary_cases import network_of, reduce_cases, reductions
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
+from ferrule.memory.request import Overlap
+from ferrule.network import Network
+from ferrule.operators.cumsum import CUMSUM, CumsumDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.reduce import MEAN, SUM, ReduceDescriptor
 
@@ -75,3 +79,53 @@ def test_refuses_axes_that_do_not_fit(axes: tuple[int, ...]) -> None:
 def test_refuses(source: TensorInfo, output: TensorInfo, message: str) -> None:
     with pytest.raises(UnsupportedError, match=message):
         SUM.check(ReduceDescriptor(axes=(0,)), Operands(inputs=(source,), outputs=(output,)))
+
+
+@st.composite
+def cumsums(draw: st.DrawFn, dtype: DataType) -> tuple[Network, Array]:
+    """Draw a CUMSUM; sums of int8 often exceed 32 bits, and those of float32 the largest finite number."""
+    shape = tuple(draw(st.lists(st.integers(1, 4), min_size=1, max_size=4)))
+    axis = draw(st.integers(0, len(shape) - 1))
+    shape = (*shape[:axis], draw(st.integers(1, 40)), *shape[axis + 1 :])
+    descriptor = CumsumDescriptor(axis=axis, exclusive=draw(st.booleans()), reverse=draw(st.booleans()))
+    random = np.random.default_rng(draw(st.integers(0, 999)))
+    if dtype.is_float:
+        values = random.normal(0, draw(st.sampled_from([1.0, 5e37])), shape).astype(np.float32)
+        return layer_network(LayerType.CUMSUM, descriptor, [tensor("x", shape, dtype)]), values
+    source = tensor("x", shape, dtype, 0.5, draw(st.sampled_from([-128, -3, 0, 127])))
+    scale = draw(st.sampled_from([0.25, 0.5, 0.7, 9.3, 40.0]))
+    output = Quantization.of(float(np.float32(scale)), draw(st.sampled_from([-128, 5, 127])))
+    low = draw(st.sampled_from([-128, 100]))
+    values = random.integers(low, 128, shape).astype(np.int8)
+    return layer_network(LayerType.CUMSUM, descriptor, [source], output), values
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.FLOAT32])
+@settings(max_examples=60)
+@given(drawn=st.data())
+def test_sums_along_an_axis_equal_tflm_and_c(dtype: DataType, drawn: st.DataObject) -> None:
+    network, values = drawn.draw(cumsums(dtype))
+    (wanted,) = network.run([values])
+    np.testing.assert_array_equal(wanted, tflm(network, [values])[0])
+    np.testing.assert_array_equal(run_lowered(network, [values])[0], wanted)
+    overlap = Overlap(input="x", output=network.outputs[0].name, distance_bytes=0)
+    np.testing.assert_array_equal(run_overlapping(network, [values], overlap, 0), wanted)
+
+
+@pytest.mark.parametrize(
+    ("source", "output", "message"),
+    [
+        (tensor("x", (2,), DataType.INT16, 1), tensor("y", (2,), DataType.INT16, 1), "int16 to int16"),
+        (tensor("x", (2,), DataType.INT8, 1), tensor("y", (2,), DataType.INT8), "without quantisation"),
+        (tensor("x", (2,), DataType.INT8, 1), tensor("y", (2,), DataType.INT8, 1e-6), "below 2.19"),
+    ],
+)
+def test_refuses_sums_along_an_axis(source: TensorInfo, output: TensorInfo, message: str) -> None:
+    with pytest.raises(UnsupportedError, match=message):
+        CUMSUM.check(CumsumDescriptor(axis=0), Operands(inputs=(source,), outputs=(output,)))
+
+
+def test_refuses_an_axis_that_does_not_exist() -> None:
+    with pytest.raises(ModelError, match="expected one from 0 to 1"):
+        CUMSUM.infer(CumsumDescriptor(axis=2), [tensor("x", (2, 3), DataType.INT8, 1)])

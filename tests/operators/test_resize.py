@@ -113,6 +113,13 @@ def test_refuses(
         network_of(type_, dtype, shape, descriptor).validate()
 
 
+@each_case
+def test_integers_need_no_quantisation(type_: LayerType, dtype: DataType) -> None:
+    network = layer_network(type_, ResizeDescriptor(height=5, width=2), [tensor("x", (1, 3, 3, 2), dtype)], None)
+    inputs = random_inputs(network)
+    assert_same(network.run(inputs)[0], tflm(network, inputs)[0], network)
+
+
 def test_refuses_another_quantisation() -> None:
     infos = [tensor("x", (1, 3, 3, 1), DataType.INT8, 0.5)]
     network = layer_network(NEAREST, ResizeDescriptor(height=2, width=2), infos, Quantization.of(0.25))

@@ -126,7 +126,8 @@ def squared_differences(draw: st.DrawFn) -> Network:
 
 @st.composite
 def casts(draw: st.DrawFn) -> Network:
-    types = [DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8, DataType.BOOL]
+    types = [DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32]
+    types += [DataType.UINT8, DataType.UINT32, DataType.BOOL]
     source, output = draw(st.permutations(types))[:2]
     shape = tuple(draw(st.lists(st.integers(1, 6), min_size=1, max_size=4)))
     return layer_network(

@@ -148,12 +148,13 @@ def _fast_folder() -> str | None:
 class Campaign:
     """The pieces of a campaign, and the results of those that are done."""
 
-    def __init__(self, folder: Path, seed: int, number: int, targets: Sequence[Target]) -> None:
+    def __init__(self, folder: Path, seed: int, number: int, targets: Sequence[Target], *, each: bool = False) -> None:
+        """`number` is that of the inputs to all readers together, or to `each` target."""
         folder.mkdir(parents=True, exist_ok=True)
         self._file = folder / f"results_{seed}.jsonl"
         self._summary = folder / "summary.json"
         self._seed = seed
-        self._counts = {target: max(1, round(number * target.share)) for target in targets}
+        self._counts = {target: number if each else max(1, round(number * target.share)) for target in targets}
         self._lock = Lock()
         lines = self._file.read_text(encoding="utf-8").splitlines() if self._file.exists() else []
         self.results = [Result(**json.loads(line)) for line in lines]
@@ -222,6 +223,7 @@ def main(description: str) -> int:
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--number", type=int, default=1_000_000, help="inputs to all readers together")
+    parser.add_argument("--each", action="store_true", help="as many inputs to each target")
     parser.add_argument("--jobs", type=int, default=0, help="processes, 0 for one per core")
     parser.add_argument("--state", type=Path, default=Path("build/fuzz"), help="the folder of results")
     parser.add_argument("--index", type=int, help="repeat this input of one target, without limits")
@@ -245,6 +247,6 @@ def main(description: str) -> int:
             accepted = chosen[0].prepare(Path(folder))(numbers(options.seed, chosen[0].name, options.index))
         print("accepted" if accepted else "refused")
         return 0
-    campaign = Campaign(options.state, options.seed, options.number, chosen)
+    campaign = Campaign(options.state, options.seed, options.number, chosen, each=options.each)
     campaign.run(options.jobs or os.cpu_count() or 1)
     return 1 if campaign.summarise() else 0

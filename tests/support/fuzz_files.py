@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from call_models import call_models
+from computed_parameters import models_with_computed_parameters
 from fuzzing import Check, Target, refused
 from import_check import check_import
 from mutation import mutate, mutate_values
@@ -44,21 +45,30 @@ activation_lead = 3
 """
 
 
-def _tflite(folder: Path) -> Check:
-    del folder
-    seeds = [*(to_tflite(graph) for graph in valid_samples()), *call_models(), *models_with_stored_weights()]
+def _samples() -> list[bytes]:
+    return [to_tflite(graph) for graph in valid_samples()]
 
-    def check(choice: random.Random) -> bool:
-        base = choice.choice(seeds)
-        data = mutate_values(base, choice) if choice.random() < 0.4 else mutate(base, seeds, choice)
-        if choice.random() < 0.02:  # with a run and a round trip through the writer
-            return check_import(data)
-        with refused():
-            load(data, name="fuzz")
-            return True
-        return False
 
-    return check
+def _tflite(models: Callable[[], list[bytes]]) -> Callable[[Path], Check]:
+    """Return the preparation of a target that damages these files, mostly the numbers in them."""
+
+    def prepare(folder: Path) -> Check:
+        del folder
+        seeds = models()
+
+        def check(choice: random.Random) -> bool:
+            base = choice.choice(seeds)
+            data = mutate_values(base, choice) if choice.random() < 0.4 else mutate(base, seeds, choice)
+            if choice.random() < 0.02:  # with a run and a round trip through the writer
+                return check_import(data)
+            with refused():
+                load(data, name="fuzz")
+                return True
+            return False
+
+        return check
+
+    return prepare
 
 
 def _custom_options(folder: Path) -> Check:
@@ -206,7 +216,10 @@ def small_elf() -> bytes:
 
 
 TARGETS = (
-    Target(name="tflite", share=0.3, prepare=_tflite),
+    Target(name="tflite", share=0.2, prepare=_tflite(_samples)),
+    Target(name="tflite-calls", share=0.04, prepare=_tflite(call_models)),
+    Target(name="tflite-weights", share=0.03, prepare=_tflite(models_with_stored_weights)),
+    Target(name="tflite-folding", share=0.03, prepare=_tflite(models_with_computed_parameters)),
     Target(name="board", share=0.06, rate=900, prepare=_board),
     Target(name="repl", share=0.07, prepare=_repl),
     Target(name="custom-options", share=0.03, rate=20000, prepare=_custom_options),

@@ -6,17 +6,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ferrule.graph import Graph
 from ferrule.network import Network
 
 
-def merged(networks: Sequence[Network], name: str = "merged") -> Network:
-    """Return a network with the inputs, layers and outputs of all networks, in order; names get a numbered prefix."""
+def merged(networks: Sequence[Graph], name: str = "merged") -> Network:
+    """Return a network with the inputs, states, layers and outputs of all networks; names get a numbered prefix."""
     result = Network(name)
     outputs: list[str] = []
     for number, network in enumerate(networks):
         prefix = f"n{number}_"
         for info in network.inputs:
             result.add_input(replace(info, name=prefix + info.name))
+        for state in network.states:
+            source = replace(network.info(state.source), name=prefix + state.source)
+            result.add_state(source, state.initial, name=prefix + state.name)
         for tensor in network.tensors:
             if tensor.data is not None:
                 result.add_constant(replace(tensor.info, name=prefix + tensor.info.name), tensor.data)
@@ -29,6 +33,8 @@ def merged(networks: Sequence[Network], name: str = "merged") -> Network:
             )
             infos = [replace(info, name=prefix + info.name) for info in network.output_infos(layer)]
             result.add_layer(renamed, infos)
+        for state in network.states:
+            result.set_state(prefix + state.name, prefix + state.result)
         outputs += [prefix + info.name for info in network.outputs]
     result.set_outputs(outputs)
     return result

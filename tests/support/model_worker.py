@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One step of the check of one public model, in a process of its own, since an interpreter may abort the process.
 
-Called by `public_models` as `python model_worker.py STEP MODEL FOLDER ...`; prints the result as one line of JSON.
+Called by `public_models` as `python model_worker.py STEP MODEL FOLDER ...`; prints the result as one line of JSON. The
+folder may have `given.npz` with inputs, and `states.json` with the outputs that are fed back to inputs.
 """
 
 from __future__ import annotations
@@ -11,16 +12,22 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import numpy as np
 
 import ferrule
 from ferrule import formats
+from ferrule.emulation import engine, engine_names
 from ferrule.errors import FerruleError
+from ferrule.firmware import TooLargeError
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.graph import Array
+from ferrule.memory import ArenaOverflowError
+
+if TYPE_CHECKING:
+    from tflite import SubGraph
 
 _ARENA_BYTES = 256 << 20
 _INDEX_LIMIT = 8
@@ -32,34 +39,53 @@ Result = dict[str, Any]
 
 
 def tflm(model: Path, folder: Path, number: int, seconds: float) -> Result:
-    """Run TensorFlow Lite Micro on a sequence of random inputs with one interpreter, and store both in the folder."""
+    """Run TensorFlow Lite Micro on a sequence of inputs with one interpreter, and store inputs and outputs.
+
+    Inputs that are not given are random, and an input that an output is fed back to is at first zero. These inputs and
+    outputs are not stored, since they are Ferrule's states.
+    """
     import tflite
     from tflite_micro.python.tflite_micro import runtime
 
     data = model.read_bytes()
-    subgraph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
+    graph = tflite.Model.GetRootAs(data, 0).Subgraphs(0)
     interpreter = runtime.Interpreter.from_bytes(data, arena_size=_ARENA_BYTES)
-    details = [interpreter.get_input_details(index) for index in range(subgraph.InputsLength())]
-    generator = np.random.default_rng(len(data))
+    details = [interpreter.get_input_details(index) for index in range(graph.InputsLength())]
+    fed_back = _fed_back(folder, graph)
+    returned = {source: np.zeros(details[source]["shape"], details[source]["dtype"]) for source in fed_back}
+    given = _stored(folder / "given.npz")
+    random = np.random.default_rng(len(data))
+    stored: dict[str, list[Array]] = {}
     start = time.monotonic()
-    done = 0
-    while done < number and (done == 0 or time.monotonic() - start < seconds):
-        inputs = [_random(generator, tuple(each["shape"]), np.dtype(each["dtype"])) for each in details]
-        for index, array in enumerate(inputs):
+    for step in range(number):
+        if step and time.monotonic() - start > seconds:
+            break
+        for index, each in enumerate(details):
+            array = returned.get(index)
+            if array is None:
+                name = f"input{index}"
+                array = (
+                    given[name][step]
+                    if name in given
+                    else _random(random, tuple(each["shape"]), np.dtype(each["dtype"]))
+                )
+                stored.setdefault(name, []).append(array)
             interpreter.set_input(array, index)
         interpreter.invoke()
-        outputs = [np.array(interpreter.get_output(index)) for index in range(subgraph.OutputsLength())]
-        arrays = {f"input{index}": array for index, array in enumerate(inputs)}
-        arrays |= {f"output{index}": array for index, array in enumerate(outputs)}
-        np.savez(folder / f"{done}.npz", allow_pickle=False, **arrays)
-        done += 1
-    return {"runs": done}
+        outputs = [np.array(interpreter.get_output(index)) for index in range(graph.OutputsLength())]
+        returned = {source: outputs[result] for source, result in fed_back.items()}
+        for index, array in enumerate(outputs):
+            if index not in fed_back.values():
+                stored.setdefault(f"output{index}", []).append(array)
+    arrays = {name: np.stack(found) for name, found in stored.items()}
+    np.savez(folder / "sequence.npz", allow_pickle=False, **arrays)
+    return {"steps": len(next(iter(arrays.values())))}
 
 
-def load(model: Path, _folder: Path, _number: int, _seconds: float) -> Result:
+def load(model: Path, folder: Path, _number: int, _seconds: float) -> Result:
     """Load the model with Ferrule; `blocks` are all reasons if it is refused."""
     try:
-        network = _network(model)
+        network = _network(model, folder)
     except FerruleError as error:
         return {"loads": False, "blocks": str(error).splitlines(), "lacks": _lacks(model.read_bytes())}
     return {"loads": True, "layers": len(network.layers), "macs": network.macs()}
@@ -70,32 +96,54 @@ def compare(model: Path, folder: Path, _number: int, seconds: float) -> Result:
 
     The same runs on the network that is written and read again must give the same bits.
     """
-    network = _network(model)
+    network = _network(model, folder)
     again = formats.load(formats.to_tflite(network), name="again")
-    verdicts: list[Result] = []
+    inputs, expected = _sequence(folder)
+    found: list[list[Array]] = []
     start = time.monotonic()
     state, other_state = network.initial_state(), again.initial_state()
-    for index in range(len(list(folder.glob("*.npz")))):
-        if verdicts and time.monotonic() - start > seconds:
+    for sample in zip(*inputs, strict=True):
+        if found and time.monotonic() - start > seconds:
             break
-        with np.load(folder / f"{index}.npz") as stored:
-            inputs = [stored[f"input{position}"] for position in range(len(network.inputs))]
-            expected = [stored[f"output{position}"] for position in range(len(network.outputs))]
-        outputs = network.run(inputs, state=state)
-        verdicts.append(_difference(outputs, expected))
-        repeated = again.run(inputs, state=other_state)
-        if any(one.tobytes() != other.tobytes() for one, other in zip(outputs, repeated, strict=True)):
-            verdicts.append({"verdict": "differs", "detail": "the network differs after it was written and read again"})
-    return {"compared": len(verdicts)} | max(verdicts, key=lambda each: _ORDER.index(each["verdict"]))
+        found.append(network.run(sample, state=state))
+        repeated = again.run(sample, state=other_state)
+        if any(one.tobytes() != other.tobytes() for one, other in zip(found[-1], repeated, strict=True)):
+            return {"verdict": "differs", "detail": "the network differs after it was written and read again"}
+    steps = len(found)
+    outputs = [np.stack(each) for each in zip(*found, strict=True)]
+    return {"steps": steps} | _difference(outputs, [each[:steps] for each in expected])
 
 
-def board(model: Path, _folder: Path, _number: int, _seconds: float, name: str) -> Result:
-    """Run the firmware on a board and compare its outputs with those of the numpy kernels."""
+def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> Result:
+    """Run the firmware on a board, and compare each output with the numpy kernels' and with the stored one.
+
+    Without stored outputs, the inputs are the pattern of docs/running.md.
+    """
+    network = _network(model, folder)
     try:
-        report = ferrule.compile(_network(model), board=name).run()
-    except FerruleError as error:
-        return {"board": "refused", "detail": str(error).splitlines()[0]}
-    return {"board": str(report.verdict), "count": report.count_per_inference}
+        firmware = ferrule.compile(network, board=name)
+    except (TooLargeError, ArenaOverflowError) as error:
+        return {"verdict": "too big", "detail": str(error)}
+    chosen = next(each for each in engine_names() if engine(each).refuses(firmware.board, ()) is None)
+    stored = (folder / "sequence.npz").is_file()
+    inputs, expected = _sequence(folder, number) if stored else ([], [])
+    joined = [array.reshape(-1, *array.shape[2:]) for array in inputs]
+    report = firmware.run(joined if stored else None, engine=chosen, timeout_s=seconds)
+    flash = report.memory.flash
+    result = {
+        "engine": chosen,
+        "count": report.count_per_inference,
+        "flash": 0 if flash is None else flash.total,
+        "ram": report.memory.ram.total,
+        "steps": len(inputs[0]) if inputs else 1,
+    }
+    if report.verdict is ferrule.Verdict.DIFFERENT:
+        return result | {"verdict": "differs", "detail": "the board differs from the numpy kernels"}
+    if not stored:
+        return result | {"verdict": "exact" if report.verdict is ferrule.Verdict.EXACT else "close"}
+    return result | _difference(
+        [np.reshape(a, b.shape) for a, b in zip(report.outputs, expected, strict=True)], expected
+    )
 
 
 def _lacks(data: bytes) -> list[str]:
@@ -113,15 +161,48 @@ def _lacks(data: bytes) -> list[str]:
     return sorted(found - {each.value for each in OPERATORS})
 
 
-_ORDER = ("exact", "close", "differs")
-
-
-def _network(model: Path) -> ferrule.Network:
+def _network(model: Path, folder: Path) -> ferrule.Network:
     with mock.patch("ferrule.errors._LISTED", 1 << 20):  # every reason
-        return ferrule.load(model.read_bytes())
+        network = ferrule.load(model.read_bytes())
+    for source, output in _states(folder).items():
+        network.keep_output(output, source)
+    return network
+
+
+def _states(folder: Path) -> dict[str, str]:
+    path = folder / "states.json"
+    states: dict[str, str] = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    return states
+
+
+def _fed_back(folder: Path, graph: SubGraph) -> dict[int, int]:
+    """Return the index of the output that is fed back, by the index of the input."""
+    inputs, outputs = (
+        [graph.Tensors(index).Name().decode() for index in tensors]
+        for tensors in (graph.InputsAsNumpy(), graph.OutputsAsNumpy())
+    )
+    return {inputs.index(source): outputs.index(result) for source, result in _states(folder).items()}
+
+
+def _stored(path: Path) -> dict[str, Array]:
+    if not path.is_file():
+        return {}
+    with np.load(path) as arrays:
+        return dict(arrays)
+
+
+def _sequence(folder: Path, number: int | None = None) -> tuple[list[Array], list[Array]]:
+    """Return the stored inputs and outputs in order, or the first `number` of each; the first axis is the step."""
+    arrays = _stored(folder / "sequence.npz")
+    ordered = sorted(arrays, key=lambda name: (len(name), name))
+    inputs, outputs = (
+        [arrays[name][:number] for name in ordered if name.startswith(kind)] for kind in ("input", "output")
+    )
+    return inputs, outputs
 
 
 def _difference(outputs: Sequence[Array], expected: Sequence[Array]) -> Result:
+    """Compare the outputs of all steps, the first axis, with those of TensorFlow Lite Micro."""
     if all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(outputs, expected, strict=True)):
         return {"verdict": "exact"}
     detail = []
@@ -131,9 +212,9 @@ def _difference(outputs: Sequence[Array], expected: Sequence[Array]) -> Result:
             detail.append(f"output {position} is {found.dtype}{found.shape}, TFLM's {wanted.dtype}{wanted.shape}")
             close = False
             continue
-        a, b = found.astype(np.float64), wanted.astype(np.float64)
-        bound = _RELATIVE * np.abs(b) + _ABSOLUTE * max(1.0, float(np.abs(b).max(initial=0)))
-        close &= found.dtype.kind == "f" and bool(np.all(np.abs(a - b) <= bound))
+        a, b = (each.astype(np.float64).reshape(len(each), -1) for each in (found, wanted))
+        largest = np.abs(b).max(axis=1, initial=1, keepdims=True)
+        close &= found.dtype.kind == "f" and bool(np.all(np.abs(a - b) <= _RELATIVE * np.abs(b) + _ABSOLUTE * largest))
         wrong = int(np.count_nonzero(a != b))
         if wrong:
             detail.append(f"output {position}: {wrong} of {a.size} differ, by {np.abs(a - b).max():.3g} at most")

@@ -82,7 +82,7 @@ def expansions(draw: st.DrawFn) -> Network:
 
 @st.composite
 def pads(draw: st.DrawFn) -> Network:
-    source = draw(_source((*NARROW, DataType.UINT8), 5))
+    source = draw(_source(WIDE, 5))
     sides = st.lists(st.integers(0, 3), min_size=len(source.shape), max_size=len(source.shape)).map(tuple)
     before, after = draw(sides), draw(sides)
     if draw(st.booleans()):
@@ -91,8 +91,10 @@ def pads(draw: st.DrawFn) -> Network:
     value: int | float
     if source.dtype.is_float:
         value = draw(st.sampled_from([0.0, -0.0, 1.5, -3e38, float(np.float32(0.1))]))
+    elif source.dtype is DataType.BOOL:
+        value = draw(st.integers(0, 1))
     else:
-        limits = np.iinfo(source.dtype.numpy)
+        limits = np.iinfo(np.int32 if source.dtype is DataType.INT64 else source.dtype.numpy)
         value = draw(st.sampled_from([0, -1, 7, int(limits.min), int(limits.max)]))
     return layer_network(
         LayerType.PADV2, PadV2Descriptor(before=before, after=after, value=value), [source], source.quantization
@@ -165,6 +167,12 @@ def unpacks(draw: st.DrawFn) -> Network:
 def slices(draw: st.DrawFn) -> Network:
     source = draw(_source(WIDE, 5))
     begin = tuple(draw(st.integers(0, extent - 1)) for extent in source.shape)
+    if draw(st.booleans()):
+        size = tuple(draw(st.integers(1, extent - first)) for first, extent in zip(begin, source.shape, strict=True))
+        infos, constants = [source, info("begin", (len(begin),), DataType.INT32)], {1: np.array(begin, np.int32)}
+        return layer_network(
+            LayerType.SLICE, SliceDescriptor(begin=(), size=size), infos, source.quantization, constants
+        )
     size = tuple(
         draw(st.sampled_from([-1, *range(1, extent - first + 1)]))
         for first, extent in zip(begin, source.shape, strict=True)
@@ -174,7 +182,7 @@ def slices(draw: st.DrawFn) -> Network:
 
 @st.composite
 def strided_slices(draw: st.DrawFn) -> Network:
-    source = draw(_source(WIDE, 4))
+    source = draw(_source(WIDE, 5))
     begins, ends, strides = [], [], []
     begin_mask = end_mask = shrink_mask = 0
     for axis, extent in enumerate(source.shape):
@@ -320,8 +328,7 @@ def divisions(draw: st.DrawFn) -> Network:
     before = tuple(draw(st.integers(0, 3)) for _ in block)
     middle = tuple(draw(st.integers(1, 7)) for _ in block)
     after = tuple(-(first + extent) % size for first, extent, size in zip(before, middle, block, strict=True))
-    types = [each for each in WIDE if each is not DataType.INT64 or not any((*before, *after))]
-    source = info("input", (draw(st.integers(1, 2)), *middle, draw(st.integers(1, 3))), draw(st.sampled_from(types)), 7)
+    source = info("input", (draw(st.integers(1, 2)), *middle, draw(st.integers(1, 3))), draw(st.sampled_from(WIDE)), 7)
     descriptor = SpaceToBatchNdDescriptor(block=block, before=before, after=after)
     return layer_network(LayerType.SPACE_TO_BATCH_ND, descriptor, [source], source.quantization)
 
@@ -396,3 +403,5 @@ TFLM_TYPES: dict[LayerType, tuple[DataType, ...]] = {
     LayerType.STRIDED_SLICE: (*NARROW, DataType.BOOL),
 }
 """Types that TensorFlow Lite Micro's kernel supports; other types are compared with LiteRT's kernel."""
+TFLM_AXES = 4
+"""The most axes of a STRIDED_SLICE of TensorFlow Lite Micro; LiteRT's has more."""

@@ -32,6 +32,7 @@ RARE = {
     "CMSIS_TOOLBOX": "an installation of CMSIS-Toolbox",
     "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
     "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
+    "FERRULE_PUBLIC_MODELS": "a folder with the files that tests/models.toml lists (docs/how-ferrule-is-tested.md)",
     "RENODE": "the program of Renode 1.16 or later, with the folder platforms/ beside or above it",
     "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis if the tree is in no west "
     "workspace; a Python 3 with Zephyr's requirements must be on the PATH",

@@ -3,29 +3,28 @@
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
-import os
 import re
 import subprocess
 import sys
 import tempfile
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from audio_inputs import write_inputs
+
 COLLECTION = Path(__file__).resolve().parents[1] / "models.toml"
 LEAST = 100
 """The collection has at least this many models."""
+AGREE = frozenset({"exact", "close"})
+_WRONG = frozenset({"differs", "fails"})
 _WORKER = Path(__file__).resolve().parent / "model_worker.py"
 _SUFFIXES = {".tflite", ".lite"}
-_SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +37,29 @@ class PublicModel:
     sha256: str
     licence: str
     note: str = ""
+    audio: str = ""
+    """What the inputs are computed from sound as, see `audio_inputs`; empty for a model that is not for sound."""
+    states: Mapping[str, str] = field(default_factory=dict)
+    """By the name of an input: the output that the next run gets there."""
 
     @property
     def name(self) -> str:
         """The repository and the path."""
         return f"{self.repository}: {self.path}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How models are checked; outcomes of one setting may be compared and kept."""
+
+    boards: tuple[str, ...] = ()
+    steps: int = 4
+    """Length of the sequence of inputs."""
+    board_steps: int = 2
+    """How many of them a board runs."""
+    audio: str = ""
+    """The sound that the inputs come from: a WAV file, `synthetic`, or empty for random inputs."""
+    limit_s: float = 120
 
 
 @dataclass(slots=True)
@@ -56,13 +73,19 @@ class Outcome:
     """Why Ferrule does not load it; empty if it does."""
     verdict: str = ""
     """`exact`, `close` (floats within the documented tolerance), `differs`, or why there is no comparison."""
+    steps: int = 0
     detail: str = ""
-    board: str = ""
+    boards: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By board: `verdict` (as above, or `too big`), `detail`, and the figures of the run."""
 
     @property
     def failed(self) -> bool:
-        """Whether a result is wrong; a refusal is not."""
-        return self.verdict in {"differs", "fails"} or self.board in {"differs", "fails"}
+        """Whether a result is wrong or missing; a refusal is not, nor is a model that a board has no room for."""
+        return self.verdict in _WRONG or any(each["verdict"] in _WRONG for each in self.boards.values())
+
+    def agrees(self, board: str | None = None) -> bool:
+        """Return whether the results are those of TensorFlow Lite Micro, on a board too."""
+        return self.verdict in AGREE and (board is None or self.boards[board]["verdict"] in AGREE)
 
 
 def collection(path: Path = COLLECTION) -> list[PublicModel]:
@@ -87,14 +110,19 @@ def located(models: Iterable[PublicModel], folder: Path) -> dict[str, Path]:
     return found
 
 
-def check(model: PublicModel, path: Path, *, number: int, limit_s: float, board: str | None) -> Outcome:
+def check(model: PublicModel, path: Path, setting: Setting) -> Outcome:
     """Return the outcome of all steps of one model."""
     outcome = Outcome(model)
-    with tempfile.TemporaryDirectory() as folder:
-        step = partial(_step, path=path, folder=folder, number=number, limit_s=limit_s)
-        oracle = step("tflm")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if setting.audio:
+            (folder / "states.json").write_text(json.dumps(dict(model.states)), encoding="utf-8")
+            sound = None if setting.audio == "synthetic" else Path(setting.audio)
+            write_inputs(path.read_bytes(), model.audio, folder / "given.npz", setting.steps, sound)
+        step = partial(_step, path=path, folder=name, limit_s=setting.limit_s)
+        oracle = step("tflm", setting.steps)
         outcome.tflm = oracle.get("error", "")
-        loaded = step("load")
+        loaded = step("load", 0)
         if "error" in loaded or not loaded["loads"]:
             outcome.blocks = _reasons(loaded.get("blocks", [])) or [loaded.get("error", "no reason")]
             told = {reason.partition(":")[0] for reason in outcome.blocks}
@@ -105,92 +133,40 @@ def check(model: PublicModel, path: Path, *, number: int, limit_s: float, board:
         if outcome.tflm:
             outcome.verdict = "no oracle"
         else:
-            compared = step("compare")
+            compared = step("compare", 0)
             outcome.verdict = compared.get("verdict", "fails")
             outcome.detail = compared.get("detail", compared.get("error", ""))
-        if board is not None:
-            ran = step("board", board)
-            outcome.board = ran.get("board", "fails")
-            outcome.detail = "; ".join(filter(None, (outcome.detail, ran.get("detail", ran.get("error", "")))))
+            outcome.steps = compared.get("steps", 0)
+        for board in setting.boards:
+            ran = step("board", setting.board_steps, board)
+            outcome.boards[board] = {"verdict": "fails", "detail": ran["error"]} if "error" in ran else ran
     return outcome
 
 
-def report(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the lines of the whole table: each model, what blocks, and the counts."""
-    lines = ["| model | TFLM | Ferrule | board | detail |", "|---|---|---|---|---|"]
-    for each in outcomes:
-        ferrule = "refused" if each.blocks else each.verdict
-        detail = "; ".join(dict.fromkeys(each.blocks)) if each.blocks else each.detail
-        tflm = f"no: {each.tflm}" if each.tflm else "runs"
-        lines.append(f"| {each.model.name} | {tflm[:_SHOWN]} | {ferrule} | {each.board or '-'} | {detail} |")
-    models: dict[str, list[Outcome]] = defaultdict(list)
-    for each in outcomes:
-        for reason in dict.fromkeys(each.blocks):
-            models[reason].append(each)
-    lines += [
-        "",
-        "| what blocks | models | of them run by TFLM | blocked by nothing else | an example |",
-        "|---|---|---|---|---|",
-    ]
-    for reason, blocked in sorted(models.items(), key=lambda item: (-len(item[1]), item[0])):
-        runnable = sum(not each.tflm for each in blocked)
-        alone = sum(len(set(each.blocks)) == 1 for each in blocked)
-        lines.append(f"| {reason} | {len(blocked)} | {runnable} | {alone} | {blocked[0].model.name} |")
-    return [*lines, "", *summary(outcomes)]
+def kept(model: PublicModel, setting: Setting, folder: Path | None) -> Outcome | None:
+    """Return the outcome that the folder has for a model and a setting, unless it failed."""
+    if folder is None or not _kept_at(model, folder).is_file():
+        return None
+    found = json.loads(_kept_at(model, folder).read_text(encoding="utf-8"))
+    if found.pop("setting") != json.loads(json.dumps(asdict(setting))):
+        return None
+    outcome = Outcome(**(found | {"model": model}))
+    return None if outcome.failed else outcome
 
 
-def summary(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the counts."""
-    runs = [each for each in outcomes if not each.tflm]
-    verdicts = Counter("refused" if each.blocks else each.verdict for each in runs)
-    boards = Counter(each.board for each in runs if each.board)
-    lines = [
-        f"{len(outcomes)} models; TensorFlow Lite Micro runs {len(runs)}; of these, "
-        f"{', '.join(f'{count} {verdict}' for verdict, count in sorted(verdicts.items()))}",
-        f"of the {len(outcomes) - len(runs)} that it does not run, Ferrule loads "
-        f"{sum(bool(each.tflm) and not each.blocks for each in outcomes)}",
-    ]
-    if boards:
-        lines.append(f"on the board: {', '.join(f'{count} {verdict}' for verdict, count in sorted(boards.items()))}")
-    return lines
+def keep(outcome: Outcome, setting: Setting, folder: Path | None) -> None:
+    """Store an outcome in the folder."""
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps(asdict(outcome) | {"setting": asdict(setting)}, indent=1)
+        _kept_at(outcome.model, folder).write_text(text + "\n", encoding="utf-8")
 
 
-def main(description: str | None, arguments: Sequence[str] | None = None) -> int:
-    """Check the models of the folder and print the table; return 1 if a file is missing or a result differs."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", metavar="WORD")
-    parser.add_argument("--models", type=Path, default=os.environ.get("FERRULE_PUBLIC_MODELS"), metavar="FOLDER")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--inputs", type=int, default=4, help="length of the sequence of inputs")
-    parser.add_argument("--limit", type=float, default=120, help="seconds for each step of a model")
-    parser.add_argument("--board", help="also run the firmware on this board")
-    parser.add_argument("--no-progress", action="store_true")
-    options = parser.parse_args(arguments)
-    if options.models is None:
-        sys.exit("set FERRULE_PUBLIC_MODELS, or --models, to a folder with the files that tests/models.toml lists")
-    chosen = [model for model in collection() if all(word in model.name for word in options.words)]
-    if not chosen:
-        sys.exit(f"no model has all of the words {options.words}")
-    files = located(chosen, options.models)
-    missing = [model for model in chosen if model.sha256 not in files]
-
-    def one(model: PublicModel) -> Outcome:
-        return check(model, files[model.sha256], number=options.inputs, limit_s=options.limit, board=options.board)
-
-    outcomes: list[Outcome] = []
-    with ThreadPoolExecutor(options.jobs) as pool:
-        for outcome in pool.map(one, (model for model in chosen if model.sha256 in files)):
-            outcomes.append(outcome)
-            if not options.no_progress:
-                said = "refused" if outcome.blocks else f"{outcome.verdict} {outcome.board}"
-                print(f"{len(outcomes)}: {outcome.model.name}: {said}", file=sys.stderr, flush=True)
-    print("\n".join(report(outcomes)))
-    for model in missing:
-        print(f"missing: {model.name} at {model.commit}, SHA-256 {model.sha256}")
-    return int(bool(missing) or any(outcome.failed for outcome in outcomes))
+def _kept_at(model: PublicModel, folder: Path) -> Path:
+    return folder / f"{model.sha256}.json"
 
 
-def _step(step: str, *more: str, path: Path, folder: str, number: int, limit_s: float) -> dict[str, Any]:
+def _step(step: str, number: int, *more: str, path: Path, folder: str, limit_s: float) -> dict[str, Any]:
     """Return the result of a step in a process of its own, or an `error`."""
     words = [sys.executable, str(_WORKER), step, str(path), folder, str(number), str(limit_s / 2), *more]
     try:

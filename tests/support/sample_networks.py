@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+from signal_networks import signal_networks
 
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.add_n import AddNDescriptor
 from ferrule.operators.arg_select import ArgSelectDescriptor
+from ferrule.operators.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.block import (
     BatchToSpaceNdDescriptor,
@@ -22,6 +24,7 @@ from ferrule.operators.block import (
 from ferrule.operators.cast import CastDescriptor
 from ferrule.operators.comparison import COMPARISONS, LogicalDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.cumsum import CumsumDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.division import FlooredDescriptor
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
@@ -148,6 +151,7 @@ _INT16 = (
     LayerType.REDUCE_MIN,
     LayerType.ARG_MAX,
     LayerType.ARG_MIN,
+    LayerType.CUMSUM,
     LayerType.DIV,
     LayerType.FLOOR_DIV,
     LayerType.FLOOR_MOD,
@@ -190,6 +194,8 @@ def samples() -> Iterator[Graph]:
         yield from (layer_case(type_, dtype, 1) for type_ in (LayerType.IF, LayerType.WHILE))
     yield from _selections(DataType.BOOL, LayerType.REDUCE_ANY, LayerType.REDUCE_ALL)
     yield from _type_changes()
+    yield from signal_networks()
+    yield layer_case(LayerType.DETECTION_POSTPROCESS, DataType.FLOAT32, 1)
 
 
 def _info(name: str, shape: Shape, dtype: DataType) -> TensorInfo:
@@ -280,7 +286,8 @@ def _weighted(dtype: DataType) -> Iterator[Graph]:
 
 
 def _pools(dtype: DataType) -> Iterator[Graph]:
-    for type_ in (LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D):
+    of_floats = (LayerType.L2_POOL_2D,) if dtype.is_float else ()
+    for type_ in (LayerType.AVERAGE_POOL_2D, LayerType.MAX_POOL_2D, *of_floats):
         yield one_layer(
             type_,
             Pool2dDescriptor(pool_h=2, pool_w=3, stride_h=2, stride_w=2, activation=Activation.RELU),
@@ -338,6 +345,11 @@ def _arithmetic(dtype: DataType) -> Iterator[Graph]:
         yield one_layer(type_, keep, dtype=dtype, inputs=[IMAGE], outputs=[(1, 1, 1, 4)])
         yield one_layer(type_, ReduceDescriptor(axes=(3,)), dtype=dtype, inputs=[IMAGE], outputs=[(1, 6, 5)])
     yield from _selections(dtype, LayerType.REDUCE_MAX, LayerType.REDUCE_MIN)
+    yield one_layer(
+        LayerType.CUMSUM, CumsumDescriptor(axis=1, exclusive=True), dtype=dtype, inputs=[IMAGE], outputs=[IMAGE]
+    )
+    for product, right in ((BatchMatmulDescriptor(), (4, 3)), (BatchMatmulDescriptor(adj_y=True), (1, 6, 3, 4))):
+        yield one_layer(LayerType.BATCH_MATMUL, product, dtype=dtype, inputs=[IMAGE, right], outputs=[(1, 6, 5, 3)])
     for type_ in (LayerType.ARG_MAX, LayerType.ARG_MIN):
         for axis, result in ((3, IMAGE[:3]), (1, (1, 5, 4))):
             yield one_layer(
@@ -546,6 +558,11 @@ def _recurrent(dtype: DataType) -> Iterator[Graph]:
             quantization=quantization(dtype),
         )
         network.set_outputs([svdf])
+        yield network
+    if dtype is DataType.INT8:
+        network = Network(f"circular_buffer_{dtype}")
+        network.add_input(_info("x", (1, 1, 3, 2), dtype))
+        network.set_outputs([network.add_circular_buffer_layer("x", 4)])
         yield network
     network = Network(f"lstm_{dtype}")
     network.add_input(_info("x", (1, 3, 5), dtype))

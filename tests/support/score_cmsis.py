@@ -4,58 +4,31 @@
 from __future__ import annotations
 
 import functools
-import subprocess
-import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import score_cmsis_float
 from layer_case import layer_network, tensor
-from needs import require_cc
-from pycparser import c_ast, c_parser
 from score_cases import Case, Run, SourceError, Suite, pinned
+from score_headers import DataSet, Translated, padding_of, read
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.fixed_point import quantize_multiplier
 from ferrule.operators.softmax import SoftmaxDescriptor
-from ferrule.operators.window import Padding
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 
 COMMIT = "99f736a63036613032f9b70de36b493bcd7802d4"
 _DIGEST = "844c254d3d060f5654a594a8b78dd916a9c5adcb2cd0a0ac4ccaea86f1b7c2b9"
 _CASES = Path("Tests/UnitTest/TestCases")
 _DATA = _CASES / "TestData"
 _INCLUDE = '#include "../TestData/'
-_TYPES = {f"int{bits}_t": np.dtype(f"int{bits}") for bits in (8, 16, 32, 64)}
-_TYPEDEFS = "".join(f"typedef long {name};\n" for name in (*_TYPES, "uint8_t", "uint16_t", "uint32_t", "bool"))
 _CANDIDATES = 1 << 14
-
-
-Translated = tuple[Network, list[Run]]
-
-
-@dataclass(frozen=True, slots=True)
-class DataSet:
-    """The macros and arrays of a data set's headers, by their names without the name of the data set."""
-
-    macros: Mapping[str, str]
-    arrays: Mapping[str, Array]
-
-    def number(self, *names: str) -> int:
-        """Return the value of the first of the macros that is defined."""
-        return int(next(self.macros[name] for name in names if name in self.macros), 0)
-
-    def numbers(self, name: str) -> tuple[int, ...]:
-        """Return the values of a macro that is a list in braces."""
-        return tuple(int(each, 0) for each in self.macros[name].strip("{}, ").split(","))
-
-    def array(self, *names: str) -> Array:
-        """Return the first of the arrays that is defined."""
-        return next(self.arrays[name] for name in names if name in self.arrays)
 
 
 def cases(source: Path) -> Iterator[Case]:
@@ -76,9 +49,8 @@ def _translated(folder: Path, functions: Sequence[str]) -> Translated:
         raise UnsupportedError("not translated: no test of CMSIS-NN uses it")
     if all(name.endswith("_f16") for name in functions):
         raise UnsupportedError("float16: Ferrule has no C kernels for it")
-    if all(name.endswith("_f32") for name in functions):
-        raise UnsupportedError("not translated: float32, whose layouts and activations are CMSIS-NN's own")
-    for kind, translate in _KINDS.items():
+    kinds = score_cmsis_float.KINDS if all(name.endswith("_f32") for name in functions) else _KINDS
+    for kind, translate in kinds.items():
         if any(name.startswith(kind) for name in functions):
             return translate(read(folder), functions)
     raise UnsupportedError(f"not translated: {functions[0]}")
@@ -92,41 +64,6 @@ def _functions(source: Path) -> dict[str, list[str]]:
             if line.startswith(_INCLUDE):
                 found[line.removeprefix(_INCLUDE).partition("/")[0]].append(test.stem.removeprefix("test_arm_"))
     return found
-
-
-def read(folder: Path) -> DataSet:
-    """Return the macros and arrays of a data set's headers."""
-    with tempfile.TemporaryDirectory() as empty:
-        for name in ("stdint.h", "stdbool.h", "stddef.h"):
-            (Path(empty) / name).touch()
-        words = [*require_cc(), "-E", "-P", "-dD", "-undef", "-nostdinc", "-I", empty, str(folder / "test_data.h")]
-        text = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
-    lines = text.splitlines()
-    upper, lower = f"{folder.name.upper()}_", f"{folder.name}_"
-    defined = [line.split(None, 2) for line in lines if line.startswith("#define ")]
-    macros = {words[1].removeprefix(upper): words[2] if len(words) > 2 else "" for words in defined}
-    code = _TYPEDEFS + "\n".join(line for line in lines if not line.startswith("#"))
-    arrays: dict[str, Array] = {}
-    for node in c_parser.CParser().parse(code).ext:
-        if not isinstance(node, c_ast.Decl):
-            continue
-        name = node.name.removeprefix(lower)
-        if isinstance(node.init, c_ast.InitList):
-            dtype = _TYPES[node.type.type.type.names[0]]
-            arrays[name] = np.array([_value(each) for each in node.init.exprs], np.int64).astype(dtype)
-        elif isinstance(node.init, c_ast.ID) and node.init.name == "NULL":
-            arrays[name] = np.empty(0, _TYPES[node.type.type.type.names[0]])
-        elif isinstance(node.init, c_ast.ID) and (alias := node.init.name.removeprefix(lower)) in arrays:
-            arrays[name] = arrays[alias]
-    return DataSet(macros, arrays)
-
-
-def _value(node: c_ast.Node) -> int:
-    if isinstance(node, c_ast.UnaryOp):
-        return -_value(node.expr)
-    if isinstance(node, c_ast.BinaryOp):  # the lowest int32 and int64, which C cannot write as one constant
-        return _value(node.left) - _value(node.right)
-    return int(node.value.rstrip("uUlL"), 0)
 
 
 def _factor(multiplier: int, shift: int) -> float:
@@ -144,16 +81,6 @@ def _scales(multipliers: Sequence[int], shifts: Sequence[int]) -> tuple[float, t
             if quantize_multiplier(first * second) == wanted[0]:
                 return first, (second,) * len(wanted)
     return 1.0, tuple(float(np.float32(each)) for each in factors)
-
-
-def _image(data: DataSet, kernel: tuple[int, int], pads: tuple[int, int]) -> Padding:
-    """Return the padding of a window: the given pixels before, and after as many as the output needs."""
-    after = []
-    for axis, size, before in zip("HW", kernel, pads, strict=True):
-        stride = data.number(f"STRIDE_{'Y' if axis == 'H' else 'X'}", f"STRIDE_{axis}")
-        covered = (data.number(f"OUTPUT_{axis}") - 1) * stride + size
-        after.append(max(0, covered - data.number(f"INPUT_{axis}") - before))
-    return Padding(top=pads[0], bottom=after[0], left=pads[1], right=after[1])
 
 
 def _clamped(network: Network, name: str, data: DataSet, dtype: np.dtype[Any]) -> None:
@@ -203,12 +130,39 @@ def _weighted(data: DataSet, functions: Sequence[str]) -> Translated:
         _bias(data, image),
         strides=(data.number("STRIDE_Y"), data.number("STRIDE_X")),
         dilations=dilations,
-        padding=_image(data, (spread[0], spread[1]), (data.number("PAD_Y"), data.number("PAD_X"))),
+        padding=padding_of(data, (spread[0], spread[1]), (data.number("PAD_Y"), data.number("PAD_X"))),
         weights_quantization=quantized,
         quantization=Quantization.of(1.0, data.number("OUTPUT_OFFSET")),
     )
     _clamped(network, name, data, image.dtype)
     return network, [Run([image.reshape(shape)], [data.array("output_ref", "output")])]
+
+
+def _transpose_conv(data: DataSet, _functions: Sequence[str]) -> Translated:
+    image, outputs = data.array("input"), data.number("OUT_CH")
+    shape = (data.number("INPUT_BATCHES"), data.number("INPUT_H"), data.number("INPUT_W"), data.number("IN_CH"))
+    first, scales = _scales(data.array("output_mult").tolist(), data.array("output_shift").tolist())
+    quantized = Quantization(scales=scales, zero_points=(0,) * outputs)
+    weights = data.array("weights").reshape(outputs, data.number("FILTER_Y"), data.number("FILTER_X"), -1)
+    bias = data.array("biases") if data.array("biases").size else np.zeros(outputs, np.int32)
+    constants = {1: weights, 2: bias}
+    infos = [
+        tensor("x", shape, _dtype(image), first, -data.number("INPUT_OFFSET")),
+        replace(tensor("weights", weights.shape, _dtype(weights)), quantization=quantized),
+        tensor("bias", (outputs,), DataType.INT32),
+    ]
+    descriptor = TransposeConvDescriptor(
+        output_h=data.number("OUTPUT_H"),
+        output_w=data.number("OUTPUT_W"),
+        stride_h=data.number("STRIDE_Y"),
+        stride_w=data.number("STRIDE_X"),
+        pad_top=data.number("PAD_Y"),
+        pad_left=data.number("PAD_X"),
+    )
+    output = Quantization.of(1.0, data.number("OUTPUT_OFFSET"))
+    network = layer_network(LayerType.TRANSPOSE_CONV, descriptor, infos, output, constants)
+    _clamped(network, network.outputs[0].name, data, image.dtype)
+    return network, [Run([image.reshape(shape)], [data.array("output_ref")])]
 
 
 def _bias(data: DataSet, image: Array) -> Array | None:
@@ -263,7 +217,7 @@ def _pool(data: DataSet, functions: Sequence[str]) -> Translated:
     window = (data.number("FILTER_H"), data.number("FILTER_W"))
     network = _network(tensor("x", image.shape, _dtype(image), 1.0))
     add = network.add_max_pool2d_layer if functions[0].startswith("max") else network.add_average_pool2d_layer
-    padding = _image(data, window, (data.number("PADDING_H"), data.number("PADDING_W")))
+    padding = padding_of(data, window, (data.number("PADDING_H"), data.number("PADDING_W")))
     name = add("x", window, strides=(data.number("STRIDE_H"), data.number("STRIDE_W")), padding=padding)
     _clamped(network, name, data, image.dtype)
     return network, [Run([image], [data.array("output", "output_ref")])]
@@ -306,6 +260,22 @@ def _binary(data: DataSet, functions: Sequence[str]) -> Translated:
     return network, [Run([left.reshape(shape), right.reshape(shape)], [data.array("output_ref", "output")])]
 
 
+def _batch_matmul(data: DataSet, _functions: Sequence[str]) -> Translated:
+    operands = [data.array(f"{side}_input_tensor") for side in ("lhs", "rhs")]
+    first, (second,) = _scales([data.number("OUTPUT_MULTIPLIER")], [data.number("OUTPUT_SHIFT")])
+    infos = [
+        tensor(f"x{index}", shape, _dtype(operands[index]), scale, -data.number(f"{'LR'[index]}HS_OFFSET"))
+        for index, (shape, scale) in enumerate(zip(data.matrices(), (first, second), strict=True))
+    ]
+    network = _network(*infos)
+    output = Quantization.of(1.0, data.number("OUTPUT_OFFSET"))
+    adjoint = [data.number(f"ADJ_{side}") == 1 for side in "XY"]
+    name = network.add_batch_matmul_layer("x0", "x1", adj_x=adjoint[0], adj_y=adjoint[1], quantization=output)
+    _clamped(network, name, data, operands[0].dtype)
+    inputs = [array.reshape(info.shape) for array, info in zip(operands, infos, strict=True)]
+    return network, [Run(inputs, [data.array("output")])]
+
+
 def _extremum(data: DataSet, _functions: Sequence[str]) -> Translated:
     operands = [data.array(f"input_tensor_{i}") for i in (1, 2)]
     shapes = [tuple(data.number(f"{axis}_{i}") for axis in ("BATCH", "HEIGHT", "WIDTH", "CHANNEL")) for i in (1, 2)]
@@ -335,6 +305,7 @@ def _transpose(data: DataSet, _functions: Sequence[str]) -> Translated:
 
 
 _KINDS: Mapping[str, Callable[[DataSet, Sequence[str]], Translated]] = {
+    "batch_matmul": _batch_matmul,
     "convolve": _weighted,
     "grouped_convolve": _weighted,
     "depthwise_conv": _weighted,
@@ -346,6 +317,8 @@ _KINDS: Mapping[str, Callable[[DataSet, Sequence[str]], Translated]] = {
     "maximum": _extremum,
     "minimum": _extremum,
     "pad_s8": _pad,
+    "reverse_transpose_conv": _transpose_conv,
+    "transpose_conv": _transpose_conv,
     "transpose_s8": _transpose,
 }
 """By the beginning of the function's name."""

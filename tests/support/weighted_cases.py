@@ -13,6 +13,7 @@ from layer_case import layer_network
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
+from ferrule.operators.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -45,7 +46,9 @@ def _magnitudes(network: Network, inputs: Sequence[Array]) -> Array:
             magnitudes.add_constant(tensor.info, np.abs(tensor.data))
     for info in network.inputs:
         magnitudes.add_input(info)
-    descriptor = replace(layer.descriptor, activation=Activation.NONE)  # type: ignore[call-arg]
+    descriptor = layer.descriptor
+    if not isinstance(descriptor, BatchMatmulDescriptor):
+        descriptor = replace(descriptor, activation=Activation.NONE)  # type: ignore[call-arg]
     magnitudes.add_layer(replace(layer, descriptor=descriptor), network.output_infos(layer))
     magnitudes.set_outputs(layer.outputs)
     return magnitudes.run([np.abs(array) for array in inputs])[0]
@@ -242,6 +245,35 @@ def fully_connected(draw: st.DrawFn, dtype: DataType) -> Network:
     return _weighted(draw, LayerType.FULLY_CONNECTED, descriptor, dtype, data, (outputs, depth))
 
 
+@st.composite
+def batch_matmul(draw: st.DrawFn, dtype: DataType) -> Network:
+    """Draw a BATCH_MATMUL; either input may be broadcast, transposed or constant."""
+    small, axes = st.integers(1, 4), draw(st.integers(0, 3))
+    rows, depth, columns = draw(small), draw(st.integers(1, 9)), draw(small)
+    descriptor = BatchMatmulDescriptor(adj_x=draw(st.booleans()), adj_y=draw(st.booleans()))
+    ends = (
+        (depth, rows) if descriptor.adj_x else (rows, depth),
+        (columns, depth) if descriptor.adj_y else (depth, columns),
+    )
+    batches = [draw(st.integers(1, 3)) for _ in range(axes)]
+    narrow, cut = draw(st.integers(0, 1)), draw(st.integers(0, axes))
+    infos, scales, constants = [], [], {}
+    for index, end in enumerate(ends):
+        front = [draw(st.sampled_from([1, extent])) for extent in batches][cut:] if index == narrow else batches
+        scales.append(_scale(draw, -8, 2))
+        quantized = quantization(draw, dtype, scales[-1])
+        infos.append(TensorInfo(name=f"data_{index}", shape=(*front, *end), dtype=dtype, quantization=quantized))
+    chosen = draw(st.sampled_from([None, 0, 1]))
+    if chosen is not None:
+        random, shape = np.random.default_rng(draw(st.integers(0, 99))), infos[chosen].shape
+        values = random.normal(size=shape) if dtype.is_float else random.integers(-128, 128, shape)
+        constants[chosen] = values.astype(dtype.numpy)
+    exponent = draw(st.one_of(st.floats(*_EXPONENTS[dtype]), st.floats(-4, 1)))
+    scale = scales[0] * scales[1] * 2.0**exponent * (256 if dtype is DataType.INT16 else 1)
+    output = quantization(draw, dtype, scale)
+    return layer_network(LayerType.BATCH_MATMUL, descriptor, infos, output, constants)
+
+
 def pool2d(type_: LayerType) -> Callable[[DataType], st.SearchStrategy[Network]]:
     """Return the strategy for the pool of this type."""
 
@@ -277,10 +309,17 @@ FAMILY: Mapping[str, Callable[[DataType], st.SearchStrategy[Network]]] = {
     "pointwise": pointwise,
     "depthwise_conv2d": depthwise_conv2d,
     "fully_connected": fully_connected,
+    "batch_matmul": batch_matmul,
     "average_pool2d": pool2d(LayerType.AVERAGE_POOL_2D),
     "max_pool2d": pool2d(LayerType.MAX_POOL_2D),
 }
 """Strategies by operator; each takes the data's type."""
+
+OF_FLOATS: Mapping[str, Callable[[DataType], st.SearchStrategy[Network]]] = {
+    **FAMILY,
+    "l2_pool2d": pool2d(LayerType.L2_POOL_2D),
+}
+"""The strategies for float32."""
 
 
 @st.composite

@@ -48,6 +48,8 @@ SCALARS: Mapping[DataType, Scalar] = {
     DataType.INT32: Scalar.INT32,
     DataType.INT64: Scalar.INT64,
     DataType.UINT8: Scalar.UINT8,
+    DataType.UINT32: Scalar.UINT32,
+    DataType.UINT64: Scalar.UINT64,
     DataType.BOOL: Scalar.BOOL,
 }
 """The scalar type of a tensor's elements in generated code."""
@@ -60,7 +62,7 @@ class Blob:
     name: str
     """The C symbol; it must be unique in the model and therefore starts with `LoweringContext.prefix`."""
     data: Array
-    """Elements of int8, uint8, int16, int32, int64 or float32."""
+    """Elements of a type in `SCALARS` other than bool."""
     alignment: int = 4
     """Bytes."""
 

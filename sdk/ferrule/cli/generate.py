@@ -15,12 +15,11 @@ from ferrule.cli.options import (
     arena_option,
     class_options,
     job_options,
-    load_models,
     models_argument,
     names_option,
     platform_option,
-    reading_options,
 )
+from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -64,8 +63,7 @@ def command(
     classes: ClassOptions,
     names: tuple[str, ...],
     arena: str,
-    dequantize_weights: bool,
-    max_iterations: int,
+    reading: ReadingOptions,
     platform: str,
     library: bool,
     force: bool,
@@ -80,7 +78,7 @@ def command(
     A folder that already contains such a project is updated, except for files meant for editing, such as main.c, that
     you have changed. Any other folder that is not empty is refused.
     """
-    from ferrule import facade, formats
+    from ferrule import facade
 
     classes.refuse_without_target()
     if classes.target is not None:
@@ -88,12 +86,12 @@ def command(
         if len(models) > 1 or len(names) > 1:
             raise FerruleError("--target makes a class from one model, with one --name")
         (model,) = models
-        network = formats.load(model, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
+        (network,) = reading.load([model])
         _write_class(network, classes, *names, out=out, force=force)
         return
     if library:
         platform = _library_platform(context, platform)
-    networks = load_models(models, names, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
+    networks = reading.load(models, names)
     job = options.job(platform=platform, arena=arena, out=out)
     project = facade.generate(networks, job, force=force, renode=renode)
     echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
@@ -145,9 +143,8 @@ def _is_given(context: click.Context, parameter: str) -> bool:
     return context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
 
 
-_CLASS_OPTIONS = frozenset(
-    {"models", "target", "acl_version", "float16", "names", "dequantize_weights", "max_iterations", "force", "out"}
-)
+_READING_OPTIONS = {"dequantize_weights", "max_iterations", "states"}
+_CLASS_OPTIONS = _READING_OPTIONS | {"models", "target", "acl_version", "float16", "names", "force", "out"}
 
 
 def _refuse_firmware_options(context: click.Context) -> None:

@@ -18,8 +18,8 @@ from ferrule.cli.options import (
     dynamic_options,
     import_options,
     model_argument,
-    reading_options,
 )
+from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -64,8 +64,7 @@ def command(
     isolate: bool,
     options: JobOptions,
     classes: ClassOptions,
-    dequantize_weights: bool,
-    max_iterations: int,
+    reading: ReadingOptions,
 ) -> None:
     """Show the layers of MODEL (.tflite), with shapes, quantisation, MACs and weights, and the arena that they need.
 
@@ -87,11 +86,11 @@ def command(
     Of a model that cannot be loaded, show every operator that blocks, the reasons with their counts, and what would
     unblock them; the exit code is 2.
     """
-    from ferrule import facade, formats
+    from ferrule import facade
 
     classes.refuse_without_target()
     try:
-        network = formats.load(model, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
+        (network,) = reading.load([model])
     except FerruleError as error:
         raise _refused(model.name, error, as_json=as_json) from error
     wanted = classes.acl()

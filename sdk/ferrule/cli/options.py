@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ferrule.codegen.acl import AclOptions
     from ferrule.facade.configuration import Configuration
     from ferrule.firmware import Job
-    from ferrule.network import Network
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -28,8 +27,6 @@ ENGINE = "unicorn"
 OPTIMIZATIONS = ("O3", "O2", "Os")
 OVERLAPS = ("on", "off")
 """The values of ferrule.firmware.job.OVERLAPS, copied so that --help does not import it; a test compares them."""
-ITERATIONS = 10_000
-"""The default of --max-iterations; a test compares it with the operator's."""
 GOALS = ("speed", "balanced", "size", "memory")
 """The values of ferrule.firmware.job.GOALS, copied so that --help does not import it; a test compares them."""
 TRANSFERS = ("import", "copy")
@@ -74,44 +71,9 @@ def names_option(more: str = "") -> Callable[[_F], _F]:
     return click.option("--name", "names", multiple=True, help=f"{text}[default: the file's name]  {more}".rstrip())
 
 
-def load_models(
-    models: Sequence[Path], names: Sequence[str], *, dequantize_weights: bool, max_iterations: int
-) -> list[Network]:
-    """Return the networks of model files, with names if they are given.
-
-    Raises:
-        FerruleError: there is not one name for each model, or a file cannot be read.
-    """
-    from ferrule import formats
-
-    if names and len(names) != len(models):
-        raise FerruleError(f"--name is given {len(names)} times for {len(models)} models, expected one for each")
-    given: Sequence[str | None] = names or [None] * len(models)
-    return [
-        formats.load(model, name, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
-        for model, name in zip(models, given, strict=True)
-    ]
-
-
 def platform_option(text: str) -> Callable[[_F], _F]:
     """Add --platform with a text for --help."""
     return click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help=text)
-
-
-def reading_options(function: _F) -> _F:
-    """Add --dequantize-weights and --max-iterations."""
-    limit = click.option(
-        "--max-iterations",
-        type=click.IntRange(1, 2**31 - 1),
-        default=ITERATIONS,
-        show_default=True,
-        help="The most iterations of a WHILE in one run, which fails with more.",
-    )
-    return click.option(
-        "--dequantize-weights",
-        is_flag=True,
-        help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing them.",
-    )(limit(function))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

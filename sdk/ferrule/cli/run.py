@@ -17,13 +17,12 @@ from ferrule.cli.options import (
     JobOptions,
     arena_option,
     job_options,
-    load_models,
     models_argument,
     names_option,
     platform_option,
-    reading_options,
 )
 from ferrule.cli.progress import progress
+from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -117,8 +116,7 @@ def command(
     models: tuple[Path, ...],
     names: tuple[str, ...],
     arena: str,
-    dequantize_weights: bool,
-    max_iterations: int,
+    reading: ReadingOptions,
     options: JobOptions,
     platform: str,
     engine: str | None,
@@ -158,7 +156,7 @@ def command(
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
     with progress(quiet=quiet or str(json_path) == "-") as say:
         say(Step(phase=f"importing {' '.join(map(str, models))}"))
-        networks = load_models(models, names, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
+        networks = reading.load(models, names)
         if len(networks) > 1 and (inputs or outputs):
             raise FerruleError(
                 "--input and --output are for one model",

@@ -14,11 +14,10 @@ from ferrule.cli.options import (
     JobOptions,
     arena_option,
     division_options,
-    load_models,
     models_argument,
     names_option,
-    reading_options,
 )
+from ferrule.cli.reading import ReadingOptions, reading_options
 
 
 @click.command("verify", short_help="Compare the digests in a firmware with those of a model.")
@@ -36,8 +35,7 @@ def command(
     arena: str,
     options: JobOptions,
     platform: str | None,
-    dequantize_weights: bool,
-    max_iterations: int,
+    reading: ReadingOptions,
 ) -> int:
     """Compare the digests that the firmware ELF carries with those of a firmware generated from MODEL.
 
@@ -54,7 +52,7 @@ def command(
     from ferrule.firmware.image import read_image
 
     image = read_image(elf)
-    networks = load_models(models, names, dequantize_weights=dequantize_weights, max_iterations=max_iterations)
+    networks = reading.load(models, names)
     stated = read_identity(image, networks[0])
     given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
     results = verify(image, networks, given.job(platform=platform or stated.platform or PLATFORMS[0], arena=arena))

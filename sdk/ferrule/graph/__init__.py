@@ -6,7 +6,7 @@ from ferrule.graph.datatype import DataType
 from ferrule.graph.editor import GraphEditor
 from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Descriptor, Layer, LayerType
-from ferrule.graph.state import State, refuse_states, reset_value
+from ferrule.graph.state import Kept, State, refuse_states, reset_value
 from ferrule.graph.subgraph import SubgraphView
 from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo, brief, renamed
 
@@ -16,6 +16,7 @@ __all__ = [
     "Descriptor",
     "Graph",
     "GraphEditor",
+    "Kept",
     "Layer",
     "LayerType",
     "Quantization",

@@ -19,6 +19,8 @@ class DataType(StrEnum):
     INT32 = "int32"
     INT64 = "int64"
     UINT8 = "uint8"
+    UINT32 = "uint32"
+    UINT64 = "uint64"
     BOOL = "bool"
 
     @property

@@ -13,7 +13,7 @@ from ferrule.errors import ModelError
 from ferrule.graph.layer import Layer
 from ferrule.graph.lookup import Lookup
 from ferrule.graph.names import UniqueNames
-from ferrule.graph.state import State
+from ferrule.graph.state import State, reset_value
 from ferrule.graph.tensor import Array, Tensor, TensorInfo, brief
 
 _LISTED = 4
@@ -148,6 +148,31 @@ class Graph(Lookup):
                 f"expected {old.dtype}{list(old.shape)}"
             )
         self._states[name] = replace(state, result=result)
+
+    def keep_output(self, output: str, source: str) -> None:
+        """Make an output the new value of a state, whose old value is an input; a reset makes it 0.
+
+        For models that hand their state to the caller, who gives it back with the next run. Neither remains in the
+        interface; an output that is also another one remains there.
+
+        Raises:
+            ModelError: there is no such input or output, their shapes or types differ, or no output would remain.
+        """
+        self._check_open()
+        for name, names, what in ((source, self._inputs, "input"), (output, self._outputs, "output")):
+            if name not in names:
+                raise ModelError(f"graph '{self.name}' has no {what} '{name}'", hint=f"its {what}s: {', '.join(names)}")
+        if len(self._outputs) == 1:
+            raise ModelError(f"graph '{self.name}' has no output besides '{output}', expected another one")
+        info = self.info(source)
+        self._states[source] = State(name=source, source=source, result=source, initial=reset_value(info))
+        try:
+            self.set_state(source, output)
+        except ModelError:
+            del self._states[source]
+            raise
+        self._inputs.remove(source)
+        self._outputs.remove(output)
 
     def add_constant(self, info: TensorInfo, data: Array) -> str:
         """Add a constant and return its name.

@@ -11,7 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph.datatype import DataType
 from ferrule.graph.names import check_name
-from ferrule.graph.tensor import Array, TensorInfo
+from ferrule.graph.tensor import Array, Quantization, Shape, TensorInfo
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +32,24 @@ class State:
 
     def __post_init__(self) -> None:
         check_name(self.name, "state")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A state that is added to the graph together with its reader, whose further outputs have the new values.
+
+    Its value after a reset is `reset_value`.
+    """
+
+    role: str
+    """The part of the name that follows the layer's."""
+    shape: Shape
+    dtype: DataType
+    quantization: Quantization | None = None
+
+    def info(self, name: str) -> TensorInfo:
+        """Return the description of the tensor with the old value."""
+        return TensorInfo(name=name, shape=self.shape, dtype=self.dtype, quantization=self.quantization)
 
 
 def refuse_states(network: str, states: Sequence[State], where: str) -> None:

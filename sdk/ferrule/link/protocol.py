@@ -100,6 +100,8 @@ _TYPES: Mapping[int, DataType] = {
     6: DataType.BOOL,
     7: DataType.FLOAT32,
     8: DataType.FLOAT16,
+    9: DataType.UINT32,
+    10: DataType.UINT64,
 }
 TYPE_CODES: Mapping[DataType, int] = {dtype: code for code, dtype in _TYPES.items()}
 """The codes of the element types: `enum ferrule_link_type` in C."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that add layers which combine or reduce tensors: ADD, SUB, MUL, MAXIMUM, MINIMUM, MEAN and SUM."""
+"""Methods that add layers which combine or reduce tensors, such as ADD, BATCH_MATMUL, MAXIMUM and MEAN."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from ferrule.graph import LayerType, Quantization
 from ferrule.network.builder import LayerBuilder, front_axis
 from ferrule.operators.activation import Activation
+from ferrule.operators.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
 
@@ -55,6 +56,23 @@ class ArithmeticLayers(LayerBuilder):
     ) -> str:
         """Add MUL: left * right, element by element."""
         return self._add_binary(LayerType.MUL, left, right, activation, quantization, name)
+
+    def add_batch_matmul_layer(
+        self,
+        left: str,
+        right: str,
+        *,
+        adj_x: bool = False,
+        adj_y: bool = False,
+        quantization: Quantization | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add BATCH_MATMUL: the products of the matrices in the last two axes; the axes before them broadcast.
+
+        With `adj_x`, the matrices of `left` are transposed; with `adj_y`, those of `right`.
+        """
+        descriptor = BatchMatmulDescriptor(adj_x=adj_x, adj_y=adj_y)
+        return self._append(LayerType.BATCH_MATMUL, descriptor, [left, right], name=name, quantization=quantization)[0]
 
     def add_maximum_layer(self, left: str, right: str, *, name: str | None = None) -> str:
         """Add MAXIMUM: the larger of two elements. The output has the quantisation of `left`."""

@@ -14,10 +14,10 @@ from ferrule.graph import (
     DataType,
     Descriptor,
     Graph,
+    Kept,
     Layer,
     LayerType,
     Quantization,
-    Shape,
     TensorInfo,
     reset_value,
 )
@@ -32,16 +32,6 @@ class Constant:
     role: str
     data: Array
     quantization: Quantization | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """A state that is added to the graph together with its reader, whose further outputs have the new values."""
-
-    role: str
-    shape: Shape
-    dtype: DataType
-    quantization: Quantization | None
 
 
 class LayerBuilder(Graph):
@@ -60,13 +50,13 @@ class LayerBuilder(Graph):
         *,
         name: str | None,
         quantization: Quantization | None,
-        dtype: DataType | None = None,
+        dtype: DataType | Sequence[DataType] | None = None,
         outputs: int = 1,
     ) -> tuple[str, ...]:
         """Add a layer and return the names of its outputs: the layer's name, numbered if there are several outputs.
 
-        `dtype` is the type of the outputs and defaults to that of the first input. States have further outputs. If a
-        check fails, nothing is added.
+        `dtype` is the type of the outputs, or that of each, and defaults to that of the first input. States have
+        further outputs. If a check fails, nothing is added.
         """
         layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
         with place(f"layer '{layer_name}' {type_}"):
@@ -77,9 +67,10 @@ class LayerBuilder(Graph):
             operator = operator_of(type_)
             shapes = operator.infer(descriptor, infos)
             names = (layer_name,) if outputs == 1 else tuple(f"{layer_name}_{index}" for index in range(outputs))
+            kinds = [dtype or first.dtype] * outputs if dtype is None or isinstance(dtype, DataType) else dtype
             results = [
-                TensorInfo(name=output, shape=shape, dtype=dtype or first.dtype, quantization=quantization)
-                for output, shape in zip(names, shapes[: len(names)], strict=True)
+                TensorInfo(name=output, shape=shape, dtype=kind, quantization=quantization)
+                for output, shape, kind in zip(names, shapes[: len(names)], kinds, strict=True)
             ]
             kept = [
                 info
@@ -113,7 +104,7 @@ class LayerBuilder(Graph):
             return self.info(source)
         name = self.unique_name(f"{layer}_{source.role}")
         if isinstance(source, Kept):
-            return TensorInfo(name=name, shape=source.shape, dtype=source.dtype, quantization=source.quantization)
+            return source.info(name)
         dtype = _data_type(name, source.data)
         return TensorInfo(name=name, shape=source.data.shape, dtype=dtype, quantization=source.quantization)
 

@@ -9,6 +9,7 @@ from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
 from ferrule.network.control_layers import ControlLayers
+from ferrule.network.detection_layers import DetectionLayers
 from ferrule.network.elementwise_layers import ElementwiseLayers
 from ferrule.network.execution import (
     Observer,
@@ -23,6 +24,7 @@ from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.recurrent_layers import RecurrentLayers
 from ferrule.network.reduction_layers import ReductionLayers
 from ferrule.network.shape_layers import ShapeLayers
+from ferrule.network.signal_layers import SignalLayers
 from ferrule.network.spatial_layers import SpatialLayers
 from ferrule.network.validation import check_layers
 from ferrule.network.weighted_layers import WeightedLayers
@@ -32,11 +34,13 @@ class Network(
     ActivationLayers,
     ArithmeticLayers,
     ControlLayers,
+    DetectionLayers,
     ElementwiseLayers,
     MovementLayers,
     RecurrentLayers,
     ReductionLayers,
     ShapeLayers,
+    SignalLayers,
     SpatialLayers,
     WeightedLayers,
 ):

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule.graph import DataType, LayerType
+from ferrule.graph import DataType, LayerType, Quantization
 from ferrule.network.builder import LayerBuilder, front_axis
 from ferrule.operators.arg_select import ArgSelectDescriptor
+from ferrule.operators.cumsum import CumsumDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
 
 
@@ -50,6 +51,25 @@ class ReductionLayers(LayerBuilder):
     def add_arg_min_layer(self, source: str, axis: int, *, name: str | None = None) -> str:
         """Add ARG_MIN: the index of the smallest element along the axis, as int32."""
         return self._add_arg(LayerType.ARG_MIN, source, axis, name)
+
+    def add_cumsum_layer(
+        self,
+        source: str,
+        axis: int,
+        *,
+        exclusive: bool = False,
+        reverse: bool = False,
+        quantization: Quantization | None = None,
+        name: str | None = None,
+    ) -> str:
+        """Add CUMSUM: the sums along the axis up to each element, or from it on if `reverse` is set.
+
+        If `exclusive` is set, a sum leaves out the element at its own position. `quantization` is that of the output.
+        """
+        descriptor = CumsumDescriptor(
+            axis=front_axis(axis, len(self.info(source).shape)), exclusive=exclusive, reverse=reverse
+        )
+        return self._append(LayerType.CUMSUM, descriptor, [source], name=name, quantization=quantization)[0]
 
     def _add_selection(
         self, type_: LayerType, source: str, axes: Sequence[int], keep_dims: bool, name: str | None

@@ -173,6 +173,19 @@ class WeightedLayers(LayerBuilder):
         """Add MAX_POOL_2D over an NHWC image, ignoring padded pixels. The output has the input's quantisation."""
         return self._add_pool(LayerType.MAX_POOL_2D, source, window, strides, padding, activation, name)
 
+    def add_l2_pool2d_layer(
+        self,
+        source: str,
+        window: tuple[int, int],
+        *,
+        strides: tuple[int, int] = (1, 1),
+        padding: PaddingArgument = "valid",
+        activation: Activation = Activation.NONE,
+        name: str | None = None,
+    ) -> str:
+        """Add L2_POOL_2D over a float32 NHWC image, ignoring padded pixels: the root of the mean of the squares."""
+        return self._add_pool(LayerType.L2_POOL_2D, source, window, strides, padding, activation, name)
+
     def _add_pool(
         self,
         type_: LayerType,

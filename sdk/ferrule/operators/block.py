@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_quantisations, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
@@ -113,8 +113,6 @@ def check_batch(descriptor: BatchDescriptor, operands: Operands) -> None:
     check_types(operands, MOVABLE)
     if isinstance(descriptor, SpaceToBatchNdDescriptor) and any((*descriptor.before, *descriptor.after)):
         check_quantisations(operands)
-        if operands.input(0).dtype is DataType.INT64:
-            raise UnsupportedError("it pads int64, expected a type with a C kernel, or no padding")
 
 
 def fill_value(operands: Operands) -> int:

@@ -16,7 +16,7 @@ from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import infer_same_shape
 from ferrule.operators.weighted import required_array
 
-_TYPES = frozenset(DataType) - {DataType.FLOAT16}
+_TYPES = frozenset(DataType) - {DataType.FLOAT16, DataType.UINT64}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.operator import Operands
 
-MOVABLE = frozenset(DataType) - {DataType.FLOAT16}
+MOVABLE = frozenset(DataType) - {DataType.FLOAT16, DataType.UINT32, DataType.UINT64}
 """The types for which TensorFlow Lite Micro or LiteRT has kernels that move elements."""
 
 

@@ -10,12 +10,12 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.movement import check_axes, check_types, data_input
+from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample, sample_unary
 
-_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8})
 _MAX_AXES = 5
+_EXACT = 1 << 53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def infer(descriptor: AnyPadDescriptor, inputs: Sequence[TensorInfo | None]) -> 
 
 def check(descriptor: AnyPadDescriptor, operands: Operands) -> None:
     """Refuse types and ranks without a TensorFlow Lite Micro kernel, and a fill that the type cannot hold."""
-    check_types(operands, _TYPES)
+    check_types(operands, MOVABLE)
     source = operands.input(0)
     check_axes(source, _MAX_AXES)
     if source.dtype is DataType.INT16 and operands.output.quantization is not None and operands.output.zero_point != 0:
@@ -72,9 +72,17 @@ def check(descriptor: AnyPadDescriptor, operands: Operands) -> None:
         )
     value = fill_value(descriptor, operands)
     if not source.dtype.is_float:
-        limits = np.iinfo(source.dtype.numpy)
-        if value != int(value) or not limits.min <= value <= limits.max:
-            raise UnsupportedError(f"the fill is {value}, expected a whole number that {source.dtype} holds")
+        low, high = _limits(source.dtype)
+        if value != int(value) or not low <= value <= high:
+            raise UnsupportedError(f"the fill is {value}, expected a whole number from {low} to {high}")
+
+
+def _limits(dtype: DataType) -> tuple[int, int]:
+    """Return the range of fill values of an integer type; those of int64 are exact in a float64."""
+    if dtype is DataType.BOOL:
+        return 0, 1
+    limits = np.iinfo(dtype.numpy)
+    return max(int(limits.min), -_EXACT), min(int(limits.max), _EXACT)
 
 
 def fill_value(descriptor: AnyPadDescriptor, operands: Operands) -> int | float:

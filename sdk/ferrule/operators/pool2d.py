@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""AVERAGE_POOL_2D and MAX_POOL_2D."""
+"""AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
 
 from __future__ import annotations
 
@@ -73,21 +73,46 @@ def window_counts(extent: int, size: int, stride: int, before: int, outputs: int
     return np.minimum(first + size, extent) - np.maximum(first, 0)
 
 
-def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
-    image = required_array(arrays, 0)
-    _, out_h, out_w, _ = operands.output.shape
+def _counts(descriptor: Pool2dDescriptor, operands: Operands) -> Array:
+    """Return the number of pixels in each window, as [height, width, 1]."""
+    image, (_, out_h, out_w, _) = operands.input(0), operands.output.shape
     window, pad = descriptor.window, descriptor.padding
     rows = window_counts(image.shape[1], window.height, window.stride_h, pad.top, out_h)
     columns = window_counts(image.shape[2], window.width, window.stride_w, pad.left, out_w)
-    counts = (rows[:, None] * columns)[:, :, None]
+    return np.asarray((rows[:, None] * columns)[:, :, None])
+
+
+def _means(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
+    """Return the means of the windows in float64."""
+    _, out_h, out_w, _ = operands.output.shape
+    source = padded(image, descriptor.padding, 0, np.dtype(np.float64))
+    return _reduce_windows(np.add, source, descriptor.window, out_h, out_w) / _counts(descriptor, operands)
+
+
+def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    image = required_array(arrays, 0)
+    _, out_h, out_w, _ = operands.output.shape
     if operands.output.dtype.is_float:
-        sums = _reduce_windows(np.add, padded(image, pad, 0, np.dtype(np.float64)), window, out_h, out_w)
-        return [clamp_float(sums / counts, descriptor.activation).astype(np.float32)]
-    sums = _reduce_windows(np.add, padded(image, pad, 0, np.dtype(np.int64)), window, out_h, out_w)
+        return [clamp_float(_means(descriptor, operands, image), descriptor.activation).astype(np.float32)]
+    counts, source = _counts(descriptor, operands), padded(image, descriptor.padding, 0, np.dtype(np.int64))
+    sums = _reduce_windows(np.add, source, descriptor.window, out_h, out_w)
     # Halves round away from zero: divide the magnitudes, then restore the sign.
     means = np.sign(sums) * ((np.abs(sums) + counts // 2) // counts)
     low, high = activation_range(descriptor.activation, operands.output)
     return [np.clip(means, low, high).astype(operands.output.dtype.numpy)]
+
+
+def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:
+    image = operands.input(0)
+    if image.dtype is not DataType.FLOAT32:
+        raise UnsupportedError(f"tensor '{image.name}' is {image.dtype}, expected float32: there is no other kernel")
+    _check(descriptor, operands)
+
+
+def _norm(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the square roots of the means of the squares."""
+    image = required_array(arrays, 0).astype(np.float64)
+    return [clamp_float(np.sqrt(_means(descriptor, operands, image * image)), descriptor.activation).astype(np.float32)]
 
 
 def _maximum(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
@@ -150,4 +175,12 @@ AVERAGE_POOL_2D = Operator(
 )
 MAX_POOL_2D = Operator(
     descriptor=Pool2dDescriptor, type=LayerType.MAX_POOL_2D, infer=_infer, check=_check, kernel=_maximum, sample=_sample
+)
+L2_POOL_2D = Operator(
+    descriptor=Pool2dDescriptor,
+    type=LayerType.L2_POOL_2D,
+    infer=_infer,
+    check=_check_norm,
+    kernel=_norm,
+    sample=_sample,
 )

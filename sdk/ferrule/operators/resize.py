@@ -120,10 +120,9 @@ def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataTyp
             f"{layer_type} of {image.dtype} to {output.dtype} has no reference kernel, "
             f"expected the same type of {', '.join(types)} on both sides"
         )
-    if image.dtype.is_float:
-        return
-    check_activation_tensor(image)
-    if image.quantization != output.quantization:
+    if image.quantization is not None and not image.dtype.is_float:
+        check_activation_tensor(image)
+    if not image.dtype.is_float and image.quantization != output.quantization:
         raise UnsupportedError(f"'{image.name}' and '{output.name}' differ in quantisation, expected the same")
 
 

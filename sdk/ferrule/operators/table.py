@@ -8,16 +8,27 @@ from collections.abc import Mapping
 from ferrule.graph import LayerType
 from ferrule.operators.add_n import ADD_N
 from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
+from ferrule.operators.batch_matmul import BATCH_MATMUL
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.block import BATCH_TO_SPACE_ND, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, SPACE_TO_DEPTH
 from ferrule.operators.cast import CAST
+from ferrule.operators.circular_buffer import CIRCULAR_BUFFER
 from ferrule.operators.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
 from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.conv2d import CONV_2D
 from ferrule.operators.convert import CONVERT_FP16_TO_FP32, CONVERT_FP32_TO_FP16
+from ferrule.operators.cumsum import CUMSUM
 from ferrule.operators.depthwise_conv2d import DEPTHWISE_CONV_2D
+from ferrule.operators.detection import DETECTION_POSTPROCESS
 from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
 from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
+from ferrule.operators.filter_bank import (
+    SIGNAL_FILTER_BANK,
+    SIGNAL_FILTER_BANK_LOG,
+    SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION,
+    SIGNAL_FILTER_BANK_SQUARE_ROOT,
+    SIGNAL_PCAN,
+)
 from ferrule.operators.fully_connected import FULLY_CONNECTED
 from ferrule.operators.gather import DYNAMIC_UPDATE_SLICE, EMBEDDING_LOOKUP, GATHER, GATHER_ND
 from ferrule.operators.half import with_float16
@@ -29,7 +40,7 @@ from ferrule.operators.mirror import MIRROR_PAD, REVERSE_V2
 from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
 from ferrule.operators.operator import Operator
 from ferrule.operators.pad import PAD, PADV2
-from ferrule.operators.pool2d import AVERAGE_POOL_2D, MAX_POOL_2D
+from ferrule.operators.pool2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D
 from ferrule.operators.quantize import DEQUANTIZE, QUANTIZE
 from ferrule.operators.rectify import LEAKY_RELU, PRELU, RELU, RELU6, RELU_N1_TO_1
 from ferrule.operators.reduce import MEAN, SUM
@@ -38,8 +49,16 @@ from ferrule.operators.repeat import BROADCAST_TO, FILL, TILE, ZEROS_LIKE
 from ferrule.operators.reshape import EXPAND_DIMS, RESHAPE, SQUEEZE
 from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR
 from ferrule.operators.select import SELECT_V2
+from ferrule.operators.signal_frames import (
+    SIGNAL_DELAY,
+    SIGNAL_FRAMER,
+    SIGNAL_OVERLAP_ADD,
+    SIGNAL_STACKER,
+    SIGNAL_WINDOW,
+)
 from ferrule.operators.slice import SLICE, STRIDED_SLICE
 from ferrule.operators.softmax import SOFTMAX
+from ferrule.operators.spectrum import SIGNAL_ENERGY, SIGNAL_FFT_AUTO_SCALE, SIGNAL_IRFFT, SIGNAL_RFFT
 from ferrule.operators.squared_difference import SQUARED_DIFFERENCE
 from ferrule.operators.stack import PACK, UNPACK
 from ferrule.operators.svdf import SVDF
@@ -52,8 +71,10 @@ _ROWS: tuple[Operator, ...] = (
     DEPTHWISE_CONV_2D,
     TRANSPOSE_CONV,
     FULLY_CONNECTED,
+    BATCH_MATMUL,
     AVERAGE_POOL_2D,
     MAX_POOL_2D,
+    L2_POOL_2D,
     RESIZE_NEAREST_NEIGHBOR,
     RESIZE_BILINEAR,
     RESHAPE,
@@ -73,6 +94,7 @@ _ROWS: tuple[Operator, ...] = (
     *REDUCE_SELECT,
     ARG_MAX,
     ARG_MIN,
+    CUMSUM,
     ADD,
     SUB,
     MUL,
@@ -119,6 +141,25 @@ _ROWS: tuple[Operator, ...] = (
     SELECT_V2,
     SVDF,
     UNIDIRECTIONAL_SEQUENCE_LSTM,
+    CIRCULAR_BUFFER,
+    DETECTION_POSTPROCESS,
+)
+
+_SIGNAL_ROWS = (
+    SIGNAL_DELAY,
+    SIGNAL_ENERGY,
+    SIGNAL_FFT_AUTO_SCALE,
+    SIGNAL_FILTER_BANK,
+    SIGNAL_FILTER_BANK_LOG,
+    SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION,
+    SIGNAL_FILTER_BANK_SQUARE_ROOT,
+    SIGNAL_FRAMER,
+    SIGNAL_IRFFT,
+    SIGNAL_OVERLAP_ADD,
+    SIGNAL_PCAN,
+    SIGNAL_RFFT,
+    SIGNAL_STACKER,
+    SIGNAL_WINDOW,
 )
 
 _OPTIMIZER_ROWS: tuple[Operator, ...] = (
@@ -131,7 +172,7 @@ _OPTIMIZER_ROWS: tuple[Operator, ...] = (
 )
 
 OPERATORS: Mapping[LayerType, Operator] = {
-    row.type: row for row in (*map(with_float16, _ROWS), IF, WHILE, *_OPTIMIZER_ROWS)
+    row.type: row for row in (*map(with_float16, _ROWS), *_SIGNAL_ROWS, IF, WHILE, *_OPTIMIZER_ROWS)
 }
 """The operator of each layer type."""
 

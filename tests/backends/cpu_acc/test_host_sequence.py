@@ -5,15 +5,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from merged import merged
+from oracle import random_inputs
 from small_networks import two_by_two
 
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
-from ferrule.graph import Array, DataType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
 from ferrule.operators.weighted import Factor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.layer_cases import layer_case
 
 pytestmark = pytest.mark.cc
 
@@ -48,6 +51,16 @@ def test_views_are_part_of_a_sequence() -> None:
         number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, OptimizerOptions(simplify=False)))
         given = inputs_of(network, 1)
         np.testing.assert_array_equal(runtime.enqueue_workload(number, given)[0], network.run(given)[0])
+
+
+def test_the_call_with_the_most_arguments_is_part_of_a_sequence() -> None:
+    lstm = layer_case(LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, DataType.INT8, 0)
+    network = merged([lstm, layer_case(LayerType.RELU, DataType.INT8, 0)])
+    with Runtime() as runtime:
+        number = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry))
+        given = random_inputs(network, 1)
+        for output, wanted in zip(runtime.enqueue_workload(number, given), network.run(given), strict=True):
+            np.testing.assert_array_equal(output, wanted)
 
 
 @pytest.mark.parametrize("zero_point", [-128, 3, 127])

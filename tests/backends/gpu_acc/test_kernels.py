@@ -70,7 +70,7 @@ def check(network: Network, inputs: list[Array]) -> None:
         assert got.tobytes() == wanted.tobytes()
 
 
-@pytest.mark.parametrize("family", sorted(FAMILY))
+@pytest.mark.parametrize("family", sorted(set(FAMILY) - {"batch_matmul"}))
 @given(data=st.data(), seed=st.integers(0, 1 << 16))
 @MODERATE
 def test_weighted_layers_and_pools(family: str, data: st.DataObject, seed: int) -> None:

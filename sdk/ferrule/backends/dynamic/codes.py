@@ -20,6 +20,8 @@ TYPE_CODES: Mapping[DataType, int] = {
     DataType.INT64: 6,
     DataType.UINT8: 7,
     DataType.BOOL: 8,
+    DataType.UINT32: 9,
+    DataType.UINT64: 10,
 }
 
 ACTIVATION_CODES: Mapping[Activation, int] = {

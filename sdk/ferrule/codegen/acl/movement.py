@@ -185,6 +185,10 @@ def moved_check(part: LayerView) -> str:
     return _requantized(part) or rank_reason(part.info(0))
 
 
+def _slice_check(part: LayerView) -> str:
+    return "its begin is not a constant" if len(part.layer.inputs) > 1 else moved_check(part)
+
+
 def _reshaped_check(part: LayerView) -> str:
     return "its input is a constant" if part.is_constant(0) else _requantized(part)
 
@@ -247,7 +251,7 @@ ROWS = {
     LayerType.PADV2: Row(add=_pad, check=_pad_check),
     LayerType.CONCATENATION: Row(add=_concatenation, check=_concatenation_check),
     LayerType.SPLIT: Row(add=_split, check=moved_check),
-    LayerType.SLICE: _MOVED,
+    LayerType.SLICE: Row(add=_slice, check=_slice_check),
     LayerType.STRIDED_SLICE: _MOVED,
     LayerType.MEAN: Row(add=_mean, check=_reduce_check),
     LayerType.SUM: Row(add=_reduction("SUM"), check=_reduce_check, types=FLOATS),
@@ -257,13 +261,19 @@ ROWS = {
 REASONS = {
     LayerType.REDUCE_ANY: _NO_BOOL,
     LayerType.REDUCE_ALL: _NO_BOOL,
+    LayerType.CUMSUM: "the library has no function for it",
+    LayerType.BATCH_MATMUL: "the generator has no function for it",
+    LayerType.L2_POOL_2D: "the generator has no function for it",
     LayerType.FILL: "the generator has no function for it",
     LayerType.ZEROS_LIKE: "the generator has no function for it",
     LayerType.GATHER_ND: "the generator has no function for indices",
     LayerType.DYNAMIC_UPDATE_SLICE: "the generator has no function for indices",
+    LayerType.CIRCULAR_BUFFER: "the class has no state from run to run",
+    LayerType.DETECTION_POSTPROCESS: "the library has no function for it",
     LayerType.IF: "the generator has no function for other graphs",
     LayerType.SVDF: "the library has no function for it",
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: "the library's LSTM has no state from run to run",
+    **{type_: "the library has no function for it" for type_ in LayerType if type_.startswith("SIGNAL_")},
     LayerType.WHILE: "the generator has no function for other graphs",
 }
 """Why types of layers of models have no row."""

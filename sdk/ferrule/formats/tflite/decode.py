@@ -8,10 +8,12 @@ bytes are taken from the highest on.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.tflite.decoder import QuantizationRecord
 from ferrule.formats.tflite.node import Node
 from ferrule.graph import Array, DataType, TensorInfo
 
@@ -23,6 +25,14 @@ _TYPE, _VERSION, _METHOD_VERSION, _PARAMETERS, _STRIDE = 0, 1, 4, 5, 6
 _LOOK_AHEAD = 16
 """The most bits that are read at once."""
 _TYPES = frozenset({DataType.BOOL, DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32, DataType.INT64})
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """An output, and its quantisation in the file, which has channels for types that networks do not quantise, too."""
+
+    info: TensorInfo
+    stored: QuantizationRecord
 
 
 def decoded(node: Node) -> list[Array]:
@@ -68,52 +78,56 @@ def _decoded(node: Node, position: int) -> Array:
             )
         if output.dtype not in _TYPES:
             raise UnsupportedError(f"it is {output.dtype}, expected {', '.join(sorted(_TYPES))}")
-        data = method(output, header, encoded, tables)
+        data = method(_Output(output, node.output_quantization(position)), header, encoded, tables)
         if output.dtype is DataType.BOOL and data.view(np.uint8).max() > 1:
             raise ModelError(f"it has the byte {data.view(np.uint8).max()}, expected 0 or 1 for bool")
         result: Array = data
         return result.reshape(output.shape)
 
 
-def _look_up(output: TensorInfo, header: list[int], encoded: Array, tables: Array) -> Array:
+def _look_up(output: _Output, header: list[int], encoded: Array, tables: Array) -> Array:
     """Decode indices of 1 to 7 bits into a table, or into one table per channel."""
     width, stride = header[_PARAMETERS] & 7, header[_STRIDE]
     if width == 0:
         raise ModelError(f"byte {_PARAMETERS} of its ancillary data, the width of an index, is 0, expected 1 to 7")
-    bits = _bits(encoded, output.elements * width).reshape(-1, width)
+    bits = _bits(encoded, output.info.elements * width).reshape(-1, width)
     indices = bits @ (1 << np.arange(width - 1, -1, -1))
     places: Array = _channels(output) * stride + indices
-    values = _values(output, tables)
+    values = _values(output.info, tables)
     if places.max() >= values.size:
         raise ModelError(f"it has the index {places.max()}, but its tables have {values.size} elements")
     return np.asarray(values[places])
 
 
-def _pruned(output: TensorInfo, header: list[int], encoded: Array, tables: Array) -> Array:
+def _pruned(output: _Output, header: list[int], encoded: Array, tables: Array) -> Array:
     """Decode a bit per element: 1 for the next value of the table, 0 for the zero point."""
     del header
-    zero_points = np.array((0,) if output.quantization is None else output.quantization.zero_points)
-    if output.dtype is not DataType.INT8 and zero_points.any():
-        raise UnsupportedError(f"it is {output.dtype} with a zero point that is not 0, expected 0 for pruned elements")
-    given = _bits(encoded, output.elements).astype(bool)
-    values = _values(output, tables)
+    zero_points = np.array(output.stored.zero_points or (0,))
+    if output.info.dtype is not DataType.INT8 and zero_points.any():
+        raise UnsupportedError(
+            f"it is {output.info.dtype} with a zero point that is not 0, expected 0 for pruned elements"
+        )
+    if zero_points.size not in {1, len(output.stored.scales)}:
+        raise ModelError(f"it has {zero_points.size} zero points, expected 1, or one for each of its scales")
+    given = _bits(encoded, output.info.elements).astype(bool)
+    values = _values(output.info, tables)
     if values.size < given.sum():
         raise ModelError(f"its table has {values.size} elements, expected {given.sum()}")
     result = zero_points[_channels(output) if zero_points.size > 1 else 0 * _channels(output)]
-    result = np.asarray(result, output.dtype.numpy)
+    result = np.asarray(result, output.info.dtype.numpy)
     result[given] = values[: given.sum()]
     return result
 
 
-def _huffman(output: TensorInfo, header: list[int], encoded: Array, tables: Array) -> Array:
+def _huffman(output: _Output, header: list[int], encoded: Array, tables: Array) -> Array:
     """Decode words of several bits with chained tables.
 
     An entry with its highest bit set is a symbol, and its four bits below say how many of the bits read last belong to
     it. Another entry says how many more bits to read, minus 1, and how far the next table is from this entry.
     """
     wide = bool(header[_PARAMETERS] & 1)
-    if output.dtype is not DataType.INT8 and (not wide or output.dtype is not DataType.INT16):
-        raise UnsupportedError(f"it is {output.dtype}, expected int8, or int16 with tables of 32 bits")
+    if output.info.dtype is not DataType.INT8 and (not wide or output.info.dtype is not DataType.INT16):
+        raise UnsupportedError(f"it is {output.info.dtype}, expected int8, or int16 with tables of 32 bits")
     entries = tables[: tables.size // 4 * 4].view("<u4") if wide else tables[: tables.size // 2 * 2].view("<u2")
     table, first = entries.tolist(), (header[_PARAMETERS] >> 4) + 1
     found, count_shift, value_mask = (1 << 31, 27, (1 << 27) - 1) if wide else (1 << 15, 11, (1 << 11) - 1)
@@ -123,11 +137,11 @@ def _huffman(output: TensorInfo, header: list[int], encoded: Array, tables: Arra
     words = (padded[:-4] << 24 | padded[1:-3] << 16 | padded[2:-2] << 8 | padded[3:-1]).tolist()
     result: list[int] = []
     at = 0
-    for _ in range(output.elements):
+    for _ in range(output.info.elements):
         bits, place_ = first, 0
         while True:
             if at + bits > total + _LOOK_AHEAD:
-                raise ModelError(f"its {encoded.size} bytes end before element {len(result)} of {output.elements}")
+                raise ModelError(f"its {encoded.size} bytes end before element {len(result)} of {output.info.elements}")
             place_ += words[at // 8] >> 32 - at % 8 - bits & (1 << bits) - 1
             at += bits
             if place_ >= len(table):
@@ -141,11 +155,11 @@ def _huffman(output: TensorInfo, header: list[int], encoded: Array, tables: Arra
             bits, place_ = count + 1, place_ + (entry & value_mask)
         at -= max(bits - count, 0)
         if at > total:
-            raise ModelError(f"its {encoded.size} bytes end before element {len(result)} of {output.elements}")
+            raise ModelError(f"its {encoded.size} bytes end before element {len(result)} of {output.info.elements}")
         result.append(entry)
-    mask = 0xFF if output.dtype is DataType.INT8 else 0xFFFF
+    mask = 0xFF if output.info.dtype is DataType.INT8 else 0xFFFF
     unsigned = np.array(result, np.int64) & mask
-    return unsigned.astype(np.uint8 if mask == 0xFF else np.uint16).view(output.dtype.numpy)
+    return unsigned.astype(np.uint8 if mask == 0xFF else np.uint16).view(output.info.dtype.numpy)
 
 
 def _bits(encoded: Array, count: int) -> Array:
@@ -162,18 +176,20 @@ def _values(output: TensorInfo, tables: Array) -> Array:
     return whole.astype(output.dtype.numpy)
 
 
-def _channels(output: TensorInfo) -> Array:
+def _channels(output: _Output) -> Array:
     """Return the channel of each element: its index along the axis of the scales, which is the first or the last."""
-    quantization, elements = output.quantization, np.arange(output.elements)
-    if quantization is None or not quantization.per_channel:
+    stored, shape, elements = output.stored, output.info.shape, np.arange(output.info.elements)
+    channels = len(stored.scales)
+    if channels <= 1:
         return 0 * elements
-    channels = len(quantization.scales)
-    if quantization.axis == len(output.shape) - 1:
+    if not 0 <= stored.axis < len(shape) or shape[stored.axis] != channels:
+        raise ModelError(f"it has {channels} scales on axis {stored.axis}, but its shape is {list(shape)}")
+    if stored.axis == len(shape) - 1:
         return elements % channels
-    if quantization.axis != 0:
-        raise UnsupportedError(f"its scales are on axis {quantization.axis}, expected the first or the last")
-    return elements // (output.elements // channels)
+    if stored.axis != 0:
+        raise UnsupportedError(f"its scales are on axis {stored.axis}, expected the first or the last")
+    return elements // (output.info.elements // channels)
 
 
-_METHODS: Mapping[int, Callable[[TensorInfo, list[int], Array, Array], Array]] = {0: _look_up, 1: _huffman, 2: _pruned}
+_METHODS: Mapping[int, Callable[[_Output, list[int], Array, Array], Array]] = {0: _look_up, 1: _huffman, 2: _pruned}
 """By number."""

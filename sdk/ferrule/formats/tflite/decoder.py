@@ -66,6 +66,8 @@ class SubgraphRecord:
     """One subgraph of a file."""
 
     name: str
+    signatures: tuple[str, ...]
+    """The keys of the signatures that run this subgraph."""
     buffers: tuple[Array | None, ...]
     """Contents of the buffers of the whole file as uint8, read-only views; None for an empty buffer."""
     tensors: tuple[TensorRecord, ...]
@@ -91,13 +93,24 @@ def read_model(data: bytes) -> tuple[SubgraphRecord, ...]:
         raise ModelError("the model has no subgraph, expected one")
     codes = [_code(model.OperatorCodes(index)) for index in range(model.OperatorCodesLength())]
     buffers = tuple(_buffer(model.Buffers(index), index) for index in range(model.BuffersLength()))
-    return tuple(_subgraph(model.Subgraphs(index), buffers, codes) for index in range(model.SubgraphsLength()))
+    signatures = [model.SignatureDefs(index) for index in range(model.SignatureDefsLength())]
+    keys = [(each.SubgraphIndex(), text_of(each.SignatureKey())) for each in signatures]
+    return tuple(
+        _subgraph(model.Subgraphs(index), buffers, codes, tuple(key for number, key in keys if number == index))
+        for index in range(model.SubgraphsLength())
+    )
 
 
-def _subgraph(graph: Any, buffers: tuple[Array | None, ...], codes: list[tuple[str, str]]) -> SubgraphRecord:  # noqa: ANN401
+def _subgraph(
+    graph: Any,  # noqa: ANN401
+    buffers: tuple[Array | None, ...],
+    codes: list[tuple[str, str]],
+    signatures: tuple[str, ...],
+) -> SubgraphRecord:
     names = _unique(text_of(graph.Tensors(index).Name()) for index in range(graph.TensorsLength()))
     return SubgraphRecord(
         name=text_of(graph.Name()),
+        signatures=signatures,
         buffers=buffers,
         tensors=tuple(_tensor(graph.Tensors(index), index, name) for index, name in enumerate(names)),
         operators=tuple(_operator(graph.Operators(index), index, codes) for index in range(graph.OperatorsLength())),

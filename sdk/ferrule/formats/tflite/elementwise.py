@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.encoder import Options
 from ferrule.formats.tflite.node import Node, activation
 from ferrule.formats.tflite.row import MANY, Row, by_type, plain, write_options
+from ferrule.formats.tflite.tensors import TYPE_NUMBERS
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.add_n import AddNDescriptor
@@ -22,18 +24,6 @@ from ferrule.operators.l2_normalization import L2NormalizationDescriptor
 from ferrule.operators.log_softmax import LogSoftmaxDescriptor
 from ferrule.operators.select import SelectV2Descriptor
 from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
-
-_TYPE_NUMBERS: Mapping[DataType, int] = {
-    DataType.FLOAT32: 0,
-    DataType.FLOAT16: 1,
-    DataType.INT32: 2,
-    DataType.UINT8: 3,
-    DataType.INT64: 4,
-    DataType.BOOL: 6,
-    DataType.INT16: 7,
-    DataType.INT8: 9,
-}
-"""The values of the schema's enum TensorType."""
 
 
 def _read_div(node: Node) -> Descriptor:
@@ -65,8 +55,8 @@ def _floor_div_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], out
 def _write_cast(emitter: Emitter, layer: Layer, descriptor: CastDescriptor) -> None:
     del descriptor
     types = {
-        "InDataType": _TYPE_NUMBERS[emitter.input_info(layer, 0).dtype],
-        "OutDataType": _TYPE_NUMBERS[emitter.output_info(layer).dtype],
+        "InDataType": TYPE_NUMBERS[emitter.input_info(layer, 0).dtype],
+        "OutDataType": TYPE_NUMBERS[emitter.output_info(layer).dtype],
     }
     emitter.emit(layer, Options(table="CastOptions", fields=types))
 
@@ -114,7 +104,7 @@ ROWS: Mapping[LayerType, Row] = {
     LayerType.NOT_EQUAL: plain(ComparisonDescriptor, "NotEqualOptions", version=_COMPARISON, inputs=2),
     LayerType.ROUND: plain(ElementwiseUnaryDescriptor),
     LayerType.RSQRT: plain(ElementwiseUnaryDescriptor, version=by_type(int8=2, int16=3)),
-    LayerType.SELECT_V2: plain(SelectV2Descriptor, "SelectV2Options", inputs=3),
+    LayerType.SELECT_V2: replace(plain(SelectV2Descriptor, "SelectV2Options", inputs=3), any_shape=True),
     LayerType.SIN: plain(ElementwiseUnaryDescriptor),
     LayerType.SQRT: plain(ElementwiseUnaryDescriptor),
     LayerType.SQUARE: plain(ElementwiseUnaryDescriptor, "SquareOptions"),

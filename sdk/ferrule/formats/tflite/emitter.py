@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,17 +29,17 @@ class Emitter:
         self,
         graph: Graph,
         versions: Mapping[LayerType, Version],
-        outputs: Mapping[str, tuple[str, ...]] = MappingProxyType({}),
+        left_out: frozenset[str] = frozenset(),
         *,
         subgraph: Callable[[Graph], int],
     ) -> None:
-        """`outputs` has the outputs in the file of the layers that have others there, by name.
+        """`left_out` has the tensors of the graph that the file does not have.
 
         `subgraph` adds a graph to the file and returns its number.
         """
         self.subgraph = subgraph
         self._graph = graph
-        self._outputs = outputs
+        self._left_out = left_out
         self._versions = versions
         self._names = UniqueNames(tensor.info.name for tensor in graph.tensors)
         self._parameters: dict[tuple[str, tuple[int, ...], bytes], str] = {}
@@ -57,7 +56,7 @@ class Emitter:
         least_inputs: int = 0,
     ) -> None:
         """Append one operator; `inputs` defaults to the layer's, and absent ones make up `least_inputs`."""
-        sources = list(layer.inputs if inputs is None else inputs)
+        sources = [name for name in (layer.inputs if inputs is None else inputs) if name not in self._left_out]
         while sources and sources[-1] is None:  # LiteRT treats a listed bias as present
             sources.pop()
         sources += [None] * (least_inputs - len(sources))
@@ -65,7 +64,7 @@ class Emitter:
             type=layer.type,
             version=self._versions[layer.type](layer.descriptor, self.input_infos(layer), self.output_info(layer)),
             inputs=tuple(sources),
-            outputs=self._outputs.get(layer.name, layer.outputs),
+            outputs=tuple(name for name in layer.outputs if name not in self._left_out),
             options=options,
         )
         self.operators.append(record)

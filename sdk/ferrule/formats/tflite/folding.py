@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +14,7 @@ from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.decode import TFLM_DECODE, check_decode, decoded
 from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.row import Row
+from ferrule.formats.tflite.row import Row, keeps_nothing
 from ferrule.formats.tflite.tensors import Tensors, real_values
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType
 from ferrule.operators.operator import Operands
@@ -117,13 +118,14 @@ class Folding:
             UnsupportedError, ModelError: the layer is not valid.
         """
         record, operator = node.record, OPERATORS[type_]
-        positions = [position for position in row.data_inputs if position < len(record.inputs)]
+        positions = row.positions(node)
         sources = [record.inputs[position] for position in positions]
         while sources and sources[-1] == -1:
             sources.pop()
         reads = tuple(index for index in sources if index != -1)
-        bounded = operator.macs is None and not isinstance(descriptor, Pool2dDescriptor) and not row.state_inputs
-        if not bounded or not reads or not all(map(self._is_known, reads)):
+        bounded = operator.macs is None and not isinstance(descriptor, Pool2dDescriptor)
+        keeps = row.state_inputs or row.hidden_states is not keeps_nothing
+        if not bounded or keeps or not reads or not all(map(self._is_known, reads)):
             return False
         if any(
             index == -1 and position not in row.optional for position, index in zip(positions, sources, strict=False)
@@ -131,12 +133,13 @@ class Folding:
             return False
         inputs = tuple(None if index == -1 else self._tensors.info(index) for index in sources)
         operands = Operands(inputs=inputs, outputs=tuple(self._tensors.info(index) for index in record.outputs))
-        _check_shapes(operator.infer(descriptor, inputs), operands)
+        _check_shapes(operator.infer(descriptor, inputs), operands, any_shape=row.any_shape)
         operator.check(descriptor, operands)
 
         def compute() -> Sequence[Array]:
             arrays = [None if index == -1 else self._tensors.data(index) for index in sources]
-            return operator.kernel(descriptor, operands, arrays)
+            results = operator.kernel(descriptor, operands, arrays)
+            return [results[0].reshape(operands.output.shape)] if row.any_shape else results
 
         layer = Layer(
             name=f"{type_.lower()}_{record.index}",
@@ -201,11 +204,11 @@ class Folding:
             self._values[index] = data
 
 
-def _check_shapes(shapes: Sequence[tuple[int, ...]], operands: Operands) -> None:
+def _check_shapes(shapes: Sequence[tuple[int, ...]], operands: Operands, *, any_shape: bool) -> None:
     if len(shapes) != len(operands.outputs):
         raise ModelError(f"it has {len(operands.outputs)} outputs, expected {len(shapes)}")
     for info, shape in zip(operands.outputs, shapes, strict=True):
-        if info.shape != shape:
+        if info.shape != shape and not (any_shape and info.elements == math.prod(shape)):
             raise ModelError(f"output '{info.name}' has shape {list(info.shape)}, expected {list(shape)}")
 
 

@@ -159,8 +159,9 @@ def _write_vector(table: str, attribute: str) -> Write:
 
 def _sides(node: Node, position: int, role: str, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     pairs = node.integer_array(position, role)
-    if pairs.shape != (count, 2):
+    if pairs.shape not in {(count, 2), (2 * count,)}:
         raise ModelError(f"its {role} have shape {list(pairs.shape)}, expected [{count}, 2]")
+    pairs = pairs.reshape(count, 2)
     return tuple(pairs[:, 0].tolist()), tuple(pairs[:, 1].tolist())
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.tflite.decoder import OperatorRecord
+from ferrule.formats.tflite.decoder import OperatorRecord, QuantizationRecord
 from ferrule.formats.tflite.flexbuffer import FlexValue, read_map
 from ferrule.formats.tflite.schema import OPTION_KINDS
 from ferrule.formats.tflite.tensors import Tensors
@@ -82,6 +82,10 @@ class Node:
     def output(self, position: int = 0) -> TensorInfo:
         """Return the tensor info of an output."""
         return self._tensors.info(self.record.outputs[position])
+
+    def output_quantization(self, position: int) -> QuantizationRecord:
+        """Return the quantisation of an output as the file has it, whatever its type."""
+        return self._tensors.record(self.record.outputs[position]).quantization
 
     def integers(self, position: int, role: str) -> tuple[int, ...]:
         """Return the elements of a parameter tensor, which must be a constant, in memory order."""
@@ -190,6 +194,8 @@ def finite(value: float, role: str) -> float:
 
 def axis(value: int, rank: int, role: str = "axis") -> int:
     """Return an axis counted from the front; ModelError unless it is within `rank` axes."""
+    if rank == 0:
+        raise ModelError(f"its {role} is {value}, but its input is a scalar, which has none")
     if not -rank <= value < rank:
         raise ModelError(f"its {role} is {value}, expected {-rank} to {rank - 1}")
     return value % rank

@@ -5,7 +5,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ferrule.formats.tflite import calls, elementwise, movement, recurrent, reductions, shapes, spatial, windows
+from ferrule.formats.tflite import (
+    calls,
+    circular_buffer,
+    detection,
+    elementwise,
+    movement,
+    recurrent,
+    reductions,
+    shapes,
+    signal,
+    spatial,
+    windows,
+)
 from ferrule.formats.tflite.emitter import Version
 from ferrule.formats.tflite.node import Node, activation, finite
 from ferrule.formats.tflite.row import MANY, Read, Row, Write, by_type, plain, write_options
@@ -98,6 +110,8 @@ _PADDING = by_type(int8=2, int16=3, bool_=5, wide=4)
 
 OPERATORS: Mapping[LayerType, Row] = {
     **calls.ROWS,
+    **circular_buffer.ROWS,
+    **detection.ROWS,
     **reductions.ROWS,
     **spatial.ROWS,
     LayerType.ADD: _sum_or_difference("AddOptions", by_type(int8=2, int16=3, int64=4)),
@@ -128,7 +142,11 @@ OPERATORS: Mapping[LayerType, Row] = {
     LayerType.MAXIMUM: plain(ExtremumDescriptor, "MaximumMinimumOptions", version=_EXTREMUM, inputs=2),
     LayerType.MAX_POOL_2D: Row(read=windows.read_pool, write=windows.write_pool, version=_INT8_2_INT16_3),
     LayerType.MEAN: Row(
-        read=shapes.read_reduce, write=shapes.write_reduce, version=_INT8_2_INT16_3, inputs=range(2, 3)
+        read=shapes.read_reduce,
+        write=shapes.write_reduce,
+        version=_INT8_2_INT16_3,
+        inputs=range(2, 3),
+        any_shape=True,
     ),
     LayerType.MINIMUM: plain(ExtremumDescriptor, "MaximumMinimumOptions", version=_EXTREMUM, inputs=2),
     LayerType.MUL: Row(
@@ -151,7 +169,10 @@ OPERATORS: Mapping[LayerType, Row] = {
         read=shapes.read_slice,
         write=shapes.write_slice,
         version=by_type(int8=2, int16=4, wide=5),
+        data_inputs=range(2),
+        parameters=frozenset({1}),
         inputs=range(3, 4),
+        any_shape=True,
     ),
     LayerType.SOFTMAX: Row(
         read=_read_softmax, write=write_options("SoftmaxOptions", Beta="beta"), version=_INT8_2_INT16_3
@@ -164,15 +185,24 @@ OPERATORS: Mapping[LayerType, Row] = {
         inputs=range(2, 3),
         outputs=range(1, MANY),
     ),
-    LayerType.SQUEEZE: Row(read=shapes.read_squeeze, write=write_options("SqueezeOptions", SqueezeDims="axes")),
+    LayerType.SQUEEZE: Row(
+        read=shapes.read_squeeze, write=write_options("SqueezeOptions", SqueezeDims="axes"), any_shape=True
+    ),
     LayerType.STRIDED_SLICE: Row(
         read=shapes.read_strided_slice,
         write=shapes.write_strided_slice,
         version=by_type(int8=2, bool_=3, wide=4),
         inputs=range(4, 5),
+        any_shape=True,
     ),
     LayerType.SUB: _sum_or_difference("SubOptions", by_type(int8=2, int64=4, int16=5, wide=3)),
-    LayerType.SUM: Row(read=shapes.read_reduce, write=shapes.write_reduce, version=by_type(int8=2), inputs=range(2, 3)),
+    LayerType.SUM: Row(
+        read=shapes.read_reduce,
+        write=shapes.write_reduce,
+        version=by_type(int8=2),
+        inputs=range(2, 3),
+        any_shape=True,
+    ),
     LayerType.TANH: plain(TanhDescriptor, version=_INT8_2_INT16_3),
     LayerType.TRANSPOSE: Row(
         read=shapes.read_transpose,
@@ -183,6 +213,7 @@ OPERATORS: Mapping[LayerType, Row] = {
     **elementwise.ROWS,
     **movement.ROWS,
     **recurrent.ROWS,
+    **signal.ROWS,
 }
 """The operators of the format that networks support."""
 

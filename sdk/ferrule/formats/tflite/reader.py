@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+
+import numpy as np
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.tflite.calls import hoisted
@@ -12,14 +16,20 @@ from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_
 from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
+from ferrule.formats.tflite.periods import refuse_periods, with_periods
 from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import MANY, Row
-from ferrule.formats.tflite.tensors import Tensors, check_signature
+from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
-from ferrule.graph import Array, DataType, Layer, LayerType, TensorInfo
+from ferrule.formats.tflite.windows import needs_narrow_bias
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
+from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
+from ferrule.operators.quantize import DequantizeDescriptor
+from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.table import OPERATORS as KERNELS
 
 _WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
 """The position of the data of operators with weights."""
@@ -44,7 +54,7 @@ def read_tflite(
     """
     file = _File(read_model(data), dequantize_weights, Budget(len(data)), max_iterations)
     network = file.reader(0, name).network()
-    file.require_all()
+    file.require_one_signature()
     return network
 
 
@@ -108,15 +118,18 @@ class _File:
             finally:
                 self._open.pop()
 
-    def require_all(self) -> None:
-        """Refuse a file with subgraphs that the first does not call."""
-        others = [record.name for index, record in enumerate(self._subgraphs) if index not in self._read]
-        if others:
-            listed = ", ".join(f"'{name}'" for name in others[:8]) + (", ..." if len(others) > 8 else "")
+    def require_one_signature(self) -> None:
+        """Refuse a file with signatures of subgraphs that the first does not call; other such subgraphs never run."""
+        keys = [
+            key for index, record in enumerate(self._subgraphs) for key in record.signatures if index not in self._read
+        ]
+        if keys:
+            listed = ", ".join(f"'{key}'" for key in keys[:8]) + (", ..." if len(keys) > 8 else "")
             raise UnsupportedError(
-                f"the first of {len(self._subgraphs)} subgraphs, '{self._subgraphs[0].name}', does not call {listed}; "
-                "expected one signature",
-                hint="several signatures become several subgraphs; convert the model with one signature",
+                f"the first of {len(self._subgraphs)} subgraphs, '{self._subgraphs[0].name}', does not contain the "
+                f"signatures {listed}; expected one signature",
+                hint="convert each signature into a file of its own: tf.lite.TFLiteConverter.from_concrete_functions "
+                "with one function",
             )
 
 
@@ -155,11 +168,12 @@ class _Reader:
         if not self._record.outputs:
             raise ModelError("graph outputs: there is none, expected at least one")
         self._finish()
-        return self._network
+        return with_periods(self._network)
 
     def subgraph(self, index: int) -> tuple[Network, dict[str, Variable]]:
         """Return a subgraph as a network whose states are the variables that it uses, and these by state."""
         self._finish()
+        refuse_periods(self._network)
         return self._network, self._variables.identities(index)
 
     def _finish(self) -> None:
@@ -259,12 +273,24 @@ class _Reader:
         descriptor = row.read(node)
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
-        positions = (position for position in row.data_inputs if position < len(record.inputs))
-        sources = [self._layer_source(node, row, position) for position in positions]
+        sources = [self._layer_source(node, row, position) for position in row.positions(node)]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
-        variables = [record.inputs[position] for position in row.state_inputs]
-        states = {index: self._variables.new_value(index) for index in variables}
+        if needs_narrow_bias(node):
+            sources = [*sources[:2], self._zero_bias(node)]
+        name = f"{type_.lower()}_{record.index}"
+        if row.real_inputs:
+            sources = [None if source is None else self._real(source) for source in sources]
+        if row.infers_outputs:
+            infos = self._inferred(record, type_, descriptor, sources)
+        states: dict[int | str, TensorInfo] = {
+            index: self._variables.new_value(index) for index in (record.inputs[each] for each in row.state_inputs)
+        }
+        for kept in row.hidden_states(
+            descriptor, [None if each is None else self._network.info(each) for each in sources]
+        ):
+            old, states[old.name] = self._variables.hidden(name, kept)
+            sources.append(old.name)
         outputs = [*infos, *states.values()]
         assigned: dict[Variable, str] = {}
         if descriptor.graphs:
@@ -278,23 +304,85 @@ class _Reader:
             if not outputs:
                 raise UnsupportedError("it has no outputs and assigns no variables, expected one of these")
         layer = Layer(
-            name=f"{type_.lower()}_{record.index}",
+            name=name,
             type=type_,
             descriptor=descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
         )
         self._append(record, layer, outputs)
-        for index, info in states.items():
-            self._variables.replace_value(index, info.name)
+        for key, info in states.items():
+            self._variables.replace_value(key, info.name)
         self._variables.assigned |= assigned
+
+    def _zero_bias(self, node: Node) -> str:
+        """Return a new constant: biases of 0 of int32, with which sums are rounded as without biases."""
+        output, data, weights = node.output(), node.input(0), node.input(1)
+        channels = weights.shape[0] if weights.shape else 1
+        scale = bias_quantization(data, weights.quantization)
+        name = f"{output.name}_bias"
+        info = TensorInfo(name=name, shape=(channels,), dtype=DataType.INT32, quantization=scale)
+        info = self._variables.fresh(info)
+        self._network.add_constant(info, np.zeros(channels, np.int32))
+        return info.name
+
+    def _real(self, source: str) -> str:
+        """Return the tensor with the real values of a tensor: itself, unless it is quantised."""
+        info = self._network.info(source)
+        if info.dtype.is_float:
+            return source
+        fresh = self._variables.fresh(TensorInfo(name=f"{source}_real", shape=info.shape, dtype=DataType.FLOAT32))
+        data = self._network.tensor(source).data
+        if data is not None:
+            return self._network.add_constant(fresh, real_values(info, data))
+        layer = Layer(
+            name=fresh.name,
+            type=LayerType.DEQUANTIZE,
+            descriptor=DequantizeDescriptor(),
+            inputs=(source,),
+            outputs=(fresh.name,),
+        )
+        self._network.add_layer(layer, [fresh])
+        check_kernel(self._network, layer)
+        return fresh.name
+
+    def _inferred(
+        self, record: OperatorRecord, type_: LayerType, descriptor: Descriptor, sources: Sequence[str | None]
+    ) -> list[TensorInfo]:
+        """Return the outputs of an operator with the shapes that it infers."""
+        shapes = KERNELS[type_].infer(
+            descriptor, [None if name is None else self._network.info(name) for name in sources]
+        )
+        for index, shape in zip(record.outputs, shapes, strict=True):
+            self._tensors.replace(index, replace(self._tensors.info(index), shape=shape), None)
+        return [self._tensors.info(index) for index in record.outputs]
 
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
-        for each, infos in self._unsigned.layers(layer, outputs):
-            self._network.add_layer(each, infos)
-            check_kernel(self._network, each)
+        for unsigned, described in self._unsigned.layers(layer, outputs):
+            for each, infos in self._shaped(unsigned, described):
+                self._network.add_layer(each, infos)
+                check_kernel(self._network, each)
         self._available.update(record.outputs)
+
+    def _shaped(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[tuple[Layer, Sequence[TensorInfo]]]:
+        """Return a layer, and a RESHAPE to the shape that the file has if it is another; see `Row.any_shape`."""
+        if not OPERATORS[layer.type].any_shape:
+            return [(layer, outputs)]
+        (output,) = outputs
+        inputs = [None if name is None else self._network.info(name) for name in layer.inputs]
+        (shape,) = KERNELS[layer.type].infer(layer.descriptor, inputs)
+        if shape == output.shape or math.prod(shape) != output.elements:
+            return [(layer, outputs)]
+        computed = self._variables.fresh(replace(output, shape=shape))
+        reshape = Layer(
+            name=f"{layer.name}_shape",
+            type=LayerType.RESHAPE,
+            descriptor=ReshapeDescriptor(shape=output.shape),
+            inputs=(computed.name,),
+            outputs=layer.outputs,
+        )
+        return [(replace(layer, outputs=(computed.name,)), [computed]), (reshape, outputs)]
 
     def _layer_source(self, node: Node, row: Row, position: int) -> str | None:
         """Return the network's tensor for an input of an operator; None for an absent optional one."""

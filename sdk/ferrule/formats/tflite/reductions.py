@@ -14,13 +14,14 @@ from ferrule.formats.tflite.node import Node, axis
 from ferrule.formats.tflite.row import Row, Write, by_type, first_version
 from ferrule.graph import Descriptor, Layer, LayerType
 from ferrule.operators.arg_select import ArgSelectDescriptor
+from ferrule.operators.cumsum import CumsumDescriptor
 
 _INT32 = 2
 """The value of TensorType.INT32."""
 
 
 def _reduction(version: Version) -> Row:
-    return Row(read=shapes.read_reduce, write=shapes.write_reduce, version=version, inputs=range(2, 3))
+    return Row(read=shapes.read_reduce, write=shapes.write_reduce, version=version, inputs=range(2, 3), any_shape=True)
 
 
 def _arg(table: str) -> Row:
@@ -38,11 +39,27 @@ def _write_arg(table: str) -> Write:
     return write
 
 
+def _read_cumsum(node: Node) -> Descriptor:
+    options = node.options("CumsumOptions")
+    return CumsumDescriptor(
+        axis=axis(node.integer(1, "axis"), len(node.input(0).shape)),
+        exclusive=bool(options.Exclusive()),
+        reverse=bool(options.Reverse()),
+    )
+
+
+def _write_cumsum(emitter: Emitter, layer: Layer, descriptor: CumsumDescriptor) -> None:
+    position = emitter.parameter(layer, "axis", np.array(descriptor.axis, np.int32))
+    fields = {"Exclusive": descriptor.exclusive, "Reverse": descriptor.reverse}
+    emitter.emit(layer, Options(table="CumsumOptions", fields=fields), inputs=[*layer.inputs, position])
+
+
 _SELECTED = by_type(int8=2, int16=3)
 
 ROWS: Mapping[LayerType, Row] = {
     LayerType.ARG_MAX: _arg("ArgMaxOptions"),
     LayerType.ARG_MIN: _arg("ArgMinOptions"),
+    LayerType.CUMSUM: Row(read=_read_cumsum, write=_write_cumsum, inputs=range(2, 3)),
     LayerType.REDUCE_ALL: _reduction(first_version),
     LayerType.REDUCE_ANY: _reduction(first_version),
     LayerType.REDUCE_MAX: _reduction(_SELECTED),

@@ -24,6 +24,16 @@ _REMEDIES: Mapping[str, str] = {
     "RNN": "unroll the layer (keras: unroll=True), so that it becomes FULLY_CONNECTED layers",
     "UNIDIRECTIONAL_SEQUENCE_RNN": "unroll the layer (keras: unroll=True), so that it becomes FULLY_CONNECTED layers",
 }
+_COMPILED: Mapping[str, str] = {
+    "edgetpu-custom-op": "edgetpu_compiler, for the Coral Edge TPU",
+    "ethos-u": "Vela, for Arm's Ethos-U",
+    "NeutronGraph": "the Neutron converter, for NXP's NPU",
+}
+"""Compilers that put a program for an NPU into a model, by the code of the operator that runs it."""
+_RECURRENT = (
+    "convert the recurrent layer with a batch of fixed size (keras: Input(batch_size=1)), which makes an LSTM one "
+    "operator, or unroll it (keras: unroll=True)"
+)
 _STEPS = ("HASHTABLE", "RANDOM", "MULTINOMIAL", "NON_MAX", "STFT", "RFFT", "FFT", "SKIP_GRAM", "LSH", "UNIQUE", "WHERE")
 
 
@@ -65,9 +75,16 @@ def unsupported(record: OperatorRecord) -> UnsupportedError:
 
 def _custom(code: str) -> UnsupportedError:
     if code.startswith("Flex"):
+        hint = "convert without tf.lite.OpsSet.SELECT_TF_OPS, and replace the function that then cannot be converted"
         return UnsupportedError(
             "operators of full TensorFlow (Flex) are not supported; no microcontroller runtime has them",
-            hint="convert without tf.lite.OpsSet.SELECT_TF_OPS, and replace the function that then cannot be converted",
+            hint=_RECURRENT if code.startswith("FlexTensorList") else hint,
+        )
+    compiler = _COMPILED.get(code)
+    if compiler is not None:
+        return UnsupportedError(
+            f"it is a program for an NPU; the file was compiled by {compiler}",
+            hint="load the .tflite file from which it was compiled",
         )
     return UnsupportedError(
         "this custom operator is not supported",

@@ -10,19 +10,26 @@ from typing import Any
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version
 from ferrule.formats.tflite.encoder import Options, OptionValue
 from ferrule.formats.tflite.node import Node
-from ferrule.graph import DataType, Descriptor, Layer, TensorInfo
+from ferrule.graph import DataType, Descriptor, Kept, Layer, TensorInfo
 
 MANY = 1 << 12
 """Limit on the number of inputs or outputs of an operator."""
 
 Read = Callable[[Node], Descriptor]
 Write = Callable[[Emitter, Layer, Any], None]
+Hidden = Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]]
 
 
 def first_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
     """Return 1, for operators that have only one version."""
     del descriptor, inputs, output
     return 1
+
+
+def keeps_nothing(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Kept, ...]:
+    """Return the hidden states of an operator without such states: none."""
+    del descriptor, inputs
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +50,33 @@ class Row:
     outputs: range = range(1, 2)
     custom: str = ""
     """The custom code by which files name the operator; "" for built-in operators."""
+    any_shape: bool = False
+    """Whether the only output may have another shape in the file than the layer's, with as many elements: TensorFlow
+    Lite Micro's kernel writes its elements in order, whatever the shape is. A RESHAPE follows the layer then."""
+    parameters: frozenset[int] = frozenset()
+    """Positions of data inputs that are parameters, and no inputs of the layer, if their data is known."""
+    real_inputs: bool = False
+    """Whether inputs of 8 bits stand for the real values, with which the layer computes."""
+    infers_outputs: bool = False
+    """Whether the outputs have the shapes that the operator infers, whatever a file states."""
     optional: frozenset[int] = frozenset()
     """Positions of data inputs that may be absent."""
     state_inputs: tuple[int, ...] = ()
     """Positions of data inputs that are variable tensors in a file. The layer reads the old values there, and has the
     new values as further outputs, in this order, behind the outputs of the file."""
+    keeps_output: bool = False
+    """Whether the outputs are variable tensors in a file, since an interpreter keeps its state there."""
+    hidden_states: Hidden = keeps_nothing
+    """(descriptor, data inputs) -> the states that an interpreter keeps inside of the operator, where a file does not
+    mention them. The layer reads the old values behind its data inputs, and has the new values as further outputs."""
+
+    def positions(self, node: Node) -> list[int]:
+        """Return the positions of the tensors of an operator that become inputs of the layer."""
+        return [
+            position
+            for position in self.data_inputs
+            if position < len(node.record.inputs) and not (position in self.parameters and node.is_constant(position))
+        ]
 
 
 def by_type(*, int8: int = 1, int16: int = 1, int32: int = 1, int64: int = 1, bool_: int = 1, wide: int = 1) -> Version:
@@ -81,12 +110,12 @@ def write_options(table: str = "", constants: Mapping[str, OptionValue] | None =
     return write
 
 
-def write_custom(code: str, **names: str) -> Write:
+def write_custom(code: str, constants: Mapping[str, OptionValue] | None = None, **names: str) -> Write:
     """Return a writer of a custom operator's options, copied from the descriptor; each keyword is key=attribute."""
 
     def write(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noqa: ANN401
         fields: dict[str, OptionValue] = {key: getattr(descriptor, attribute) for key, attribute in names.items()}
-        emitter.emit(layer, Options(custom=code, fields=fields))
+        emitter.emit(layer, Options(custom=code, fields=fields | dict(constants or {})))
 
     return write
 

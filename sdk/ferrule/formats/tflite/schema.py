@@ -61,6 +61,8 @@ OPTION_KINDS: Mapping[str, int] = {
     "IfOptions": 92,
     "WhileOptions": 93,
     "CallOnceOptions": 103,
+    "BatchMatMulOptions": 101,
+    "CumsumOptions": 102,
     "VarHandleOptions": 111,
     "SplitVOptions": 79,
 }
@@ -110,6 +112,8 @@ _OPTIONS = (
         asymmetric_quantize_inputs=_BYTE,
         quantized_bias_type=_BYTE,
     ),
+    _numbers("BatchMatMulOptions", adj_x=_BYTE, adj_y=_BYTE, asymmetric_quantize_inputs=_BYTE),
+    _numbers("CumsumOptions", exclusive=_BYTE, reverse=_BYTE),
     _numbers("SoftmaxOptions", beta=_WORD),
     _numbers("IfOptions", then_subgraph_index=_WORD, else_subgraph_index=_WORD),
     _numbers("WhileOptions", cond_subgraph_index=_WORD, body_subgraph_index=_WORD),
@@ -218,6 +222,7 @@ _OPERATOR_CODE = TableSpec(
     },
 )
 _BUFFER = TableSpec(name="Buffer", fields={0: ("data", _BYTES), 1: ("offset", _LONG), 2: ("size", _LONG)})
+_SIGNATURE = TableSpec(name="SignatureDef", fields={2: ("signature_key", _BYTES), 4: ("subgraph_index", _WORD)})
 MODEL = TableSpec(
     name="Model",
     fields={
@@ -225,6 +230,7 @@ MODEL = TableSpec(
         1: ("operator_codes", TableVectorField(table=_OPERATOR_CODE, max_count=1 << 12)),
         2: ("subgraphs", TableVectorField(table=_SUBGRAPH, max_count=1 << 8)),
         4: ("buffers", TableVectorField(table=_BUFFER, max_count=4 * MAX_TENSORS)),
+        7: ("signature_defs", TableVectorField(table=_SIGNATURE, max_count=1 << 8)),
     },
 )
 """The root table."""

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
-from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
+from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor, strided_ranges
 from ferrule.operators.transpose import TransposeDescriptor
 
 
@@ -63,6 +64,7 @@ def read_pad_v2(node: Node) -> Descriptor:
     if info.quantization != output.quantization:
         raise UnsupportedError(f"its fill '{info.name}' has another quantisation than its output, expected the same")
     value = data.ravel()[0].item()
+    value = int(value) if isinstance(value, bool) else value
     if math.isnan(value):
         raise ModelError(f"its fill '{info.name}' is {value}, expected a number")
     return PadV2Descriptor(before=before, after=after, value=value)
@@ -75,10 +77,10 @@ def read_reshape(node: Node) -> Descriptor:
         shape = node.integers(1, "shape")
     elif options is not None and options.NewShapeLength():
         shape = tuple(options.NewShapeAsNumpy().tolist())
-        if shape == (0,):
-            shape = ()  # old converters write a scalar like this
     else:
         shape = node.output().shape
+    if shape == (0,):
+        shape = ()  # old converters write a scalar like this
     if sum(extent == -1 for extent in shape) > 1 or any(extent < -1 or extent == 0 for extent in shape):
         raise ModelError(f"its new shape is {list(shape)}, expected positive extents and at most one -1")
     return ReshapeDescriptor(shape=shape)
@@ -108,7 +110,15 @@ def read_transpose(node: Node) -> Descriptor:
 def read_slice(node: Node) -> Descriptor:
     """Read SLICE."""
     shape = node.input(0).shape
-    begin, size = node.integers(1, "begin"), node.integers(2, "size")
+    size = node.integers(2, "size")
+    if not node.is_constant(1):
+        if -1 in size:
+            raise UnsupportedError(
+                f"its size is {list(size)} with a begin that is computed at run time, expected no -1",
+                hint="state the number of elements on each axis",
+            )
+        return SliceDescriptor(begin=(), size=size)
+    begin = node.integers(1, "begin")
     if not len(begin) == len(size) == len(shape):
         raise ModelError(f"its begin and size have {len(begin)} and {len(size)} elements, expected {len(shape)} each")
     for start, count, extent in zip(begin, size, shape, strict=True):
@@ -121,38 +131,86 @@ def read_slice(node: Node) -> Descriptor:
 
 
 def read_strided_slice(node: Node) -> Descriptor:
-    """Read STRIDED_SLICE."""
+    """Read STRIDED_SLICE: masks that name elements of begin, end and strides become masks that name axes.
+
+    New axes have extent 1, so they are left to the shape of the output, which is checked here.
+    """
     shape = node.input(0).shape
     options = node.optional_options("StridedSliceOptions")
     begin, end, strides = (node.integers(1, "begin"), node.integers(2, "end"), node.integers(3, "strides"))
-    count = len(begin)
-    if not count == len(end) == len(strides) or count > len(shape):
+    if not len(begin) == len(end) == len(strides):
         raise ModelError(
-            f"its begin, end and strides have {count}, {len(end)} and {len(strides)} elements, "
-            f"expected the same number of each, at most {len(shape)}"
+            f"its begin, end and strides have {len(begin)}, {len(end)} and {len(strides)} elements, "
+            "expected the same number of each"
         )
     if 0 in strides:
         raise ModelError(f"its strides are {list(strides)}, expected none to be 0")
-    masks = {"begin": 0, "end": 0, "shrink": 0}
-    if options is not None:
-        if options.EllipsisMask() or options.NewAxisMask():
-            raise UnsupportedError("it has an ellipsis or new axes, expected begin, end and strides alone")
-        masks = {"begin": options.BeginMask(), "end": options.EndMask(), "shrink": options.ShrinkAxisMask()}
-        if options.Offset():
-            end = tuple(
-                _start(first, step, extent, open_=bool(masks["begin"] >> index & 1)) + last
-                for index, (first, last, step, extent) in enumerate(zip(begin, end, strides, shape, strict=False))
-            )
-    rest = len(shape) - count
-    named, open_ = (1 << count) - 1, ((1 << rest) - 1) << count
-    return StridedSliceDescriptor(
-        begin=begin + (0,) * rest,
-        end=end + (0,) * rest,
-        strides=strides + (1,) * rest,
-        begin_mask=masks["begin"] & named | open_,
-        end_mask=masks["end"] & named | open_,
-        shrink_axis_mask=masks["shrink"] & named,
+    ellipsis, new_axes = (0, 0) if options is None else (options.EllipsisMask(), options.NewAxisMask())
+    places = _places(len(begin), len(shape), ellipsis, new_axes)
+    masks = (0, 0, 0) if options is None else (options.BeginMask(), options.EndMask(), options.ShrinkAxisMask())
+    offset = options is not None and bool(options.Offset())
+    firsts, lasts, steps, found = [], [], [], [0, 0, 0]
+    axes = [place for place in places if place != _NEW]
+    for axis_, (place, extent) in enumerate(zip(axes, shape, strict=True)):
+        named = place is not None
+        first, last, step = (begin[place], end[place], strides[place]) if place is not None else (0, 0, 1)
+        given = [masks[kind] >> place & 1 if place is not None else int(kind < _SHRINK) for kind in range(3)]
+        if offset and named:
+            last += _start(first, step, extent, open_=bool(given[0]))
+        firsts.append(first)
+        lasts.append(last)
+        steps.append(step)
+        found = [mask | bit << axis_ for mask, bit in zip(found, given, strict=True)]
+    descriptor = StridedSliceDescriptor(
+        begin=tuple(firsts),
+        end=tuple(lasts),
+        strides=tuple(steps),
+        begin_mask=found[0],
+        end_mask=found[1],
+        shrink_axis_mask=found[_SHRINK],
     )
+    _check_new_axes(node, descriptor, places)
+    return descriptor
+
+
+_SHRINK = 2
+"""The position of the mask of removed axes among those of a STRIDED_SLICE."""
+_NEW = -1
+
+
+def _places(count: int, rank: int, ellipsis: int, new_axes: int) -> list[int | None]:
+    """Return, for each axis of a STRIDED_SLICE, which of `count` elements of begin, end and strides selects from it.
+
+    It is None for an axis that an ellipsis, or the end of the vectors, leaves whole, and `_NEW` for an axis that the
+    input does not have.
+    """
+    dots = [index for index in range(count) if ellipsis >> index & 1]
+    new = [index for index in range(count) if new_axes >> index & 1 and index not in dots]
+    rest = rank - (count - len(dots) - len(new))
+    if len(dots) > 1 or rest < 0:
+        raise ModelError(
+            f"it selects from {rank - rest} axes with {len(dots)} ellipses, expected at most {rank} and one ellipsis"
+        )
+    places: list[int | None] = []
+    for index in range(count):
+        places += [None] * rest if index in dots else [_NEW if index in new else index]
+    return places if dots else places + [None] * rest
+
+
+def _check_new_axes(node: Node, descriptor: StridedSliceDescriptor, places: Sequence[int | None]) -> None:
+    """Check the shape of the output if the slice has new axes; other shapes are checked with the layer."""
+    if _NEW not in places:
+        return
+    counts = iter(enumerate(strided_ranges(descriptor, node.input(0))))
+    shape: list[int] = []
+    for place in places:
+        if place == _NEW:
+            shape.append(1)
+            continue
+        axis_, taken = next(counts)
+        shape += [] if descriptor.shrink_axis_mask >> axis_ & 1 else [taken.count]
+    if tuple(shape) != node.output().shape:
+        raise ModelError(f"output '{node.output().name}' has shape {list(node.output().shape)}, expected {shape}")
 
 
 def _start(begin: int, stride: int, extent: int, *, open_: bool) -> int:
@@ -218,9 +276,10 @@ def write_transpose(emitter: Emitter, layer: Layer, descriptor: TransposeDescrip
 
 def write_slice(emitter: Emitter, layer: Layer, descriptor: SliceDescriptor) -> None:
     """Write SLICE."""
-    begin = emitter.integers(layer, "begin", descriptor.begin)
+    source, *begin = layer.inputs
+    begin = begin or [emitter.integers(layer, "begin", descriptor.begin)]
     size = emitter.integers(layer, "size", descriptor.size)
-    emitter.emit(layer, Options(table="SliceOptions"), inputs=[*layer.inputs, begin, size])
+    emitter.emit(layer, Options(table="SliceOptions"), inputs=[source, *begin, size])
 
 
 def write_strided_slice(emitter: Emitter, layer: Layer, descriptor: StridedSliceDescriptor) -> None:

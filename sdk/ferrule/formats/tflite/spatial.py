@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads and writes RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR and TRANSPOSE_CONV."""
+"""Reads and writes RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, TRANSPOSE_CONV, L2_POOL_2D and BATCH_MATMUL."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from ferrule.formats.tflite import windows
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version
 from ferrule.formats.tflite.encoder import Options, OptionValue
 from ferrule.formats.tflite.node import Node, activation
-from ferrule.formats.tflite.row import Read, Row, Write, by_type
+from ferrule.formats.tflite.row import Read, Row, Write, by_type, write_options
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
 
@@ -61,7 +62,7 @@ def _resize(table: str, *, corners_since_3: bool) -> Row:
 
 def _read_transpose_conv(node: Node) -> Descriptor:
     options = node.options("TransposeConvOptions")
-    shape, weights = node.integers(0, "output shape"), windows.rank_4(node.input(1))
+    shape, weights = _output_shape(node), windows.rank_4(node.input(1))
     if len(shape) != 4 or min(shape) < 1:
         raise ModelError(f"its output shape is {list(shape)}, expected four numbers of 1 or more")
     windows.refuse_hybrid(node.input(2), weights)
@@ -80,6 +81,13 @@ def _read_transpose_conv(node: Node) -> Descriptor:
         pad_left=padding.left,
         activation=activation(options.FusedActivationFunction()),
     )
+
+
+def _output_shape(node: Node) -> tuple[int, ...]:
+    """Return the shape of the output, which need not be a constant: TensorFlow Lite Micro takes that of the tensor."""
+    if node.is_constant(0):
+        return node.integers(0, "output shape")
+    return windows.rank_4(node.output()).shape
 
 
 def _fits(window: tuple[int, int], output: TensorInfo) -> bool:
@@ -124,7 +132,21 @@ def _transpose_conv_version(
     return 2 if inputs[0].dtype is DataType.INT8 else 1
 
 
+def _read_batch_matmul(node: Node) -> Descriptor:
+    options = node.options("BatchMatMulOptions")
+    windows.refuse_hybrid(node.input(0), node.input(1))
+    return BatchMatmulDescriptor(adj_x=bool(options.AdjX()), adj_y=bool(options.AdjY()))
+
+
 ROWS: Mapping[LayerType, Row] = {
+    LayerType.BATCH_MATMUL: Row(
+        read=_read_batch_matmul,
+        write=write_options("BatchMatMulOptions", AdjX="adj_x", AdjY="adj_y"),
+        version=by_type(int8=2, int16=3),
+        data_inputs=range(2),
+        inputs=range(2, 3),
+    ),
+    LayerType.L2_POOL_2D: Row(read=windows.read_pool, write=windows.write_pool),
     LayerType.RESIZE_BILINEAR: _resize("ResizeBilinearOptions", corners_since_3=False),
     LayerType.RESIZE_NEAREST_NEIGHBOR: _resize("ResizeNearestNeighborOptions", corners_since_3=True),
     LayerType.TRANSPOSE_CONV: Row(

@@ -26,16 +26,20 @@ class WrittenStates:
         self._graph = graph
         states = {state.source: state for state in graph.states}
         kept: dict[str, State] = {}
-        self.outputs: dict[str, tuple[str, ...]] = {}
-        """The outputs in the file of the layers that keep state, by name."""
+        hidden: set[str] = set()
         for layer in graph.layers:
-            positions = rows[layer.type].state_inputs if layer.type in rows else ()
+            row = rows.get(layer.type)
+            if row is None:
+                continue
+            count = len(row.hidden_states(layer.descriptor, graph.input_infos(layer)))
+            positions = row.state_inputs or range(len(layer.inputs) - count, len(layer.inputs))
             if positions:
                 kept |= {state.source: state for state in self._kept_by(layer, positions, states)}
-                self.outputs[layer.name] = layer.outputs[: -len(positions)]
-        self.variables = frozenset(kept)
+            hidden.update(layer.present_inputs[len(layer.present_inputs) - count :])
+        keeping = (layer for layer in graph.layers if layer.type in rows and rows[layer.type].keeps_output)
+        self.variables = frozenset(kept) - hidden | {layer.outputs[0] for layer in keeping}
         """The tensors that operators keep from run to run."""
-        self.left_out = frozenset(state.result for state in kept.values())
+        self.left_out = frozenset(state.result for state in kept.values()) | hidden
         """The tensors that a file does not have."""
         others = [state for source, state in states.items() if source not in kept]
         names = UniqueNames(tensor.info.name for tensor in graph.tensors)

@@ -27,10 +27,14 @@ _TYPES: Mapping[int, DataType] = {
     6: DataType.BOOL,
     7: DataType.INT16,
     INT8: DataType.INT8,
+    12: DataType.UINT64,
+    15: DataType.UINT32,
     17: DataType.INT8,
 }
 _INT4 = 17
 """Two elements in a byte, the first in the low half; networks have them as int8."""
+TYPE_NUMBERS: Mapping[DataType, int] = {dtype: number for number, dtype in _TYPES.items() if number != _INT4}
+"""The values of the schema's enum TensorType."""
 _CONSTANT: Mapping[int, tuple[str, str]] = {
     1: ("float16", "convert the model with float32 activations"),
     _INT4: ("int4", "convert the model with int8 activations"),
@@ -41,15 +45,18 @@ _REFUSED_TYPES: Mapping[int, str] = {
     8: "complex64",
     10: "float64",
     11: "complex128",
-    12: "uint64",
     13: "resource",
     14: "variant",
-    15: "uint32",
     16: "uint16",
     18: "bfloat16",
 }
 DENSE = "convert the model without the optimisation for sparsity (tf.lite.Optimize.EXPERIMENTAL_SPARSITY)"
 """The hint for sparse weights."""
+_FIXED = "convert the model with inputs of a fixed shape (keras: batch_shape; tf.function: input_signature)"
+_NUMBERS = "convert the part of the model that has only numbers, and prepare the text outside of the model"
+_LEAST_SCALE = float(np.finfo(np.float32).smallest_normal)
+_ZEROED_BYTES = 2
+"""The size of the largest elements that a scale of 0 makes 0; accumulators have the scale of the products."""
 _EMPTY = ((0,), (0, 2))
 """Shapes of parameters without elements: an empty vector, and the paddings of a scalar."""
 
@@ -90,7 +97,7 @@ class Tensors:
                 if record.type in _CONSTANT and not self.is_constant(index):
                     name, hint = _CONSTANT[record.type]
                     raise UnsupportedError(f"it is {name} and computed at run time, expected a constant", hint=hint)
-                quantization = _quantization(record, dtype, shape)
+                quantization = _quantization(record, dtype, shape, constant=self.is_constant(index))
             self._infos[index] = TensorInfo(name=record.name, shape=shape, dtype=dtype, quantization=quantization)
         return self._infos[index]
 
@@ -130,7 +137,10 @@ class Tensors:
             return self._provided[index]()
         record = self.record(index)
         with place(f"tensor '{record.name}'"):
-            return self._data(record, _data_type(record), _static_shape(record))
+            data = self._data(record, _data_type(record), _static_shape(record))
+        if 0.0 in record.quantization.scales:
+            data = _with_zeros(self.info(index), np.array(record.quantization.scales) == 0, data)
+        return data
 
     def stored_bytes(self, index: int) -> Array:
         """Return the bytes of a constant of the file, whatever its type; ModelError if it is none."""
@@ -243,7 +253,8 @@ def _data_type(record: TensorRecord) -> DataType:
         if name is None:
             raise ModelError(f"its type is number {record.type}, which the schema does not have")
         raise UnsupportedError(
-            f"it is {name}, which is not supported; expected {', '.join(dict.fromkeys(_TYPES.values()))}"
+            f"it is {name}, which is not supported; expected {', '.join(dict.fromkeys(_TYPES.values()))}",
+            hint=_NUMBERS if name == "string" else None,
         )
     return dtype
 
@@ -256,7 +267,7 @@ def _static_shape(record: TensorRecord) -> Shape:
     if shape and shape[0] == -1:
         shape = (1, *shape[1:])
     if -1 in shape:
-        raise UnsupportedError(f"its shape {list(shape)} is dynamic, expected a fixed one")
+        raise UnsupportedError(f"its shape {list(shape)} is dynamic, expected a fixed one", hint=_FIXED)
     if any(extent <= 0 for extent in shape):
         raise ModelError(f"its shape is {list(shape)}, expected positive extents")
     return shape
@@ -267,20 +278,38 @@ def check_signature(record: TensorRecord) -> None:
     if -1 in record.shape_signature[1:]:
         raise UnsupportedError(
             f"tensor '{record.name}': its shape {list(record.shape_signature)} is dynamic, "
-            "expected fixed extents except for the batch"
+            "expected fixed extents except for the batch",
+            hint=_FIXED,
         )
 
 
-def _quantization(record: TensorRecord, dtype: DataType, shape: Shape) -> Quantization | None:
+def _quantization(record: TensorRecord, dtype: DataType, shape: Shape, *, constant: bool) -> Quantization | None:
+    """Return the quantisation; a constant's scale of 0, with which every value is 0, becomes the least one."""
     quantization = record.quantization
     if quantization.custom:
         raise UnsupportedError("it has a custom quantisation, expected scales and zero points")
     if not quantization.scales or not dtype.is_quantizable:
         return None
-    count = len(quantization.scales)
+    scales = quantization.scales
+    if constant:
+        scales = tuple(scale or _LEAST_SCALE for scale in scales)
     zero_points = quantization.zero_points
     if len(zero_points) == 1:
-        zero_points *= count
+        zero_points *= len(scales)
     # One dimension has one axis. Converters write others for biases, and TensorFlow Lite Micro never reads these.
-    axis = quantization.axis if count > 1 and len(shape) != 1 else 0
-    return Quantization(scales=quantization.scales, zero_points=zero_points, axis=axis)
+    axis = quantization.axis if len(scales) > 1 and len(shape) != 1 else 0
+    return Quantization(scales=scales, zero_points=zero_points, axis=axis)
+
+
+def _with_zeros(info: TensorInfo, unscaled: Array, data: Array) -> Array:
+    """Return a constant's data with the zero point where the scale is 0: these elements are 0 with any other scale."""
+    quantization = info.quantization
+    if quantization is None or data.itemsize > _ZEROED_BYTES:
+        return data
+    shape = [1] * data.ndim
+    if quantization.per_channel:
+        shape[quantization.axis] = -1
+    zeros = np.array(quantization.zero_points).astype(data.dtype)
+    result = np.where(unscaled.reshape(shape), zeros.reshape(shape), data)
+    result.setflags(write=False)
+    return result

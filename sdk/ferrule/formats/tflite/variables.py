@@ -11,7 +11,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.decoder import OperatorRecord, text_of
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.tensors import Tensors
-from ferrule.graph import Array, Graph, TensorInfo, reset_value
+from ferrule.graph import Array, Graph, Kept, TensorInfo, reset_value
 from ferrule.graph.names import UniqueNames
 
 VARIABLE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
@@ -50,10 +50,10 @@ class Variables:
         self._initial: dict[Variable, Array] = {}
         self.assigned: dict[Variable, str] = {}
         """The tensor with the value of each variable that has been assigned so far."""
-        self._states: dict[Variable | int, str] = {}
-        """The state of each variable, and of each variable tensor by its number."""
-        self._names: dict[int, str] = {}
-        """By number of a tensor: the tensor of the network that has its value, if that is another one."""
+        self._states: dict[Variable | int | str, str] = {}
+        """The state of each variable, of each variable tensor by its number, and of each hidden state by its name."""
+        self._names: dict[int | str, str] = {}
+        """By number of a tensor, and by name of a hidden state: the tensor of the network that has its value."""
 
     def name(self, index: int) -> str | None:
         """Return the tensor of the network that stands for a tensor of the file; None if it is the tensor itself."""
@@ -87,14 +87,23 @@ class Variables:
         info = self._tensors.info(index)
         return replace(info, name=self._fresh.take(f"{info.name}_next"))
 
-    def replace_value(self, index: int, name: str) -> None:
+    def hidden(self, layer: str, kept: Kept) -> tuple[TensorInfo, TensorInfo]:
+        """Add a state that an operator keeps inside of it, and describe the tensors of its old and its new value.
+
+        Its key for `replace_value` is the name of the tensor with the old value.
+        """
+        info = kept.info(self._fresh.take(f"{layer}_{kept.role}"))
+        self._names[info.name] = self._add_state(info.name, info, reset_value(info))
+        return info, self.fresh(replace(info, name=f"{info.name}_next"))
+
+    def replace_value(self, index: int | str, name: str) -> None:
         """Make a tensor of the network the present value of a variable tensor."""
         self._names[index] = name
 
     def finish(self) -> None:
         """Give every state the value that its variable has after the last operator."""
         for key, state in self._states.items():
-            result = self._names[key] if isinstance(key, int) else self.assigned.get(key)
+            result = self.assigned.get(key) if isinstance(key, Variable) else self._names[key]
             if result is not None:
                 self._graph.set_state(state, result)
 
@@ -106,7 +115,7 @@ class Variables:
                 self._add_state(variable, info, reset_value(info))
                 self._graph.set_state(self._states[variable], value)
         return {
-            state: Variable(f"subgraph {subgraph}", state) if isinstance(key, int) else key
+            state: key if isinstance(key, Variable) else Variable(f"subgraph {subgraph}", state)
             for key, state in self._states.items()
         }
 
@@ -141,7 +150,7 @@ class Variables:
         """Return a description with a name that neither the network nor the file has."""
         return replace(info, name=self._fresh.take(info.name))
 
-    def _add_state(self, variable: Variable, info: TensorInfo, initial: Array) -> str:
+    def _add_state(self, variable: Variable | str, info: TensorInfo, initial: Array) -> str:
         self._states[variable] = self._state_names.take(str(variable) or info.name)
         return self._graph.add_state(info, initial, name=self._states[variable])
 

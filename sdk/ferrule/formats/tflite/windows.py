@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any
 
@@ -26,6 +26,10 @@ MAX_WINDOW = 1 << 14
 
 _BIAS_INT32 = 2
 """The value of TensorType.INT32, for the field `quantized_bias_type`."""
+_NARROW: Mapping[str, str] = {"CONV_2D": "Conv2DOptions", "FULLY_CONNECTED": "FullyConnectedOptions"}
+"""The operators with this field, and their options."""
+_BIAS = 2
+"""The position of the bias among their inputs."""
 
 
 class PaddingScheme(IntEnum):
@@ -39,7 +43,6 @@ def read_convolution(node: Node) -> Descriptor:
     """Read CONV_2D."""
     refuse_hybrid(node.input(0), node.input(1))
     options = node.options("Conv2DOptions")
-    _refuse_narrow_sums(node, options)
     strides, dilations = strides_of(options), _dilations(options)
     image, weights = rank_4(node.input(0)), rank_4(node.input(1))
     return Conv2dDescriptor(
@@ -80,7 +83,6 @@ def read_fully_connected(node: Node) -> Descriptor:
     options = node.optional_options("FullyConnectedOptions")
     if options is None:
         return FullyConnectedDescriptor()
-    _refuse_narrow_sums(node, options)
     if options.WeightsFormat() != 0:
         raise UnsupportedError("its weights are shuffled (SHUFFLED4x16INT8), expected the default order")
     return FullyConnectedDescriptor(
@@ -89,7 +91,7 @@ def read_fully_connected(node: Node) -> Descriptor:
 
 
 def read_pool(node: Node) -> Descriptor:
-    """Read AVERAGE_POOL_2D or MAX_POOL_2D."""
+    """Read AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
     options = node.options("Pool2DOptions")
     window = (options.FilterHeight(), options.FilterWidth())
     if min(window) < 1:
@@ -146,7 +148,7 @@ def write_fully_connected(emitter: Emitter, layer: Layer, descriptor: FullyConne
 
 
 def write_pool(emitter: Emitter, layer: Layer, descriptor: Pool2dDescriptor) -> None:
-    """Write AVERAGE_POOL_2D or MAX_POOL_2D."""
+    """Write AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
     image = emitter.input_info(layer, 0)
     window = (descriptor.pool_h, descriptor.pool_w)
     scheme = _scheme(image, descriptor.padding, window, (descriptor.stride_h, descriptor.stride_w), (1, 1))
@@ -241,13 +243,12 @@ def _lowest(dtype: DataType) -> float:
     return float(np.finfo(np.float32).min) if dtype.is_float else int(np.iinfo(dtype.numpy).min)
 
 
-def _refuse_narrow_sums(node: Node, options: Any) -> None:  # noqa: ANN401
-    """Refuse int16 sums of 32 bits without a bias: in a network, the type of the bias decides the width of the sums."""
-    if not node.has_input(2) and node.input(0).dtype is DataType.INT16 and options.QuantizedBiasType() == _BIAS_INT32:
-        raise UnsupportedError(
-            "it has int16 data, sums of 32 bits (quantized_bias_type INT32) and no bias, expected a bias of int32",
-            hint="convert the model with biases; zeros of int32 give the same results",
-        )
+def needs_narrow_bias(node: Node) -> bool:
+    """Whether a layer has int16 sums of 32 bits and no bias: in a network, the type of the bias decides their width."""
+    if node.record.type not in _NARROW or node.has_input(_BIAS) or node.input(0).dtype is not DataType.INT16:
+        return False
+    options = node.optional_options(_NARROW[node.record.type])
+    return options is not None and options.QuantizedBiasType() == _BIAS_INT32
 
 
 def refuse_hybrid(image: TensorInfo, weights: TensorInfo) -> None:

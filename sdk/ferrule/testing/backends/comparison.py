@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from ferrule.graph import Array, DataType, Graph, Layer, TensorInfo
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.network.execution import run_graph
 from ferrule.operators.activation import Activation
 
@@ -18,6 +18,8 @@ RELATIVE_FLOOR = 1e-6
 HALF_RELATIVE = 2.0**-10
 """Relative tolerance for float16: one step between adjacent values; the absolute one is one step around zero."""
 HALF_FLOOR = 2.0**-24
+_TRANSFORMS = frozenset({LayerType.SIGNAL_RFFT, LayerType.SIGNAL_IRFFT})
+"""Layers whose results are sums of the whole last axis, of which the first has the largest sum of magnitudes."""
 NETWORK_FLOOR = 1e-4
 """Tolerance for a float32 network, relative to the largest magnitude of an output, because errors propagate."""
 
@@ -83,6 +85,8 @@ def _floors(graph: Graph, inputs: Sequence[Array], wanted: Sequence[Array]) -> l
         return [np.asarray(0.0) for _ in wanted]
     least = HALF_FLOOR if graph.outputs[0].dtype is DataType.FLOAT16 else RELATIVE_FLOOR
     magnitudes = _magnitudes(graph, inputs) if graph.inputs[0].dtype.is_float else wanted
+    if graph.layers[0].type in _TRANSFORMS:
+        magnitudes = [array.max(axis=-1, keepdims=True) for array in magnitudes]
     return [np.maximum(RELATIVE_FLOOR * np.abs(array.astype(np.float64)), least) for array in magnitudes]
 
 

@@ -28,6 +28,7 @@ _CAST_NAMES = {
     DataType.INT16: "s16",
     DataType.INT32: "s32",
     DataType.INT64: "s64",
+    DataType.UINT32: "u32",
     DataType.UINT8: "u8",
     DataType.BOOL: "u8",
 }
@@ -53,11 +54,19 @@ def lower_cast(context: LoweringContext) -> LoweredOp:
 
 def _cast_kernel(source: DataType, output: DataType) -> str:
     if output is DataType.BOOL:
-        return f"cast_{'8' if source in _BYTES else _CAST_NAMES[source]}_bool"
+        return f"cast_{'8' if source in _BYTES else _cast_name(source, output)}_bool"
     if source in _BYTES and output in _BYTES:
         return "cast_8"
-    target = "8" if output in _BYTES and not source.is_float else _CAST_NAMES[output]
-    return f"cast_{_CAST_NAMES[source]}_{target}"
+    if {source, output} == {DataType.INT32, DataType.UINT32}:
+        return "cast_32"
+    target = "8" if output in _BYTES and not source.is_float else _cast_name(output, source)
+    return f"cast_{_cast_name(source, output)}_{target}"
+
+
+def _cast_name(dtype: DataType, other: DataType) -> str:
+    """Return the name of a type in the kernel between two types; the sign of 32 bits matters to wider types only."""
+    cut = dtype is DataType.UINT32 and not other.is_float and other is not DataType.INT64
+    return "s32" if cut else _CAST_NAMES[dtype]
 
 
 def lower_div(context: LoweringContext) -> LoweredOp:

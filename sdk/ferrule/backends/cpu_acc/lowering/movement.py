@@ -42,6 +42,8 @@ KERNEL_AXES = 6
 """The value of FERRULE_COPY_AXES in the C kernels."""
 MIN_RUN_BYTES = 8
 """Shorter runs are copied element by element, which takes fewer instructions than calling memcpy."""
+_NO_FILL_BYTES = 8
+"""The size of elements that no kernel fills with; one element is copied to all places instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,11 @@ class Movements:
 
     def fill(self, value: Array, count: int, target: Expression) -> None:
         """Add a call that sets the first `count` elements of `target` to `value`, an array of one element."""
+        if value.itemsize == _NO_FILL_BYTES:
+            blob = self._context.blob("fill", value)
+            self._blobs.append(blob)
+            self.copy(Movement(axes=(Axis(count, 0, 1),)), value.itemsize, Identifier(blob.name), target)
+            return
         bits = int.from_bytes(value.tobytes(), "little")
         name = f"fill_{8 * value.itemsize}"
         fields = (Field(Integer(count), "count"), Field(Integer(bits, unsigned=True), "value"))
@@ -257,8 +264,8 @@ def lower_transpose(context: LoweringContext) -> LoweredOp:
     return movements.lowered("transpose")
 
 
-def lower_slice(context: LoweringContext) -> LoweredOp:
-    """Return the copy for SLICE."""
+def lower_constant_slice(context: LoweringContext) -> LoweredOp:
+    """Return the copy for SLICE with a constant begin."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, SliceDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reductions in C: MEAN, SUM, AVERAGE_POOL_2D and MAX_POOL_2D."""
+"""Reductions in C: MEAN, SUM, AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, kernel_call, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
@@ -89,7 +90,7 @@ _POOL_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: 
 
 
 def lower_pool2d(context: LoweringContext) -> LoweredOp:
-    """Return the call for AVERAGE_POOL_2D or MAX_POOL_2D."""
+    """Return the call for AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
     return choose(context, POOL_2D_ROWS[context.layer.type])
 
 
@@ -110,6 +111,7 @@ def _lower_pool2d(context: LoweringContext, kernel: str) -> LoweredOp:
         header="pool2d",
         table=table,
         overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
+        contribution=KERNELS.part(kernel, *_FURTHER.get(context.layer.type, ())),
         window=window_value(window, image, output),
         low=low,
         high=high,
@@ -154,13 +156,21 @@ def _elements_read(context: LoweringContext) -> int:
     return context.operands.output.elements * window.height * window.width
 
 
-_KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max"}
+_KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", LayerType.L2_POOL_2D: "l2"}
+_FURTHER = {LayerType.L2_POOL_2D: ("sqrtf",)}
+"""The sources that a kernel needs beside its own."""
 
-POOL_2D_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
-    type_: (
+
+def _rows(kind: str) -> tuple[Row, ...]:
+    return (
         Row(kernel=f"{kind}_pool2d_words_s8", needs=frozenset({Feature.DSP}), candidate=_pool2d_words),
         Row(kernel=f"{kind}_pool2d", candidate=_pool2d),
     )
-    for type_, kind in _KINDS.items()
+
+
+POOL_2D_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
+    LayerType.AVERAGE_POOL_2D: _rows("average"),
+    LayerType.MAX_POOL_2D: _rows("max"),
+    LayerType.L2_POOL_2D: (Row(kernel="l2_pool2d_f32", candidate=_pool2d),),
 }
-"""The kernels of AVERAGE_POOL_2D and MAX_POOL_2D."""
+"""The kernels of the pools."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from ferrule.backends.cpu_acc.lowering import signal
+from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, lower_cumsum
 from ferrule.backends.cpu_acc.lowering.activation import (
     lower_hard_swish,
     lower_logistic,
@@ -18,6 +20,7 @@ from ferrule.backends.cpu_acc.lowering.choice import Row
 from ferrule.backends.cpu_acc.lowering.comparison import lower_comparison, lower_logical, lower_select
 from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
 from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.detection import lower_detection_postprocess
 from ferrule.backends.cpu_acc.lowering.elementwise import (
     lower_cast,
     lower_div,
@@ -25,11 +28,10 @@ from ferrule.backends.cpu_acc.lowering.elementwise import (
     lower_squared_difference,
 )
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
-from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_update_slice
+from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_slice, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
     lower_pad,
-    lower_slice,
     lower_split,
     lower_strided_slice,
     lower_transpose,
@@ -46,7 +48,7 @@ from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_tile,
     lower_zeros_like,
 )
-from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
+from ferrule.backends.cpu_acc.lowering.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
@@ -73,6 +75,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.REDUCE_ALL: lower_reduce_select,
     LayerType.ARG_MAX: lower_arg_select,
     LayerType.ARG_MIN: lower_arg_select,
+    LayerType.CUMSUM: lower_cumsum,
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,
@@ -80,8 +83,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.DEPTHWISE_CONV_2D: lower_depthwise_conv2d,
     LayerType.TRANSPOSE_CONV: lower_transpose_conv,
     LayerType.FULLY_CONNECTED: lower_fully_connected,
+    LayerType.BATCH_MATMUL: lower_batch_matmul,
     LayerType.AVERAGE_POOL_2D: lower_pool2d,
     LayerType.MAX_POOL_2D: lower_pool2d,
+    LayerType.L2_POOL_2D: lower_pool2d,
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
     LayerType.RESIZE_BILINEAR: lower_resize_bilinear,
     LayerType.ADD: lower_arithmetic,
@@ -121,8 +126,11 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.CEIL: lower_elementwise_unary,
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
+    LayerType.DETECTION_POSTPROCESS: lower_detection_postprocess,
+    LayerType.CIRCULAR_BUFFER: lower_circular_buffer,
     LayerType.SVDF: lower_svdf,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
+    **signal.LOWERINGS,
     LayerType.ABS: lower_elementwise_unary,
     LayerType.COS: lower_elementwise_unary,
     LayerType.ELU: lower_elementwise_unary,

@@ -20,7 +20,7 @@ from ferrule.operators.gather import gathering
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
-INDICES: Mapping[LayerType, tuple[int, ...]] = {LayerType.DYNAMIC_UPDATE_SLICE: (2,)}
+INDICES: Mapping[LayerType, tuple[int, ...]] = {LayerType.DYNAMIC_UPDATE_SLICE: (2,), LayerType.SLICE: (1,)}
 """The layer types of `move` that have indices, and the positions of these inputs."""
 DATA: Mapping[LayerType, int] = {LayerType.EMBEDDING_LOOKUP: 1, LayerType.GATHER: 0, LayerType.GATHER_ND: 0}
 """The layer types of `gather`, and the positions of their data."""
@@ -28,7 +28,7 @@ MOVING: tuple[LayerType, ...] = (
     *INDICES,
     *(LayerType.BATCH_TO_SPACE_ND, LayerType.BROADCAST_TO, LayerType.CONCATENATION, LayerType.DEPTH_TO_SPACE),
     *(LayerType.FILL, LayerType.MIRROR_PAD, LayerType.PACK, LayerType.PAD, LayerType.PADV2),
-    *(LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.REVERSE_V2, LayerType.SLICE, LayerType.SPACE_TO_BATCH_ND),
+    *(LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.REVERSE_V2, LayerType.SPACE_TO_BATCH_ND),
     *(LayerType.SPACE_TO_DEPTH, LayerType.SPLIT, LayerType.SPLIT_V, LayerType.STRIDED_SLICE, LayerType.TILE),
     *(LayerType.TRANSPOSE, LayerType.UNPACK, LayerType.ZEROS_LIKE),
 )

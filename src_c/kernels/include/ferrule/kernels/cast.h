@@ -57,6 +57,17 @@ void ferrule_cast_s16_f32(const struct ferrule_cast_params *params, const void *
 void ferrule_cast_s16_bool(const struct ferrule_cast_params *params, const void *input,
                            void *output);
 
+/** @brief Copy int32 to uint32 or back. */
+void ferrule_cast_32(const struct ferrule_cast_params *params, const void *input, void *output);
+
+/** @brief Convert uint32 to float32. */
+void ferrule_cast_u32_f32(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
+/** @brief Convert float32 to uint32. */
+void ferrule_cast_f32_u32(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
 /** @brief Convert int32 to int8 or uint8. */
 void ferrule_cast_s32_8(const struct ferrule_cast_params *params, const void *input, void *output);
 
@@ -104,6 +115,10 @@ void ferrule_cast_s16_s64(const struct ferrule_cast_params *params, const void *
 void ferrule_cast_s32_s64(const struct ferrule_cast_params *params, const void *input,
                           void *output);
 
+/** @brief Convert uint32 to int64. */
+void ferrule_cast_u32_s64(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
 /** @brief Convert float32 to int64, cut towards zero and saturated; NaN becomes 0. */
 void ferrule_cast_f32_s64(const struct ferrule_cast_params *params, const void *input,
                           void *output);
@@ -117,6 +132,10 @@ void ferrule_cast_s64_s16(const struct ferrule_cast_params *params, const void *
 
 /** @brief Convert int64 to int32. */
 void ferrule_cast_s64_s32(const struct ferrule_cast_params *params, const void *input,
+                          void *output);
+
+/** @brief Convert int64 to uint32. */
+void ferrule_cast_s64_u32(const struct ferrule_cast_params *params, const void *input,
                           void *output);
 
 /** @brief Convert int64 to float32. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of float32 in float32 arithmetic, without libm. Every function is reentrant and raises
- * no errors. The error bounds hold with and without fused multiply-add; the unit is the spacing of
- * float32 at the exact result. */
+/* Functions of float32 in float32 arithmetic, and one of double, without libm. Every function is
+ * reentrant and raises no errors. The error bounds hold with and without fused multiply-add; the
+ * unit is the spacing of float32 at the exact result. */
 #ifndef FERRULE_KERNELS_MATH_H
 #define FERRULE_KERNELS_MATH_H
 
@@ -36,6 +36,10 @@ float ferrule_sinf(float x);
 /** @brief Cosine of any finite number: NaN for NaN and infinities; the error is below 1 ULP (at
  * most 0.829 for every fourth of all numbers). */
 float ferrule_cosf(float x);
+
+/** @brief e to the power of x, in double: NaN for NaN, infinity above 709.79, 0 below -745.14; the
+ * error is below 1 ULP of double, for normal results. */
+double ferrule_exp(double x);
 
 /** @brief The exact remainder of x / y with the sign of x: NaN for NaN, for an infinite x and if y
  * is zero. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file AVERAGE_POOL_2D and MAX_POOL_2D. Any context; the kernels keep no state between calls.
+ * @file AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D. Any context; the kernels keep no state between
+ * calls.
  */
 #ifndef FERRULE_KERNELS_POOL2D_H_INCLUDED
 #define FERRULE_KERNELS_POOL2D_H_INCLUDED
@@ -36,6 +37,10 @@ void ferrule_average_pool2d_s16(const struct ferrule_pool2d_params *params, cons
                                 int16_t *output);
 void ferrule_average_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,
                                 float *output);
+
+/** @brief Root of the mean of the squares of the pixels inside the image; no scratch. */
+void ferrule_l2_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,
+                           float *output);
 
 enum {
     FERRULE_POOL2D_MOST_COLUMNS = 256 /**< the sum of so many int8 fits into 16 bits */

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The options with which commands read models."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import click
+
+from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.network import Network
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+ITERATIONS = 10_000
+"""The default of --max-iterations; a test compares it with the operator's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How models are read, as typed by the user."""
+
+    dequantize_weights: bool
+    max_iterations: int
+    states: tuple[str, ...]
+
+    def load(self, models: Sequence[Path], names: Sequence[str] = ()) -> list[Network]:
+        """Return the networks of model files, with names if they are given.
+
+        Raises:
+            FerruleError: there is not one name for each model, a file cannot be read, or no model has an input or
+                output of --state.
+        """
+        from ferrule import formats
+
+        if names and len(names) != len(models):
+            raise FerruleError(f"--name is given {len(names)} times for {len(models)} models, expected one for each")
+        given: Sequence[str | None] = names or [None] * len(models)
+        networks = [
+            formats.load(model, name, dequantize_weights=self.dequantize_weights, max_iterations=self.max_iterations)
+            for model, name in zip(models, given, strict=True)
+        ]
+        for state in self.states:
+            _keep(state, networks)
+        return networks
+
+
+def _keep(state: str, networks: Sequence[Network]) -> None:
+    """Make an input and an output of each network that has this input a state."""
+    source, separator, output = state.partition("=")
+    if not (source and separator and output):
+        raise FerruleError(f"--state {state}: expected INPUT=OUTPUT, two names of the model's tensors")
+    having = [network for network in networks if source in {info.name for info in network.inputs}]
+    for network in having or networks[:1]:
+        network.keep_output(output, source)
+
+
+def reading_options(function: _F) -> _F:
+    """Add --dequantize-weights, --max-iterations and --state, passed as one argument `reading`."""
+
+    @wraps(function)
+    def command(*, dequantize_weights: bool, max_iterations: int, states: tuple[str, ...], **given: Any) -> Any:  # noqa: ANN401
+        reading = ReadingOptions(dequantize_weights=dequantize_weights, max_iterations=max_iterations, states=states)
+        return function(reading=reading, **given)
+
+    result = cast(_F, command)
+    for option in (
+        click.option(
+            "--state",
+            "states",
+            multiple=True,
+            metavar="INPUT=OUTPUT",
+            help="Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
+            "model leaves that to its caller. Neither is then an input or output.",
+        ),
+        click.option(
+            "--max-iterations",
+            type=click.IntRange(1, 2**31 - 1),
+            default=ITERATIONS,
+            show_default=True,
+            help="The most iterations of a WHILE in one run, which fails with more.",
+        ),
+        click.option(
+            "--dequantize-weights",
+            is_flag=True,
+            help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing "
+            "them.",
+        ),
+    ):
+        result = option(result)
+    return result
