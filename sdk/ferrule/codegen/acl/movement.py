@@ -263,7 +263,6 @@ REASONS = {
     LayerType.REDUCE_ALL: _NO_BOOL,
     LayerType.CUMSUM: "the library has no function for it",
     LayerType.BATCH_MATMUL: "the generator has no function for it",
-    LayerType.L2_POOL_2D: "the generator has no function for it",
     LayerType.FILL: "the generator has no function for it",
     LayerType.ZEROS_LIKE: "the generator has no function for it",
     LayerType.GATHER_ND: "the generator has no function for indices",

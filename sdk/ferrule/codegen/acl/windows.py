@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from ferrule.codegen.acl.builder import AclTensor, unsigned
 from ferrule.codegen.acl.layouts import stored
-from ferrule.codegen.acl.rows import Add, LayerParts, LayerView, Row, activation_info, pad_stride, size
+from ferrule.codegen.acl.rows import (
+    FLOATS,
+    QUANTIZED,
+    Add,
+    LayerParts,
+    LayerView,
+    Row,
+    activation_info,
+    pad_stride,
+    size,
+)
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Assign, Boolean, Construct, Expression, Member, Null
 from ferrule.graph import DataType, LayerType
@@ -63,7 +73,7 @@ def _weights_depthwise(part: LayerParts) -> AclTensor:
     return part.builder.constant(part.name("weights"), part.info(1).name, stored(data)[0], weights=True)
 
 
-def _pool(kind: str) -> Row:
+def _pool(kind: str, types: frozenset[DataType] = QUANTIZED) -> Row:
     def add(part: LayerParts) -> None:
         about = part.descriptor(Pool2dDescriptor)
         result = part.before_activation(about.activation)
@@ -81,7 +91,7 @@ def _pool(kind: str) -> Row:
         if result is not part.output(0):
             part.activate(result, part.output(0), about.activation)
 
-    return Row(add=add)
+    return Row(add=add, types=types)
 
 
 def _fully_connected(part: LayerParts) -> None:
@@ -223,4 +233,5 @@ ROWS = {
     LayerType.RESIZE_BILINEAR: Row(add=_resize("BILINEAR"), check=_resize_check),
     LayerType.AVERAGE_POOL_2D: _pool("AVG"),
     LayerType.MAX_POOL_2D: _pool("MAX"),
+    LayerType.L2_POOL_2D: _pool("L2", FLOATS),
 }
