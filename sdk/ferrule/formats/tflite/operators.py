@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ferrule.formats.tflite import (
     calls,
+    circular_buffer,
     detection,
     elementwise,
     movement,
@@ -109,6 +110,7 @@ _PADDING = by_type(int8=2, int16=3, bool_=5, wide=4)
 
 OPERATORS: Mapping[LayerType, Row] = {
     **calls.ROWS,
+    **circular_buffer.ROWS,
     **detection.ROWS,
     **reductions.ROWS,
     **spatial.ROWS,

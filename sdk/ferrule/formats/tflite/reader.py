@@ -16,6 +16,7 @@ from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
 from ferrule.formats.tflite.followers import with_follower
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
+from ferrule.formats.tflite.periods import refuse_periods, with_periods
 from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
@@ -166,11 +167,12 @@ class _Reader:
         if not self._record.outputs:
             raise ModelError("graph outputs: there is none, expected at least one")
         self._finish()
-        return self._network
+        return with_periods(self._network)
 
     def subgraph(self, index: int) -> tuple[Network, dict[str, Variable]]:
         """Return a subgraph as a network whose states are the variables that it uses, and these by state."""
         self._finish()
+        refuse_periods(self._network)
         return self._network, self._variables.identities(index)
 
     def _finish(self) -> None:

@@ -64,6 +64,8 @@ class Row:
     state_inputs: tuple[int, ...] = ()
     """Positions of data inputs that are variable tensors in a file. The layer reads the old values there, and has the
     new values as further outputs, in this order, behind the outputs of the file."""
+    keeps_output: bool = False
+    """Whether the outputs are variable tensors in a file, since an interpreter keeps its state there."""
     hidden_states: Hidden = keeps_nothing
     """(descriptor, data inputs) -> the states that an interpreter keeps inside of the operator, where a file does not
     mention them. The layer reads the old values behind its data inputs, and has the new values as further outputs."""
