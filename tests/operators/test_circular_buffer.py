@@ -118,6 +118,12 @@ def test_frames_that_are_refused(shape: tuple[int, ...], message: str) -> None:
         network.add_circular_buffer_layer("x", 4)
 
 
+def test_many_periods_are_refused() -> None:
+    assert load(stream(*[2] * 7)).layers
+    with pytest.raises(UnsupportedError, match="8 CIRCULAR_BUFFER end runs early, expected at most 7"):
+        load(stream(*[2] * 8))
+
+
 def test_layers_that_do_not_wait_for_a_period_cannot_be_written() -> None:
     network = load(stream(2))
     network.set_outputs([network.add_relu_layer(network.outputs[0].name)])
