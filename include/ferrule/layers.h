@@ -284,11 +284,18 @@ struct ferrule_reshape_descriptor {
     uint32_t shape_count;
 };
 
-/** SLICE. One input, one output. */
+/**
+ * SLICE. One input, one output; or two inputs, the second of which is the begin: one int32 per
+ * axis, known at run time. A begin from run time with which the slice would leave the tensor counts
+ * as the nearest one with which it does not.
+ */
 struct ferrule_slice_descriptor {
+    /** () if it is the second input. */
     const int32_t *begin;
     uint32_t begin_count;
-    /** Number of elements per axis; -1 means all up to the end. */
+    /**
+     * Number of elements per axis; -1 means all up to the end, for a begin that is not an input.
+     */
     const int32_t *size;
     uint32_t size_count;
 };

@@ -106,6 +106,29 @@ def test_a_core_without_vectors_has_the_same_results(
     assert not any("mve" in layer.kernel for layer in report.document.layers)
 
 
+@pytest.mark.nightly
+@pytest.mark.parametrize("engine_name", ["unicorn", "qemu"])
+def test_weights_in_the_psram(engine_name: str, tmp_path: Path) -> None:
+    """As docs/boards.md describes it for models with more than 4 MiB of weights."""
+    need(engine_name)
+    folder = tmp_path / "with-psram"
+    shutil.copytree(load_board("mps2-an386").folder, folder)
+    text = (folder / "board.toml").read_text(encoding="utf-8")
+    for old, new in (
+        ('[memories.psram]\nkind = "ram"', '[memories.psram]\nkind = "flash"'),
+        ('weights = "ssram1"', 'weights = "psram"'),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "board.toml").write_text(text, encoding="utf-8")
+    network = small_networks.dense()
+    firmware = ferrule.compile(network, board=str(folder))
+    weights = firmware.image.section(".ferrule_weights")
+    assert weights is not None
+    assert weights.address == 0x2100_0000
+    assert firmware.run(random_inputs(network, seed=1), engine=engine_name).verdict is Verdict.EXACT
+
+
 def test_unicorn_says_why_it_has_no_cortex_m55() -> None:
     network = small_networks.dense()
     with pytest.raises(FerruleError, match="unicorn cannot run board mps3-an547: unicorn has no cortex-m55") as caught:

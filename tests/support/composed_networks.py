@@ -181,7 +181,8 @@ class _Composer:
 
     def _input(self, info: TensorInfo) -> str:
         """Return a tensor of the network like `info`: a computed one, or a new input of the network."""
-        found = self._converted(info) if self._inner or self._dice.random() < 0.8 else None
+        computed = self._inner or (bool(self.network.inputs) and self._dice.random() < 0.8)
+        found = self._converted(info) if computed else None
         if found is not None:
             return found
         if info.shape:

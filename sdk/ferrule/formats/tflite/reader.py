@@ -273,8 +273,7 @@ class _Reader:
         descriptor = row.read(node)
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
-        positions = (position for position in row.data_inputs if position < len(record.inputs))
-        sources = [self._layer_source(node, row, position) for position in positions]
+        sources = [self._layer_source(node, row, position) for position in row.positions(node)]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
         if needs_narrow_bias(node):

@@ -28,11 +28,10 @@ from ferrule.backends.cpu_acc.lowering.elementwise import (
     lower_squared_difference,
 )
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
-from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_update_slice
+from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_slice, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
     lower_pad,
-    lower_slice,
     lower_split,
     lower_strided_slice,
     lower_transpose,

@@ -86,7 +86,8 @@ _PLACE = _rows(Row(make=place), (DataType.INT8, DataType.INT32), (DataType.FLOAT
 _TOTAL = {_INT8: Row(make=total), _FLOAT32: Row(make=total, float64=True)}
 _NORMALIZE = _rows(Row(make=normalize_float, float64=True), _FLOAT32)
 _WEIGHTS = (1, 2)
-_CASTABLE = tuple(dtype for dtype in DataType if dtype is not DataType.FLOAT16)
+_NOT_CASTABLE = (DataType.FLOAT16, DataType.UINT32, DataType.UINT64)
+_CASTABLE = tuple(dtype for dtype in DataType if dtype not in _NOT_CASTABLE)
 
 WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.ABS: {**_TABLE, **_UNARY},

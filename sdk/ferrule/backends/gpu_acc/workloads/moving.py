@@ -19,13 +19,14 @@ INDICES: Mapping[LayerType, tuple[int, ...]] = {
     LayerType.EMBEDDING_LOOKUP: (0,),
     LayerType.GATHER: (1,),
     LayerType.GATHER_ND: (1,),
+    LayerType.SLICE: (1,),
 }
 """The layer types that move elements by indices, and the positions of these inputs."""
 MOVING: tuple[LayerType, ...] = (
     *INDICES,
     *(LayerType.BATCH_TO_SPACE_ND, LayerType.BROADCAST_TO, LayerType.CONCATENATION, LayerType.DEPTH_TO_SPACE),
     *(LayerType.FILL, LayerType.MIRROR_PAD, LayerType.PACK, LayerType.PAD, LayerType.PADV2),
-    *(LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.REVERSE_V2, LayerType.SLICE, LayerType.SPACE_TO_BATCH_ND),
+    *(LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.REVERSE_V2, LayerType.SPACE_TO_BATCH_ND),
     *(LayerType.SPACE_TO_DEPTH, LayerType.SPLIT, LayerType.SPLIT_V, LayerType.STRIDED_SLICE, LayerType.TILE),
     *(LayerType.TRANSPOSE, LayerType.UNPACK, LayerType.ZEROS_LIKE),
 )
