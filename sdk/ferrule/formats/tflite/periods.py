@@ -15,10 +15,10 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Graph, Layer, LayerType, State, Tensor, TensorInfo, assemble, reset_value
 from ferrule.graph.names import UniqueNames
-from ferrule.network import Network
+from ferrule.network import Network, check_kernel
 from ferrule.operators.circular_buffer import COUNT, CircularBufferDescriptor
 from ferrule.operators.comparison import ComparisonDescriptor
-from ferrule.operators.control_flow import IfDescriptor
+from ferrule.operators.control_flow import DEEPEST, IfDescriptor
 
 _ZERO = "period_begin"
 _HELD = "held"
@@ -31,9 +31,16 @@ def refuse_periods(graph: Graph) -> None:
 
 
 def with_periods(network: Network) -> Network:
-    """Return the network of a file in which no layer ends a run: itself, if none did."""
-    if not any(_has_period(layer) for layer in network.layers):
+    """Return the network of a file in which no layer ends a run: itself, if none did.
+
+    Raises:
+        UnsupportedError: too many graphs would call one another, or two states get the same tensor.
+    """
+    count = sum(map(_has_period, network.layers))
+    if not count:
         return network
+    if count >= DEEPEST:
+        raise UnsupportedError(f"{count} CIRCULAR_BUFFER end runs early, expected at most {DEEPEST - 1}")
     tensors = {tensor.info.name: tensor for tensor in network.tensors}
     names = UniqueNames([*tensors, *(layer.name for layer in network.layers)])
     zero = TensorInfo(name=names.take(_ZERO), shape=(1,), dtype=DataType.INT32)
@@ -59,7 +66,10 @@ def with_periods(network: Network) -> Network:
         tensors=tensors,
         states=states,
     )
-    return _network_of(graph)
+    result = _network_of(graph)
+    for layer in result.layers[-2:]:
+        check_kernel(result, layer)
+    return result
 
 
 def _has_period(layer: Layer) -> bool:
