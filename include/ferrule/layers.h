@@ -129,6 +129,7 @@ enum ferrule_layer_type {
     FERRULE_LAYER_UNIDIRECTIONAL_SEQUENCE_LSTM = 97,
     FERRULE_LAYER_IF = 98,
     FERRULE_LAYER_WHILE = 99,
+    FERRULE_LAYER_CIRCULAR_BUFFER = 100,
     FERRULE_LAYER_DETECTION_POSTPROCESS = 102,
     FERRULE_LAYER_SIGNAL_DELAY = 103,
     FERRULE_LAYER_SIGNAL_ENERGY = 104,
@@ -283,11 +284,18 @@ struct ferrule_reshape_descriptor {
     uint32_t shape_count;
 };
 
-/** SLICE. One input, one output. */
+/**
+ * SLICE. One input, one output; or two inputs, the second of which is the begin: one int32 per
+ * axis, known at run time. A begin from run time with which the slice would leave the tensor counts
+ * as the nearest one with which it does not.
+ */
 struct ferrule_slice_descriptor {
+    /** () if it is the second input. */
     const int32_t *begin;
     uint32_t begin_count;
-    /** Number of elements per axis; -1 means all up to the end. */
+    /**
+     * Number of elements per axis; -1 means all up to the end, for a begin that is not an input.
+     */
     const int32_t *size;
     uint32_t size_count;
 };
@@ -523,6 +531,20 @@ struct ferrule_lstm_descriptor {
     bool time_major;
     /** Limit on the magnitude of the cell state; 0 or less for none. */
     double cell_clip;
+};
+
+/**
+ * CIRCULAR_BUFFER. Inputs: a frame [1, 1, width, depth], the old frames [1, slots, width, depth],
+ * and the old count. Outputs: the new frames, the oldest first, twice, as the result and the state;
+ * and the new count [1], which goes from 0 to cycles - 1.
+ */
+struct ferrule_circular_buffer_descriptor {
+    int32_t slots;
+    /**
+     * The period in runs; only a count if it is longer than 1: what depends on it is another
+     * layer's part.
+     */
+    int32_t cycles;
 };
 
 /**

@@ -1,37 +1,124 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/depthwise_conv2d.h"
 
+#define BLOCK 4
+
+struct taps {
+    int32_t rows;
+    int32_t columns;
+    int32_t row;         /* bytes of the image from one row of taps to the next */
+    int32_t column;      /* from one tap of a row to the next */
+    int32_t weights_row; /* bytes of the weights from one row of taps to the next */
+    int32_t channels;    /* from one tap of a row to the next */
+};
+
+/* The sums of BLOCK neighbouring channels, whose pixels are neighbours, too. */
+static void add_block(const struct taps *taps, const int8_t *image, const int8_t *weights,
+                      int32_t input_zero_point, int32_t weight_zero_point, int32_t *sums)
+{
+    int32_t sum_0 = sums[0];
+    int32_t sum_1 = sums[1];
+    int32_t sum_2 = sums[2];
+    int32_t sum_3 = sums[3];
+
+    for (int32_t i = 0; i < taps->rows; ++i) {
+        const int8_t *pixel = image;
+        const int8_t *weight = weights;
+
+        for (int32_t j = taps->columns; j > 0; --j) {
+            sum_0 += (pixel[0] - input_zero_point) * (weight[0] - weight_zero_point);
+            sum_1 += (pixel[1] - input_zero_point) * (weight[1] - weight_zero_point);
+            sum_2 += (pixel[2] - input_zero_point) * (weight[2] - weight_zero_point);
+            sum_3 += (pixel[3] - input_zero_point) * (weight[3] - weight_zero_point);
+            pixel += taps->column;
+            weight += taps->channels;
+        }
+        image += taps->row;
+        weights += taps->weights_row;
+    }
+    sums[0] = sum_0;
+    sums[1] = sum_1;
+    sums[2] = sum_2;
+    sums[3] = sum_3;
+}
+
+static int32_t added(const struct taps *taps, const int8_t *image, const int8_t *weights,
+                     int32_t input_zero_point, int32_t weight_zero_point, int32_t sum)
+{
+    for (int32_t i = 0; i < taps->rows; ++i) {
+        const int8_t *pixel = image;
+        const int8_t *weight = weights;
+
+        for (int32_t j = taps->columns; j > 0; --j) {
+            sum += (*pixel - input_zero_point) * (*weight - weight_zero_point);
+            pixel += taps->column;
+            weight += taps->channels;
+        }
+        image += taps->row;
+        weights += taps->weights_row;
+    }
+    return sum;
+}
+
+static int8_t stored(const struct ferrule_depthwise_conv2d_offset_s8_params *params, int32_t sum,
+                     int32_t channel)
+{
+    int32_t value = ferrule_requantize(sum, params->multipliers[channel], params->shifts[channel]);
+
+    value = ferrule_add_wrap(value, params->output.zero_point);
+    return (int8_t)ferrule_clamp(value, params->output.low, params->output.high);
+}
+
 static int8_t *store_pixel(const struct ferrule_depthwise_conv2d_offset_s8_params *params,
                            const int8_t *image, int32_t y, int32_t x, int8_t *output)
 {
     const struct ferrule_window *window = &params->window;
-    struct ferrule_taps rows =
+    const struct ferrule_taps rows =
         ferrule_taps_inside(y, window->kernel_h, window->dilation_h, window->input_h);
-    struct ferrule_taps columns =
+    const struct ferrule_taps columns =
         ferrule_taps_inside(x, window->kernel_w, window->dilation_w, window->input_w);
-    int32_t output_c = window->input_c * params->depth_multiplier;
+    const int32_t output_c = window->input_c * params->depth_multiplier;
+    const struct taps taps = {
+        .rows = rows.end - rows.first,
+        .columns = columns.end - columns.first,
+        .row = window->dilation_h * window->input_w * window->input_c,
+        .column = window->dilation_w * window->input_c,
+        .weights_row = window->kernel_w * output_c,
+        .channels = output_c,
+    };
+    const int8_t *pixel = image;
+    const int8_t *weights = params->weights;
 
-    for (int32_t c = 0; c < window->input_c; ++c) {
-        for (int32_t m = 0; m < params->depth_multiplier; ++m) {
-            int32_t channel = c * params->depth_multiplier + m;
-            int32_t sum = params->bias[channel];
+    if (taps.rows > 0 && taps.columns > 0) {
+        int32_t row = y + rows.first * window->dilation_h;
+        int32_t column = x + columns.first * window->dilation_w;
 
-            for (int32_t i = rows.first; i < rows.end; ++i) {
-                int32_t row = (y + i * window->dilation_h) * window->input_w;
+        pixel += (row * window->input_w + column) * window->input_c;
+        weights += (rows.first * window->kernel_w + columns.first) * output_c;
+    }
+    int32_t channel = 0;
 
-                for (int32_t j = columns.first; j < columns.end; ++j) {
-                    int32_t pixel = (row + x + j * window->dilation_w) * window->input_c + c;
-                    int32_t weight = (i * window->kernel_w + j) * output_c + channel;
+    if (params->depth_multiplier == 1) {
+        for (; channel + BLOCK <= output_c; channel += BLOCK) {
+            int32_t sums[BLOCK];
 
-                    sum += (image[pixel] - params->input_zero_point) *
-                           (params->weights[weight] - params->weight_zero_point);
-                }
+            for (int32_t k = 0; k < BLOCK; ++k) {
+                sums[k] = params->bias[channel + k];
             }
+            add_block(&taps, &pixel[channel], &weights[channel], params->input_zero_point,
+                      params->weight_zero_point, sums);
+            for (int32_t k = 0; k < BLOCK; ++k) {
+                *output++ = stored(params, sums[k], channel + k);
+            }
+        }
+    }
+    for (int32_t c = channel; c < window->input_c; ++c) {
+        for (int32_t m = 0; m < params->depth_multiplier; ++m) {
+            int32_t sum = added(&taps, &pixel[c], &weights[channel], params->input_zero_point,
+                                params->weight_zero_point, params->bias[channel]);
 
-            int32_t value =
-                ferrule_requantize(sum, params->multipliers[channel], params->shifts[channel]);
-            value = ferrule_add_wrap(value, params->output.zero_point);
-            *output++ = (int8_t)ferrule_clamp(value, params->output.low, params->output.high);
+            *output++ = stored(params, sum, channel);
+            ++channel;
         }
     }
     return output;

@@ -18,7 +18,9 @@ from small_networks import SCALE, int8_input
 from state_networks import constants, read_late, rotation, running_sum, shift_register, stream, views
 
 from ferrule.codegen.state_code import Update, updates
+from ferrule.errors import UnsupportedError
 from ferrule.firmware import emit
+from ferrule.graph import DataType, TensorInfo
 from ferrule.network import Network
 
 STATE_ERROR = -7
@@ -142,3 +144,25 @@ def test_a_run_that_fails_at_any_device_call_leaves_the_state_invalid(tmp_path: 
         after = bench.run({"x": x})
         assert (after.status, after.trace) == (STATE_ERROR, [])
         check_idle(bench)
+
+
+def test_a_network_without_inputs_is_refused() -> None:
+    network = Network("clock")
+    network.add_state(TensorInfo(name="now", shape=(1,), dtype=DataType.FLOAT32), np.ones(1, np.float32))
+    network.set_state("now", network.add_add_layer("now", "now", name="later"))
+    network.set_outputs(["later"])
+    with pytest.raises(UnsupportedError, match="network 'clock' has no inputs, and the C of a model needs at least"):
+        NativeNetwork(network)
+
+
+@pytest.mark.cc
+def test_a_state_that_nothing_reads_or_changes_is_no_warning() -> None:
+    network = running_sum()
+    network.add_state(TensorInfo(name="idle", shape=(2,), dtype=DataType.FLOAT32), np.ones(2, np.float32))
+    only = Network("idle")
+    only.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.FLOAT32))
+    only.add_state(TensorInfo(name="idle", shape=(2,), dtype=DataType.FLOAT32), np.ones(2, np.float32))
+    only.set_outputs([only.add_relu_layer("x", name="y")])
+    for each in (network, only):
+        x = np.array([[1, -2]], np.float32)
+        np.testing.assert_array_equal(NativeNetwork(each).run([x])[0], each.run([x])[0])

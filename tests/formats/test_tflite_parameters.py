@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from flatbuffer_tree import Table, one_operator_model, table, tensor, write
+from flatbuffer_tree import Table, one_operator_model, quantization, table, tensor, write
 from oracle import litert_reference, tflm
 
 from ferrule import formats
-from ferrule.errors import ModelError
+from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, LayerType
 
 
@@ -131,3 +131,20 @@ def test_an_output_may_have_another_shape_with_as_many_elements() -> None:
     model["Subgraphs"][0]["Tensors"][2] = tensor("y", (1, 3))
     with pytest.raises(ModelError, match=r"output 'y' has shape \[1, 3\], expected \[2, 1\]"):
         formats.load(write(model))
+
+
+def embedding(zero_point: int) -> Table:
+    """Return an EMBEDDING_LOOKUP of int8 rows that become float32."""
+    tensors = [
+        tensor("indices", (3,), "INT32"),
+        tensor("rows", (4, 2), "INT8", 1, quantization([0.3], [zero_point])),
+        tensor("y", (3, 2)),
+    ]
+    buffers = (np.arange(-4, 4, dtype=np.int8).tobytes(),)
+    return one_operator_model("EMBEDDING_LOOKUP", tensors, [0, 1], [2], graph_inputs=[0], buffers=buffers)
+
+
+def test_an_embedding_of_int8_may_be_float32() -> None:
+    assert_same_as_tflm(embedding(0), [np.array([3, 0, 1], np.int32)])
+    with pytest.raises(UnsupportedError, match=r"the rows .rows. become float32 and have scale 0\.3, zero point 5"):
+        formats.load(write(embedding(5)))

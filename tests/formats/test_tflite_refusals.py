@@ -285,11 +285,24 @@ def test_operators_that_are_not_supported() -> None:
         model = one_operator_model(type_, [tensor("x", (1, 4)), tensor("y", (1, 4))], [0], [1])
         error = refused(model, UnsupportedError, f"operator 0 {type_} -> tensor 'y'", word)
         assert remedy in (error.hint or "")
-    for code, remedy in (({"BuiltinCode": 9999}, "newer Ferrule"), ({"CustomCode": "FlexFFT"}, "SELECT_TF_OPS")):
+    for code, remedy in (
+        ({"BuiltinCode": 9999}, "newer Ferrule"),
+        ({"CustomCode": "FlexFFT"}, "SELECT_TF_OPS"),
+        ({"CustomCode": "FlexTensorListStack"}, "unroll=True"),
+    ):
         model = relu()
         custom = {"BuiltinCode": 32, "DeprecatedBuiltinCode": 32} if "CustomCode" in code else {}
         model["OperatorCodes"] = [table("OperatorCode", **code, **custom)]
         assert remedy in (refused(model, UnsupportedError, "operator 0 ").hint or "")
+
+
+def test_a_scalar_has_no_axis() -> None:
+    options = table("SplitOptions", NumSplits=1)
+    tensors = [tensor("axis", (), "INT32", 1), tensor("x", ()), tensor("y", ())]
+    model = one_operator_model(
+        "SPLIT", tensors, [0, 1], [2], options, graph_inputs=[1], buffers=(np.zeros(1, np.int32).tobytes(),)
+    )
+    refused(model, ModelError, "SPLIT", "axis is 0", "a scalar, which has none")
 
 
 def test_operator_codes_and_tensor_indices_out_of_range() -> None:

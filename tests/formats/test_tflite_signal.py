@@ -8,6 +8,8 @@ import re
 
 import numpy as np
 import pytest
+from call_models import graph
+from flatbuffer_tree import operator, table, tensor, write
 from oracle import tflm_sequence
 from signal_networks import preprocessor, signal_networks
 
@@ -116,3 +118,31 @@ def test_a_state_of_its_own_is_not_hidden() -> None:
     network.set_outputs([result, network.states[0].result])
     with pytest.raises(UnsupportedError, match="keeps its own state, expected input 1 to be a state that"):
         to_tflite(network)
+
+
+def test_a_hidden_state_in_a_branch_changes_when_the_branch_runs() -> None:
+    import tflite
+
+    delay = operator([0], [1], code=1)
+    delay["CustomOptions"] = write_map({"delay_length": 3})
+    branches = [
+        graph("then", [tensor("x", (4,), "INT16"), tensor("y", (4,), "INT16")], [0], [1], delay),
+        graph("else", [tensor("x", (4,), "INT16")], [0], [0]),
+    ]
+    calls = operator([0, 1], [2], table("IfOptions", ThenSubgraphIndex=1, ElseSubgraphIndex=2), code=0)
+    tensors = [tensor("c", (1,), "BOOL"), tensor("x", (4,), "INT16"), tensor("y", (4,), "INT16")]
+    codes = [
+        table("OperatorCode", DeprecatedBuiltinCode=tflite.BuiltinOperator.IF, BuiltinCode=tflite.BuiltinOperator.IF),
+        table("OperatorCode", DeprecatedBuiltinCode=32, BuiltinCode=32, CustomCode="SignalDelay"),
+    ]
+    main = graph("main", tensors, [0, 1], [2], calls)
+    data = write(table("Model", Version=3, OperatorCodes=codes, Subgraphs=[main, *branches], Buffers=[table("Buffer")]))
+    network = load(data, name="m")
+    flags = [True, True, False, False, True, False, True]
+    samples = [
+        [np.array([flag]), np.arange(4 * run + 1, 4 * run + 5).astype(np.int16)] for run, flag in enumerate(flags)
+    ]
+    values = network.initial_state()
+    found = [network.run(sample, state=values) for sample in samples]
+    np.testing.assert_array_equal(found, tflm_sequence(data, samples))
+    assert found[4][0].tolist() == [6, 7, 8, 17]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import oracle
 import pytest
-from flatbuffer_tree import one_operator_model, quantization, table, tensor, write
+from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor, write
 from import_check import check_import
 from stored_weights import OPTIONS, WEIGHTED, unsigned_model
 
@@ -108,6 +108,40 @@ def test_means_that_cannot_end_on_a_half_are_taken_as_they_are(pool: tuple[int, 
     model = write(one_operator_model("AVERAGE_POOL_2D", tensors, [0], [1], options))
     check(model)
     assert len(formats.load(model, name="m").layers) == layers
+
+
+def joined(scales: list[tuple[float, int]]) -> Table:
+    """Return a model that joins two inputs with these scales and zero points, the last of which are the output's."""
+    import tflite
+
+    first, second, output = (quantization([scale], [zero_point]) for scale, zero_point in scales)
+    tensors = [
+        tensor("x", (1, 256), "UINT8", 0, first),
+        tensor("y", (1, 256), "UINT8", 0, second),
+        tensor("z", (1, 512), "UINT8", 0, output),
+        tensor("rectified", (1, 512), "UINT8", 0, output),
+    ]
+    options = table("ConcatenationOptions", Axis=1)
+    model = one_operator_model("CONCATENATION", tensors, [0, 1], [2], options, graph_inputs=[0, 1])
+    model["OperatorCodes"].append(table("OperatorCode", DeprecatedBuiltinCode=tflite.BuiltinOperator.RELU))
+    graph = model["Subgraphs"][0]
+    graph["Operators"].append(operator([2], [3], code=1))
+    graph["Outputs"] = np.array([2, 3], np.int32)
+    return model
+
+
+@pytest.mark.parametrize(
+    "scales",
+    [[(0.1, 100), (0.1, 100), (0.1, 100)], [(0.1, 100), (0.03, 7), (0.071, 128)], [(2.0, 0), (0.3, 255), (0.3, 1)]],
+)
+def test_joined_inputs_get_the_quantisation_of_the_output(scales: list[tuple[float, int]]) -> None:
+    model = write(joined(scales))
+    network = formats.load(model, name="m")
+    inputs = [np.arange(256, dtype=np.uint8).reshape(1, 256)] * 2
+    for got, wanted in zip(network.run(inputs), oracle.litert_reference(model, inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    added = {LayerType.QUANTIZE, LayerType.DEQUANTIZE}.intersection(layer.type for layer in network.layers[2:-3])
+    assert bool(added) == any(scale != scales[2] for scale in scales)
 
 
 def test_an_operator_that_may_differ_is_refused() -> None:

@@ -43,6 +43,7 @@ def test_the_result_is_the_numpy_kernels(type_: LayerType, data: st.DataObject) 
         (LayerType.GATHER, GatherDescriptor(axis=2, batch_dims=1), [(2, 3, 4, 2), (2, 5)], 1),
         (LayerType.GATHER_ND, GatherNdDescriptor(), [(3, 4, 5), (6, 2)], 1),
         (LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), [(4, 5), (2, 3), (2,)], 2),
+        (LayerType.SLICE, SliceDescriptor(begin=(), size=(2, 3, 2)), [(4, 3, 5), (3,)], 1),
     ],
 )
 def test_indices_of_any_value_stay_in_the_tensor(

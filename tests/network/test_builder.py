@@ -132,6 +132,11 @@ def _typed_back(network: Network, dtype: DataType) -> str:
     return network.add_dequantize_layer("x")
 
 
+def _buffered(network: Network, dtype: DataType) -> str:
+    source = network.add_quantize_layer("x", DataType.INT8, OUT) if dtype.is_float else "x"
+    return network.add_circular_buffer_layer(network.add_reshape_layer(source, (1, 1, 10, 12)), 5)
+
+
 def _detection(network: Network, dtype: DataType) -> tuple[str, ...]:
     source = "x" if dtype.is_float else network.add_dequantize_layer("x")
     boxes = network.add_reshape_layer(source, (1, 30, 4))
@@ -343,6 +348,7 @@ BUILDS: dict[str, Build] = {
     "STRIDED_SLICE": lambda n, _: n.add_strided_slice_layer("x", (0, 4, 0, 0), (1, 1, 5, 4), (1, -1, 2, 1)),
     "CONCATENATION": lambda n, _: n.add_concatenation_layer(["x", "x"], -1),
     "SPLIT": lambda n, _: n.add_split_layer("x", 1, 3),
+    "CIRCULAR_BUFFER": _buffered,
     "DETECTION_POSTPROCESS": _detection,
     "SVDF": _svdf,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,

@@ -36,7 +36,7 @@ def test_networks_of_all_operators_on_the_host_and_in_files() -> None:
 
 
 @pytest.mark.cc
-@settings(max_examples=4)
+@settings(max_examples=2)
 @given(st.integers(0, 2**32), st.integers(0, 1000), st.booleans())
 def test_any_network_on_the_host_and_in_a_file(seed: int, index: int, integers: bool) -> None:
     library()

@@ -153,6 +153,9 @@ def test_what_no_reference_kernel_has_is_refused_by_name(
         (LayerType.EMBEDDING_LOOKUP, EmbeddingLookupDescriptor(), [(1, 1), (3, 2)], "expected a vector"),
         (LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), [(3,), (4,), (1,)], "expected a part"),
         (LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), [(3,), (2,), (2,)], "one start per axis"),
+        (LayerType.SLICE, SliceDescriptor(begin=(), size=(2,)), [(3,), (2,)], "expected 1 elements"),
+        (LayerType.SLICE, SliceDescriptor(begin=(0,), size=(2,)), [(3,), (1,)], "1 constants"),
+        (LayerType.SLICE, SliceDescriptor(begin=(), size=(-1,)), [(3,), (1,)], "expected 1 to the extent"),
     ],
 )
 def test_indices_that_do_not_fit_are_refused(
@@ -175,6 +178,24 @@ def test_an_index_out_of_range_counts_as_the_nearest() -> None:
     network = layer_network(LayerType.GATHER, GatherDescriptor(axis=0), infos)
     values, indices = np.array([5, 6, 7], np.int32), np.array([-(2**31), -1, 3, 2**31 - 1], np.int32)
     assert network.run([values, indices])[0].tolist() == [5, 5, 7, 7]
+
+
+def test_a_slice_that_would_leave_its_tensor_is_moved_into_it() -> None:
+    infos = [info("x", (5,), DataType.INT32), info("begin", (1,), DataType.INT32)]
+    network = layer_network(LayerType.SLICE, SliceDescriptor(begin=(), size=(2,)), infos)
+    values = np.arange(5, dtype=np.int32)
+    found = [network.run([values, np.array([begin], np.int32)])[0].tolist() for begin in (-(2**31), 2, 4, 2**31 - 1)]
+    assert found == [[0, 1], [2, 3], [3, 4], [3, 4]]
+    for begin in (0, 3):
+        inputs = [values, np.array([begin], np.int32)]
+        np.testing.assert_array_equal(network.run(inputs)[0], tflm(network, inputs)[0])
+
+
+def test_a_begin_from_run_time_is_int32() -> None:
+    infos = [info("x", (3,), DataType.INT8), info("begin", (1,), DataType.INT64)]
+    network = layer_network(LayerType.SLICE, SliceDescriptor(begin=(), size=(2,)), infos, infos[0].quantization)
+    with pytest.raises(UnsupportedError, match="the begin 'begin' is int64, expected int32"):
+        network.validate()
 
 
 def test_a_constant_index_out_of_range_is_refused() -> None:

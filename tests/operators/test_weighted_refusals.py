@@ -16,6 +16,7 @@ from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import Padding
 
 Q = Quantization.of(0.5)
@@ -199,3 +200,10 @@ def test_the_padding_of_a_pool_is_smaller_than_its_window(side: str) -> None:
             continue
         with pytest.raises(UnsupportedError, match="less padding than window"):
             row.check(descriptor, operands)
+
+
+def test_transposed_convolutions_refuse_weights_with_a_zero_point() -> None:
+    descriptor = TransposeConvDescriptor(output_h=3, output_w=3)
+    weights = replace(WEIGHTS, quantization=Quantization.of(0.5, 3))
+    with pytest.raises(UnsupportedError, match="'weights' have a zero point that is not 0, expected symmetric"):
+        OPERATORS[LayerType.TRANSPOSE_CONV].check(descriptor, Operands(inputs=(DATA, weights), outputs=(OUTPUT,)))

@@ -288,6 +288,27 @@ def test_a_transpose_of_unit_axes_becomes_a_reshape() -> None:
     assert types(simplify(network)) == [LayerType.RESHAPE]
 
 
+def test_a_bias_without_effect_cannot_overflow() -> None:
+    network = Network("dead channel")
+    quantization = Quantization(scales=(0.5,), zero_points=(3,))
+    network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=quantization))
+    output = network.add_fully_connected_layer(
+        "x",
+        weights=np.array([[127, -127], [127, -127]], np.int8),
+        bias=np.array([-(2**31) + 1, 2**30], np.int32),
+        weights_quantization=Quantization(scales=(1e-22, 1e-9), zero_points=(0, 0), axis=0),
+        quantization=quantization,
+    )
+    network.set_outputs([output])
+    simpler = simplify(network)
+    (layer,) = simpler.layers
+    assert layer.inputs[2] is not None
+    data = simpler.tensor(layer.inputs[2]).data
+    assert data is not None
+    assert data.tolist() == [0, 2**30]
+    assert_same_bits(network, simpler)
+
+
 def test_constants_are_computed() -> None:
     network = Network("n")
     x = image(network)

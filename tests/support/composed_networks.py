@@ -22,12 +22,14 @@ from ferrule.testing.backends.layers import refusal_of_reference
 TYPES = tuple(type_ for type_ in LAYER_TYPES if type_ not in OPTIMIZER_TYPES)
 """The layer types that occur in files."""
 INTEGERS = (DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8, DataType.BOOL)
-"""The element types of networks whose results must be exact; int64 has no C kernels."""
+"""The element types of networks whose results must be exact."""
 ALL_TYPES = (*INTEGERS, DataType.FLOAT32)
 CALLS = (LayerType.IF, LayerType.WHILE)
 _MOST_ELEMENTS = 600
 _MOST_COPIES = 9
 _ATTEMPTS = 30
+_OTHERS = tuple(each for each in DataType if each not in {*ALL_TYPES, DataType.FLOAT16})
+"""Types to which no C kernel converts: tensors of these types are inputs of the network."""
 _VARIABLES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
 _QUANTIZED = (DataType.INT8, DataType.INT16, DataType.UINT8)
 
@@ -103,7 +105,7 @@ class _Composer:
             info = replace(_plain(tensor.info), name=self.network.unique_name(f"{name}_{number}"))
             if tensor.data is not None:
                 names[name] = self.network.add_constant(info, tensor.data)
-            elif position in _state_inputs(layer.type):
+            elif position in state_positions(part, layer):
                 names[name] = self.network.add_state(info, reset_value(info))
                 states.append(info.name)
             else:
@@ -158,18 +160,20 @@ class _Composer:
 
     def _drawn(self, type_: LayerType) -> Graph | None:
         """Return a valid graph of one layer with tensors of the wanted types; None if none was found."""
-        if self._inner and (type_ in CALLS or _state_inputs(type_)):
+        if self._inner and type_ in CALLS:
             return None
         for attempt in range(_ATTEMPTS):
-            dtype = self._dice.choice(list(self._types)) if attempt else DataType.INT8
+            dtype = self._dice.choice([*self._types, *_OTHERS]) if attempt else DataType.INT8
             graph = layer_case(type_, dtype, self._dice.randrange(10**6))
             infos = [graph.info(name) for name in (*graph.layers[0].present_inputs, *graph.layers[0].outputs)]
-            allowed = (*self._types, DataType.INT64)
+            allowed = (*self._types, *_OTHERS)
             held = {tensor.info.name for tensor in graph.tensors if tensor.data is not None}
             if any(info.name not in held and info.dtype not in allowed for info in infos):
                 continue
             if self._has_no_c(graph) or refusal_of_reference(graph):
                 continue
+            if self._inner and state_positions(graph, graph.layers[0]):
+                return None
             if all(info.elements <= _MOST_ELEMENTS for info in infos):
                 return graph
         return None
@@ -177,11 +181,12 @@ class _Composer:
     def _has_no_c(self, graph: Graph) -> bool:
         """Whether only numpy computes the layer."""
         infos = [*graph.inputs, *graph.outputs]
-        return graph.layers[0].type is LayerType.CAST and any(info.dtype is DataType.INT64 for info in infos)
+        return graph.layers[0].type is LayerType.CAST and any(info.dtype in _OTHERS for info in infos)
 
     def _input(self, info: TensorInfo) -> str:
         """Return a tensor of the network like `info`: a computed one, or a new input of the network."""
-        found = self._converted(info) if self._inner or self._dice.random() < 0.8 else None
+        computed = self._inner or (bool(self.network.inputs) and self._dice.random() < 0.8)
+        found = self._converted(info) if computed else None
         if found is not None:
             return found
         if info.shape:
@@ -205,7 +210,7 @@ class _Composer:
 
     def _near(self, info: TensorInfo) -> list[str]:
         """Return the tensors of the pool that can be converted."""
-        if info.dtype is DataType.INT64 or not info.elements:
+        if info.dtype in _OTHERS or not info.elements:
             return []
         return [each for each in self._pool if -(-info.elements // self.network.info(each).elements) <= _MOST_COPIES]
 
@@ -297,14 +302,19 @@ class _Composer:
         for index, info in enumerate(sources):
             graph.add_input(replace(info, name=f"x{index}"))
         inner = _Composer(graph, self._dice, INTEGERS, inner=True)
-        if any(info.dtype is not DataType.INT64 for info in sources):
+        if any(info.dtype not in _OTHERS for info in sources):
             for _ in range(self._dice.randint(1, 3)):
                 inner.grow(self._dice.choice(TYPES))
         return inner
 
 
-def _state_inputs(type_: LayerType) -> tuple[int, ...]:
-    return ROWS[type_].state_inputs if type_ in ROWS else ()
+def state_positions(graph: Graph, layer: Layer) -> range | tuple[int, ...]:
+    """Return the positions of a layer's inputs that an interpreter keeps from run to run; the last outputs are new."""
+    row = ROWS.get(layer.type)
+    if row is None:
+        return ()
+    count = len(row.hidden_states(layer.descriptor, graph.input_infos(layer)))
+    return row.state_inputs or range(len(layer.inputs) - count, len(layer.inputs))
 
 
 def _plain(info: TensorInfo) -> TensorInfo:

@@ -167,6 +167,12 @@ def unpacks(draw: st.DrawFn) -> Network:
 def slices(draw: st.DrawFn) -> Network:
     source = draw(_source(WIDE, 5))
     begin = tuple(draw(st.integers(0, extent - 1)) for extent in source.shape)
+    if draw(st.booleans()):
+        size = tuple(draw(st.integers(1, extent - first)) for first, extent in zip(begin, source.shape, strict=True))
+        infos, constants = [source, info("begin", (len(begin),), DataType.INT32)], {1: np.array(begin, np.int32)}
+        return layer_network(
+            LayerType.SLICE, SliceDescriptor(begin=(), size=size), infos, source.quantization, constants
+        )
     size = tuple(
         draw(st.sampled_from([-1, *range(1, extent - first + 1)]))
         for first, extent in zip(begin, source.shape, strict=True)

@@ -559,6 +559,11 @@ def _recurrent(dtype: DataType) -> Iterator[Graph]:
         )
         network.set_outputs([svdf])
         yield network
+    if dtype is DataType.INT8:
+        network = Network(f"circular_buffer_{dtype}")
+        network.add_input(_info("x", (1, 1, 3, 2), dtype))
+        network.set_outputs([network.add_circular_buffer_layer("x", 4)])
+        yield network
     network = Network(f"lstm_{dtype}")
     network.add_input(_info("x", (1, 3, 5), dtype))
     bias = {DataType.INT8: np.int32, DataType.INT16: np.int64}.get(dtype, np.float32)

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
 
@@ -12,22 +11,6 @@ from ferrule.graph import DataType, Shape, TensorInfo
 from ferrule.network import Network
 
 _Build = Callable[[Network], str | tuple[str, str]]
-_BANKS: dict[str, Any] = {
-    "weights": range(100, 106),
-    "unweights": range(6, 0, -1),
-    "frequency_starts": (0, 2, 4),
-    "weight_starts": (0, 2, 4),
-    "widths": (2, 2, 2),
-}
-_SMOOTHING: dict[str, Any] = {
-    "smoothing": 409,
-    "one_minus_smoothing": 15975,
-    "alternate_smoothing": 983,
-    "alternate_one_minus_smoothing": 15401,
-    "min_signal_remaining": 819,
-    "smoothing_bits": 10,
-    "spectral_subtraction_bits": 14,
-}
 _GAINS = np.arange(125).astype(np.int16)
 _TRANSFORMS = (DataType.INT16, DataType.INT32, DataType.FLOAT32)
 
@@ -51,7 +34,7 @@ def signal_networks() -> Iterator[Network]:
         ),
         ("fft_auto_scale", DataType.INT16, (9,), lambda n: n.add_signal_fft_auto_scale_layer("x")),
         ("energy", DataType.INT16, (12,), lambda n: n.add_signal_energy_layer("x", start_index=0, end_index=6)),
-        ("filter_bank", DataType.UINT32, (6,), lambda n: n.add_signal_filter_bank_layer("x", **_BANKS)),
+        ("filter_bank", DataType.UINT32, (6,), lambda n: _channels(n, "x")),
         (
             "filter_bank_square_root",
             DataType.UINT64,
@@ -64,7 +47,7 @@ def signal_networks() -> Iterator[Network]:
             "filter_bank_spectral_subtraction",
             DataType.UINT32,
             (5,),
-            lambda n: n.add_signal_filter_bank_spectral_subtraction_layer("x", **_SMOOTHING),
+            lambda n: _subtracted(n, "x"),
         ),
         ("pcan", DataType.UINT32, (5,), lambda n: n.add_signal_pcan_layer("x", "x", _GAINS, snr_shift=6)),
         (
@@ -86,12 +69,36 @@ def preprocessor(samples: int = 30) -> Network:
     scaled, bits = network.add_signal_fft_auto_scale_layer(network.add_reshape_layer(window, (samples,)))
     spectrum = network.add_signal_rfft_layer(scaled, fft_length=32)
     energies = network.add_signal_energy_layer(spectrum, start_index=0, end_index=17)
-    channels = network.add_signal_filter_bank_layer(energies, **_BANKS)
+    channels = _channels(network, energies)
     roots = network.add_signal_filter_bank_square_root_layer(channels, bits)
-    rest, noise = network.add_signal_filter_bank_spectral_subtraction_layer(roots, **_SMOOTHING)
+    rest, noise = _subtracted(network, roots)
     gained = network.add_signal_pcan_layer(rest, noise, _GAINS, snr_shift=6)
     network.set_outputs([network.add_signal_filter_bank_log_layer(gained, input_correction_bits=3, output_scale=64)])
     return network
+
+
+def _channels(network: Network, source: str) -> str:
+    return network.add_signal_filter_bank_layer(
+        source,
+        weights=range(100, 106),
+        unweights=range(6, 0, -1),
+        frequency_starts=(0, 2, 4),
+        weight_starts=(0, 2, 4),
+        widths=(2, 2, 2),
+    )
+
+
+def _subtracted(network: Network, source: str) -> tuple[str, str]:
+    return network.add_signal_filter_bank_spectral_subtraction_layer(
+        source,
+        smoothing=409,
+        one_minus_smoothing=15975,
+        alternate_smoothing=983,
+        alternate_one_minus_smoothing=15401,
+        min_signal_remaining=819,
+        smoothing_bits=10,
+        spectral_subtraction_bits=14,
+    )
 
 
 def _bits(network: Network) -> str:

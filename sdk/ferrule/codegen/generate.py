@@ -25,6 +25,7 @@ from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, sch
 from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
 from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
+from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
 from ferrule.memory import Lifetime, Ordering, Region, measure_order, order_layers, views
 from ferrule.rendering import one_line
@@ -57,9 +58,14 @@ def generate(
     `writer` defines the language.
 
     Raises:
-        UnsupportedError: a target refuses a layer.
+        UnsupportedError: a target refuses a layer, or the graph has no inputs.
         ArenaOverflowError: the tensors need more than `workspace_bytes`.
     """
+    if not graph.inputs:
+        raise UnsupportedError(
+            f"network '{graph.name}' has no inputs, and the C of a model needs at least one",
+            hint="Network.run and ferrule.Runtime run it on this machine",
+        )
     ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
     reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters
     region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)

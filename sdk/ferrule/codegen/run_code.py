@@ -486,10 +486,14 @@ def _headline(index: int, item: LoweredLayer) -> str:
 
 
 def _without_unused(statements: Iterable[Statement]) -> tuple[Statement, ...]:
-    """Return the statements without declarations of variables that no other statement names."""
-    body = tuple(statements)
-    named = _names_in(body)
-    return tuple(item for item in body if not isinstance(item, Declare) or item.name in named)
+    """Return the statements without declarations of variables that no statement behind them needs."""
+    named: set[str] = set()
+    kept = []
+    for item in reversed(tuple(statements)):
+        if not isinstance(item, Declare) or item.name in named:
+            named.update(_names(item))
+            kept.append(item)
+    return tuple(reversed(kept))
 
 
 def _names_in(statements: Iterable[Statement]) -> frozenset[str]:

@@ -11,6 +11,7 @@ from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Kept, LayerType, Quantization
 from ferrule.network.builder import Constant, LayerBuilder, bias_quantization
 from ferrule.operators.activation import Activation
+from ferrule.operators.circular_buffer import CircularBufferDescriptor, kept_by
 from ferrule.operators.lstm import ABSENT, GATES, LstmDescriptor
 from ferrule.operators.svdf import SvdfDescriptor
 
@@ -61,6 +62,16 @@ class RecurrentLayers(LayerBuilder):
         ]
         descriptor = SvdfDescriptor(rank=rank, activation=activation)
         return self._append(LayerType.SVDF, descriptor, inputs, name=name, quantization=quantization)[0]
+
+    def add_circular_buffer_layer(self, source: str, slots: int, *, name: str | None = None) -> str:
+        """Add CIRCULAR_BUFFER of frames [1, 1, width, depth]: the frames of the last runs, the oldest first.
+
+        The output [1, slots, width, depth] has the quantisation of the frames.
+        """
+        info = self.info(source)
+        descriptor = CircularBufferDescriptor(slots=slots)
+        inputs: list[str | Constant | Kept | None] = [source, *kept_by(descriptor, [info])]
+        return self._append(LayerType.CIRCULAR_BUFFER, descriptor, inputs, name=name, quantization=info.quantization)[0]
 
     def add_lstm_layer(
         self,

@@ -57,9 +57,16 @@ class ShapeLayers(LayerBuilder):
         return self._add_mover(LayerType.PADV2, descriptor, source, name)
 
     def add_slice_layer(
-        self, source: str, begin: Sequence[int], size: Sequence[int], *, name: str | None = None
+        self, source: str, begin: str | Sequence[int], size: Sequence[int], *, name: str | None = None
     ) -> str:
-        """Add SLICE; a size of -1 means up to the end."""
+        """Add SLICE; a size of -1 means up to the end.
+
+        `begin` may name an int32 tensor with a number per axis; a slice that would leave `source` is moved into it.
+        """
+        if isinstance(begin, str):
+            descriptor = SliceDescriptor(begin=(), size=tuple(size))
+            quantization = self.info(source).quantization
+            return self._append(LayerType.SLICE, descriptor, [source, begin], name=name, quantization=quantization)[0]
         return self._add_mover(LayerType.SLICE, SliceDescriptor(begin=tuple(begin), size=tuple(size)), source, name)
 
     def add_strided_slice_layer(

@@ -164,8 +164,10 @@ def _sample(sample: LayerSample) -> None:
     number, classes = dice.randint(1, 20), dice.randint(1, 4)
     for shape in ((1, number, dice.choice([4, 4, 5])), (1, number, classes + dice.randint(0, 1))):
         sample.take(shape)
-    sizes = 0.1 + np.abs(sample.array((number, 2), dtype))
-    sample.hold("anchors", np.concatenate([sample.array((number, 2), dtype), sizes], axis=1).astype(dtype.numpy))
+    anchors = sample.array((number, 4), dtype)
+    if dtype.is_float:
+        anchors[:, 2:] = 0.1 + np.abs(anchors[:, 2:])
+    sample.hold("anchors", anchors)
     sample.descriptor = DetectionPostprocessDescriptor(
         max_detections=dice.randint(1, 12),
         num_classes=classes,

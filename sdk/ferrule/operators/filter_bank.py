@@ -90,6 +90,10 @@ def _filter_bank(descriptor: SignalFilterBankDescriptor, _: Operands, arrays: Se
     return [weighted[0, 1:] + weighted[1, :-1]]
 
 
+def _macs(descriptor: SignalFilterBankDescriptor, _: Operands) -> int:
+    return 2 * sum(descriptor.widths)
+
+
 def _sample_filter_bank(sample: LayerSample) -> None:
     dice = sample.dice
     bands, size = dice.randint(2, 6), dice.randint(8, 20)
@@ -113,6 +117,7 @@ SIGNAL_FILTER_BANK = Operator(
     infer=_infer_filter_bank,
     check=_check_filter_bank,
     kernel=_filter_bank,
+    macs=_macs,
     sample=_sample_filter_bank,
 )
 

@@ -9,21 +9,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample, sample_unary
+from ferrule.operators.weighted import required_array
 
 _MAX_AXES = 5
+_BEGINS_AT_RUN_TIME = 0.3
+"""The part of the samples."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceDescriptor(Descriptor):
-    """One input, one output."""
+    """One input, one output; or two inputs, the second of which is the begin: one int32 per axis, known at run time.
+
+    A begin from run time with which the slice would leave the tensor counts as the nearest one with which it does not.
+    """
 
     begin: tuple[int, ...]
+    """() if it is the second input."""
     size: tuple[int, ...]
-    """Number of elements per axis; -1 means all up to the end."""
+    """Number of elements per axis; -1 means all up to the end, for a begin that is not an input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +112,27 @@ def _strided_range(descriptor: StridedSliceDescriptor, axis: int, source: Tensor
 
 def infer_slice(descriptor: SliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
     """Return the number of elements selected on each axis."""
+    if len(inputs) > 1:
+        _check_begin(descriptor, Operands(inputs=tuple(inputs), outputs=()))
+        return (descriptor.size,)
     return (tuple(taken.count for taken in slice_ranges(descriptor, data_input(inputs))),)
+
+
+def _check_begin(descriptor: SliceDescriptor, operands: Operands) -> None:
+    source, begin = operands.input(0), operands.input(1)
+    if descriptor.begin or begin.shape != (len(source.shape),):
+        raise ModelError(
+            f"the begin '{begin.name}' has shape {list(begin.shape)}, and there are {len(descriptor.begin)} constants; "
+            f"expected {len(source.shape)} elements as tensor '{source.name}' has axes, and no constants"
+        )
+    fits = len(descriptor.size) == len(source.shape) and all(
+        1 <= size <= extent for size, extent in zip(descriptor.size, source.shape, strict=True)
+    )
+    if not fits:
+        raise ModelError(
+            f"the size is {list(descriptor.size)} with a begin from run time, expected 1 to the extent of each axis of "
+            f"tensor '{source.name}' of shape {list(source.shape)}"
+        )
 
 
 def infer_strided_slice(descriptor: StridedSliceDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
@@ -117,8 +144,12 @@ def infer_strided_slice(descriptor: StridedSliceDescriptor, inputs: Sequence[Ten
 def check_slice(descriptor: SliceDescriptor, operands: Operands) -> None:
     """Refuse types that no kernel moves, and ranks without a TensorFlow Lite Micro kernel."""
     del descriptor
-    check_types(operands, MOVABLE)
+    check_types(Operands(inputs=operands.inputs[:1], outputs=operands.outputs), MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)
+    if len(operands.inputs) > 1 and operands.input(1).dtype is not DataType.INT32:
+        raise UnsupportedError(
+            f"the begin '{operands.input(1).name}' is {operands.input(1).dtype}, expected int32, or a constant"
+        )
 
 
 def check_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) -> None:
@@ -132,6 +163,12 @@ def check_strided_slice(descriptor: StridedSliceDescriptor, operands: Operands) 
 
 def compute_slice(descriptor: SliceDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
     """Return the elements within the ranges."""
+    if len(arrays) > 1:
+        data = required_array(arrays, 0)
+        limits = np.subtract(data.shape, descriptor.size)
+        begin = np.clip(required_array(arrays, 1), 0, limits).tolist()
+        part = tuple(slice(start, start + size) for start, size in zip(begin, descriptor.size, strict=True))
+        return [np.ascontiguousarray(data[part])]
     return [_take(np.asarray(arrays[0]), slice_ranges(descriptor, operands.input(0)), operands.output.shape)]
 
 
@@ -153,6 +190,10 @@ def _as_slice(taken: Range) -> slice:
 
 
 def _sample_slice(sample: LayerSample) -> Descriptor:
+    shape = sample.inputs[0].shape
+    if sample.dice.random() < _BEGINS_AT_RUN_TIME:
+        sample.inputs.append(TensorInfo(name="begin", shape=(len(shape),), dtype=DataType.INT32))
+        return SliceDescriptor(begin=(), size=tuple(sample.dice.randint(1, extent) for extent in shape))
     begin = tuple(sample.dice.randint(0, extent - 1) for extent in sample.inputs[0].shape)
     size = tuple(sample.dice.choice([-1, 1]) for _ in begin)
     return SliceDescriptor(begin=begin, size=size)

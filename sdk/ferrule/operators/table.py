@@ -12,6 +12,7 @@ from ferrule.operators.batch_matmul import BATCH_MATMUL
 from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB
 from ferrule.operators.block import BATCH_TO_SPACE_ND, DEPTH_TO_SPACE, SPACE_TO_BATCH_ND, SPACE_TO_DEPTH
 from ferrule.operators.cast import CAST
+from ferrule.operators.circular_buffer import CIRCULAR_BUFFER
 from ferrule.operators.comparison import COMPARISONS, LOGICAL_AND, LOGICAL_OR
 from ferrule.operators.control_flow import IF, WHILE
 from ferrule.operators.conv2d import CONV_2D
@@ -140,6 +141,7 @@ _ROWS: tuple[Operator, ...] = (
     SELECT_V2,
     SVDF,
     UNIDIRECTIONAL_SEQUENCE_LSTM,
+    CIRCULAR_BUFFER,
     DETECTION_POSTPROCESS,
 )
 

@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
 from ferrule.operators.operator import Operands, Operator
@@ -19,6 +19,7 @@ from ferrule.operators.weighted import (
     Finish,
     check_weighted,
     finish_of,
+    has_zero_point,
     optional_array,
     required_array,
 )
@@ -66,7 +67,11 @@ def _infer(descriptor: TransposeConvDescriptor, inputs: Sequence[TensorInfo | No
 
 
 def _check(descriptor: TransposeConvDescriptor, operands: Operands) -> None:
+    """Refuse what no weighted operator takes, and weights with a zero point, which TensorFlow Lite Micro ignores."""
     check_weighted(operands, descriptor.activation, channel_axis=0)
+    weights = operands.input(1)
+    if has_zero_point(weights):
+        raise UnsupportedError(f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -129,6 +134,9 @@ def _sample(sample: LayerSample) -> None:
     window, strides = (dice.randint(1, 3), dice.randint(1, 4)), (dice.randint(1, 2), dice.randint(1, 3))
     sample.take(shape)
     sample.weigh((dice.randint(1, 9), *window, shape[3]), 0)
+    weights = sample.inputs[1]
+    if has_zero_point(weights):
+        sample.inputs[1] = replace(weights, quantization=Quantization.of(weights.scale))
     same = dice.random() < 0.5
     height, width = (
         extent * stride if same else (extent - 1) * stride + size

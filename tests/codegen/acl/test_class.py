@@ -253,7 +253,7 @@ def test_layers_are_generated_or_refused_with_a_reason(type_: LayerType, dtype: 
 
 
 def test_a_newer_version_is_named_only_where_it_helps() -> None:
-    for graph, helps in ((convolution(0.99e-5), True), (layer_case(LayerType.CEIL, DataType.FLOAT32, 0), False)):
+    for graph, helps in ((convolution(0.99e-5), True), (layer_case(LayerType.COS, DataType.FLOAT32, 0), False)):
         with pytest.raises(UnsupportedError) as caught:
             generate_class(graph, target=GPU)
         assert ("version 24.11 (--acl-version) takes more" in str(caught.value.hint)) == helps
@@ -262,9 +262,9 @@ def test_a_newer_version_is_named_only_where_it_helps() -> None:
 def test_refused_layers_are_all_listed() -> None:
     net = ferrule.Network("refused")
     x = net.add_input(TensorInfo(name="x", shape=(2,), dtype=DataType.FLOAT32))
-    a = net.add_elementwise_unary_layer(LayerType.CEIL, x, name="a")
+    a = net.add_elementwise_unary_layer(LayerType.COS, x, name="a")
     b = net.add_relu_layer(a, name="b")
-    net.set_outputs([net.add_elementwise_unary_layer(LayerType.CEIL, b, name="c")])
+    net.set_outputs([net.add_elementwise_unary_layer(LayerType.COS, b, name="c")])
     with pytest.raises(UnsupportedError) as caught:
         generate_class(net, target=GPU)
     assert str(caught.value).count("the library has no function for it") == 2

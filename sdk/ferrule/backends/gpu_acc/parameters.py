@@ -262,6 +262,29 @@ class ResizeParameters(Parameters):
     output_width: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatherParameters(Parameters):
+    """The parameters of gather_8 to gather_64."""
+
+    struct: ClassVar[str] = "gather_parameters"
+    lengths: ClassVar[dict[str, int]] = {"extents": 6, "strides": 6}
+    elements: int
+    run: int
+    """Elements of a run, which one group of indices selects."""
+    count: int
+    """Runs that are selected from a block of the data."""
+    outer: int
+    """Blocks from which the same indices select."""
+    block: int
+    """Elements of a block."""
+    depth: int
+    """Indices of a group."""
+    extents: tuple[int, ...]
+    """The limit of each index of a group."""
+    strides: tuple[int, ...]
+    """The step of each index, in elements."""
+
+
 CODES: Mapping[DataType | LayerType, int] = {each: code for code, each in enumerate((*DataType, *LayerType))}
 """The numbers by which kernels know element types and layer types."""
 
@@ -293,5 +316,6 @@ STRUCTS: tuple[type[Parameters], ...] = (
     ReduceParameters,
     RowParameters,
     ResizeParameters,
+    GatherParameters,
 )
 """All structs, in the order of their declarations."""

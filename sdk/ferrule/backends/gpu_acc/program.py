@@ -21,7 +21,7 @@ _FOLDER = Path(__file__).parent / "kernels"
 # the order matters: a source may use the functions of the sources before it
 _SOURCES = (
     *("fixed_point", "conv2d", "depthwise_conv2d", "elementwise", "pool2d", "table", "softmax", "quantize", "move"),
-    *("unary", "binary", "cast", "reduce", "transpose_conv", "resize", "normalize"),
+    *("unary", "binary", "cast", "reduce", "transpose_conv", "resize", "normalize", "gather"),
 )
 _OPTIONS = ["-cl-std=CL1.2"]
 _LOCK = threading.Lock()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferrule.codegen.acl.rows import (
     FLOATS,
+    QUANTIZED,
     Add,
     LayerParts,
     LayerView,
@@ -12,17 +13,18 @@ from ferrule.codegen.acl.rows import (
     activation_of,
 )
 from ferrule.codegen.acl.targets import acl_name
-from ferrule.dom import Expression, Float
+from ferrule.dom import Expression, Float, Integer
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.l2_normalization import EPSILON
 from ferrule.operators.rectify import LeakyReluDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 
 _SATURATE = acl_name("ConvertPolicy", "SATURATE")
 
 
-def _binary(kind: str, *arguments: Expression) -> Row:
+def _binary(kind: str, *arguments: Expression, types: frozenset[DataType] = QUANTIZED) -> Row:
     """Return the row of a layer with two inputs; they are broadcast as the network does it."""
 
     def add(part: LayerParts) -> None:
@@ -34,7 +36,7 @@ def _binary(kind: str, *arguments: Expression) -> Row:
         if result is not part.output(0):
             part.activate(result, part.output(0), activation)
 
-    return Row(add=add, check=_binary_check)
+    return Row(add=add, check=_binary_check, types=types)
 
 
 def _binary_check(part: LayerView) -> str:
@@ -62,21 +64,52 @@ def _prelu(part: LayerParts) -> None:
 
 
 def _softmax(part: LayerParts) -> None:
-    """Add the function on a matrix, since its axis has another type in each version and is the first by default."""
-    about = part.descriptor(SoftmaxDescriptor)
+    _on_matrix(part, "SoftmaxLayer", Float(part.descriptor(SoftmaxDescriptor).beta))
+
+
+def _log_softmax(part: LayerParts) -> None:
+    _on_matrix(part, "LogSoftmaxLayer", Float(1.0))
+
+
+def _l2_normalization(part: LayerParts) -> None:
+    """Add the function with the square of the smallest divisor."""
+    _on_matrix(part, "L2NormalizeLayer", Integer(0), Float(EPSILON * EPSILON))
+
+
+def _on_matrix(part: LayerParts, kind: str, *arguments: Expression) -> None:
+    """Add a function of rows on a matrix: SOFTMAX's axis has another type in each version and is the first by default.
+
+    A matrix keeps its rows, also if they have one element.
+    """
     shape = part.info(0).shape
     depth = shape[-1] if shape else 1
     matrix = (part.info(0).elements // depth, depth)
     result = part.result(matrix)
-    part.function("SoftmaxLayer", part.input(0, matrix).pointer, result.pointer, Float(about.beta))
+    part.function(kind, part.input(0, matrix).pointer, result.pointer, *arguments)
     part.finish(result)
 
 
-def _unary(kind: str) -> Add:
+def _unary(*kinds: str) -> Add:
+    """Return what adds functions one after the other."""
+
     def add(part: LayerParts) -> None:
-        part.function(kind, part.input(0).pointer, part.output(0).pointer)
+        source = part.input(0)
+        for number, kind in enumerate(kinds, start=1):
+            output = part.output(0)
+            target = output if number == len(kinds) else part.builder.scratch(part.name("step"), output, output.shape)
+            part.function(kind, source.pointer, target.pointer)
+            source = target
 
     return add
+
+
+def _add_n(part: LayerParts) -> None:
+    total, output = part.input(0), part.output(0)
+    for index in range(1, len(part.layer.inputs)):
+        last = index == len(part.layer.inputs) - 1
+        target = output if last else part.builder.scratch(part.name("sum"), output, output.shape)
+        part.function("ArithmeticAddition", total.pointer, part.input(index).pointer, target.pointer, _SATURATE)
+        total = target
 
 
 def _leaky_relu_check(part: LayerView) -> str:
@@ -90,6 +123,10 @@ def _softmax_check(part: LayerView) -> str:
     if part.info(0).dtype is DataType.INT8 and shape and shape[-1] >= _VECTOR:
         return f"the library is up to 6 steps off for int8 and {_VECTOR} or more values ('{part.info(0).name}')"
     return _not_constant(part)
+
+
+def _sum_check(part: LayerView) -> str:
+    return "all of its inputs are constants" if all(map(part.is_constant, range(len(part.layer.inputs)))) else ""
 
 
 def _not_constant(part: LayerView) -> str:
@@ -117,38 +154,38 @@ ROWS = {
     LayerType.SOFTMAX: Row(add=_softmax, check=_softmax_check),
     LayerType.NEG: Row(add=_unary("NegLayer"), check=_not_constant, types=FLOATS),
     LayerType.FLOOR: Row(add=_unary("Floor"), check=_not_constant, types=FLOATS),
+    LayerType.CEIL: Row(add=_unary("NegLayer", "Floor", "NegLayer"), check=_not_constant, types=FLOATS),
+    LayerType.ABS: Row(add=_activation("ABS"), check=_not_constant, types=FLOATS),
+    LayerType.SQUARE: Row(add=_activation("SQUARE"), check=_not_constant, types=FLOATS),
+    LayerType.SQRT: Row(add=_activation("SQRT"), check=_not_constant, types=FLOATS),
+    LayerType.ELU: Row(add=_activation("ELU", 1.0), check=_not_constant, types=FLOATS),
+    LayerType.EXP: Row(add=_unary("ExpLayer"), check=_not_constant, types=FLOATS),
+    LayerType.ROUND: Row(add=_unary("RoundLayer"), check=_not_constant, types=FLOATS),
+    LayerType.RSQRT: Row(add=_unary("RsqrtLayer"), check=_not_constant, types=FLOATS),
+    LayerType.SIN: Row(add=_unary("SinLayer"), check=_not_constant, types=FLOATS),
+    LayerType.DIV: _binary("ArithmeticDivision", types=FLOATS),
+    LayerType.SQUARED_DIFFERENCE: _binary("ElementwiseSquaredDiff"),
+    LayerType.ADD_N: Row(add=_add_n, check=_sum_check, types=FLOATS),
+    LayerType.LOG_SOFTMAX: Row(add=_log_softmax, check=_not_constant, types=FLOATS),
+    LayerType.L2_NORMALIZATION: Row(add=_l2_normalization, check=_not_constant, types=FLOATS),
     LayerType.QUANTIZE: Row(add=_unary("QuantizationLayer"), check=_not_constant, types=_CONVERSIONS),
     LayerType.DEQUANTIZE: Row(add=_unary("DequantizationLayer"), check=_not_constant, types=_CONVERSIONS),
 }
-_UNTRIED = "its function of the library has not been tried"
 REASONS = {
-    LayerType.ABS: _UNTRIED,
-    LayerType.ADD_N: "the library has no function for it",
     LayerType.CAST: "the class has tensors of floats and int8 only",
     LayerType.COS: "the library has no function for it",
-    LayerType.DIV: _UNTRIED,
-    LayerType.ELU: _UNTRIED,
     LayerType.EQUAL: "the class has tensors of floats and int8 only",
-    LayerType.EXP: _UNTRIED,
     LayerType.FLOOR_DIV: "the library has no function for it",
     LayerType.FLOOR_MOD: "the library has no function for it",
     LayerType.GREATER: "the class has tensors of floats and int8 only",
     LayerType.GREATER_EQUAL: "the class has tensors of floats and int8 only",
-    LayerType.L2_NORMALIZATION: _UNTRIED,
     LayerType.LESS: "the class has tensors of floats and int8 only",
     LayerType.LESS_EQUAL: "the class has tensors of floats and int8 only",
-    LayerType.LOG: _UNTRIED,
+    LayerType.LOG: "the library's logarithm of a negative number is a number",
     LayerType.LOGICAL_AND: "the class has tensors of floats and int8 only",
     LayerType.LOGICAL_NOT: "the class has tensors of floats and int8 only",
     LayerType.LOGICAL_OR: "the class has tensors of floats and int8 only",
-    LayerType.LOG_SOFTMAX: _UNTRIED,
     LayerType.NOT_EQUAL: "the class has tensors of floats and int8 only",
-    LayerType.ROUND: _UNTRIED,
-    LayerType.RSQRT: _UNTRIED,
     LayerType.SELECT_V2: "the class has tensors of floats and int8 only",
-    LayerType.SIN: _UNTRIED,
-    LayerType.SQRT: _UNTRIED,
-    LayerType.SQUARE: _UNTRIED,
-    LayerType.SQUARED_DIFFERENCE: _UNTRIED,
 }
 """Why types of elementwise layers have no row."""

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ferrule.codegen.acl.builder import AclTensor, coordinates, unsigned
 from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permutation
-from ferrule.codegen.acl.rows import FLOATS, LayerParts, LayerView, Row
+from ferrule.codegen.acl.rows import FLOATS, Add, LayerParts, LayerView, Row
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Aggregate, Boolean, Cast, Construct, Expression, Field, Float, Integer, Scalar
-from ferrule.graph import DataType, LayerType, TensorInfo
+from ferrule.graph import DataType, LayerType, Shape, TensorInfo
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.reduce import ReduceDescriptor
@@ -21,6 +23,8 @@ from ferrule.operators.slice import (
 )
 from ferrule.operators.transpose import TransposeDescriptor
 
+Sides = Sequence[tuple[int, int]]
+"""Numbers of elements that are added before and after each axis."""
 _MAX_RANK = 4
 """Of functions that take coordinates: NEPermute and NEStridedSlice have no more dimensions."""
 
@@ -37,28 +41,32 @@ def _transpose(part: LayerParts) -> None:
     part.builder.permute(part.name(), part.input(0), part.output(0), permutation(about.permutation))
 
 
-def _amounts(part: LayerView) -> list[tuple[int, int]]:
+def _amounts(sides: Sides) -> list[tuple[int, int]]:
     """Return the elements that are added before and after each dimension of the library."""
-    about = part.layer.descriptor
-    assert isinstance(about, (PadDescriptor, PadV2Descriptor))
-    return [(about.before[axis], about.after[axis]) for axis in order(len(part.info(0).shape))]
+    return [sides[axis] for axis in order(len(sides))]
 
 
-def _kept_dimensions(info: TensorInfo) -> int:
+def _kept_dimensions(shape: Shape) -> int:
     """Return the number of dimensions that a TensorShape keeps: it drops those of extent 1 at the end."""
-    found = dimensions(info.shape)
+    found = dimensions(shape)
     return max([1, *(index + 1 for index, extent in enumerate(found) if extent > 1)])
 
 
 def _pad(part: LayerParts) -> None:
     about = part.layer.descriptor
+    assert isinstance(about, (PadDescriptor, PadV2Descriptor))
+    value = about.value if isinstance(about, PadV2Descriptor) else None
+    pad(part, part.input(0), part.output(0), tuple(zip(about.before, about.after, strict=True)), value)
+
+
+def pad(part: LayerParts, source: AclTensor, target: AclTensor, sides: Sides, value: float | None = None) -> None:
+    """Add the function that surrounds a tensor by a stored value; None is the stored value of zero."""
     amounts = tuple(
         Field(Aggregate((Field(unsigned(before)), Field(unsigned(after)))))
-        for before, after in _amounts(part)[: _kept_dimensions(part.info(0))]
+        for before, after in _amounts(sides)[: _kept_dimensions(source.shape)]
     )
-    value = _pixel(part, about.value if isinstance(about, PadV2Descriptor) else None)
     padding = Construct(acl("PaddingList"), (Aggregate(amounts),))
-    part.function("PadLayer", part.input(0).pointer, part.output(0).pointer, padding, value)
+    part.function("PadLayer", source.pointer, target.pointer, padding, _pixel(part, value))
 
 
 def _pixel(part: LayerParts, value: float | None) -> Expression:
@@ -102,21 +110,25 @@ def _ranges(part: LayerParts) -> tuple[Range, ...]:
 
 
 def _slice(part: LayerParts) -> None:
-    source = part.input(0)
     axes = _ranges(part)
-    ranges = [axes[axis] for axis in order(len(axes))][: _kept_dimensions(part.info(0))]
     result = part.result(tuple(each.count for each in axes))
+    slice_between(part, part.input(0), result, axes)
+    part.finish(result)
+
+
+def slice_between(part: LayerParts, source: AclTensor, target: AclTensor, axes: Sequence[Range]) -> None:
+    """Add the function that takes a range of each axis, also backwards."""
+    ranges = [axes[axis] for axis in order(len(axes))][: _kept_dimensions(source.shape)]
     starts = coordinates([each.start for each in ranges])
     if all(each.step == 1 for each in ranges):
         ends = coordinates([each.start + each.count for each in ranges])
-        part.function("Slice", source.pointer, result.pointer, starts, ends)
+        part.function("Slice", source.pointer, target.pointer, starts, ends)
     else:
         stops = [each.start + each.step * each.count for each in ranges]
         mask = sum(1 << index for index, stop in enumerate(stops) if stop < 0)  # down to the first element
         strides = Construct(acl("BiStrides"), tuple(Integer(each.step) for each in ranges))
         ends = coordinates([max(stop, 0) for stop in stops])
-        part.function("StridedSlice", source.pointer, result.pointer, starts, ends, strides, Integer(0), Integer(mask))
-    part.finish(result)
+        part.function("StridedSlice", source.pointer, target.pointer, starts, ends, strides, Integer(0), Integer(mask))
 
 
 def _mean(part: LayerParts) -> None:
@@ -128,27 +140,29 @@ def _mean(part: LayerParts) -> None:
     part.finish(result)
 
 
-def _sum(part: LayerParts) -> None:
-    axes, result = _reduced(part)
-    if not axes:
-        _reshape(part)
-        return
-    source = part.input(0)
-    shape = list(source.shape)
-    for number, dimension in enumerate(axes):
-        shape[order(len(shape))[dimension]] = 1
-        last = number == len(axes) - 1
-        target = result if last else part.builder.scratch(part.name(f"sum{number}"), part.output(0), tuple(shape))
-        part.function(
-            "ReductionOperation",
-            source.pointer,
-            target.pointer,
-            unsigned(dimension),
-            acl_name("ReductionOperation", "SUM"),
-            Boolean(True),
-        )
-        source = target
-    part.finish(result)
+def _reduction(operation: str) -> Add:
+    """Return what adds one function per axis."""
+
+    def add(part: LayerParts) -> None:
+        axes, result = _reduced(part)
+        if not axes:
+            _reshape(part)
+            return
+        source = part.input(0)
+        shape = list(source.shape)
+        for number, dimension in enumerate(axes):
+            shape[order(len(shape))[dimension]] = 1
+            last = number == len(axes) - 1
+            name = part.name(f"{operation.lower()}{number}")
+            target = result if last else part.builder.scratch(name, part.output(0), tuple(shape))
+            kind = acl_name("ReductionOperation", operation)
+            part.function(
+                "ReductionOperation", source.pointer, target.pointer, unsigned(dimension), kind, Boolean(True)
+            )
+            source = target
+        part.finish(result)
+
+    return add
 
 
 def _reduced(part: LayerParts) -> tuple[list[int], AclTensor]:
@@ -164,10 +178,15 @@ def _reduced(part: LayerParts) -> tuple[list[int], AclTensor]:
     return axes, part.result(kept) if axes else part.output(0)
 
 
-def _moved_check(part: LayerView) -> str:
+def moved_check(part: LayerView) -> str:
+    """Return why a layer that moves elements is not possible."""
     if any(part.is_constant(index) for index in range(len(part.layer.present_inputs))):
         return "it has a constant input"
-    return _requantized(part) or _rank(part.info(0))
+    return _requantized(part) or rank_reason(part.info(0))
+
+
+def _slice_check(part: LayerView) -> str:
+    return "its begin is not a constant" if len(part.layer.inputs) > 1 else moved_check(part)
 
 
 def _reshaped_check(part: LayerView) -> str:
@@ -183,13 +202,20 @@ def _requantized(part: LayerView) -> str:
 
 
 def _pad_check(part: LayerView) -> str:
-    reason = _moved_check(part)
-    if not reason and any(amount != (0, 0) for amount in _amounts(part)[_kept_dimensions(part.info(0)) :]):
+    about = part.layer.descriptor
+    assert isinstance(about, (PadDescriptor, PadV2Descriptor))
+    return moved_check(part) or unreachable_pad(part, tuple(zip(about.before, about.after, strict=True)))
+
+
+def unreachable_pad(part: LayerView, sides: Sides) -> str:
+    """Return why the library cannot pad the layer's input; "" if it can."""
+    if any(amount != (0, 0) for amount in _amounts(sides)[_kept_dimensions(part.info(0).shape) :]):
         return "it pads an outer axis of one element, which CLPadLayer does not reach"
-    return reason
+    return ""
 
 
-def _rank(info: TensorInfo) -> str:
+def rank_reason(info: TensorInfo) -> str:
+    """Return why a tensor has too many dimensions to be moved; "" if it has not."""
     if len(info.shape) > _MAX_RANK:
         return f"'{info.name}' has {len(info.shape)} dimensions, and the library moves at most {_MAX_RANK}"
     return ""
@@ -200,7 +226,7 @@ def _concatenation_check(part: LayerView) -> str:
         if part.info(0).quantization != part.output_info.quantization:
             return "it has one input, and changes the scale"
         return "its only input is a constant" if part.is_constant(0) else ""
-    return _rank(part.info(0))
+    return rank_reason(part.info(0))
 
 
 def _reduce_check(part: LayerView) -> str:
@@ -210,63 +236,43 @@ def _reduce_check(part: LayerView) -> str:
     unchanged = part.info(0).quantization == part.output_info.quantization
     if all(part.info(0).shape[axis] == 1 for axis in axes) and not unchanged:
         return "it reduces no axis of more than one element, and changes the scale"
-    return _rank(part.info(0))
+    return rank_reason(part.info(0))
 
 
 _NO_BOOL = "the library has no tensors of bool"
-_NOT_MAPPED = "the generator has no row for it"
-_MOVED = Row(add=_slice, check=_moved_check)
+_MOVED = Row(add=_slice, check=moved_check)
 _RESHAPED = Row(add=_reshape, check=_reshaped_check)
 ROWS = {
     LayerType.RESHAPE: _RESHAPED,
     LayerType.SQUEEZE: _RESHAPED,
     LayerType.EXPAND_DIMS: _RESHAPED,
-    LayerType.TRANSPOSE: Row(add=_transpose, check=_moved_check),
+    LayerType.TRANSPOSE: Row(add=_transpose, check=moved_check),
     LayerType.PAD: Row(add=_pad, check=_pad_check),
     LayerType.PADV2: Row(add=_pad, check=_pad_check),
     LayerType.CONCATENATION: Row(add=_concatenation, check=_concatenation_check),
-    LayerType.SPLIT: Row(add=_split, check=_moved_check),
-    LayerType.SLICE: _MOVED,
+    LayerType.SPLIT: Row(add=_split, check=moved_check),
+    LayerType.SLICE: Row(add=_slice, check=_slice_check),
     LayerType.STRIDED_SLICE: _MOVED,
     LayerType.MEAN: Row(add=_mean, check=_reduce_check),
-    LayerType.SUM: Row(add=_sum, check=_reduce_check, types=FLOATS),
+    LayerType.SUM: Row(add=_reduction("SUM"), check=_reduce_check, types=FLOATS),
+    LayerType.REDUCE_MAX: Row(add=_reduction("MAX"), check=_reduce_check),
+    LayerType.REDUCE_MIN: Row(add=_reduction("MIN"), check=_reduce_check),
 }
 REASONS = {
-    LayerType.RESIZE_NEAREST_NEIGHBOR: _NOT_MAPPED,
-    LayerType.RESIZE_BILINEAR: _NOT_MAPPED,
-    LayerType.TRANSPOSE_CONV: _NOT_MAPPED,
-    LayerType.REDUCE_MAX: _NOT_MAPPED,
-    LayerType.REDUCE_MIN: _NOT_MAPPED,
     LayerType.REDUCE_ANY: _NO_BOOL,
     LayerType.REDUCE_ALL: _NO_BOOL,
-    LayerType.ARG_MAX: _NOT_MAPPED,
-    LayerType.ARG_MIN: _NOT_MAPPED,
-    LayerType.DETECTION_POSTPROCESS: "the library has no function for it",
     LayerType.CUMSUM: "the library has no function for it",
-    LayerType.L2_POOL_2D: _NOT_MAPPED,
-    LayerType.BATCH_MATMUL: _NOT_MAPPED,
-    LayerType.CEIL: "the library has no function for it",
-    LayerType.MIRROR_PAD: "the generator has no function for it",
-    LayerType.TILE: "the generator has no function for it",
-    LayerType.BROADCAST_TO: "the generator has no function for it",
+    LayerType.BATCH_MATMUL: "the generator has no function for it",
     LayerType.FILL: "the generator has no function for it",
     LayerType.ZEROS_LIKE: "the generator has no function for it",
-    LayerType.REVERSE_V2: "the generator has no function for it",
-    LayerType.GATHER: "the generator has no function for indices",
     LayerType.GATHER_ND: "the generator has no function for indices",
-    LayerType.EMBEDDING_LOOKUP: "the generator has no function for indices",
     LayerType.DYNAMIC_UPDATE_SLICE: "the generator has no function for indices",
-    LayerType.SPACE_TO_DEPTH: "the generator has no function for blocks",
-    LayerType.DEPTH_TO_SPACE: "the generator has no function for blocks",
-    LayerType.SPACE_TO_BATCH_ND: "the generator has no function for blocks",
-    LayerType.BATCH_TO_SPACE_ND: "the generator has no function for blocks",
+    LayerType.CIRCULAR_BUFFER: "the class has no state from run to run",
+    LayerType.DETECTION_POSTPROCESS: "the library has no function for it",
     LayerType.IF: "the generator has no function for other graphs",
-    LayerType.PACK: "the generator has no function for a new axis",
-    LayerType.SPLIT_V: "the generator splits into equal parts only",
     LayerType.SVDF: "the library has no function for it",
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: "the library's LSTM has no state from run to run",
     **{type_: "the library has no function for it" for type_ in LayerType if type_.startswith("SIGNAL_")},
-    LayerType.UNPACK: "the generator has no function for the removal of an axis",
     LayerType.WHILE: "the generator has no function for other graphs",
 }
 """Why types of layers of models have no row."""

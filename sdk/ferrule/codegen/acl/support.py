@@ -3,16 +3,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule.codegen.acl.rows import AclOptions, LayerView
 from ferrule.codegen.acl.table import REASONS, ROWS
-from ferrule.graph import DataType, Graph, Layer
+from ferrule.graph import DataType, Graph, Layer, LayerType
 
 VERSIONS = ("20.08", "24.11")
 """The versions of the library with which the classes were compiled and run."""
 _MAX_RANK = 6
-_WEIGHTED = 3
+_OTHERS: Mapping[LayerType, tuple[int, ...]] = {
+    LayerType.CONV_2D: (2,),
+    LayerType.DEPTHWISE_CONV_2D: (2,),
+    LayerType.EMBEDDING_LOOKUP: (0,),
+    LayerType.FULLY_CONNECTED: (2,),
+    LayerType.GATHER: (1,),
+    LayerType.TRANSPOSE_CONV: (2,),
+}
+"""Positions of biases and indices, which have types of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +43,7 @@ def supported(graph: Graph, layer: Layer, options: AclOptions) -> str:
     for info in infos:
         if len(info.shape) > _MAX_RANK:
             return f"'{info.name}' has {len(info.shape)} dimensions, and the library's tensors at most {_MAX_RANK}"
-    data = [
-        graph.info(name) for index, name in enumerate(layer.inputs) if name is not None and not _is_bias(layer, index)
-    ]
+    data = [graph.info(name) for index, name in enumerate(layer.inputs) if name is not None and _is_data(layer, index)]
     for info in (*data, *graph.output_infos(layer)):
         if info.dtype not in row.types:
             return f"'{info.name}' is {info.dtype}, expected {', '.join(sorted(row.types))}"
@@ -47,5 +54,5 @@ def supported(graph: Graph, layer: Layer, options: AclOptions) -> str:
     return row.check(LayerView(layer=layer, graph=graph, options=options))
 
 
-def _is_bias(layer: Layer, index: int) -> bool:
-    return index == _WEIGHTED - 1 and layer.type.value in {"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"}
+def _is_data(layer: Layer, index: int) -> bool:
+    return index not in _OTHERS.get(layer.type, ())

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.codegen.acl import elementwise, movement, windows
+from ferrule.codegen.acl import elementwise, movement, rearrangement, windows
 from ferrule.codegen.acl.rows import Row
 from ferrule.graph import LayerType
 
-ROWS: Mapping[LayerType, Row] = {**windows.ROWS, **elementwise.ROWS, **movement.ROWS}
+ROWS: Mapping[LayerType, Row] = {**windows.ROWS, **elementwise.ROWS, **movement.ROWS, **rearrangement.ROWS}
 REASONS: Mapping[LayerType, str] = {**elementwise.REASONS, **movement.REASONS}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ferrule.dom import Call, ClassType, Evaluate, Expression, Member, QualifiedName, Statement
 from ferrule.errors import unknown_name
@@ -42,12 +42,14 @@ class AclTarget:
     """The class of tensors in the arguments of functions."""
     scheduler: str
     headers: tuple[str, ...]
+    names: Mapping[str, str] = field(default_factory=dict)
+    """The names of functions, without prefix, that differ from those of the OpenCL side."""
     mapped: bool
     """Whether the processor can access a tensor only between map() and unmap(), and runs end with a sync()."""
 
     def function(self, kind: str) -> ClassType:
         """Return the class of a function, given its name without prefix, such as "ConvolutionLayer"."""
-        return acl(f"{self.prefix}{kind}")
+        return acl(f"{self.prefix}{self.names.get(kind, kind)}")
 
     def mapped_access(self, tensor: Expression, access: Statement) -> tuple[Statement, ...]:
         """Return the access of the processor to a tensor, mapped if the target needs that."""
@@ -91,6 +93,7 @@ TARGETS: Mapping[str, AclTarget] = {
                 "arm_compute/runtime/NEON/NEScheduler.h",
                 "arm_compute/runtime/Tensor.h",
             ),
+            names={"ArithmeticDivision": "ElementwiseDivision"},
             mapped=False,
         ),
     )

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from ferrule.codegen.acl.builder import AclTensor, unsigned
 from ferrule.codegen.acl.layouts import stored
-from ferrule.codegen.acl.rows import LayerParts, LayerView, Row, activation_info, pad_stride, size
+from ferrule.codegen.acl.rows import (
+    FLOATS,
+    QUANTIZED,
+    Add,
+    LayerParts,
+    LayerView,
+    Row,
+    activation_info,
+    pad_stride,
+    size,
+)
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Assign, Boolean, Construct, Expression, Member, Null
 from ferrule.graph import DataType, LayerType
@@ -14,7 +24,10 @@ from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.weighted import has_zero_point
+from ferrule.operators.window import Padding
 
 _LEAST_MULTIPLIER = 1e-5
 """Version 20.08 replaces smaller requantisation multipliers by 0 (measured)."""
@@ -60,7 +73,7 @@ def _weights_depthwise(part: LayerParts) -> AclTensor:
     return part.builder.constant(part.name("weights"), part.info(1).name, stored(data)[0], weights=True)
 
 
-def _pool(kind: str) -> Row:
+def _pool(kind: str, types: frozenset[DataType] = QUANTIZED) -> Row:
     def add(part: LayerParts) -> None:
         about = part.descriptor(Pool2dDescriptor)
         result = part.before_activation(about.activation)
@@ -78,7 +91,7 @@ def _pool(kind: str) -> Row:
         if result is not part.output(0):
             part.activate(result, part.output(0), about.activation)
 
-    return Row(add=add)
+    return Row(add=add, types=types)
 
 
 def _fully_connected(part: LayerParts) -> None:
@@ -99,6 +112,54 @@ def _fully_connected(part: LayerParts) -> None:
     if separate:
         part.activate(sums, result, about.activation)
     part.finish(result)
+
+
+def _transpose_conv(part: LayerParts) -> None:
+    about = part.descriptor(TransposeConvDescriptor)
+    result = part.before_activation(about.activation)
+    part.function(
+        "DeconvolutionLayer",
+        part.input(0).pointer,
+        *_weights_and_bias(part, _weights_conv2d(part)),
+        result.pointer,
+        pad_stride(_transposed_padding(part), about.stride_h, about.stride_w),
+    )
+    if result is not part.output(0):
+        part.activate(result, part.output(0), about.activation)
+
+
+def _transposed_padding(part: LayerView) -> Padding:
+    """Return how much of the windows' sum is left out on each side; it is negative where the output is larger."""
+    about = part.descriptor(TransposeConvDescriptor)
+    _, height, width, _ = part.info(0).shape
+    _, window_h, window_w, _ = part.info(1).shape
+    return Padding(
+        top=about.pad_top,
+        bottom=(height - 1) * about.stride_h + window_h - about.pad_top - about.output_h,
+        left=about.pad_left,
+        right=(width - 1) * about.stride_w + window_w - about.pad_left - about.output_w,
+    )
+
+
+def _resize(policy: str) -> Add:
+    """Return what adds the function; version 20.08 reads the pixels beside the image, and later versions do not."""
+
+    def add(part: LayerParts) -> None:
+        about = part.descriptor(ResizeDescriptor)
+        info = Construct(
+            acl("ScaleKernelInfo"),
+            (
+                acl_name("InterpolationPolicy", policy),
+                acl_name("BorderMode", "REPLICATE"),
+                Construct(acl("PixelValue")),
+                acl_name("SamplingPolicy", "CENTER" if about.half_pixel_centers else "TOP_LEFT"),
+                Boolean(part.options.version == "20.08"),
+                Boolean(about.align_corners),
+            ),
+        )
+        part.function("Scale", part.input(0).pointer, part.output(0).pointer, info)
+
+    return add
 
 
 def _weights_and_bias(part: LayerParts, weights: AclTensor) -> tuple[Expression, Expression]:
@@ -139,6 +200,23 @@ def _conv2d_check(part: LayerView) -> str:
     return _weighted_check(part)
 
 
+def _transpose_conv_check(part: LayerView) -> str:
+    padding = _transposed_padding(part)
+    if min(padding.bottom, padding.right) < 0:
+        return "its output is larger than the windows reach, and the library's is not"
+    _, window_h, window_w, _ = part.info(1).shape
+    if part.options.version == "20.08" and window_h != window_w:
+        return f"its window is {window_h} by {window_w}, and version 20.08 has square ones only"
+    return _weighted_check(part)
+
+
+def _resize_check(part: LayerView) -> str:
+    about = part.descriptor(ResizeDescriptor)
+    if about.align_corners and about.half_pixel_centers:
+        return "it aligns corners and samples at the centres of pixels, and the library does one of them"
+    return ""
+
+
 def _fully_connected_check(part: LayerView) -> str:
     weights = part.info(1)
     if part.info(0).dtype is DataType.INT8 and weights.quantization is not None and weights.quantization.per_channel:
@@ -149,7 +227,11 @@ def _fully_connected_check(part: LayerView) -> str:
 ROWS = {
     LayerType.CONV_2D: Row(add=_conv2d, check=_conv2d_check),
     LayerType.DEPTHWISE_CONV_2D: Row(add=_depthwise_conv2d, check=_weighted_check),
+    LayerType.TRANSPOSE_CONV: Row(add=_transpose_conv, check=_transpose_conv_check),
     LayerType.FULLY_CONNECTED: Row(add=_fully_connected, check=_fully_connected_check),
+    LayerType.RESIZE_NEAREST_NEIGHBOR: Row(add=_resize("NEAREST_NEIGHBOR"), check=_resize_check),
+    LayerType.RESIZE_BILINEAR: Row(add=_resize("BILINEAR"), check=_resize_check),
     LayerType.AVERAGE_POOL_2D: _pool("AVG"),
     LayerType.MAX_POOL_2D: _pool("MAX"),
+    LayerType.L2_POOL_2D: _pool("L2", FLOATS),
 }

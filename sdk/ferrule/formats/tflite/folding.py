@@ -118,7 +118,7 @@ class Folding:
             UnsupportedError, ModelError: the layer is not valid.
         """
         record, operator = node.record, OPERATORS[type_]
-        positions = [position for position in row.data_inputs if position < len(record.inputs)]
+        positions = row.positions(node)
         sources = [record.inputs[position] for position in positions]
         while sources and sources[-1] == -1:
             sources.pop()

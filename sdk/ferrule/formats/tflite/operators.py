@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from ferrule.formats.tflite import (
     calls,
+    circular_buffer,
     detection,
     elementwise,
     movement,
@@ -109,6 +110,7 @@ _PADDING = by_type(int8=2, int16=3, bool_=5, wide=4)
 
 OPERATORS: Mapping[LayerType, Row] = {
     **calls.ROWS,
+    **circular_buffer.ROWS,
     **detection.ROWS,
     **reductions.ROWS,
     **spatial.ROWS,
@@ -167,6 +169,8 @@ OPERATORS: Mapping[LayerType, Row] = {
         read=shapes.read_slice,
         write=shapes.write_slice,
         version=by_type(int8=2, int16=4, wide=5),
+        data_inputs=range(2),
+        parameters=frozenset({1}),
         inputs=range(3, 4),
         any_shape=True,
     ),

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,8 +13,10 @@ from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, to
 from ferrule.formats.tflite.calls import hoisted
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
 from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
+from ferrule.formats.tflite.followers import with_follower
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
+from ferrule.formats.tflite.periods import refuse_periods, with_periods
 from ferrule.formats.tflite.refusals import kind_of, unsupported
 from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
@@ -27,7 +28,6 @@ from ferrule.network import Network, check_kernel
 from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
 from ferrule.operators.quantize import DequantizeDescriptor
-from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
 
 _WEIGHTED: Mapping[str, int] = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 0, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 2}
@@ -167,11 +167,12 @@ class _Reader:
         if not self._record.outputs:
             raise ModelError("graph outputs: there is none, expected at least one")
         self._finish()
-        return self._network
+        return with_periods(self._network)
 
     def subgraph(self, index: int) -> tuple[Network, dict[str, Variable]]:
         """Return a subgraph as a network whose states are the variables that it uses, and these by state."""
         self._finish()
+        refuse_periods(self._network)
         return self._network, self._variables.identities(index)
 
     def _finish(self) -> None:
@@ -271,8 +272,7 @@ class _Reader:
         descriptor = row.read(node)
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
-        positions = (position for position in row.data_inputs if position < len(record.inputs))
-        sources = [self._layer_source(node, row, position) for position in positions]
+        sources = [self._layer_source(node, row, position) for position in row.positions(node)]
         while sources and sources[-1] is None:  # a trailing absent input is the same as one not listed
             sources.pop()
         if needs_narrow_bias(node):
@@ -359,29 +359,10 @@ class _Reader:
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
         for unsigned, described in self._unsigned.layers(layer, outputs):
-            for each, infos in self._shaped(unsigned, described):
+            for each, infos in with_follower(self._network, unsigned, described, self._variables.fresh):
                 self._network.add_layer(each, infos)
                 check_kernel(self._network, each)
         self._available.update(record.outputs)
-
-    def _shaped(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[tuple[Layer, Sequence[TensorInfo]]]:
-        """Return a layer, and a RESHAPE to the shape that the file has if it is another; see `Row.any_shape`."""
-        if not OPERATORS[layer.type].any_shape:
-            return [(layer, outputs)]
-        (output,) = outputs
-        inputs = [None if name is None else self._network.info(name) for name in layer.inputs]
-        (shape,) = KERNELS[layer.type].infer(layer.descriptor, inputs)
-        if shape == output.shape or math.prod(shape) != output.elements:
-            return [(layer, outputs)]
-        computed = self._variables.fresh(replace(output, shape=shape))
-        reshape = Layer(
-            name=f"{layer.name}_shape",
-            type=LayerType.RESHAPE,
-            descriptor=ReshapeDescriptor(shape=output.shape),
-            inputs=(computed.name,),
-            outputs=layer.outputs,
-        )
-        return [(replace(layer, outputs=(computed.name,)), [computed]), (reshape, outputs)]
 
     def _layer_source(self, node: Node, row: Row, position: int) -> str | None:
         """Return the network's tensor for an input of an operator; None for an absent optional one."""

@@ -30,6 +30,10 @@ _COMPILED: Mapping[str, str] = {
     "NeutronGraph": "the Neutron converter, for NXP's NPU",
 }
 """Compilers that put a program for an NPU into a model, by the code of the operator that runs it."""
+_RECURRENT = (
+    "convert the recurrent layer with a batch of fixed size (keras: Input(batch_size=1)), which makes an LSTM one "
+    "operator, or unroll it (keras: unroll=True)"
+)
 _STEPS = ("HASHTABLE", "RANDOM", "MULTINOMIAL", "NON_MAX", "STFT", "RFFT", "FFT", "SKIP_GRAM", "LSH", "UNIQUE", "WHERE")
 
 
@@ -71,9 +75,10 @@ def unsupported(record: OperatorRecord) -> UnsupportedError:
 
 def _custom(code: str) -> UnsupportedError:
     if code.startswith("Flex"):
+        hint = "convert without tf.lite.OpsSet.SELECT_TF_OPS, and replace the function that then cannot be converted"
         return UnsupportedError(
             "operators of full TensorFlow (Flex) are not supported; no microcontroller runtime has them",
-            hint="convert without tf.lite.OpsSet.SELECT_TF_OPS, and replace the function that then cannot be converted",
+            hint=_RECURRENT if code.startswith("FlexTensorList") else hint,
         )
     compiler = _COMPILED.get(code)
     if compiler is not None:

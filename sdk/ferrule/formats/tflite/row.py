@@ -53,6 +53,8 @@ class Row:
     any_shape: bool = False
     """Whether the only output may have another shape in the file than the layer's, with as many elements: TensorFlow
     Lite Micro's kernel writes its elements in order, whatever the shape is. A RESHAPE follows the layer then."""
+    parameters: frozenset[int] = frozenset()
+    """Positions of data inputs that are parameters, and no inputs of the layer, if their data is known."""
     real_inputs: bool = False
     """Whether inputs of 8 bits stand for the real values, with which the layer computes."""
     infers_outputs: bool = False
@@ -62,9 +64,19 @@ class Row:
     state_inputs: tuple[int, ...] = ()
     """Positions of data inputs that are variable tensors in a file. The layer reads the old values there, and has the
     new values as further outputs, in this order, behind the outputs of the file."""
+    keeps_output: bool = False
+    """Whether the outputs are variable tensors in a file, since an interpreter keeps its state there."""
     hidden_states: Hidden = keeps_nothing
     """(descriptor, data inputs) -> the states that an interpreter keeps inside of the operator, where a file does not
     mention them. The layer reads the old values behind its data inputs, and has the new values as further outputs."""
+
+    def positions(self, node: Node) -> list[int]:
+        """Return the positions of the tensors of an operator that become inputs of the layer."""
+        return [
+            position
+            for position in self.data_inputs
+            if position < len(node.record.inputs) and not (position in self.parameters and node.is_constant(position))
+        ]
 
 
 def by_type(*, int8: int = 1, int16: int = 1, int32: int = 1, int64: int = 1, bool_: int = 1, wide: int = 1) -> Version:

@@ -110,7 +110,15 @@ def read_transpose(node: Node) -> Descriptor:
 def read_slice(node: Node) -> Descriptor:
     """Read SLICE."""
     shape = node.input(0).shape
-    begin, size = node.integers(1, "begin"), node.integers(2, "size")
+    size = node.integers(2, "size")
+    if not node.is_constant(1):
+        if -1 in size:
+            raise UnsupportedError(
+                f"its size is {list(size)} with a begin that is computed at run time, expected no -1",
+                hint="state the number of elements on each axis",
+            )
+        return SliceDescriptor(begin=(), size=size)
+    begin = node.integers(1, "begin")
     if not len(begin) == len(size) == len(shape):
         raise ModelError(f"its begin and size have {len(begin)} and {len(size)} elements, expected {len(shape)} each")
     for start, count, extent in zip(begin, size, shape, strict=True):
@@ -268,9 +276,10 @@ def write_transpose(emitter: Emitter, layer: Layer, descriptor: TransposeDescrip
 
 def write_slice(emitter: Emitter, layer: Layer, descriptor: SliceDescriptor) -> None:
     """Write SLICE."""
-    begin = emitter.integers(layer, "begin", descriptor.begin)
+    source, *begin = layer.inputs
+    begin = begin or [emitter.integers(layer, "begin", descriptor.begin)]
     size = emitter.integers(layer, "size", descriptor.size)
-    emitter.emit(layer, Options(table="SliceOptions"), inputs=[*layer.inputs, begin, size])
+    emitter.emit(layer, Options(table="SliceOptions"), inputs=[source, *begin, size])
 
 
 def write_strided_slice(emitter: Emitter, layer: Layer, descriptor: StridedSliceDescriptor) -> None:

@@ -36,7 +36,8 @@ class WrittenStates:
             if positions:
                 kept |= {state.source: state for state in self._kept_by(layer, positions, states)}
             hidden.update(layer.present_inputs[len(layer.present_inputs) - count :])
-        self.variables = frozenset(kept) - hidden
+        keeping = (layer for layer in graph.layers if layer.type in rows and rows[layer.type].keeps_output)
+        self.variables = frozenset(kept) - hidden | {layer.outputs[0] for layer in keeping}
         """The tensors that operators keep from run to run."""
         self.left_out = frozenset(state.result for state in kept.values()) | hidden
         """The tensors that a file does not have."""

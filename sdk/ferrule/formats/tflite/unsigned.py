@@ -27,10 +27,13 @@ from ferrule.graph import (
 from ferrule.graph.names import UniqueNames
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import quantize_multiplier
+from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
 from ferrule.operators.rectify import ReluDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.rounding import round_half_away
+from ferrule.operators.table import OPERATORS as KERNELS
 from ferrule.operators.weighted import has_zero_point
 from ferrule.operators.window import NO_PADDING
 
@@ -248,11 +251,14 @@ class Unsigned:
         return _quantize(self._tensors.info(index).name, self.stored(index))
 
     def layers(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[tuple[Layer, Sequence[TensorInfo]]]:
-        """Return the layers that compute what a layer computes in uint8: itself, unless it is AVERAGE_POOL_2D.
+        """Return the layers that compute what a layer computes in uint8: often itself.
 
-        The mean of uint8 values u is rounded half up, and that of int8 values half away from zero. Means that may end
+        A CONCATENATION of uint8 converts its inputs to the quantisation of its output, which that of int8 does not. The
+        mean of uint8 values u is rounded half up, and that of int8 values half away from zero. Means that may end
         on a half are taken of int16 values u, which are not negative.
         """
+        if layer.type is LayerType.CONCATENATION and outputs[0].name in self._int8:
+            return self._joined(layer, outputs)
         pool, image = layer.descriptor, self._int8.get(layer.inputs[0] or "")
         if not isinstance(pool, Pool2dDescriptor) or layer.type is not LayerType.AVERAGE_POOL_2D or image is None:
             return [(layer, outputs)]
@@ -272,6 +278,31 @@ class Unsigned:
         if pool.activation is not Activation.NONE:
             steps.append((LayerType[pool.activation.value], ReluDescriptor(), output))
         return self._chain(layer, steps, image.name, output)
+
+    def _joined(self, layer: Layer, outputs: Sequence[TensorInfo]) -> list[tuple[Layer, Sequence[TensorInfo]]]:
+        """Return a CONCATENATION behind a QUANTIZE of each input that has another quantisation than the output."""
+        (output,) = outputs
+        steps: list[tuple[Layer, Sequence[TensorInfo]]] = []
+        sources: list[str] = []
+        for name in layer.present_inputs:
+            source = self._int8.get(name)
+            sources.append(name)
+            if source is None or source.quantization == output.quantization:
+                continue
+            joined = replace(source, name=self._names.take(f"{name}_joined"), quantization=output.quantization)
+            real = replace(source, name=self._names.take(f"{name}_real"), dtype=DataType.FLOAT32, quantization=None)
+            for info in _conversion(source, real, joined):
+                type_ = LayerType.DEQUANTIZE if info is real else LayerType.QUANTIZE
+                step = Layer(
+                    name=info.name,
+                    type=type_,
+                    descriptor=KERNELS[type_].descriptor(),
+                    inputs=(sources[-1],),
+                    outputs=(info.name,),
+                )
+                steps.append((step, [info]))
+                sources[-1] = info.name
+        return [*steps, (replace(layer, inputs=tuple(sources)), outputs)]
 
     def _chain(
         self, layer: Layer, steps: Sequence[tuple[LayerType, Descriptor, TensorInfo]], source: str, output: TensorInfo
@@ -308,6 +339,32 @@ def _quantize(source: str, output: TensorInfo) -> Added:
         outputs=(output.name,),
     )
     return layer, output
+
+
+def _conversion(source: TensorInfo, real: TensorInfo, target: TensorInfo) -> list[TensorInfo]:
+    """Return the tensors by which the conversion of a CONCATENATION of uint8 is exact: the last, or both.
+
+    Raises:
+        UnsupportedError: none of these conversions is.
+    """
+    factor = np.float32(source.scale) * (np.float32(1) / np.float32(target.scale))
+    unsigned = np.arange(256, dtype=np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        product = unsigned * factor + np.float32(-(source.zero_point + 128)) * factor
+        wanted = np.clip(round_half_away(product) + np.float32(target.zero_point + 128), 0, 255) - 128
+    for steps in ([target], [real, target]):
+        values, given = np.arange(-128, 128).astype(np.int8), replace(source, shape=(256,))
+        for info in steps:
+            operator = KERNELS[LayerType.DEQUANTIZE if info is real else LayerType.QUANTIZE]
+            result = replace(info, shape=(256,))
+            (values,) = operator.kernel(operator.descriptor(), Operands(inputs=(given,), outputs=(result,)), [values])
+            given = result
+        if np.array_equal(values, wanted):
+            return steps
+    raise UnsupportedError(
+        f"'{source.name}' with {source.quantization} cannot be converted to {target.quantization} as in uint8, "
+        "expected inputs with the quantisation of the output"
+    )
 
 
 def _shifted(info: TensorInfo) -> TensorInfo:

@@ -7,6 +7,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.encoder import ModelContent, SubgraphContent, write_model
 from ferrule.formats.tflite.operators import OPERATORS
+from ferrule.formats.tflite.periods import without_periods
 from ferrule.formats.tflite.states import WrittenStates
 from ferrule.formats.tflite.unsigned import with_unsigned_convolutions
 from ferrule.graph import Graph, SubgraphView
@@ -29,7 +30,7 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
     """
     if isinstance(network, SubgraphView):
         network = network.to_graph()
-    network = with_unsigned_convolutions(network)
+    network = with_unsigned_convolutions(without_periods(network))
     size_bytes = sum(tensor.data.nbytes for tensor in network.tensors if tensor.data is not None)
     if size_bytes > _MAX_BYTES:
         raise UnsupportedError(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from ferrule.graph import Graph, GraphEditor
+from ferrule.optimizer.simplify.biases import ClearBiases
 from ferrule.optimizer.simplify.constants import FoldConstants
 from ferrule.optimizer.simplify.elementwise import JoinAcrossElementwise
 from ferrule.optimizer.simplify.fusion import FoldPads, FuseActivations
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     FindPrelus(),
     FuseActivations(),
     RemoveClamps(),
+    ClearBiases(),
     JoinAcrossElementwise(),
     JoinTransposes(),
     TransposesAsReshapes(),
@@ -76,6 +78,7 @@ def _with_simple_graphs(graph: Graph, passes: Sequence[Pass]) -> Graph:
 
 __all__ = [
     "PASSES",
+    "ClearBiases",
     "FindPrelus",
     "FoldConstants",
     "FoldPads",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""GATHER, GATHER_ND, EMBEDDING_LOOKUP and DYNAMIC_UPDATE_SLICE in C."""
+"""GATHER, GATHER_ND, EMBEDDING_LOOKUP, DYNAMIC_UPDATE_SLICE and a SLICE that begins at run time in C."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.movement import Movement, Movements, axes_of, dense_strides, int32s
+from ferrule.backends.cpu_acc.lowering.movement import (
+    Movement,
+    Movements,
+    axes_of,
+    dense_strides,
+    int32s,
+    lower_constant_slice,
+)
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, ArrayData, Field, Integer
-from ferrule.graph import LayerType
+from ferrule.graph import LayerType, Shape, TensorInfo
 from ferrule.operators.gather import gathering
 
 _AXES = 5
@@ -49,16 +56,35 @@ def lower_update_slice(context: LoweringContext) -> LoweredOp:
     whole = Movement(axes=axes_of(data.shape, strides, strides))
     movements.copy(whole, size_bytes, movements.source(0), target)
     part = Movement(axes=axes_of(update.shape, dense_strides(update.shape), strides))
-    limits = np.subtract(data.shape, update.shape).tolist()
-    fields = (
-        Field(Aggregate(movements.run_fields(part, size_bytes)), "copy"),
-        Field(Integer(len(strides)), "axes"),
-        Field(_padded(limits), "limits"),
-        Field(_padded([stride * size_bytes for stride in strides]), "strides"),
-    )
+    fields = _part_fields(movements, part, data, update.shape)
     source, starts = movements.source(1), movements.source(2)
     movements.call("update_slice", "ferrule_update_slice_params", fields, source, starts, target, uses=("copy_runs",))
     return movements.lowered("dynamic_update_slice", header=_HEADER)
+
+
+def lower_slice(context: LoweringContext) -> LoweredOp:
+    """Return the copy for SLICE, whose begin is a constant or a tensor."""
+    if len(context.layer.inputs) == 1:
+        return lower_constant_slice(context)
+    data, shape = context.input(0), context.operands.output.shape
+    movements = Movements(context)
+    part = Movement(axes=axes_of(shape, dense_strides(data.shape), dense_strides(shape)))
+    fields = _part_fields(movements, part, data, shape)
+    source, starts = movements.source(0), movements.source(1)
+    arguments = (source, starts, context.output_pointer())
+    movements.call("take_slice", "ferrule_update_slice_params", fields, *arguments, uses=("copy_runs",))
+    return movements.lowered("slice", header=_HEADER)
+
+
+def _part_fields(movements: Movements, part: Movement, whole: TensorInfo, shape: Shape) -> tuple[Field, ...]:
+    """Return the members of the table for a part of a tensor whose place is known at run time."""
+    size_bytes, strides = whole.dtype.size_bytes, dense_strides(whole.shape)
+    return (
+        Field(Aggregate(movements.run_fields(part, size_bytes)), "copy"),
+        Field(Integer(len(strides)), "axes"),
+        Field(_padded(np.subtract(whole.shape, shape).tolist()), "limits"),
+        Field(_padded([stride * size_bytes for stride in strides]), "strides"),
+    )
 
 
 def _padded(values: Sequence[int]) -> ArrayData:

@@ -264,8 +264,8 @@ def lower_transpose(context: LoweringContext) -> LoweredOp:
     return movements.lowered("transpose")
 
 
-def lower_slice(context: LoweringContext) -> LoweredOp:
-    """Return the copy for SLICE."""
+def lower_constant_slice(context: LoweringContext) -> LoweredOp:
+    """Return the copy for SLICE with a constant begin."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, SliceDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SVDF and UNIDIRECTIONAL_SEQUENCE_LSTM in C."""
+"""SVDF, UNIDIRECTIONAL_SEQUENCE_LSTM and CIRCULAR_BUFFER in C."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringConte
 from ferrule.dom import Aggregate, Expression, Field, Identifier, Integer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
+from ferrule.operators.circular_buffer import COUNT, FRAMES, CircularBufferDescriptor
 from ferrule.operators.fixed_point import reduced_multiplier
 from ferrule.operators.lstm import (
     BIASES,
@@ -75,6 +76,26 @@ def lower_svdf(context: LoweringContext) -> LoweredOp:
 
 def _svdf_call(context: LoweringContext, kernel: str, table: str, fields: Mapping[str, FieldValue]) -> LoweredOp:
     return stateful_call(context, kernel, fields, header="svdf", table=table, inputs=(0, STATE), states={STATE: 1})
+
+
+def lower_circular_buffer(context: LoweringContext) -> LoweredOp:
+    """Return the call for CIRCULAR_BUFFER, with a count if its period is longer than one run."""
+    descriptor, frame = context.layer.descriptor, context.input(0)
+    assert isinstance(descriptor, CircularBufferDescriptor)
+    states = (FRAMES,) if descriptor.cycles == 1 else (FRAMES, COUNT)
+    return stateful_call(
+        context,
+        "circular_buffer_s8" if descriptor.cycles == 1 else "circular_buffer_counted_s8",
+        {
+            "frame": frame.elements,
+            "others": (descriptor.slots - 1) * frame.elements,
+            "cycles": descriptor.cycles,
+        },
+        header="circular_buffer",
+        table="circular_buffer_params",
+        inputs=(0, *states),
+        states={state: state for state in states},
+    )
 
 
 def lower_lstm(context: LoweringContext) -> LoweredOp:

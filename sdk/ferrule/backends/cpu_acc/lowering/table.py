@@ -28,11 +28,10 @@ from ferrule.backends.cpu_acc.lowering.elementwise import (
     lower_squared_difference,
 )
 from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
-from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_update_slice
+from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_slice, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.movement import (
     lower_concatenation,
     lower_pad,
-    lower_slice,
     lower_split,
     lower_strided_slice,
     lower_transpose,
@@ -49,7 +48,7 @@ from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_tile,
     lower_zeros_like,
 )
-from ferrule.backends.cpu_acc.lowering.recurrent import lower_lstm, lower_svdf
+from ferrule.backends.cpu_acc.lowering.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
@@ -128,6 +127,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
     LayerType.DETECTION_POSTPROCESS: lower_detection_postprocess,
+    LayerType.CIRCULAR_BUFFER: lower_circular_buffer,
     LayerType.SVDF: lower_svdf,
     LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM: lower_lstm,
     **signal.LOWERINGS,

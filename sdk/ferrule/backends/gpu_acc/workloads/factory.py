@@ -19,7 +19,7 @@ from ferrule.backends.gpu_acc.workloads.elementwise import (
     unary,
 )
 from ferrule.backends.gpu_acc.workloads.launch import Loading
-from ferrule.backends.gpu_acc.workloads.moving import INDICES, MOVING, move
+from ferrule.backends.gpu_acc.workloads.moving import DATA, INDICES, MOVING, gather, move
 from ferrule.backends.gpu_acc.workloads.normalizing import l2_normalization, log_softmax, normalize_float
 from ferrule.backends.gpu_acc.workloads.reducing import place, reduction, total
 from ferrule.backends.gpu_acc.workloads.resizing import resize_bilinear
@@ -86,7 +86,8 @@ _PLACE = _rows(Row(make=place), (DataType.INT8, DataType.INT32), (DataType.FLOAT
 _TOTAL = {_INT8: Row(make=total), _FLOAT32: Row(make=total, float64=True)}
 _NORMALIZE = _rows(Row(make=normalize_float, float64=True), _FLOAT32)
 _WEIGHTS = (1, 2)
-_CASTABLE = tuple(dtype for dtype in DataType if dtype is not DataType.FLOAT16)
+_NOT_CASTABLE = (DataType.FLOAT16, DataType.UINT32, DataType.UINT64)
+_CASTABLE = tuple(dtype for dtype in DataType if dtype not in _NOT_CASTABLE)
 
 WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.ABS: {**_TABLE, **_UNARY},
@@ -155,10 +156,11 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.TANH: {**_TABLE, **_UNARY},
     LayerType.TRANSPOSE_CONV: _rows(Row(make=transpose_conv, constants=_WEIGHTS), _INT8),
     **dict.fromkeys(COMPARISONS, _COMPARISON),
+    **dict.fromkeys(DATA, _rows(Row(make=gather), *_SAME)),
     **{type_: _rows(Row(make=move, constants=INDICES.get(type_, ())), *_SAME) for type_ in MOVING},
 }
 """The rows of each layer type, by element types."""
-_DATA = {LayerType.EMBEDDING_LOOKUP: 1, LayerType.SELECT_V2: 1}
+_DATA = {**DATA, LayerType.SELECT_V2: 1}
 """Positions of the data of layers whose first input is something else."""
 
 

@@ -1,31 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads of layers that only move elements: the numpy kernel moves numbers of elements when the layer is loaded."""
+"""Workloads of layers that only move elements.
+
+The numpy kernel moves the numbers of the elements when the layer is loaded, unless indices may be computed.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.parameters import MoveParameters
+from ferrule.backends.gpu_acc.parameters import GatherParameters, MoveParameters
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import Array, DataType, LayerType, TensorInfo
+from ferrule.operators.broadcast import MAX_AXES
+from ferrule.operators.gather import gathering
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
-INDICES: Mapping[LayerType, tuple[int, ...]] = {
-    LayerType.DYNAMIC_UPDATE_SLICE: (2,),
-    LayerType.EMBEDDING_LOOKUP: (0,),
-    LayerType.GATHER: (1,),
-    LayerType.GATHER_ND: (1,),
-}
-"""The layer types that move elements by indices, and the positions of these inputs."""
+INDICES: Mapping[LayerType, tuple[int, ...]] = {LayerType.DYNAMIC_UPDATE_SLICE: (2,), LayerType.SLICE: (1,)}
+"""The layer types of `move` that have indices, and the positions of these inputs."""
+DATA: Mapping[LayerType, int] = {LayerType.EMBEDDING_LOOKUP: 1, LayerType.GATHER: 0, LayerType.GATHER_ND: 0}
+"""The layer types of `gather`, and the positions of their data."""
 MOVING: tuple[LayerType, ...] = (
     *INDICES,
     *(LayerType.BATCH_TO_SPACE_ND, LayerType.BROADCAST_TO, LayerType.CONCATENATION, LayerType.DEPTH_TO_SPACE),
     *(LayerType.FILL, LayerType.MIRROR_PAD, LayerType.PACK, LayerType.PAD, LayerType.PADV2),
-    *(LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.REVERSE_V2, LayerType.SLICE, LayerType.SPACE_TO_BATCH_ND),
+    *(LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.REVERSE_V2, LayerType.SPACE_TO_BATCH_ND),
     *(LayerType.SPACE_TO_DEPTH, LayerType.SPLIT, LayerType.SPLIT_V, LayerType.STRIDED_SLICE, LayerType.TILE),
     *(LayerType.TRANSPOSE, LayerType.UNPACK, LayerType.ZEROS_LIKE),
 )
@@ -35,6 +38,31 @@ MOVING: tuple[LayerType, ...] = (
 def move(loading: Loading) -> KernelWorkload:
     """Return the workload of a layer that moves elements: one launch for each input of each output."""
     return KernelWorkload(loading, *_launches(loading))
+
+
+def gather(loading: Loading) -> KernelWorkload:
+    """Return the workload of GATHER, GATHER_ND or EMBEDDING_LOOKUP, whose indices may be computed."""
+    layer, operands = loading.info.layer, loading.info.operands
+    data, output = DATA[layer.type], operands.output
+    way = gathering(layer.descriptor, operands.input(data), operands.input(1 - data))
+    unused = (0,) * (MAX_AXES - len(way.extents))
+    parameters = GatherParameters(
+        elements=output.elements,
+        run=way.run,
+        count=way.count,
+        outer=way.outer,
+        block=math.prod(way.extents) * way.run,
+        depth=len(way.extents),
+        extents=way.extents + unused,
+        strides=way.strides + unused,
+    )
+    launch = Launch(
+        kernel=f"gather_{8 * output.dtype.size_bytes}",
+        parameters=parameters,
+        inputs=(data, 1 - data),
+        items=(output.elements,),
+    )
+    return KernelWorkload(loading, launch)
 
 
 def _launches(loading: Loading) -> Iterator[Launch]:

@@ -25,10 +25,10 @@ struct ferrule_gather_params {
 };
 
 struct ferrule_update_slice_params {
-    struct ferrule_copy_params copy;      /* of the update, to the start 0 of each axis; in bytes */
+    struct ferrule_copy_params copy;      /* of the part at the start 0 of each axis; in bytes */
     int32_t axes;                         /* at most FERRULE_GATHER_AXES */
     int32_t limits[FERRULE_GATHER_AXES];  /* the largest start on each axis */
-    int32_t strides[FERRULE_GATHER_AXES]; /* of the output, in bytes */
+    int32_t strides[FERRULE_GATHER_AXES]; /* of the tensor that has the part, in bytes */
 };
 
 /** @brief Copy the runs that the indices name. */
@@ -38,6 +38,10 @@ void ferrule_gather(const struct ferrule_gather_params *params, const void *inpu
 /** @brief Copy the update into the part of the output that begins at the starts. */
 void ferrule_update_slice(const struct ferrule_update_slice_params *params, const void *update,
                           const int32_t *starts, void *output);
+
+/** @brief Copy the part of the input that begins at the starts. */
+void ferrule_take_slice(const struct ferrule_update_slice_params *params, const void *input,
+                        const int32_t *starts, void *output);
 
 static inline int32_t ferrule_index_within(int32_t index, int32_t limit)
 {
