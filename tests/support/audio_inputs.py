@@ -26,11 +26,12 @@ _HARMONICS = 30
 
 
 def write_inputs(model: bytes, kind: str, path: Path, steps: int, sound: Path | None) -> None:
-    """Store `input0` of each step: `features`, `spectra` or `blocks` of the sound, quantised as the model's input.
+    """Store `input0` of each step, computed from the sound as `kind` states and quantised as the model's input.
 
     - `features`: as many new frames of TensorFlow Lite Micro's audio front end as the input has;
     - `spectra`: the magnitudes of the spectrum of a block;
-    - `blocks`: a block's samples, between -1 and 1.
+    - `blocks`: a block's samples, between -1 and 1;
+    - `windows`: the samples of 16 bits from which the audio front end computes a frame, every 20 ms.
 
     A sound that is too short is repeated.
 
@@ -49,6 +50,8 @@ def write_inputs(model: bytes, kind: str, path: Path, steps: int, sound: Path | 
             values = _features(samples_of(sound, (steps * frames + 3) * _FRAME))[: steps * frames]
         case "spectra":
             values = np.abs(np.fft.rfft(_blocks(sound, steps)))
+        case "windows":
+            values = _windows(samples_of(sound, elements + 2 * _FRAME * (steps - 1)), elements, 2 * _FRAME)
         case _:
             values = _blocks(sound, steps)
     np.savez(path, allow_pickle=False, input0=_quantized(values.reshape(steps, *shape), tensor))
@@ -97,8 +100,11 @@ def _syllable(random: np.random.Generator, count: int) -> Array:
 
 
 def _blocks(sound: Path | None, steps: int) -> Array:
-    samples = samples_of(sound, _BLOCK + _HOP * (steps - 1)) / 32768
-    windows: Array = np.lib.stride_tricks.sliding_window_view(samples, _BLOCK)[::_HOP]
+    return _windows(samples_of(sound, _BLOCK + _HOP * (steps - 1)) / 32768, _BLOCK, _HOP)
+
+
+def _windows(samples: Array, size: int, hop: int) -> Array:
+    windows: Array = np.lib.stride_tricks.sliding_window_view(samples, size)[::hop]
     return windows
 
 
@@ -117,11 +123,11 @@ def _features(samples: Array) -> Array:
 
 
 def _quantized(values: Array, tensor: Tensor) -> Array:
-    """Return values as a tensor of the file has them: float32, or int8 with its scale and zero point."""
+    """Return values as a tensor of the file has them: float32, int16, or int8 with its scale and zero point."""
     import tflite
 
-    if tensor.Type() == tflite.TensorType.FLOAT32:
-        return values.astype(np.float32)
+    if tensor.Type() != tflite.TensorType.INT8:
+        return values.astype(np.float32 if tensor.Type() == tflite.TensorType.FLOAT32 else np.int16)
     quantization = tensor.Quantization()
     scaled = np.round(values / np.float32(quantization.Scale(0))) + quantization.ZeroPoint(0)
     limits = np.iinfo(np.int8)
