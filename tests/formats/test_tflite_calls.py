@@ -112,3 +112,17 @@ def test_a_subgraph_may_not_initialise_variables() -> None:
     other = graph("else", [tensor("n1", (1,), "INT32", buffer=2)], [], [0])
     with pytest.raises(UnsupportedError, match="a subgraph initialises variable 'v'"):
         load(model(main, then, other, assigned), name="m")
+
+
+def test_a_variable_without_an_initial_value_has_a_largest_size() -> None:
+    main = graph(
+        "main",
+        [tensor("x", (2,)), tensor("v", (), "RESOURCE"), tensor("huge", (1 << 27,)), tensor("y", (2,))],
+        [0],
+        [3],
+        step("VAR_HANDLE", [], [1], SharedName="v"),
+        step("READ_VARIABLE", [1], [2]),
+        step("ADD", [0, 0], [3]),
+    )
+    with pytest.raises(UnsupportedError, match="variable 'huge' has 536870912 bytes, and a variable has at most"):
+        load(model(main))

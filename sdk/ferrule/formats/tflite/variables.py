@@ -14,6 +14,8 @@ from ferrule.formats.tflite.tensors import Tensors
 from ferrule.graph import Array, Graph, Kept, TensorInfo, reset_value
 from ferrule.graph.names import UniqueNames
 
+_MOST_BYTES = 1 << 26
+"""The largest variable without an initial value in the file: a small file could claim gigabytes."""
 VARIABLE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
 """The operators that become part of the network's states and are no layers."""
 
@@ -79,7 +81,7 @@ class Variables:
             if not self._tensors.record(index).is_variable:
                 raise UnsupportedError(f"tensor '{info.name}' is not a variable, expected one that keeps state")
             self._states[index] = self._state_names.take(info.name)
-            self._names[index] = self._graph.add_state(info, reset_value(info), name=self._states[index])
+            self._names[index] = self._graph.add_state(info, _reset_value(info), name=self._states[index])
         return self._names[index]
 
     def new_value(self, index: int) -> TensorInfo:
@@ -93,7 +95,7 @@ class Variables:
         Its key for `replace_value` is the name of the tensor with the old value.
         """
         info = kept.info(self._fresh.take(f"{layer}_{kept.role}"))
-        self._names[info.name] = self._add_state(info.name, info, reset_value(info))
+        self._names[info.name] = self._add_state(info.name, info, _reset_value(info))
         return info, self.fresh(replace(info, name=f"{info.name}_next"))
 
     def replace_value(self, index: int | str, name: str) -> None:
@@ -112,7 +114,7 @@ class Variables:
         for variable, value in self.assigned.items():
             if variable not in self._states:
                 info = replace(self._graph.info(value), name=self._fresh.take(f"{str(variable) or value}_old"))
-                self._add_state(variable, info, reset_value(info))
+                self._add_state(variable, info, _reset_value(info))
                 self._graph.set_state(self._states[variable], value)
         return {
             state: key if isinstance(key, Variable) else Variable(f"subgraph {subgraph}", state)
@@ -138,7 +140,7 @@ class Variables:
             return name
         initial = self._initial.get(variable)
         if initial is None:
-            initial = reset_value(info)
+            initial = _reset_value(info)
         elif (initial.shape, initial.dtype) != (info.shape, info.dtype.numpy):
             raise ModelError(
                 f"variable '{variable}' is initialised with {initial.dtype}{list(initial.shape)}, "
@@ -186,3 +188,12 @@ class Variables:
 def _described(info: TensorInfo) -> str:
     quantization = "" if info.quantization is None else f" ({info.quantization})"
     return f"{info.dtype}{list(info.shape)}{quantization}"
+
+
+def _reset_value(info: TensorInfo) -> Array:
+    """Return the value without an initialiser; UnsupportedError for one that is larger than any board's memory."""
+    if info.size_bytes > _MOST_BYTES:
+        raise UnsupportedError(
+            f"variable '{info.name}' has {info.size_bytes} bytes, and a variable has at most {_MOST_BYTES}"
+        )
+    return reset_value(info)
