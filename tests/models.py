@@ -12,6 +12,8 @@ reason for a refusal. With WORDs, only models with all of them in repository and
 With --audio, only models for sound run, on features or spectra of a WAV file or of a synthetic sound; outputs that a
 model hands to its next run are fed back. The features need `pip install pymicro-features`.
 
+--list tests/further_models.toml takes the models that were collected later, to judge by.
+
 With --results, each outcome is kept in a folder, and a repeated command runs only what lacks an outcome or failed;
 empty the folder after a change of Ferrule. The exit status is 1 if a file is missing, if a result differs or is
 missing, or if of the whole collection less than 95 % agree.

@@ -12,7 +12,7 @@ import pytest
 from audio_inputs import RATE_HZ, samples_of
 from model_table import main, report, shortfalls
 from needs import lacking, lacking_variable, require_variable
-from public_models import LEAST, Outcome, PublicModel, Setting, check, collection, keep, kept, located
+from public_models import FURTHER, LEAST, Outcome, PublicModel, Setting, check, collection, keep, kept, located
 
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.errors import MissingToolError
@@ -30,9 +30,10 @@ def network() -> Network:
     return result
 
 
-def test_the_collection_is_large_enough_and_names_each_file_once() -> None:
-    models = collection()
-    assert len(models) >= LEAST
+def test_the_collections_are_large_enough_and_name_each_file_once() -> None:
+    first, further = collection(), collection(FURTHER)
+    assert min(len(first), len(further)) >= LEAST
+    models = [*first, *further]
     assert len({model.sha256 for model in models}) == len(models)
     assert all(len(bytes.fromhex(model.sha256)) == 32 and len(bytes.fromhex(model.commit)) == 20 for model in models)
     assert all(model.licence for model in models)
@@ -49,6 +50,8 @@ def test_files_are_found_by_their_contents_and_missing_ones_are_named(
     assert all(model.sha256 in printed for model in collection() if "kws_ref_model.tflite" in model.name)
     with pytest.raises(SystemExit, match="no model has all of the words"):
         main(None, ["--models", str(tmp_path), "no such word"])
+    assert main(None, ["--models", str(tmp_path), "--list", str(FURTHER), "mcunet-10fps_vww.tflite"]) == 1
+    assert "missing: SimpleTinyML/oneliner: " in capsys.readouterr().out
 
 
 def test_a_model_is_compared_with_tflm_and_its_outcome_is_kept(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from acl_programs import build_many, run_one, run_stepwise
+from gate import every
 from needs import require_acl
 
 from ferrule import DataType, Network, TensorInfo
@@ -113,12 +114,13 @@ def test_a_run_without_replacements_goes_on_with_its_own_tensors(program: TraceP
     assert np.allclose(twice["total"], 2 * expected["total"], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+@pytest.mark.parametrize("name", every(2, MUTATIONS))
 def test_a_fault_is_noticed(program: TraceProgram, name: str) -> None:
     with pytest.raises(ProgramError, match=re.escape(MUTATIONS[name][1])):
         program.run(name, inputs(), observed=False)
 
 
+@pytest.mark.nightly
 def test_the_opencl_side_itself_refuses_wrong_arguments(tmp_path: Path) -> None:
     require_acl()
     right = generate_class(network(), target="arm-gpu-c++", name="Right")

@@ -69,6 +69,7 @@ def test_every_shipped_board_is_tested() -> None:
     TOOLCHAINS,
     seed=1,
     sentinel=("ad01_int8", "mps2-an385", "zig"),
+    gate=6,
     allowed=lambda model, board, _: EXHAUSTIVE or board in LARGE.get(model, BOARDS),
 )
 def test_int8_models_equal_tflm(
@@ -111,6 +112,7 @@ def test_int8_models_equal_tflm(
     BOARDS if EXHAUSTIVE else FLOAT_BOARDS,
     TOOLCHAINS,
     seed=2,
+    gate=2,
     allowed=lambda *row: EXHAUSTIVE or row[0] == FLOAT[0] or row in LARGE_FLOAT,
 )
 def test_float_models_stay_within_the_tolerance(

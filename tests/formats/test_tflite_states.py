@@ -132,7 +132,6 @@ def test_initialiser_gives_the_first_value() -> None:
             UnsupportedError,
             "it initialises variable 'v' after its first use",
         ),
-        (_with_initialiser(_model("handle", "read", "relu"), "handle"), UnsupportedError, "'main', does not call"),
         (_model("handle", "relu", handle=operator([], [0], code=0)), ModelError, "no options, expected VarHandleOpt"),
         (
             _model("handle", "read", "relu", read=operator([0], [2, 3], table("ReadVariableOptions"), code=1)),

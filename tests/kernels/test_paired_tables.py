@@ -92,7 +92,7 @@ def test_pairs_are_exact(case: str) -> None:
 
 
 @pytest.mark.cc
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_no_pair_reads_or_writes_outside_its_tables() -> None:
     """The same calls under the address sanitizer, with each table and the scratch in memory of exactly its size."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", __file__, "-k", "exact"]

@@ -231,7 +231,7 @@ def test_no_kernel_reads_or_writes_outside_its_buffers(dtype: DataType) -> None:
         pytest.param("mps2-an385", DataType.INT8, marks=pytest.mark.nightly),
         pytest.param("mps2-an385", DataType.INT16, marks=pytest.mark.nightly),
         ("mps2-an386", DataType.INT8),
-        ("mps2-an386", DataType.INT16),
+        pytest.param("mps2-an386", DataType.INT16, marks=pytest.mark.nightly),
         ("stm32g0b1", DataType.INT8),
         pytest.param("stm32g0b1", DataType.INT16, marks=pytest.mark.nightly),
     ],

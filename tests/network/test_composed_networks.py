@@ -51,7 +51,7 @@ def test_any_network_on_the_host_and_in_a_file(seed: int, index: int, integers: 
     ("board", "count"),
     [
         ("mps2-an386", 1),
-        *(pytest.param(board, 60, marks=pytest.mark.nightly) for board in ("mps2-an386", "mps2-an385", "mps2-an505")),
+        *(pytest.param(board, 24, marks=pytest.mark.nightly) for board in ("mps2-an386", "mps2-an385", "mps2-an505")),
     ],
 )
 def test_networks_in_firmware_on_a_gpu_and_in_tensorflow(board: str, count: int) -> None:

@@ -281,6 +281,9 @@ def _undefined_in_tflm(layer: Layer, operands: Operands, inputs: Sequence[Array 
             return not 0 <= int(arrays[1].reshape(-1)[0]) < _SHIFTS
         case type_ if type_ in _LEAVES_MEMORY:
             return True
+        case LayerType.SLICE if len(arrays) > 1:
+            room = np.array(first.shape) - operands.output.shape
+            return not bool(((arrays[1] >= 0) & (arrays[1] <= room)).all())
         case LayerType.GATHER:
             extent = first.shape[layer.descriptor.axis]  # type: ignore[attr-defined]
             return not bool(((arrays[1] >= 0) & (arrays[1] < extent)).all())

@@ -46,14 +46,28 @@ def covering(
     sentinel: Row | None = None,
     allowed: Callable[..., bool] = lambda *_: True,
     indirect: Sequence[str] = (),
+    gate: int | None = None,
 ) -> pytest.MarkDecorator:
-    """Return a parametrize mark with one name per column; the row `sentinel` is marked as the family's sentinel."""
+    """Return a parametrize mark with one name per column; the row `sentinel` is marked as the family's sentinel.
+
+    Rows behind the first `gate` are marked `nightly`, if it is given.
+    """
     if EXHAUSTIVE:
         rows = [row for row in product(*columns) if allowed(*row)]
     else:
         rows = pairwise(*columns, seed=seed, first=sentinel, allowed=allowed)
     assert sentinel is None or sentinel in rows
-    parameters = [pytest.param(*row, id=_id(row), marks=[pytest.mark.sentinel] * (row == sentinel)) for row in rows]
+    parameters = [
+        pytest.param(
+            *row,
+            id=_id(row),
+            marks=[
+                *[pytest.mark.sentinel] * (row == sentinel),
+                *[pytest.mark.nightly] * (gate is not None and number >= gate),
+            ],
+        )
+        for number, row in enumerate(rows)
+    ]
     return pytest.mark.parametrize(names, parameters, indirect=indirect)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from public_models import LEAST, Outcome, PublicModel, Setting, check, collection, keep, kept, located
+from public_models import COLLECTION, LEAST, Outcome, PublicModel, Setting, check, collection, keep, kept, located
 
 LEAST_SHARE = 0.95
 """The share of the models that TensorFlow Lite Micro runs whose results must be equal, on each board too."""
@@ -134,7 +134,7 @@ def main(description: str | None, arguments: Sequence[str] | None = None) -> int
                 verdicts = [outcome.verdict, *(found["verdict"] for found in outcome.boards.values())]
                 said = "refused" if outcome.blocks else ", ".join(verdicts)
                 print(f"{len(outcomes)}: {outcome.model.name}: {said}", file=sys.stderr, flush=True)
-    whole = not options.words and len(present) + len(missing) == len(collection())
+    whole = not options.words and len(present) + len(missing) == len(collection(options.list))
     lacks = shortfalls(outcomes, setting.boards) if whole else []
     print("\n".join([*report(outcomes, setting.boards), *lacks]))
     for model in missing:
@@ -146,6 +146,7 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--models", type=Path, default=os.environ.get("FERRULE_PUBLIC_MODELS"), metavar="FOLDER")
+    parser.add_argument("--list", type=Path, default=COLLECTION, metavar="FILE", help="another list of models")
     parser.add_argument("--board", action="append", default=[], help="also run the firmware on this board; repeatable")
     parser.add_argument("--steps", type=int, default=4, help="length of the sequence of inputs")
     parser.add_argument("--board-steps", type=int, default=2, help="how many of them the boards run")
@@ -160,7 +161,7 @@ def _parser(description: str | None) -> argparse.ArgumentParser:
 
 
 def _chosen(options: argparse.Namespace) -> list[PublicModel]:
-    chosen = [model for model in collection() if all(word in model.name for word in options.words)]
+    chosen = [model for model in collection(options.list) if all(word in model.name for word in options.words)]
     if options.audio is not None:
         chosen = [model for model in chosen if model.audio]
     if not chosen:

@@ -19,6 +19,8 @@ from typing import Any
 from audio_inputs import write_inputs
 
 COLLECTION = Path(__file__).resolve().parents[1] / "models.toml"
+FURTHER = COLLECTION.with_name("further_models.toml")
+"""Models that were collected afterwards, to judge by."""
 LEAST = 100
 """The collection has at least this many models."""
 AGREE = frozenset({"exact", "close"})

@@ -84,7 +84,7 @@ def test_weights_with_a_zero_point(operator: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("family", FAMILY)
-@settings(max_examples=40, **WITHOUT_LIMITS)
+@settings(max_examples=20, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_weighted(family: str, dtype: DataType, instructions: str, data: st.DataObject) -> None:
     network = data.draw(FAMILY[family](dtype))
@@ -92,7 +92,7 @@ def test_weighted(family: str, dtype: DataType, instructions: str, data: st.Data
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
-@settings(max_examples=40, **WITHOUT_LIMITS)
+@settings(max_examples=20, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_elementwise(type_: LayerType, data: st.DataObject) -> None:
     network = data.draw(ELEMENTWISE[type_])

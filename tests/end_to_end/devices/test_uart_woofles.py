@@ -27,7 +27,7 @@ RUNS = [
     ("ad01_int8", "mps2-an505", "unicorn"),
     ("ad01_int8", "mps2-an386", "qemu"),
     pytest.param("pretrainedResnet_quant", "mps2-an505", "unicorn", marks=pytest.mark.nightly),
-    ("vww_96_int8", "mps2-an386", "unicorn"),
+    pytest.param("vww_96_int8", "mps2-an386", "unicorn", marks=pytest.mark.nightly),
 ]
 """Model, board and engine. QEMU takes about 40 us per byte of a UART, so the smallest model runs there."""
 

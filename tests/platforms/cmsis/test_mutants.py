@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from gate import every
 from needs import require_cc, require_module
 
 from ferrule import resources
@@ -213,7 +214,7 @@ def machine(folder: Path, mutant: Mutant, monkeypatch: pytest.MonkeyPatch) -> Ad
     )
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", every(3, MUTANTS))
 def test_it_is_noticed(name: str, copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = MUTANTS[name]
     mutated = machine(copy, mutant, monkeypatch)
