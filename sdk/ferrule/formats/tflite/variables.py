@@ -15,7 +15,7 @@ from ferrule.graph import Array, Graph, Kept, TensorInfo, reset_value
 from ferrule.graph.names import UniqueNames
 
 _MOST_BYTES = 1 << 26
-"""The largest variable without an initial value in the file: a small file could claim gigabytes."""
+"""The largest sum of the variables without an initial value in the file: a small file could claim gigabytes."""
 VARIABLE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
 """The operators that become part of the network's states and are no layers."""
 
@@ -54,6 +54,7 @@ class Variables:
         """The tensor with the value of each variable that has been assigned so far."""
         self._states: dict[Variable | int | str, str] = {}
         """The state of each variable, of each variable tensor by its number, and of each hidden state by its name."""
+        self._unset_bytes = 0
         self._names: dict[int | str, str] = {}
         """By number of a tensor, and by name of a hidden state: the tensor of the network that has its value."""
 
@@ -81,7 +82,7 @@ class Variables:
             if not self._tensors.record(index).is_variable:
                 raise UnsupportedError(f"tensor '{info.name}' is not a variable, expected one that keeps state")
             self._states[index] = self._state_names.take(info.name)
-            self._names[index] = self._graph.add_state(info, _reset_value(info), name=self._states[index])
+            self._names[index] = self._graph.add_state(info, self._unset_value(info), name=self._states[index])
         return self._names[index]
 
     def new_value(self, index: int) -> TensorInfo:
@@ -95,7 +96,7 @@ class Variables:
         Its key for `replace_value` is the name of the tensor with the old value.
         """
         info = kept.info(self._fresh.take(f"{layer}_{kept.role}"))
-        self._names[info.name] = self._add_state(info.name, info, _reset_value(info))
+        self._names[info.name] = self._add_state(info.name, info, self._unset_value(info))
         return info, self.fresh(replace(info, name=f"{info.name}_next"))
 
     def replace_value(self, index: int | str, name: str) -> None:
@@ -114,7 +115,7 @@ class Variables:
         for variable, value in self.assigned.items():
             if variable not in self._states:
                 info = replace(self._graph.info(value), name=self._fresh.take(f"{str(variable) or value}_old"))
-                self._add_state(variable, info, _reset_value(info))
+                self._add_state(variable, info, self._unset_value(info))
                 self._graph.set_state(self._states[variable], value)
         return {
             state: key if isinstance(key, Variable) else Variable(f"subgraph {subgraph}", state)
@@ -140,7 +141,7 @@ class Variables:
             return name
         initial = self._initial.get(variable)
         if initial is None:
-            initial = _reset_value(info)
+            initial = self._unset_value(info)
         elif (initial.shape, initial.dtype) != (info.shape, info.dtype.numpy):
             raise ModelError(
                 f"variable '{variable}' is initialised with {initial.dtype}{list(initial.shape)}, "
@@ -169,6 +170,16 @@ class Variables:
                 raise UnsupportedError(f"it initialises variable '{variable}' after its first use, expected it before")
             self._initial[variable] = value
 
+    def _unset_value(self, info: TensorInfo) -> Array:
+        """Return the value without an initialiser; UnsupportedError if all such values need more than any board has."""
+        self._unset_bytes += info.size_bytes
+        if self._unset_bytes > _MOST_BYTES:
+            raise UnsupportedError(
+                f"variable '{info.name}' has {info.size_bytes} bytes; with those before it, variables without an "
+                f"initial value have {self._unset_bytes}, and may have {_MOST_BYTES} in all"
+            )
+        return reset_value(info)
+
     def _read(self, node: Node) -> None:
         node.check_arity(range(1, 2), range(1, 2))
         variable, index = self._variable(node), node.record.outputs[0]
@@ -188,12 +199,3 @@ class Variables:
 def _described(info: TensorInfo) -> str:
     quantization = "" if info.quantization is None else f" ({info.quantization})"
     return f"{info.dtype}{list(info.shape)}{quantization}"
-
-
-def _reset_value(info: TensorInfo) -> Array:
-    """Return the value without an initialiser; UnsupportedError for one that is larger than any board's memory."""
-    if info.size_bytes > _MOST_BYTES:
-        raise UnsupportedError(
-            f"variable '{info.name}' has {info.size_bytes} bytes, and a variable has at most {_MOST_BYTES}"
-        )
-    return reset_value(info)
