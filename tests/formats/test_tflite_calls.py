@@ -124,5 +124,5 @@ def test_a_variable_without_an_initial_value_has_a_largest_size() -> None:
         step("READ_VARIABLE", [1], [2]),
         step("ADD", [0, 0], [3]),
     )
-    with pytest.raises(UnsupportedError, match="variable 'huge' has 536870912 bytes; .* may have 67108864 in all"):
+    with pytest.raises(UnsupportedError, match=r"variable 'huge' has 536870912 bytes; .* may have 67108864 in all"):
         load(model(main))
