@@ -32,7 +32,7 @@ from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 TARGETS = {"Gpu": "arm-gpu-c++", "Cpu": "arm-cpu-c++"}
 TYPES = {"Float": DataType.FLOAT32, "Int8": DataType.INT8}
-GATE_SEEDS = 2
+GATE_SEEDS = 3
 NIGHTLY_SEEDS = range(GATE_SEEDS, 30)
 NIGHTLY_PER_CLASS = 6
 ALWAYS = {LayerType.FULLY_CONNECTED: (18, 22)}

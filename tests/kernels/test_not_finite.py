@@ -11,10 +11,12 @@ from sample_networks import samples
 
 from ferrule import formats
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, TensorInfo
 from ferrule.network import Network
 from ferrule.report import Verdict, compare
 
+UNDEFINED = {LayerType.SIGNAL_RFFT, LayerType.SIGNAL_IRFFT}
+"""Which of their results are NaN depends on the algorithm."""
 VALUES = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 6.0, -3.0], np.float32)
 
 
@@ -47,6 +49,7 @@ def test_every_float_operator_computes_with_infinities_and_nan() -> None:
         spoilt(formats.load(formats.to_tflite(graph)), generator)
         for graph in samples()
         if all(info.dtype.is_float for info in graph.inputs)
+        and UNDEFINED.isdisjoint(layer.type for layer in graph.layers)
     ]
     network = merged(networks)
     inputs = [values(info.shape, generator) for info in network.inputs]
