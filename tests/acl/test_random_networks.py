@@ -61,6 +61,7 @@ def check(networks_: list[Network], folder: Path) -> None:
         assert not wrong, network.name
 
 
+@pytest.mark.nightly
 @settings(max_examples=1, suppress_health_check=list(HealthCheck), phases=PHASES)
 @given(networks_=networks(GATE))
 def test_random_networks_are_the_references(networks_: list[Network]) -> None:

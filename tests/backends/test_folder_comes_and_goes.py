@@ -98,6 +98,7 @@ def test_listed_while_it_is_there(tree: Path) -> None:
     assert contents(tree) == files
 
 
+@pytest.mark.nightly
 def test_its_tests_are_collected(tree: Path) -> None:
     put_in(tree)
     tests = "sdk/ferrule/backends/my_custom/tests"

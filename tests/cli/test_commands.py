@@ -19,6 +19,7 @@ from typing import Any
 import click
 import msgspec
 import pytest
+from gate import every
 
 from ferrule import __version__, firmware
 from ferrule.boards import board_names
@@ -160,7 +161,8 @@ def test_doctor(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("script", "flavour"), [("exec dotnet renode.dll", ".NET"), ("exec mono Renode.exe", "Mono"), ("exit", "unknown")]
+    ("script", "flavour"),
+    every(3, [("exec dotnet renode.dll", ".NET"), ("exec mono Renode.exe", "Mono"), ("exit", "unknown")]),
 )
 def test_doctor_finds_renode_by_its_variable(
     ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, flavour: str

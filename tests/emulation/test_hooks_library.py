@@ -57,6 +57,7 @@ def test_processes_that_begin_together_compile_once(
     assert len(sources) == len(set(sources))
 
 
+@pytest.mark.nightly
 def test_damaged_library_is_rebuilt(cache: Path) -> None:
     built = library.compiled_hooks()
     built.write_bytes(built.read_bytes()[:4000])
@@ -64,6 +65,7 @@ def test_damaged_library_is_rebuilt(cache: Path) -> None:
     assert ctypes.CDLL(str(built)).ferrule_guest_count
 
 
+@pytest.mark.nightly
 def test_another_compiler_is_another_file(cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     first = library.compiled_hooks()
     wrapper = tmp_path / "mycc"

@@ -13,7 +13,6 @@ from needs import lacking, require_module, require_program, require_variable
 
 GATE = {
     *(f"{model} mps2-an386 balanced arm-none-eabi-gcc" for model in ("ic", "kws", "ad")),
-    "vww mps2-an386 memory arm-none-eabi-gcc",
     "kws mps3-an547 balanced arm-none-eabi-gcc",
     "kws stm32g0b1 balanced arm-none-eabi-gcc",
     "kws mps2-an386 balanced zig",

@@ -32,7 +32,7 @@ def check(network: Network, inputs: list[Array]) -> None:
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), which=st.sampled_from(["random", "random", "lowest", "highest", "zero point"]))
 def test_the_result_is_the_numpy_kernels(type_: LayerType, data: st.DataObject, which: str) -> None:
     network = data.draw(ELEMENTWISE[type_])
@@ -138,7 +138,7 @@ def test_values_of_another_shape_are_not_written_over() -> None:
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), further=st.integers(0, 5))
 def test_the_output_may_lie_where_the_lowering_says(type_: LayerType, data: st.DataObject, further: int) -> None:
     network = data.draw(ELEMENTWISE[type_])

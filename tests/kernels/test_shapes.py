@@ -23,9 +23,9 @@ SEED = 1
 @pytest.mark.parametrize(
     ("board", "engine", "count"),
     [
-        ("mps2-an386", "unicorn", 24),
-        ("mps2-an385", "unicorn", 8),
-        ("mps3-an547", "qemu", 8),
+        ("mps2-an386", "unicorn", 12),
+        ("mps2-an385", "unicorn", 4),
+        ("mps3-an547", "qemu", 4),
         pytest.param("stm32g0b1", "unicorn", 300, marks=pytest.mark.nightly),
         pytest.param("mps2-an505", "unicorn", 300, marks=pytest.mark.nightly),
         pytest.param("mps2-an386", "unicorn", 2000, marks=pytest.mark.nightly),

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from covering import EXHAUSTIVE
-from gate import some_of
+from gate import every, some_of
 from guest import FOLDER as GUESTS
 from guest import STARTUP
 from host_link import FOLDER, SOURCES
@@ -56,7 +56,7 @@ def build(arm_gcc: str, tmp_path_factory: pytest.TempPathFactory) -> Build:
 @pytest.mark.parametrize(
     "board", some_of(["mps2-an385", "mps2-an386", "mps2-an500", "mps2-an505"], ["mps2-an386", "mps2-an505"])
 )
-@pytest.mark.parametrize("name", ["unicorn", "qemu"])
+@pytest.mark.parametrize("name", every(2, ["qemu", "unicorn"]))
 def test_on_a_board(build: Build, name: str, board: str, request: pytest.FixtureRequest) -> None:
     if name == "unicorn":
         require_module("unicorn", "pip install 'ferrule[run]'")

@@ -84,7 +84,7 @@ def test_weights_with_a_zero_point(operator: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("family", FAMILY)
-@settings(max_examples=20, **WITHOUT_LIMITS)
+@settings(max_examples=12, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_weighted(family: str, dtype: DataType, instructions: str, data: st.DataObject) -> None:
     network = data.draw(FAMILY[family](dtype))
@@ -92,7 +92,7 @@ def test_weighted(family: str, dtype: DataType, instructions: str, data: st.Data
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
-@settings(max_examples=20, **WITHOUT_LIMITS)
+@settings(max_examples=12, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_elementwise(type_: LayerType, data: st.DataObject) -> None:
     network = data.draw(ELEMENTWISE[type_])
@@ -115,13 +115,13 @@ def test_softmax(types: tuple[DataType, DataType], data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("cell", SIGMOIDAL, ids=lambda cell: f"{cell[0]}-{cell[1]}")
-@settings(max_examples=20, **WITHOUT_LIMITS)
+@settings(max_examples=12, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_sigmoidal(cell: tuple[LayerType, DataType], data: st.DataObject) -> None:
     check_case(data.draw(sigmoidal_cases(*cell)))
 
 
-@settings(max_examples=20, **WITHOUT_LIMITS)
+@settings(max_examples=12, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_hard_swish(data: st.DataObject) -> None:
     check_case(data.draw(hard_swish_cases()))
@@ -135,7 +135,7 @@ def test_quantize(types: tuple[DataType, DataType], data: st.DataObject) -> None
 
 
 @pytest.mark.parametrize("dtype", INTEGERS)
-@settings(max_examples=20, **WITHOUT_LIMITS)
+@settings(max_examples=12, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_from_and_to_float(dtype: DataType, data: st.DataObject) -> None:
     check_case(data.draw(quantize_float_cases(dtype)))

@@ -23,7 +23,7 @@ TARGET = default_target(BackendId("UartWoofles"), Face.FIRMWARE)
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 RUNS = [
-    ("kws_ref_model", "mps2-an386", "unicorn"),
+    pytest.param("kws_ref_model", "mps2-an386", "unicorn", marks=pytest.mark.nightly),
     ("ad01_int8", "mps2-an505", "unicorn"),
     ("ad01_int8", "mps2-an386", "qemu"),
     pytest.param("pretrainedResnet_quant", "mps2-an505", "unicorn", marks=pytest.mark.nightly),

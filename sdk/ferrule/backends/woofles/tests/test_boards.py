@@ -50,7 +50,7 @@ LARGE = {("pretrainedResnet_quant", "mps2-an386", 0)}
     (0, 1),
     seed=3,
     sentinel=("ad01_int8", "mps2-an386", 1),
-    gate=3,
+    gate=2,
     allowed=lambda *row: EXHAUSTIVE or row in LARGE or row[0] in {"ad01_int8", "kws_ref_model"},
 )
 def test_the_int8_models(model: str, board: str, use_interrupt: int) -> None:
