@@ -33,7 +33,7 @@ def trace(machine: Machine, each: Engine) -> list[str]:
     return text.decode().splitlines()
 
 
-@covering("program, board", PROGRAMS, BOARDS, seed=8, sentinel=("nesting", "mps2-an386"), gate=16)
+@covering("program, board", PROGRAMS, BOARDS, seed=8, sentinel=("nesting", "mps2-an386"), gate=8)
 def test_trace_equals_qemus(unicorn: Engine, qemu: str, build_exceptions: Build, program: str, board: str) -> None:
     machine = build_exceptions(program, board)
     ours, qemus = trace(machine, unicorn), trace(machine, engine("qemu"))

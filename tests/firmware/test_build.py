@@ -54,7 +54,7 @@ def plan_text(toolchain: Toolchain, folder: Path, text: str) -> BuildPlan:
     ("zig", "arm-none-eabi-gcc"),
     ("O3", "Os"),
     seed=7,
-    gate=10,
+    gate=6,
     indirect=["any_toolchain"],
 )
 def test_every_board_builds_without_a_word(

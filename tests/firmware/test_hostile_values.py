@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from gate import every
 from hostile import HOSTILE
 from markdown_it import MarkdownIt
 from needs import require_module, require_program
@@ -168,7 +169,7 @@ def shown(text: str) -> str:
 
 
 @pytest.mark.parametrize("platform", [*PLATFORMS, "library-bare-metal"])
-@pytest.mark.parametrize("kind", SMALL)
+@pytest.mark.parametrize("kind", every(2, SMALL))
 def test_no_text_becomes_syntax(tmp_path: Path, platform: str, kind: str) -> None:
     check(tmp_path, platform, SMALL[kind], device=kind in {"all", "words"})
     if kind != "all":  # it has characters that are wider than a column for clang-format

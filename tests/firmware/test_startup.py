@@ -158,7 +158,7 @@ def fault_of(qemu: str, board: Board, elf: Path) -> list[int]:
     [(1, 1 << 9, 1 << 30), (2, 1 << 16, 1 << 30)],  # bus error; undefined instruction; both escalated to HardFault
     ids=["unmapped", "undefined"],
 )
-@pytest.mark.parametrize("name", some_of(ON_QEMU, ("mps2-an386", "mps2-an505", "microbit")))
+@pytest.mark.parametrize("name", some_of(ON_QEMU, ("mps2-an386", "microbit")))
 def test_a_fault_is_recorded(
     name: str, kind: int, cfsr_bit: int, hfsr: int, any_toolchain: Toolchain, qemu: str, programs: Path, tmp_path: Path
 ) -> None:

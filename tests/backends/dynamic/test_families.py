@@ -35,6 +35,7 @@ class TestIsolated(BackendFamily):
         return Subject.dynamic("Full", folder, isolate=True)
 
 
+@pytest.mark.nightly
 class TestOwnHandles(BackendFamily):
     @pytest.fixture(scope="class")
     @classmethod

@@ -39,7 +39,7 @@ from ferrule.testing.backends.layer_cases import layer_case
 
 TARGET = default_target(BackendId("GpuAcc"))
 
-MODERATE = settings(max_examples=40, suppress_health_check=list(HealthCheck))
+MODERATE = settings(max_examples=20, suppress_health_check=list(HealthCheck))
 ELEMENTWISE_TYPES = (
     *(LayerType.ADD, LayerType.SUB, LayerType.MUL, LayerType.MAXIMUM, LayerType.MINIMUM),
     *(LayerType.RELU, LayerType.RELU6, LayerType.RELU_N1_TO_1, LayerType.LEAKY_RELU),

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from gate import every
 from gpu_face import require_opencl
 
 STAND_IN = """
@@ -100,14 +101,17 @@ def ask(folder: Path, platforms: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("platform", "reason"),
-    [
-        ("dying", "dying (OpenCL 3.0) ended a trial process with SIGABRT: first words; no linker here; the end"),
-        ("leaving", "leaving (OpenCL 3.0) ended a trial process with exit code 3: it says nothing"),
-        ("unknown", "chip of unknown (unknown) builds no kernel: unknown processor"),
-        ("refusing", "chip of refusing (refusing) runs no kernel: out of resources"),
-        ("wrong", "chip of wrong (wrong) computes wrong values"),
-        ("empty", "the platforms (empty) have none"),
-    ],
+    every(
+        2,
+        [
+            ("dying", "dying (OpenCL 3.0) ended a trial process with SIGABRT: first words; no linker here; the end"),
+            ("leaving", "leaving (OpenCL 3.0) ended a trial process with exit code 3: it says nothing"),
+            ("unknown", "chip of unknown (unknown) builds no kernel: unknown processor"),
+            ("refusing", "chip of refusing (refusing) runs no kernel: out of resources"),
+            ("wrong", "chip of wrong (wrong) computes wrong values"),
+            ("empty", "the platforms (empty) have none"),
+        ],
+    ),
 )
 def test_a_platform_that_cannot_be_used_is_named(tmp_path: Path, platform: str, reason: str) -> None:
     assert ask(tmp_path, platform) == [f"no OpenCL device can be used: {reason}"]

@@ -201,7 +201,7 @@ MUTANTS = {
 }
 
 
-@pytest.mark.parametrize("name", every(2, MUTANTS))
+@pytest.mark.parametrize("name", every(4, MUTANTS))
 def test_a_mutant_is_noticed(name: str, arm_gcc: str, tmp_path: Path) -> None:
     with running(built(arm_gcc, tmp_path, "mps2-an385", MUTANTS[name])) as core, pytest.raises(AssertionError):
         check_all(core)

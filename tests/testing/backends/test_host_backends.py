@@ -68,6 +68,7 @@ class TestSampleAsSharedObject(BackendFamily):
         return Subject.dynamic("Sample", shared_objects)
 
 
+@pytest.mark.nightly
 class TestMyCustom(BackendFamily):
     @pytest.fixture(scope="class")
     @classmethod
