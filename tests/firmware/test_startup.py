@@ -25,7 +25,7 @@ ON_QEMU = [name for name in board_names() if load_board(name).qemu is not None]
 def rarely_repeated(names: list[str]) -> list[object]:
     """Return boards as parameters; only `make nightly` takes those with the memory map of another."""
     repeated = ("mps2-an385", "mps2-an500")
-    return [pytest.param(name, marks=pytest.mark.nightly) if name in repeated else name for name in names]
+    return some_of(names, [name for name in names if name not in repeated])
 
 
 RECORD_WORDS = 17

@@ -12,6 +12,7 @@ import numpy as np
 import oracle
 import pytest
 from compare import graph_differences
+from signal_networks import subtracted
 
 from ferrule import formats
 from ferrule.errors import FerruleError, ModelError
@@ -281,16 +282,7 @@ def _channels(network: Network) -> str:
 
 
 def _subtracted(network: Network) -> tuple[str, str]:
-    return network.add_signal_filter_bank_spectral_subtraction_layer(
-        _energies(network),
-        smoothing=409,
-        one_minus_smoothing=15975,
-        alternate_smoothing=983,
-        alternate_one_minus_smoothing=15401,
-        min_signal_remaining=819,
-        smoothing_bits=10,
-        spectral_subtraction_bits=14,
-    )
+    return subtracted(network, _energies(network))
 
 
 BUILDS: dict[str, Build] = {

@@ -16,6 +16,7 @@ from ferrule.network import Network
 from ferrule.operators.operator import Operands
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
+from ferrule.testing.backends.comparison import random_values
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 from ferrule.testing.backends.layers import refusal_of_reference
 
@@ -325,10 +326,4 @@ def _plain(info: TensorInfo) -> TensorInfo:
 
 
 def _values(dice: random.Random, info: TensorInfo) -> Array:
-    generator = np.random.default_rng(dice.getrandbits(32))
-    if info.dtype.is_float:
-        return generator.normal(0, 2, info.shape).astype(info.dtype.numpy)
-    if info.dtype is DataType.BOOL:
-        return generator.integers(0, 2, info.shape).astype(np.bool_)
-    limits = np.iinfo(info.dtype.numpy)
-    return generator.integers(limits.min, limits.max, info.shape, dtype=info.dtype.numpy, endpoint=True)
+    return random_values(np.random.default_rng(dice.getrandbits(32)), info)

@@ -47,7 +47,7 @@ def signal_networks() -> Iterator[Network]:
             "filter_bank_spectral_subtraction",
             DataType.UINT32,
             (5,),
-            lambda n: _subtracted(n, "x"),
+            lambda n: subtracted(n, "x"),
         ),
         ("pcan", DataType.UINT32, (5,), lambda n: n.add_signal_pcan_layer("x", "x", _GAINS, snr_shift=6)),
         (
@@ -71,7 +71,7 @@ def preprocessor(samples: int = 30) -> Network:
     energies = network.add_signal_energy_layer(spectrum, start_index=0, end_index=17)
     channels = _channels(network, energies)
     roots = network.add_signal_filter_bank_square_root_layer(channels, bits)
-    rest, noise = _subtracted(network, roots)
+    rest, noise = subtracted(network, roots)
     gained = network.add_signal_pcan_layer(rest, noise, _GAINS, snr_shift=6)
     network.set_outputs([network.add_signal_filter_bank_log_layer(gained, input_correction_bits=3, output_scale=64)])
     return network
@@ -88,7 +88,8 @@ def _channels(network: Network, source: str) -> str:
     )
 
 
-def _subtracted(network: Network, source: str) -> tuple[str, str]:
+def subtracted(network: Network, source: str) -> tuple[str, str]:
+    """Add a spectral subtraction, and return the rest and the estimated noise."""
     return network.add_signal_filter_bank_spectral_subtraction_layer(
         source,
         smoothing=409,

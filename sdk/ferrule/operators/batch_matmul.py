@@ -19,12 +19,13 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     wrap_int32,
 )
+from ferrule.operators.movement import check_types
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import Factor, check_activation_tensor, required_array
 
 _RANKS = range(2, 6)
-_TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
+_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
 _MOST_PRODUCTS = {DataType.INT8: (1 << 31) // (255 * 255), DataType.INT16: (1 << 47) // (1 << 30) - 1}
 """The most products of a sum that stays in the range of the reference kernel's accumulator, whatever the inputs."""
 
@@ -77,11 +78,7 @@ def depth_of(descriptor: BatchMatmulDescriptor, left: TensorInfo) -> int:
 
 def _check(descriptor: BatchMatmulDescriptor, operands: Operands) -> None:
     left, right, output = operands.input(0), operands.input(1), operands.output
-    if left.dtype not in _TYPES:
-        raise UnsupportedError(f"tensor '{left.name}' is {left.dtype}, expected {', '.join(_TYPES)}")
-    for info in (right, output):
-        if info.dtype is not left.dtype:
-            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {left.dtype} as '{left.name}' is")
+    check_types(operands, _TYPES)
     if left.dtype.is_float:
         return
     for info in (left, right, output):

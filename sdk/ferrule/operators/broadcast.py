@@ -9,6 +9,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import DataType, Descriptor, Shape, TensorInfo
+from ferrule.operators.movement import check_types
 from ferrule.operators.operator import Operands
 
 MAX_AXES = 6
@@ -35,12 +36,8 @@ def check_broadcast(operands: Operands, allowed: frozenset[DataType]) -> DataTyp
     Raises:
         UnsupportedError: the types differ, the type is not allowed, or the output has too many axes.
     """
-    first, second, output = operands.input(0), operands.input(1), operands.output
-    if first.dtype not in allowed:
-        raise UnsupportedError(f"tensor '{first.name}' is {first.dtype}, expected {', '.join(sorted(allowed))}")
-    for info in (second, output):
-        if info.dtype is not first.dtype:
-            raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, expected {first.dtype} as '{first.name}' is")
+    check_types(operands, allowed)
+    output = operands.output
     if len(output.shape) > MAX_AXES:
         raise UnsupportedError(f"tensor '{output.name}' has {len(output.shape)} axes, expected at most {MAX_AXES}")
-    return first.dtype
+    return output.dtype

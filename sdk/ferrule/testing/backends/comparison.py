@@ -27,7 +27,7 @@ NETWORK_FLOOR = 1e-4
 def runs_of(graph: Graph, seed: int) -> Iterator[list[Array]]:
     """Yield inputs for one network: random values over the range of their types, all lowest, and all highest."""
     generator = np.random.default_rng(seed)
-    yield [_random(generator, info) for info in graph.inputs]
+    yield [random_values(generator, info) for info in graph.inputs]
     yield [_full(info, highest=False) for info in graph.inputs]
     yield [_full(info, highest=True) for info in graph.inputs]
 
@@ -111,7 +111,8 @@ def _plain(layer: Layer) -> Layer:
     return replace(layer, descriptor=replace(layer.descriptor, activation=Activation.NONE))  # type: ignore[call-arg]
 
 
-def _random(generator: np.random.Generator, info: TensorInfo) -> Array:
+def random_values(generator: np.random.Generator, info: TensorInfo) -> Array:
+    """Return random elements of a tensor: normally distributed floats, and any values of the other types."""
     if info.dtype.is_float:
         return generator.normal(0, 2, info.shape).astype(info.dtype.numpy)
     if info.dtype is DataType.BOOL:
