@@ -16,7 +16,7 @@ def accepts(
 ) -> bool:
     """Whether the operator accepts the layer; a pass must never make a supported layer unsupported."""
     try:
-        OPERATORS[type_].check(descriptor, Operands(inputs=tuple(inputs), outputs=tuple(outputs)))
+        OPERATORS[type_].accept(descriptor, Operands(inputs=tuple(inputs), outputs=tuple(outputs)))
     except FerruleError:
         return False
     return True
