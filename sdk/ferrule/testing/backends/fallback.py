@@ -19,7 +19,7 @@ from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.allocators import DmaBufAllocator, MallocAllocator
 from ferrule.backends.tensor_handle import HandleCapability, MemoryRef, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType
+from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
@@ -309,7 +309,7 @@ def add_link(network: Network, case: Graph, source: str, name: str) -> str:
     output = f"{name}_output"
     inputs = tuple(None if each is None else names[each] for each in layer.inputs)
     network.add_layer(
-        Layer(name=name, type=layer.type, descriptor=layer.descriptor, inputs=inputs, outputs=(output,)),
+        replace(layer, name=name, inputs=inputs, outputs=(output,)),
         [replace(case.outputs[0], name=output)],
     )
     return output
