@@ -44,7 +44,7 @@ extern "C" {
 
 /** The version of this interface, reported by GetVersion and in struct ferrule_backend. */
 #define FERRULE_BACKEND_API_MAJOR 1u
-#define FERRULE_BACKEND_API_MINOR 2u
+#define FERRULE_BACKEND_API_MINOR 3u
 
 struct ferrule_backend;
 
@@ -121,6 +121,7 @@ struct ferrule_layer {
     uint32_t input_count;
     const struct ferrule_tensor *const *outputs;
     uint32_t output_count;
+    int32_t rounding; /**< enum ferrule_rounding. Since 1.3. */
 };
 
 /* ---- the target of a query, since version 1.1 */

@@ -162,6 +162,14 @@ enum ferrule_activation {
     FERRULE_ACTIVATION_RELU_N1_TO_1 = 3,
 };
 
+/** By which rule a layer requantises; a capability, "RoundingRules", names those of a backend. */
+enum ferrule_rounding {
+    FERRULE_ROUNDING_TFLM = 0,
+    FERRULE_ROUNDING_SINGLE = 1,
+    FERRULE_ROUNDING_ONNX = 2,
+    FERRULE_ROUNDING_ONNX_UINT8 = 3,
+};
+
 /** Pixels around an image; their value is zero, or the zero point for integers. */
 struct ferrule_padding {
     int32_t top;

@@ -45,9 +45,7 @@ def is_valid(graph: Graph) -> bool:
     """Return whether the layer has a reference, and a row takes it."""
     (layer,) = graph.layers
     try:
-        OPERATORS[layer.type].check(
-            layer.descriptor, Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
-        )
+        OPERATORS[layer.type].check(layer.descriptor, Operands.of(graph, layer))
     except FerruleError:
         return False
     return supported(graph, layer, AclOptions(version=require_acl().version)) == ""

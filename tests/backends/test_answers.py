@@ -221,7 +221,7 @@ INTERFACES: Mapping[type, Interface] = {
         },
     ),
     backend.LayerSupport: Interface(
-        guard=lambda bare: host_answers.GuardedSupport(bare, "Bad"),
+        guard=lambda bare: host_answers.GuardedSupport(bare, "Bad", frozenset()),
         rows={
             "supports": Row(
                 call=lambda guard: guard.supports(NETWORK, LAYER, TARGET),

@@ -66,7 +66,7 @@ def test_what_the_table_has_is_taken(graph: Graph) -> None:
         if first not in COLUMNS:
             continue
         cell = documented[layer.type][COLUMNS[first]]
-        operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        operands = Operands.of(graph, layer)
         if REFUSED.match(cell):
             with pytest.raises(UnsupportedError):
                 OPERATORS[layer.type].check(layer.descriptor, operands)

@@ -34,7 +34,7 @@ RUNS = 5
 
 def valid(graph: Graph) -> bool:
     (layer,) = graph.layers
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    operands = Operands.of(graph, layer)
     try:
         OPERATORS[layer.type].check(layer.descriptor, operands)
     except FerruleError:
@@ -207,7 +207,7 @@ def test_what_tflm_lacks_is_refused() -> None:
 def test_the_clip_of_the_cell_is_truncated() -> None:
     graph = layer_case(LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, DataType.INT8, 0)
     (layer,) = graph.layers
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    operands = Operands.of(graph, layer)
     scale = graph.info("cell").scale
     for clip, wanted in ((0.0, -1), (2.9 * scale, 2), (1e9, 32767)):
         assert LstmScaling.of(operands, LstmDescriptor(cell_clip=clip)).clip == wanted

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ferrule.graph import Rounding, roundings
+
 CapabilityValue = bool | int | float | str
 
 Capabilities = Mapping[str, CapabilityValue]
@@ -18,6 +20,19 @@ HAS_FP16 = "HasFp16"
 """bool: it computes in float16."""
 PROTECTED_CONTENT_ALLOCATION = "ProtectedContentAllocation"
 """bool: with a custom allocator, its tensors may lie in protected memory."""
+
+
+ROUNDING_RULES = "RoundingRules"
+"""str: the names of the rules by which it requantises (see `ferrule.graph.Rounding`), between spaces. A backend that
+does not have it computes "tflm" only; layers with other rules are not offered to it."""
+
+
+def declared_rules(capabilities: Capabilities) -> frozenset[Rounding]:
+    """Return the rules by which a backend requantises; ValueError if the capability is not the names of rules."""
+    declared = capabilities.get(ROUNDING_RULES, Rounding.TFLM.value)
+    if not isinstance(declared, str):
+        raise ValueError(f"{ROUNDING_RULES} is {declared!r}, expected a text")  # noqa: TRY004 - as for a wrong text
+    return roundings(declared.split())
 
 
 def has_capability(capabilities: Capabilities, name: str, value: CapabilityValue = True) -> bool:

@@ -161,7 +161,7 @@ class LoweringContext:
     @property
     def operands(self) -> Operands:
         """Shapes, types and quantization of the layer's inputs and outputs."""
-        return Operands(inputs=self.graph.input_infos(self.layer), outputs=self.graph.output_infos(self.layer))
+        return Operands.of(self.graph, self.layer)
 
     def input(self, index: int) -> TensorInfo:
         """Return shape, type and quantization of an input that must be present."""

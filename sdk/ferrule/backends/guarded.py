@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from ferrule._typing import override
 from ferrule.backends.backend import Backend, Policy
-from ferrule.backends.capability import Capabilities, CapabilityValue
+from ferrule.backends.capability import Capabilities, CapabilityValue, declared_rules
 from ferrule.backends.context import (
     BackendContext,
     BackendProfilingContext,
@@ -16,7 +16,7 @@ from ferrule.backends.context import (
     CustomAllocator,
     RuntimePart,
 )
-from ferrule.backends.contract import broken
+from ferrule.backends.contract import answer_with, broken
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.firmware_answers import guarded_target
 from ferrule.backends.host_answers import (
@@ -35,7 +35,7 @@ from ferrule.backends.option import BackendOption
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager
 from ferrule.backends.workload import WorkloadFactory
-from ferrule.graph import SubgraphView
+from ferrule.graph import Rounding, SubgraphView
 
 
 def guarded(backend: Backend) -> Backend:
@@ -52,12 +52,21 @@ class _Guarded(Backend):
 
     @override
     def layer_support(self) -> GuardedSupport:
-        return GuardedSupport(self._asker.ask("layer_support", object), self.id)
+        support = self._asker.ask("layer_support", object)
+        answer_with(support, ("supports",), self.id, self._asker.question("layer_support"))
+        return GuardedSupport(support, self.id, self._rules())
 
     @override
     def capabilities(self) -> Capabilities:
         found: Capabilities = self._asker.ask("capabilities", Mapping[str, CapabilityValue])
         return found
+
+    def _rules(self) -> frozenset[Rounding]:
+        capabilities = self.capabilities()
+        try:
+            return declared_rules(capabilities)
+        except ValueError as error:
+            raise broken(self.id, self._asker.question("capabilities"), capabilities, str(error)) from None
 
     @override
     def model_options(self) -> Sequence[BackendOption] | None:

@@ -29,7 +29,7 @@ from ferrule.backends.tensor_handle import (
     TensorHandleFactory,
 )
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
-from ferrule.graph import Array, Graph, Layer, TensorInfo
+from ferrule.graph import Array, Graph, Layer, Rounding, TensorInfo
 
 T = TypeVar("T")
 
@@ -100,15 +100,34 @@ def writable(handle: TensorHandle) -> Array:
 class GuardedSupport:
     """Guards a `LayerSupport`."""
 
-    def __init__(self, support: object, backend: str) -> None:
-        self._asker = Asker(answer_with(support, ("supports",), backend, "layer_support()"), backend)
+    def __init__(self, support: object, backend: str, rules: frozenset[Rounding]) -> None:
+        self._asker = Asker(support, backend)
+        self._rules = rules
 
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
-        """Return whether the backend can run a layer."""
+        """Return whether the backend can run a layer; one with a rule that it has not declared is refused here."""
+        undeclared = _undeclared(layer, self._rules)
+        if undeclared is not None:
+            computed = ", ".join(f"'{rule}'" for rule in sorted(self._rules))
+            return Support(
+                reason=f"it rounds by {undeclared.phrase} ('{undeclared}'), {self._asker.backend} declares {computed}"
+            )
         question = f"supports() for layer '{layer.name}' ({layer.type})"
         with asking(self._asker.backend, question):
             value = self._asker.bare.supports(graph, layer, target)  # type: ignore[attr-defined] # answer_with saw it
         return answer(value, Support, self._asker.backend, question)
+
+
+def _undeclared(layer: Layer, rules: frozenset[Rounding]) -> Rounding | None:
+    """Return a rule of a layer, or of a layer of its graphs, that is not among `rules`; None if all are."""
+    if layer.rounding is not Rounding.TFLM and layer.rounding not in rules:
+        return layer.rounding
+    for graph in layer.descriptor.graphs.values():
+        for inner in graph.layers:
+            found = _undeclared(inner, rules)
+            if found is not None:
+                return found
+    return None
 
 
 class GuardedEvent:

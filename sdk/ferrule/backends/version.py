@@ -32,5 +32,5 @@ class ApiVersion(NamedTuple):
         return backend.major == self.major and backend.minor <= self.minor
 
 
-INTERFACE_VERSION = ApiVersion(1, 1)
+INTERFACE_VERSION = ApiVersion(1, 2)
 """The version of the interface in Python, which the key `api` of a backend.toml names."""

@@ -50,7 +50,7 @@ class WorkloadInfo:
         tensors = [None if name is None else graph.tensor(name) for name in layer.inputs]
         return cls(
             layer=layer,
-            operands=Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer)),
+            operands=Operands.of(graph, layer),
             inputs=tuple(None if each is None or each.is_constant else handle_of(each.info.name) for each in tensors),
             constants=tuple(each if each is not None and each.is_constant else None for each in tensors),
             outputs=tuple(handle_of(name) for name in layer.outputs),

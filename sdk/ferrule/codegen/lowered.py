@@ -89,7 +89,7 @@ def macs(graph: Graph, layer: Layer) -> int:
     operator = OPERATORS.get(layer.type)
     if operator is None or operator.macs is None:
         return 0
-    return operator.macs(layer.descriptor, Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer)))
+    return operator.macs(layer.descriptor, Operands.of(graph, layer))
 
 
 def lower(

@@ -6,11 +6,13 @@ from ferrule.graph.datatype import DataType
 from ferrule.graph.editor import GraphEditor
 from ferrule.graph.graph import Graph
 from ferrule.graph.layer import Descriptor, Layer, LayerType
+from ferrule.graph.rounding import ALL_ROUNDINGS, Rounding, roundings
 from ferrule.graph.state import Kept, State, refuse_states, reset_value
 from ferrule.graph.subgraph import SubgraphView
 from ferrule.graph.tensor import Array, Quantization, Shape, Tensor, TensorInfo, brief, renamed
 
 __all__ = [
+    "ALL_ROUNDINGS",
     "Array",
     "DataType",
     "Descriptor",
@@ -20,6 +22,7 @@ __all__ = [
     "Layer",
     "LayerType",
     "Quantization",
+    "Rounding",
     "Shape",
     "State",
     "SubgraphView",
@@ -30,4 +33,5 @@ __all__ = [
     "refuse_states",
     "renamed",
     "reset_value",
+    "roundings",
 ]

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
 from ferrule.graph.names import check_name
+from ferrule.graph.rounding import Rounding
 
 if TYPE_CHECKING:
     from ferrule.graph.graph import Graph
@@ -181,6 +182,8 @@ class Layer:
     inputs: tuple[str | None, ...]
     """Tensor names; None stands for an absent optional input, such as a missing bias."""
     outputs: tuple[str, ...]
+    rounding: Rounding = Rounding.TFLM
+    """The rule by which the layer requantises; TFLM if it does not."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "layer")

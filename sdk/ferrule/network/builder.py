@@ -18,6 +18,7 @@ from ferrule.graph import (
     Layer,
     LayerType,
     Quantization,
+    Rounding,
     TensorInfo,
     reset_value,
 )
@@ -52,6 +53,7 @@ class LayerBuilder(Graph):
         quantization: Quantization | None,
         dtype: DataType | Sequence[DataType] | None = None,
         outputs: int = 1,
+        rounding: Rounding = Rounding.TFLM,
     ) -> tuple[str, ...]:
         """Add a layer and return the names of its outputs: the layer's name, numbered if there are several outputs.
 
@@ -78,13 +80,14 @@ class LayerBuilder(Graph):
                 if isinstance(source, Kept) and info is not None
             ]
             results += [replace(info, name=self.unique_name(f"{info.name}_next")) for info in kept]
-            operator.check(descriptor, Operands(inputs=infos, outputs=tuple(results)))
+            operator.accept(descriptor, Operands(inputs=infos, outputs=tuple(results), rounding=rounding))
             layer = Layer(
                 name=layer_name,
                 type=type_,
                 descriptor=descriptor,
                 inputs=tuple(None if info is None else info.name for info in infos),
                 outputs=tuple(info.name for info in results),
+                rounding=rounding,
             )
             self._refuse_taken(layer)
             for source, info in zip(inputs, infos, strict=True):

@@ -66,7 +66,7 @@ class ControlLayers(LayerBuilder):
             names = [layer_name] if len(outputs) == 1 else [f"{layer_name}_{index}" for index in range(len(outputs))]
             infos = [replace(info, name=output) for info, output in zip(outputs, names, strict=True)]
             operands = Operands(inputs=tuple(map(self.info, sources)), outputs=tuple(infos))
-            OPERATORS[type_].check(descriptor, operands)
+            OPERATORS[type_].accept(descriptor, operands)
             layer = Layer(
                 name=layer_name, type=type_, descriptor=descriptor, inputs=tuple(sources), outputs=tuple(names)
             )

@@ -26,7 +26,7 @@ def operator_of(type_: LayerType) -> Operator:
 
 def operands_of(graph: Graph, layer: Layer) -> Operands:
     """Return the tensor infos of a layer's inputs and outputs."""
-    return Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    return Operands.of(graph, layer)
 
 
 def by_name(owner: str, infos: Sequence[TensorInfo], inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:

@@ -40,7 +40,7 @@ def check_shapes(graph: Graph, layer: Layer) -> None:
 def check_kernel(graph: Graph, layer: Layer) -> None:
     """Check the shapes, types, quantisation, parameters and weights of a layer; raises like `check_shapes`."""
     check_shapes(graph, layer)
-    operator_of(layer.type).check(layer.descriptor, operands_of(graph, layer))
+    operator_of(layer.type).accept(layer.descriptor, operands_of(graph, layer))
     if layer.type in _WEIGHTED and layer.inputs[1] is not None:
         _check_finite(graph.tensor(layer.inputs[1]))
 

@@ -14,15 +14,16 @@ from ferrule.operators.blas import matrix_product
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     MAX_WIDE_SHIFT,
-    multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
+    product_scale,
     quantize_multiplier,
+    rescale,
     wrap_int32,
 )
 from ferrule.operators.movement import check_types
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import Factor, check_activation_tensor, required_array
+from ferrule.operators.weighted import WEIGHTED_RULES, Factor, check_activation_tensor, required_array
 
 _RANKS = range(2, 6)
 _TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
@@ -94,7 +95,7 @@ def _check(descriptor: BatchMatmulDescriptor, operands: Operands) -> None:
 def factor_of(operands: Operands) -> Factor:
     """Return the factor that scales the sums of integers to the output; UnsupportedError if it is too large."""
     left, right, output = operands.input(0), operands.input(1), operands.output
-    real = left.scale * right.scale / output.scale
+    real = product_scale(left.scale, right.scale, output, operands.rounding)
     multiplier, shift = quantize_multiplier(real)
     largest = MAX_WIDE_SHIFT if output.dtype is DataType.INT16 else MAX_SHIFT
     if shift > largest:
@@ -117,10 +118,12 @@ def _kernel(descriptor: BatchMatmulDescriptor, operands: Operands, arrays: Seque
         if output.dtype.is_float:
             return [sums.astype(np.float32)]
     factor, limits = factor_of(operands), np.iinfo(output.dtype.numpy)
-    multiply = (
-        multiply_wide_by_quantized_multiplier if output.dtype is DataType.INT16 else multiply_by_quantized_multiplier
-    )
-    stored = wrap_int32(multiply(sums.astype(np.int64), factor.multiplier, factor.shift) + output.zero_point)
+    whole = sums.astype(np.int64)
+    if output.dtype is DataType.INT16:
+        scaled = multiply_wide_by_quantized_multiplier(whole, factor.multiplier, factor.shift)
+    else:
+        scaled = rescale(whole, factor.multiplier, factor.shift, operands.rounding)
+    stored = wrap_int32(scaled + output.zero_point)
     return [np.clip(stored, limits.min, limits.max).astype(output.dtype.numpy)]
 
 
@@ -160,6 +163,7 @@ BATCH_MATMUL = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,
 )

@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Combination, combine, product_of, sum_of
 from ferrule.operators.movement import check_quantisations
+from ferrule.operators.onnx_elementwise import onnx_combination_of
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
 _ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
+_ONNX_RULES = frozenset({Rounding.TFLM, Rounding.ONNX, Rounding.ONNX_UINT8})
 _EXTREMUM_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 
 
@@ -38,6 +40,8 @@ class ExtremumDescriptor(Descriptor):
 
 def combination_of(layer_type: LayerType, descriptor: BinaryDescriptor, operands: Operands) -> Combination:
     """Return the arithmetic of a quantised ADD, SUB or MUL; UnsupportedError if the reference kernels refuse it."""
+    if operands.rounding is not Rounding.TFLM:
+        return onnx_combination_of(layer_type, descriptor.activation, operands)
     if layer_type is LayerType.MUL:
         return product_of(operands, descriptor.activation)
     return sum_of(operands, descriptor.activation, subtract=layer_type is LayerType.SUB)
@@ -111,13 +115,14 @@ _TAKES_FIRST: dict[LayerType, Callable[[Array, Array], Any]] = {
 }
 
 
-def _arithmetic(layer_type: LayerType) -> Operator:
+def _arithmetic(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
     return Operator(
         descriptor=BinaryDescriptor,
         type=layer_type,
         infer=infer_broadcast,
         check=partial(_check_arithmetic, layer_type),
         kernel=partial(_compute_arithmetic, layer_type),
+        rules=rules,
         sample=_sample_arithmetic,
     )
 
@@ -155,8 +160,8 @@ def _sample_extremum(sample: LayerSample) -> None:
     sample.descriptor = ExtremumDescriptor()
 
 
-ADD = _arithmetic(LayerType.ADD)
-SUB = _arithmetic(LayerType.SUB)
-MUL = _arithmetic(LayerType.MUL)
+ADD = _arithmetic(LayerType.ADD, _ONNX_RULES)
+SUB = _arithmetic(LayerType.SUB, _ONNX_RULES - {Rounding.ONNX_UINT8})
+MUL = _arithmetic(LayerType.MUL, _ONNX_RULES)
 MAXIMUM = _extremum(LayerType.MAXIMUM)
 MINIMUM = _extremum(LayerType.MINIMUM)

@@ -113,13 +113,13 @@ def check_graph(graph: Graph) -> None:
     for layer in graph.layers:
         with place(f"layer '{layer.name}' {layer.type}"):
             operator = _operator(layer.type)
-            operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+            operands = Operands.of(graph, layer)
             if type(layer.descriptor) is not operator.descriptor:
                 raise ModelError(f"its descriptor is a {type(layer.descriptor).__name__}")
             shapes = operator.infer(layer.descriptor, operands.inputs)
             if shapes != tuple(info.shape for info in operands.outputs):
                 raise ModelError(f"its outputs have other shapes than {[list(shape) for shape in shapes]}")
-            operator.check(layer.descriptor, operands)
+            operator.accept(layer.descriptor, operands)
 
 
 def _check_depth(graph: Graph) -> None:
@@ -217,7 +217,7 @@ def _macs(graph: Graph) -> int:
     for layer in graph.layers:
         count = _operator(layer.type).macs
         if count is not None:
-            operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+            operands = Operands.of(graph, layer)
             total += count(layer.descriptor, operands)
     return total
 
@@ -253,7 +253,7 @@ def _sum(graph: Graph, source: str, name: str) -> str:
     )
     operands = Operands(inputs=(info, info), outputs=(replace(info, name=f"{name}_out"),))
     try:
-        _operator(LayerType.ADD).check(layer.descriptor, operands)
+        _operator(LayerType.ADD).accept(layer.descriptor, operands)
     except FerruleError:
         return _transposed(graph, source, name)
     return graph.add_layer(layer, operands.outputs)[0]

@@ -16,6 +16,7 @@ from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
+    WEIGHTED_RULES,
     Finish,
     centred,
     check_weighted,
@@ -104,7 +105,7 @@ _PLANS: PackedConstants[_Plan] = PackedConstants()
 
 def _kernel(descriptor: Conv2dDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
     image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
-    others = (bias, descriptor, *operands.inputs, operands.output)
+    others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
     batch, height, width, channels = operands.output.shape
     depth, groups = weights.shape[3], groups_of(operands.input(0), operands.input(1))
@@ -164,6 +165,7 @@ CONV_2D = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,
 )

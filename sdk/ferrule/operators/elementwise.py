@@ -2,7 +2,7 @@
 """The fixed-point arithmetic of elementwise operators with two inputs, as in TensorFlow Lite Micro.
 
 ADD and SUB convert both inputs to twice the larger scale, with 20 (int8) or 15 (int16) fractional bits, and rescale
-the sum. MUL rescales the product.
+the sum. MUL rescales the product. `ferrule.operators.onnx_elementwise` has ONNX's rule.
 """
 
 from __future__ import annotations

@@ -1,9 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Fixed-point rescaling, bit-exact with TensorFlow Lite Micro's reference kernels.
+"""The rescaling of accumulators to stored values, by each rule of `ferrule.graph.Rounding`.
 
-A real factor is stored as `multiplier * 2**(shift - 31)` with a 31-bit multiplier. Accumulators of 32 bits are rounded
-twice: by gemmlowp's doubling high product, then by a rounding division by a power of two. Accumulators of 64 bits,
-used by kernels with int16 data, are rounded once, with the multiplier reduced to 16 bits.
+A real factor is stored as `multiplier * 2**(shift - 31)` with a 31-bit multiplier.
+
+TFLM: accumulators of 32 bits are rounded twice, by gemmlowp's doubling high product, then by a rounding division by a
+power of two. Accumulators of 64 bits, used by kernels with int16 data, are rounded once, with the multiplier reduced to
+16 bits. Both are bit-exact with TensorFlow Lite Micro's reference kernels.
+
+SINGLE: the product with the multiplier is rounded once, halves up, as in TensorFlow Lite's kernels built with
+TFLITE_SINGLE_ROUNDING.
+
+ONNX: the accumulator is converted to float32, multiplied by a float32 factor, and the product is rounded to a whole
+number, halves to even. The float32 factor has 24 bits, so the 31-bit multiplier stores it exactly. This is what
+onnxruntime's QLinearConv computes (measured, see docs/operators.md).
 """
 
 from __future__ import annotations
@@ -14,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import TensorInfo
+from ferrule.graph import Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 
 MAX_SHIFT = 30
@@ -24,7 +33,18 @@ MAX_WIDE_SHIFT = 7
 
 _INT32 = np.iinfo(np.int32)
 
+_FLOAT_RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
+
 Int64Array = NDArray[np.int64]
+Float32Array = NDArray[np.float32]
+
+
+def product_scale(first: float, second: float, output: TensorInfo, rounding: Rounding) -> float:
+    """Return `first * second / output.scale`, the factor of products, in the precision of the rule."""
+    if rounding in _FLOAT_RULES:
+        with np.errstate(over="ignore", under="ignore"):
+            return float(np.float32(first) * np.float32(second) / np.float32(output.scale))
+    return first * second / output.scale
 
 
 def quantize_multiplier(real: float) -> tuple[int, int]:
@@ -58,6 +78,46 @@ def multiply_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, shift:
     left, right = np.maximum(shift, 0), np.maximum(np.negative(shift), 0)
     shifted = wrap_int32(np.asarray(x, np.int64) << np.asarray(left, np.int64))
     return rounding_divide_by_pot(saturating_rounding_doubling_high_mul(shifted, multiplier), right)
+
+
+def rescale(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike, rounding: Rounding) -> Int64Array:
+    """Return int32 values times multiplier * 2**(shift - 31), rounded by the rule, before the zero point is added."""
+    if rounding is Rounding.TFLM:
+        return multiply_by_quantized_multiplier(x, multiplier, shift)
+    if rounding is Rounding.SINGLE:
+        return multiply_once(x, multiplier, shift)
+    return np.rint(multiply_float32(x, multiplier, shift)).astype(np.int64)
+
+
+def multiply_once(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int64Array:
+    """Return int32 values times multiplier * 2**(shift - 31), rounded once, halves up."""
+    total_shift = 31 - np.asarray(shift, np.int64)
+    rounding = np.int64(1) << (total_shift - 1)
+    product: Int64Array = np.asarray(x, np.int64) * np.asarray(multiplier, np.int64)
+    return (product + rounding) >> total_shift
+
+
+def multiply_float32(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Float32Array:
+    """Return int32 values times the float32 factor multiplier * 2**(shift - 31), not rounded to whole numbers."""
+    factor = np.ldexp(np.asarray(multiplier, np.float64), np.asarray(shift, np.int64) - 31).astype(np.float32)
+    with np.errstate(under="ignore"):
+        return np.asarray(np.asarray(x, np.int64).astype(np.float32) * factor, np.float32)
+
+
+def fused_multiply_add(a: ArrayLike, b: float, c: ArrayLike) -> Float32Array:
+    """Return a * b + c of float32 numbers, rounded once to float32; `a` has at most 24 bits.
+
+    float64 has the product exactly. Its sum with `c` is rounded to odd, so that rounding it again to float32 gives the
+    result of a single rounding (Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+    """
+    product = np.asarray(a, np.float64) * np.float64(np.float32(b))
+    addend = np.asarray(c, np.float32).astype(np.float64)
+    total = product + addend
+    back = total - product
+    error = (product - (total - back)) + (addend - back)
+    even = (total.view(np.int64) & 1) == 0
+    nudged = np.nextafter(total, np.where(error > 0, np.inf, -np.inf))
+    return np.asarray(np.where((error != 0) & even, nudged, total), np.float32)
 
 
 def multiply_wide_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int64Array:

@@ -16,6 +16,7 @@ from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
+    WEIGHTED_RULES,
     Finish,
     bias_info,
     centred,
@@ -84,7 +85,7 @@ _PLANS: PackedConstants[_Plan] = PackedConstants()
 
 def _kernel(descriptor: FullyConnectedDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
     data, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
-    others = (bias, descriptor, *operands.inputs, operands.output)
+    others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
     sums = matrix_product(data.reshape(-1, weights.shape[1]).astype(plan.matrix.dtype), plan.matrix)
     return [plan.finish.apply(sums).reshape(operands.output.shape)]
@@ -113,6 +114,7 @@ FULLY_CONNECTED = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,
 )

@@ -56,6 +56,7 @@ def _widened(operands: Operands) -> Operands:
     return Operands(
         inputs=tuple(None if info is None else _wide(info) for info in operands.inputs),
         outputs=tuple(_wide(info) for info in operands.outputs),
+        rounding=operands.rounding,
     )
 
 

@@ -40,9 +40,11 @@ def execute(
 
 
 def _run_layer(graph: Graph, layer: Layer, operator_of: FindOperator, arrays: Sequence[Array | None]) -> list[Array]:
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    operands = Operands.of(graph, layer)
     try:
-        results = operator_of(layer.type).kernel(layer.descriptor, operands, arrays)
+        operator = operator_of(layer.type)
+        operator.check_rule(operands)
+        results = operator.kernel(layer.descriptor, operands, arrays)
     except FerruleError as error:
         error.at(f"layer '{layer.name}' {layer.type}", str(layer.type))
         raise

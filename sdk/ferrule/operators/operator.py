@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Rounding, Shape, TensorInfo
 from ferrule.operators.sample import LayerSample
 
 
@@ -18,6 +18,13 @@ class Operands:
 
     inputs: tuple[TensorInfo | None, ...]
     outputs: tuple[TensorInfo, ...]
+    rounding: Rounding = Rounding.TFLM
+    """The layer's rule."""
+
+    @classmethod
+    def of(cls, graph: Graph, layer: Layer) -> Operands:
+        """Return those of a layer of a graph."""
+        return cls(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer), rounding=layer.rounding)
 
     def input(self, index: int) -> TensorInfo:
         """Return the info of a required input; UnsupportedError if the input is absent."""
@@ -44,10 +51,34 @@ class Operator:
     infer: Callable[[Any, Sequence[TensorInfo | None]], tuple[Shape, ...]]
     """(descriptor, inputs) -> output shapes; UnsupportedError or ModelError names the mismatch."""
     check: Callable[[Any, Operands], None]
-    """(descriptor, operands): UnsupportedError names the tensor, type or parameter that the kernel refuses."""
+    """(descriptor, operands): UnsupportedError names the tensor, type or parameter that the kernel refuses.
+
+    Call `accept` instead, which checks the rule, too.
+    """
     kernel: Callable[[Any, Operands, Sequence[Array | None]], list[Array]]
     """(descriptor, operands, input arrays) -> output arrays; the reference that every backend must match."""
     macs: Callable[[Any, Operands], int] | None = None
     """(descriptor, operands) -> multiply-accumulates of one run; None if the operator is counted as having none."""
     sample: Callable[[LayerSample], None] | None = None
     """Draws a random layer for backend tests; None for layers that the runtime itself runs."""
+    rules: frozenset[Rounding] = frozenset({Rounding.TFLM})
+    """The rules that the kernel computes; those besides TFLM for int8 outputs only."""
+
+    def accept(self, descriptor: Descriptor, operands: Operands) -> None:
+        """Check a layer; UnsupportedError names the rule, tensor, type or parameter that the kernel refuses."""
+        self.check_rule(operands)
+        self.check(descriptor, operands)
+
+    def check_rule(self, operands: Operands) -> None:
+        """Refuse a rule that the kernel does not compute."""
+        rule = operands.rounding
+        if rule is Rounding.TFLM:
+            return
+        if rule not in self.rules:
+            raise UnsupportedError(
+                f"{self.type} has no kernel for {rule.phrase} ('{rule}'), expected {' or '.join(sorted(self.rules))}"
+            )
+        if operands.output.dtype is not DataType.INT8:
+            raise UnsupportedError(
+                f"tensor '{operands.output.name}' is {operands.output.dtype}, {rule.phrase} ('{rule}') is for int8"
+            )

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     multiply_by_quantized_multiplier,
@@ -72,14 +72,18 @@ def check_dequantize(descriptor: DequantizeDescriptor, operands: Operands) -> No
 
 
 def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
-    """Return the input converted to the output's scale, with halves rounded away from zero.
+    """Return the input converted to the output's scale, with halves rounded away from zero; by ONNX's rule, to even.
 
-    The result saturates at the limits of the output's type; NaN becomes the zero point.
+    ONNX's rule converts integers to float32 and back, as DequantizeLinear and QuantizeLinear do. The result saturates
+    at the limits of the output's type; NaN becomes the zero point, by ONNX's rule the lowest value as in onnxruntime.
     """
     del descriptor
     data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
+    if operands.rounding is Rounding.ONNX:
+        real = data if source.dtype.is_float else real_values(data, source)
+        return [_quantize_float(real, output, np.rint, nan=-np.inf)]
     if source.dtype.is_float:
-        return [_quantize_float(data, output)]
+        return [_quantize_float(data, output, round_half_away, nan=0.0)]
     multiplier, shift = requantization(source, output)
     return [requantize(data, source.zero_point, multiplier, shift, output)]
 
@@ -87,9 +91,13 @@ def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequenc
 def dequantize(descriptor: DequantizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
     """Return scale * (input - zero point), rounded once to float32."""
     del descriptor
-    data, source = np.asarray(arrays[0]), operands.input(0)
+    return [real_values(np.asarray(arrays[0]), operands.input(0))]
+
+
+def real_values(data: Array, info: TensorInfo) -> Array:
+    """Return the float32 values of stored integers: scale * (stored - zero point), rounded once."""
     with np.errstate(over="ignore", under="ignore"):
-        return [np.float32(source.scale) * (data.astype(np.int32) - source.zero_point).astype(np.float32)]
+        return np.float32(info.scale) * (data.astype(np.int32) - info.zero_point).astype(np.float32)
 
 
 def requantization(source: TensorInfo, output: TensorInfo) -> tuple[int, int]:
@@ -105,11 +113,11 @@ def requantize(data: Array, zero_point: int, multiplier: int, shift: int, output
     return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
 
 
-def _quantize_float(data: Array, output: TensorInfo) -> Array:
+def _quantize_float(data: Array, output: TensorInfo, round_: Callable[[Array], Array], *, nan: float) -> Array:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        steps = round_half_away(np.asarray(data, np.float32) / np.float32(output.scale))
+        steps = round_(np.asarray(data, np.float32) / np.float32(output.scale))
     # the sum with the zero point is exact in float64, and the clamp brings it into range
-    moved = np.nan_to_num(steps.astype(np.float64), nan=0.0) + output.zero_point
+    moved = np.where(np.isnan(steps), nan, steps.astype(np.float64)) + output.zero_point
     limits = np.iinfo(output.dtype.numpy)
     return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
 
@@ -134,6 +142,7 @@ QUANTIZE = Operator(
     infer=infer_same_shape,
     check=check_quantize,
     kernel=quantize,
+    rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
     sample=_sample_quantize,
 )
 DEQUANTIZE = Operator(

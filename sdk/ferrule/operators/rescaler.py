@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.graph import Array
+from ferrule.graph import Array, Rounding
 from ferrule.operators.fixed_point import (
-    multiply_by_quantized_multiplier,
     multiply_wide_by_quantized_multiplier,
     reduced_multiplier,
+    rescale,
     wrap_int32,
 )
 
@@ -35,27 +35,38 @@ class Scaling:
     high: int
     dtype: np.dtype[Any]
     wide: bool
-    """Whether the accumulators have 64 bits and are rounded once."""
+    """Whether the accumulators have 64 bits, so that the TFLM rule rounds once."""
+    rounding: Rounding = Rounding.TFLM
 
 
 class Rescaler:
     """Scales rows of accumulators in which the channels repeat `repeat` times.
 
     `bound` is the largest magnitude that an accumulator of each channel can have before the bias is added. If it proves
-    that float64 holds every intermediate value exactly, float64 is used; otherwise int64.
+    that float64 holds every intermediate value exactly, float64 is used (float32 for ONNX's rule); otherwise int64.
     """
 
     def __init__(self, scaling: Scaling, bound: Array, repeat: int) -> None:
         self._scaling = scaling
         self._repeat = repeat
         reach = bound.astype(np.float64) + np.abs(scaling.bias.astype(np.float64))
-        self._exact = self._wide_constants(reach) if scaling.wide else self._narrow_constants(reach, bound)
+        self._apply_fast = self._apply_float64
+        if scaling.wide:
+            self._exact = self._wide_constants(reach)
+        elif scaling.rounding is Rounding.TFLM:
+            self._exact = self._narrow_constants(reach, bound)
+        elif scaling.rounding is Rounding.SINGLE:
+            self._exact = self._single_constants(reach)
+        else:
+            self._exact = self._float32_constants(reach)
+            self._apply_fast = self._apply_float32
 
     def apply(self, accumulators: Array) -> Array:
         """Return the stored values; the accumulators are integers in any dtype that holds them exactly."""
+        return self._apply_fast(accumulators) if self._exact else self._apply_int64(accumulators)
+
+    def _apply_float64(self, accumulators: Array) -> Array:
         scaling = self._scaling
-        if not self._exact:
-            return self._apply_int64(accumulators)
         scaled = np.multiply(accumulators, self._factor, dtype=np.float64)
         scaled += self._offset
         np.floor(scaled, out=scaled)
@@ -99,6 +110,33 @@ class Rescaler:
         exact = (reach + 1) * multipliers + np.exp2(15 - scaling.shifts) < _EXACT_FLOAT64
         return bool(np.all(exact & (reach * factor + 1 < 2.0**31)))
 
+    def _single_constants(self, reach: Array) -> bool:
+        scaling = self._scaling
+        factor = np.ldexp(scaling.multipliers.astype(np.float64), scaling.shifts - 31)
+        self._factor = self._row(factor)
+        self._offset = self._row(scaling.bias * factor + 0.5)
+        self._divisor = None
+        exact = (reach + 1) * scaling.multipliers + np.exp2(30 - scaling.shifts) < _EXACT_FLOAT64
+        return bool(np.all(exact & (reach < 2.0**31) & (reach * factor + 1 < 2.0**31)))
+
+    def _float32_constants(self, reach: Array) -> bool:
+        scaling = self._scaling
+        self._factor = self._row(np.ldexp(scaling.multipliers.astype(np.float64), scaling.shifts - 31))
+        self._offset = self._row(scaling.bias.astype(np.float64))
+        return bool(np.all(reach < 2.0**31))
+
+    def _apply_float32(self, accumulators: Array) -> Array:
+        """Apply ONNX's rule: the sum is rounded to float32, and so is its product."""
+        scaling = self._scaling
+        scaled = np.add(accumulators, self._offset, dtype=np.float64).astype(np.float32)
+        scaled *= self._factor.astype(np.float32)
+        np.rint(scaled, out=scaled)
+        if scaling.zero_point:
+            scaled += np.float32(scaling.zero_point)
+        np.maximum(scaled, scaling.low, out=scaled)
+        np.minimum(scaled, scaling.high, out=scaled)
+        return scaled.astype(scaling.dtype)
+
     def _row(self, per_channel: Array) -> Array:
         return np.tile(per_channel, self._repeat)
 
@@ -108,6 +146,6 @@ class Rescaler:
         if scaling.wide:
             scaled = multiply_wide_by_quantized_multiplier(channels, scaling.multipliers, scaling.shifts)
         else:
-            scaled = multiply_by_quantized_multiplier(wrap_int32(channels), scaling.multipliers, scaling.shifts)
+            scaled = rescale(wrap_int32(channels), scaling.multipliers, scaling.shifts, scaling.rounding)
         scaled = wrap_int32(scaled + scaling.zero_point)
         return np.clip(scaled, scaling.low, scaling.high).astype(scaling.dtype).reshape(accumulators.shape)

@@ -16,6 +16,7 @@ from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import (
+    WEIGHTED_RULES,
     Finish,
     check_weighted,
     finish_of,
@@ -89,7 +90,7 @@ _PLANS: PackedConstants[_Plan] = PackedConstants()
 def _kernel(descriptor: TransposeConvDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
     """Convolve the image, spread out by the strides, with the turned window."""
     image, weights, bias = required_array(arrays, 0), required_array(arrays, 1), optional_array(arrays, 2)
-    others = (bias, descriptor, *operands.inputs, operands.output)
+    others = (bias, descriptor, operands.rounding, *operands.inputs, operands.output)
     plan = _PLANS.get(weights, others, lambda: _make_plan(descriptor, operands, weights, bias))
     batch, height, width, channels = operands.output.shape
     window = Window(height=weights.shape[1], width=weights.shape[2], stride_h=1, stride_w=1)
@@ -159,6 +160,7 @@ TRANSPOSE_CONV = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,
 )

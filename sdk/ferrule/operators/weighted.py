@@ -10,12 +10,20 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.fixed_point import MAX_SHIFT, MAX_WIDE_SHIFT, activation_range, quantize_multiplier
+from ferrule.operators.fixed_point import (
+    MAX_SHIFT,
+    MAX_WIDE_SHIFT,
+    activation_range,
+    product_scale,
+    quantize_multiplier,
+)
 from ferrule.operators.operator import Operands
 from ferrule.operators.rescaler import Rescaler, Scaling
 
+WEIGHTED_RULES = frozenset({Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX})
+"""The rules that kernels compute which sum products."""
 _WEIGHTS: dict[DataType, DataType] = {
     DataType.FLOAT32: DataType.FLOAT32,
     DataType.INT8: DataType.INT8,
@@ -141,7 +149,7 @@ def centred(weights: Array, info: TensorInfo) -> Array:
 
 
 def factors(operands: Operands, channel_axis: int) -> tuple[Factor, ...]:
-    """Return the output multiplier of each channel."""
+    """Return the output multiplier of each channel, for the layer's rule."""
     data, weights, output = operands.input(0), operands.input(1), operands.output
     channels = weights.shape[channel_axis]
     quantization = weights.quantization
@@ -151,7 +159,7 @@ def factors(operands: Operands, channel_axis: int) -> tuple[Factor, ...]:
     scales = quantization.scales if quantization.per_channel else quantization.scales[:1]
     found = []
     for scale in scales:
-        real = data.scale * scale / output.scale
+        real = product_scale(data.scale, scale, output, operands.rounding)
         multiplier, shift = quantize_multiplier(real)
         if shift > largest:
             raise UnsupportedError(
@@ -227,6 +235,7 @@ def integer_finish(
         high=high,
         dtype=output.dtype.numpy,
         wide=is_wide(operands),
+        rounding=operands.rounding,
     )
     bound = np.abs(weights.astype(np.int64)).sum(axis=0) * _LARGEST[data.dtype]
     return Finish(activation=activation, rescaler=Rescaler(scaling, bound, repeat), bias=None)

@@ -70,7 +70,7 @@ def _too_small(view: SubgraphView, policy: Policy) -> str:
 def _macs(graph: Graph, name: str) -> int:
     layer = graph.layer(name)
     count = OPERATORS[layer.type].macs
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    operands = Operands.of(graph, layer)
     return 0 if count is None else count(layer.descriptor, operands)
 
 

@@ -90,7 +90,7 @@ def _refusal(graph: Graph, layer: Layer) -> str:
         outputs=tuple(_reduced(info) for info in operands.outputs),
     )
     try:
-        operator_of(layer.type).check(layer.descriptor, reduced)
+        operator_of(layer.type).accept(layer.descriptor, reduced)
     except FerruleError as error:
         return str(error)
     return ""

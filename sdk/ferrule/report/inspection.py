@@ -339,7 +339,7 @@ def _tensor(info: TensorInfo, *, constant: bool) -> TensorPart:
 
 
 def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    operands = Operands.of(graph, layer)
     macs = OPERATORS[layer.type].macs
     constants = {name for name in layer.present_inputs if graph.tensor(name).is_constant}
     inner = tuple(

@@ -109,7 +109,7 @@ def test_the_rules_refuse_what_cannot_be_lowered_and_nothing_else() -> None:
             if layer.type not in table.LOWERINGS or any(i is not None and i.dtype is DataType.FLOAT16 for i in infos):
                 continue
             try:
-                operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+                operands = Operands.of(graph, layer)
                 OPERATORS[layer.type].check(layer.descriptor, operands)
             except FerruleError:
                 continue

@@ -50,8 +50,8 @@ INVALID = [
     ("id at a wild address", ("ID=((const char*)16)",), Reason.CRASHED, "GetBackendId"),
     ("version 0.0", ("MAJOR=0", "MINOR=0"), Reason.INCOMPATIBLE_VERSION, "[0.0]"),
     ("version 0.7", ("MAJOR=0", "MINOR=7"), Reason.INCOMPATIBLE_VERSION, "[0.7]"),
-    ("newer minor", ("MINOR=3",), Reason.INCOMPATIBLE_VERSION, "[1.3]"),
-    ("newer major", ("MAJOR=2",), Reason.INCOMPATIBLE_VERSION, "[2.2]"),
+    ("newer minor", ("MINOR=4",), Reason.INCOMPATIBLE_VERSION, "[1.4]"),
+    ("newer major", ("MAJOR=2",), Reason.INCOMPATIBLE_VERSION, "[2.3]"),
     ("silent version", ("SILENT_VERSION",), Reason.INCOMPATIBLE_VERSION, "no version"),
     ("null factory", ("FACTORY_RESULT=NULL",), Reason.NULL_FACTORY, "null"),
     ("wild factory", ("FACTORY_RESULT=4096",), Reason.CRASHED, "reading its tables"),
@@ -59,7 +59,7 @@ INVALID = [
     ("table too small", ("TABLE_SIZE=4",), Reason.INVALID_TABLE, "4 bytes"),
     ("table of size 0", ("TABLE_SIZE=0",), Reason.INVALID_TABLE, "0 bytes"),
     ("table too large", ("TABLE_SIZE=1000000",), Reason.INVALID_TABLE, "1000000 bytes"),
-    ("table of another version", ("TABLE_MAJOR=3",), Reason.INVALID_TABLE, "3.2"),
+    ("table of another version", ("TABLE_MAJOR=3",), Reason.INVALID_TABLE, "3.3"),
     ("no layer support", ("SUPPORT_TABLE=NULL",), Reason.INVALID_TABLE, "layer_support"),
     ("small layer support", ("SUPPORT_SIZE=1",), Reason.INVALID_TABLE, "layer_support"),
     ("no answer", ("SUPPORTS=NULL",), Reason.INVALID_TABLE, "supports"),
@@ -362,5 +362,5 @@ def test_open_by_hand_says_what_is_wrong(tmp_path: Path, compile_backend: Compil
         Library(tmp_path / "nothing.so")
     with pytest.raises(DynamicLibraryError, match="GetVersion"):
         Library(compile_backend(tmp_path, "NO_VERSION"))
-    with pytest.raises(DynamicLibraryError, match=r"version 2\.2"):
+    with pytest.raises(DynamicLibraryError, match=r"version 2\.3"):
         Library(compile_backend(tmp_path, "MAJOR=2", name="Test_Newer"))

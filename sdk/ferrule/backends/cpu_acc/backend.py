@@ -38,12 +38,12 @@ class CpuAccSupport:
         """Return whether a C kernel exists for the layer and accepts it."""
         if layer.type not in (LOWERINGS.keys() | CONTROL_FLOW) or layer.type not in OPERATORS:
             return Support(reason=f"there is no C kernel for {layer.type}")
-        operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        operands = Operands.of(graph, layer)
         for info in (*operands.inputs, *operands.outputs):
             if info is not None and info.dtype is DataType.FLOAT16:
                 return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
-            OPERATORS[layer.type].check(layer.descriptor, operands)
+            OPERATORS[layer.type].accept(layer.descriptor, operands)
             if layer.type in WEIGHTED:
                 check_weighted(LoweringContext(graph=graph, layer=layer, target=target, prefix="", pointers={}))
         except FerruleError as error:

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Support
-from ferrule.backends.capability import HAS_FP16, Capabilities
+from ferrule.backends.capability import HAS_FP16, ROUNDING_RULES, Capabilities
 from ferrule.backends.cpu_ref.workloads import CpuRefWorkloadFactory
 from ferrule.backends.device import BackendId
 from ferrule.backends.optimization_views import ModelOptions
@@ -16,7 +16,7 @@ from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import FerruleError
-from ferrule.graph import Graph, Layer
+from ferrule.graph import ALL_ROUNDINGS, Graph, Layer
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -32,9 +32,9 @@ class CpuRefSupport:
         if not isinstance(layer.descriptor, operator.descriptor):
             found, wanted = type(layer.descriptor).__name__, operator.descriptor.__name__
             return Support(reason=f"the descriptor is {found}, expected {wanted}")
-        operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        operands = Operands.of(graph, layer)
         try:
-            operator.check(layer.descriptor, operands)
+            operator.accept(layer.descriptor, operands)
         except FerruleError as error:
             return Support(reason=str(error))
         return Support()
@@ -51,7 +51,7 @@ class CpuRef(HostMemoryBackend):
 
     @override
     def capabilities(self) -> Capabilities:
-        return {HAS_FP16: True}
+        return {HAS_FP16: True, ROUNDING_RULES: " ".join(sorted(ALL_ROUNDINGS))}
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:

@@ -47,7 +47,7 @@ class CpuRefWorkloadFactory(WorkloadFactory):
         operator = OPERATORS.get(info.layer.type)
         if operator is None:
             raise UnsupportedError(f"there is no numpy kernel for {info.layer.type}")
-        operator.check(info.layer.descriptor, info.operands)
+        operator.accept(info.layer.descriptor, info.operands)
         return KernelWorkload(operator, info)
 
 

@@ -96,6 +96,7 @@ class LayerStruct(Structure):
         ("input_count", c_uint32),
         ("outputs", TensorArray),
         ("output_count", c_uint32),
+        ("rounding", c_int32),
     )
 
 

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
 from ferrule.backends.dynamic.descriptors import DescriptorStruct, descriptor_structs
-from ferrule.graph import LayerType
+from ferrule.graph import LayerType, Rounding
 
 _WIDTH = 100
 
@@ -36,6 +36,8 @@ _TOP = """\
 extern "C" {
 #endif
 """
+
+_ROUNDINGS = 'By which rule a layer requantises; a capability, "RoundingRules", names those of a backend.'
 
 _PADDING = """\
 /** Pixels around an image; their value is zero, or the zero point for integers. */
@@ -64,6 +66,7 @@ def layers_header() -> str:
         _enum("ferrule_data_type", "FERRULE_TYPE_", "Element types of tensors.", TYPE_CODES),
         _enum("ferrule_layer_type", "FERRULE_LAYER_", "The operators, and the layers that the optimizer adds.", layers),
         _enum("ferrule_activation", "FERRULE_ACTIVATION_", "A clamp that follows an operator.", ACTIVATION_CODES),
+        _enum("ferrule_rounding", "FERRULE_ROUNDING_", _ROUNDINGS, {rule: rule.code for rule in Rounding}),
         _PADDING,
         *(_struct(struct) for struct in descriptor_structs().values() if struct.fields),
         _BOTTOM,

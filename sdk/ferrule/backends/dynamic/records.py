@@ -79,6 +79,7 @@ class LayerRecord:
             input_count=len(self.inputs),
             outputs=self.output_array,
             output_count=len(self.outputs),
+            rounding=layer.rounding.code,
         )
         self._alive = (name, alive)
 

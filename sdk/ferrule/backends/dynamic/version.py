@@ -5,5 +5,5 @@ from __future__ import annotations
 
 from ferrule.backends.version import ApiVersion
 
-API_VERSION = ApiVersion(1, 2)
+API_VERSION = ApiVersion(1, 3)
 """FERRULE_BACKEND_API_MAJOR and _MINOR."""

@@ -31,9 +31,9 @@ class GpuAccSupport:
         reason = unavailable_reason()
         if reason:
             return Support(reason=reason)
-        operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+        operands = Operands.of(graph, layer)
         try:
-            OPERATORS[layer.type].check(layer.descriptor, operands)
+            OPERATORS[layer.type].accept(layer.descriptor, operands)
         except FerruleError as error:
             return Support(reason=str(error))
         return Support(reason=_refusal(graph, layer, operands))

@@ -52,7 +52,7 @@ def translate(layer: Layer, operands: Operands, constants: Constants) -> Work:
     for info in (operands.input(0), operands.input(1), operands.output):
         if info.dtype is not DataType.INT8:
             raise UnsupportedError(f"tensor '{info.name}' is {info.dtype}, Woofles takes int8")
-    OPERATORS[layer.type].check(layer.descriptor, operands)
+    OPERATORS[layer.type].accept(layer.descriptor, operands)
     if constants[0] is not None:
         raise UnsupportedError(f"tensor '{operands.input(0).name}' is a constant, Woofles takes what is computed")
     work = translation(layer, operands, constants)
@@ -65,7 +65,7 @@ def translate(layer: Layer, operands: Operands, constants: Constants) -> Work:
 
 def translate_in(graph: Graph, layer: Layer) -> Work:
     """Return the command and constants of a layer of a graph; UnsupportedError as `translate` raises it."""
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    operands = Operands.of(graph, layer)
     constants = [None if name is None else graph.tensor(name).data for name in layer.inputs]
     return translate(layer, operands, constants)
 

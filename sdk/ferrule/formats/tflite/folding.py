@@ -134,7 +134,7 @@ class Folding:
         inputs = tuple(None if index == -1 else self._tensors.info(index) for index in sources)
         operands = Operands(inputs=inputs, outputs=tuple(self._tensors.info(index) for index in record.outputs))
         _check_shapes(operator.infer(descriptor, inputs), operands, any_shape=row.any_shape)
-        operator.check(descriptor, operands)
+        operator.accept(descriptor, operands)
 
         def compute() -> Sequence[Array]:
             arrays = [None if index == -1 else self._tensors.data(index) for index in sources]

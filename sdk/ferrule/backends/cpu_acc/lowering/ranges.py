@@ -134,7 +134,7 @@ def _weighted(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
     weights = None if name is None else graph.tensor(name).data
     bias_name = layer.inputs[2] if len(layer.inputs) > 2 else None
     bias = None if bias_name is None else graph.tensor(bias_name).data
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    operands = Operands.of(graph, layer)
     if weights is None or (bias is None and bias_name is not None):
         return None
     if not isinstance(descriptor, Conv2dDescriptor | DepthwiseConv2dDescriptor | FullyConnectedDescriptor):

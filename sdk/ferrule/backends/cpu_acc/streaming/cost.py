@@ -22,7 +22,7 @@ _PER_ELEMENT = 4
 def instructions_of(graph: Graph, layer: Layer) -> float:
     """Return the estimated instructions of a layer that runs as a whole."""
     operator = OPERATORS.get(layer.type)
-    operands = Operands(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer))
+    operands = Operands.of(graph, layer)
     macs = 0 if operator is None or operator.macs is None else operator.macs(layer.descriptor, operands)
     window = window_of(graph, layer)
     taps = 1 if window is None or macs else window.height * window.width
