@@ -86,7 +86,12 @@ def of(op: str, *shapes: tuple[int, ...], **attributes: Any) -> Case:  # noqa: A
     return Case(op, shapes or (IMAGE,), attributes=attributes)
 
 
-def with_constants(op: str, *constants: npt.ArrayLike, shape: tuple[int, ...] = IMAGE, **attributes: Any) -> Case:  # noqa: ANN401
+def with_constants(
+    op: str,
+    *constants: npt.ArrayLike | None,
+    shape: tuple[int, ...] = IMAGE,
+    **attributes: Any,  # noqa: ANN401
+) -> Case:
     """Return a case with one input and constants behind it; None stands for an absent one."""
     given = {index: each for index, each in enumerate(constants, 1) if each is not None}
     return Case(op, (shape,), given, attributes)
@@ -166,6 +171,14 @@ WEIGHTED = [
     of("MatMul", (5,), (2, 5, 4)),
     Case("MatMul", ((5, 4),), {0: floats(3, 5)}),
 ]
+RESIZES: list[tuple[str, dict[str, Any]]] = [
+    ("half_pixel", {"mode": "nearest"}),
+    ("asymmetric", {"mode": "nearest", "nearest_mode": "floor"}),
+    ("align_corners", {"mode": "nearest", "nearest_mode": "ceil"}),
+    ("half_pixel", {"mode": "linear"}),
+    ("align_corners", {"mode": "linear"}),
+    ("asymmetric", {"mode": "linear"}),
+]
 POOLS = [
     of("MaxPool", kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]),
     of("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
@@ -181,14 +194,7 @@ POOLS = [
     *(
         with_constants("Resize", None, None, np.array([1, 4, *size]), coordinate_transformation_mode=mode, **more)
         for size in ((12, 10), (3, 7), (12, 5))
-        for mode, more in (
-            ("half_pixel", {"mode": "nearest"}),
-            ("asymmetric", {"mode": "nearest", "nearest_mode": "floor"}),
-            ("align_corners", {"mode": "nearest", "nearest_mode": "ceil"}),
-            ("half_pixel", {"mode": "linear"}),
-            ("align_corners", {"mode": "linear"}),
-            ("asymmetric", {"mode": "linear"}),
-        )
+        for mode, more in RESIZES
     ),
     with_constants("Resize", None, np.array([1, 1, 2, 2], np.float32), mode="nearest"),
     with_constants("Resize", None, np.array([2, 1.5], np.float32), mode="nearest", axes=[2, 3]),
