@@ -56,6 +56,7 @@ def _fold(editor: GraphEditor, layer: Layer) -> None:
     operands = Operands(
         inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
         outputs=tuple(editor.info(name) for name in layer.outputs),
+        rounding=layer.rounding,
     )
     arrays = [None if name is None else editor.tensor(name).data for name in layer.inputs]
     results = OPERATORS[layer.type].kernel(layer.descriptor, operands, arrays)
