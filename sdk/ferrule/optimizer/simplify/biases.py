@@ -12,6 +12,7 @@ from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType,
 from ferrule.operators.fixed_point import rescale
 from ferrule.operators.operator import Operands
 from ferrule.operators.weighted import centred, factors
+from ferrule.optimizer.simplify.acceptance import operands_in
 
 _CHANNEL_AXES: Mapping[LayerType, int] = {
     LayerType.CONV_2D: 0,
@@ -49,11 +50,15 @@ class ClearBiases:
 
 
 def _clear(editor: GraphEditor, layer: Layer, weights: Tensor, bias: Tensor) -> None:
+<<<<<<< HEAD
     operands = Operands(
         inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
         outputs=tuple(editor.info(name) for name in layer.outputs),
         rounding=layer.rounding,
     )
+=======
+    operands = operands_in(editor, layer)
+>>>>>>> main
     if operands.input(0).dtype is not DataType.INT8 or weights.data is None or bias.data is None:
         return
     axis = _CHANNEL_AXES[layer.type]
