@@ -50,15 +50,7 @@ class ClearBiases:
 
 
 def _clear(editor: GraphEditor, layer: Layer, weights: Tensor, bias: Tensor) -> None:
-<<<<<<< HEAD
-    operands = Operands(
-        inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
-        outputs=tuple(editor.info(name) for name in layer.outputs),
-        rounding=layer.rounding,
-    )
-=======
     operands = operands_in(editor, layer)
->>>>>>> main
     if operands.input(0).dtype is not DataType.INT8 or weights.data is None or bias.data is None:
         return
     axis = _CHANNEL_AXES[layer.type]
