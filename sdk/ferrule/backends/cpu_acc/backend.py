@@ -14,7 +14,7 @@ from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW, lower_control_flow
 from ferrule.backends.cpu_acc.lowering.plain import WEIGHTED, check_weighted
-from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
+from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, check_rule
 from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
 from ferrule.backends.cpu_acc.streaming.selection import stream
 from ferrule.backends.device import BackendId
@@ -44,6 +44,7 @@ class CpuAccSupport:
                 return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
             OPERATORS[layer.type].accept(layer.descriptor, operands)
+            check_rule(layer.type, layer.rounding)
             if layer.type in WEIGHTED:
                 check_weighted(LoweringContext(graph=graph, layer=layer, target=target, prefix="", pointers={}))
         except FerruleError as error:
@@ -68,6 +69,7 @@ class CpuAccTarget:
         lowering = LOWERINGS.get(context.layer.type)
         if lowering is None:
             raise UnsupportedError(f"layer '{context.layer.name}': there is no C kernel for {context.layer.type}")
+        check_rule(context.layer.type, context.operands.rounding)
         return lowering(context)
 
 

@@ -54,17 +54,23 @@ from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lo
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
 from ferrule.backends.cpu_acc.lowering.transpose_conv import lower_transpose_conv
-from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
+from ferrule.backends.cpu_acc.lowering.unary import (
+    lower_dequantize,
+    lower_elementwise_unary,
+    lower_quantize,
+    tabulated,
+)
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import LayerType
+from ferrule.errors import UnsupportedError
+from ferrule.graph import LayerType, Rounding
 
 Lowering = Callable[[LoweringContext], LoweredOp]
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SOFTMAX: lower_softmax,
-    LayerType.LOGISTIC: lower_logistic,
-    LayerType.TANH: lower_tanh,
-    LayerType.HARD_SWISH: lower_hard_swish,
+    LayerType.LOGISTIC: tabulated(lower_logistic),
+    LayerType.TANH: tabulated(lower_tanh),
+    LayerType.HARD_SWISH: tabulated(lower_hard_swish),
     LayerType.QUANTIZE: lower_quantize,
     LayerType.DEQUANTIZE: lower_dequantize,
     LayerType.MEAN: lower_reduce,
@@ -119,10 +125,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
     LayerType.PRELU: lower_prelu,
-    LayerType.RELU: lower_rectify,
-    LayerType.RELU6: lower_rectify,
-    LayerType.RELU_N1_TO_1: lower_rectify,
-    LayerType.LEAKY_RELU: lower_rectify,
+    LayerType.RELU: tabulated(lower_rectify),
+    LayerType.RELU6: tabulated(lower_rectify),
+    LayerType.RELU_N1_TO_1: tabulated(lower_rectify),
+    LayerType.LEAKY_RELU: tabulated(lower_rectify),
     LayerType.CEIL: lower_elementwise_unary,
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
@@ -171,3 +177,36 @@ ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.SUB: SUM_ROWS,
 }
 """The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""
+
+_TABULATED = dict.fromkeys(
+    (
+        LayerType.LOGISTIC,
+        LayerType.TANH,
+        LayerType.HARD_SWISH,
+        LayerType.RELU,
+        LayerType.RELU6,
+        LayerType.RELU_N1_TO_1,
+        LayerType.LEAKY_RELU,
+        LayerType.ABS,
+        LayerType.CEIL,
+        LayerType.COS,
+        LayerType.ELU,
+        LayerType.EXP,
+        LayerType.FLOOR,
+        LayerType.LOG,
+        LayerType.NEG,
+        LayerType.ROUND,
+        LayerType.SIN,
+        LayerType.SQRT,
+        LayerType.QUANTIZE,
+    ),
+    frozenset({Rounding.ONNX}),
+)
+RULES: Mapping[LayerType, frozenset[Rounding]] = {**_TABULATED}
+"""The rules besides TFLM's that the C of a layer type computes; types without an entry compute TFLM's only."""
+
+
+def check_rule(layer_type: LayerType, rule: Rounding) -> None:
+    """Raise UnsupportedError if the C of a layer type does not compute a rule."""
+    if rule is not Rounding.TFLM and rule not in RULES.get(layer_type, frozenset()):
+        raise UnsupportedError(f"there is no C kernel for {layer_type} by {rule.phrase} ('{rule}')")
