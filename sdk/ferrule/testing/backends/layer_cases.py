@@ -26,7 +26,8 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     assert draw is not None, f"{type_} has no sample"
     draw(sample)
     assert sample.descriptor is not None
-    graph = Graph(f"{type_.lower()}_{dtype}_{seed}")
+    rule = "" if rounding is Rounding.TFLM else f"_{rounding.name.lower()}"
+    graph = Graph(f"{type_.lower()}_{dtype}_{seed}{rule}")
     for index, info in enumerate(sample.inputs):
         if index in sample.constants:
             graph.add_constant(info, sample.constants[index])
