@@ -35,7 +35,7 @@ from ferrule.operators.pad import PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 from ferrule.operators.window import Padding
-from ferrule.testing.backends.layer_cases import ruled_cases
+from ferrule.testing.backends.layers import ruled_cases
 
 SAMPLES = valid_samples()
 OTHER_RULES = sorted(ALL_ROUNDINGS - {Rounding.TFLM})

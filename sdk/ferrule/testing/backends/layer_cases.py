@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, Rounding, Shape, TensorInfo
@@ -54,20 +54,6 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     graph.add_layer(layer, outputs)
     graph.set_outputs(layer.outputs)
     return graph
-
-
-def ruled_cases(rounding: Rounding, seeds: Iterable[int]) -> Iterator[Graph]:
-    """Yield a graph of `layer_case` for each layer type whose operator computes a rule other than TFLM, and each seed.
-
-    A layer whose output is not int8 has no such rule.
-    """
-    for type_ in LAYER_TYPES:
-        if rounding not in OPERATORS[type_].rules:
-            continue
-        for seed in seeds:
-            graph = layer_case(type_, DataType.INT8, seed, rounding)
-            if all(info.dtype is DataType.INT8 for info in graph.outputs):
-                yield graph
 
 
 def computed_weights(graph: Graph) -> Graph:
