@@ -215,6 +215,28 @@ def _cast(call: Call) -> None:
     call.finish(LayerType.CAST, CastDescriptor(), source, layout=layout, dtype=dtype)
 
 
+def _cast_like(call: Call) -> None:
+    source, layout = call.place(0)
+    dtype = call.dtype(1)
+    if call.info(source).dtype is dtype:
+        call.alias(0)
+        return
+    call.finish(LayerType.CAST, CastDescriptor(), source, layout=layout, dtype=dtype)
+
+
+def _is_inf(call: Call) -> None:
+    if call.node.integer("detect_negative", 1) == 0 or call.node.integer("detect_positive", 1) == 0:
+        raise UnsupportedError("it detects one sign only, expected both")
+    source, layout = call.place(0)
+    size = call.add(LayerType.ABS, _FUNCTION, source)
+    infinite = call.number(math.inf, size)
+    call.finish(LayerType.EQUAL, ComparisonDescriptor(), size, infinite, layout=layout, dtype=DataType.BOOL)
+
+
+def _tan(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
+    return LayerType.DIV, _PLAIN, call.add(LayerType.SIN, _FUNCTION, source), call.add(LayerType.COS, _FUNCTION, source)
+
+
 def _identity(call: Call) -> None:
     if call.node.op == "Dropout":
         call.refuse_outputs(1)
@@ -226,6 +248,7 @@ def _identity(call: Call) -> None:
 ROWS: Mapping[str, Row] = {
     "Abs": unary(LayerType.ABS),
     "Cast": Row(emit=_cast),
+    "CastLike": Row(emit=_cast_like, inputs=range(2, 3)),
     "Ceil": unary(LayerType.CEIL),
     "Celu": composed(_celu),
     "Clip": Row(emit=_clip, inputs=range(1, 4)),
@@ -238,6 +261,7 @@ ROWS: Mapping[str, Row] = {
     "HardSigmoid": composed(_hard_sigmoid),
     "HardSwish": unary(LayerType.HARD_SWISH, HardSwishDescriptor()),
     "Identity": Row(emit=_identity),
+    "IsInf": Row(emit=_is_inf),
     "IsNaN": Row(emit=_is_nan),
     "LeakyRelu": Row(emit=_leaky_relu),
     "Log": unary(LayerType.LOG),
@@ -256,6 +280,7 @@ ROWS: Mapping[str, Row] = {
     "Softsign": composed(_softsign),
     "Sqrt": unary(LayerType.SQRT),
     "Swish": composed(_swish),
+    "Tan": composed(_tan),
     "Tanh": unary(LayerType.TANH, TanhDescriptor()),
     "ThresholdedRelu": Row(emit=_thresholded_relu),
     f"{MICROSOFT}::QuickGelu": composed(_swish),
