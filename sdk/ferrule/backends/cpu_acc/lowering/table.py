@@ -56,7 +56,9 @@ from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
 from ferrule.backends.cpu_acc.lowering.transpose_conv import lower_transpose_conv
 from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import LayerType
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Layer, LayerType, Rounding
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 Lowering = Callable[[LoweringContext], LoweredOp]
 
@@ -171,3 +173,34 @@ ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.SUB: SUM_ROWS,
 }
 """The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""
+
+RULES: Mapping[LayerType, frozenset[Rounding]] = dict.fromkeys(
+    (
+        LayerType.CONV_2D,
+        LayerType.DEPTHWISE_CONV_2D,
+        LayerType.FULLY_CONNECTED,
+        LayerType.TRANSPOSE_CONV,
+        LayerType.BATCH_MATMUL,
+    ),
+    WEIGHTED_RULES,
+)
+"""The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
+
+
+def lowering_of(layer: Layer) -> Lowering:
+    """Return the function that lowers a layer; UnsupportedError if there is no kernel for its type or its rule."""
+    lowering = LOWERINGS.get(layer.type)
+    if lowering is None:
+        raise UnsupportedError(f"layer '{layer.name}': there is no C kernel for {layer.type}")
+    check_rule(layer)
+    return lowering
+
+
+def check_rule(layer: Layer) -> None:
+    """Refuse a layer by whose rule no C kernel rounds."""
+    rules = RULES.get(layer.type, frozenset({Rounding.TFLM}))
+    if layer.rounding not in rules:
+        raise UnsupportedError(
+            f"there is no C kernel for {layer.type} with {layer.rounding.phrase} ('{layer.rounding}'), "
+            f"expected {' or '.join(sorted(rules))}"
+        )
