@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.table import OPERATORS
 
@@ -19,13 +21,17 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     """Return a graph of one layer, 'layer', the same for the same arguments.
 
     The first input has the element type `dtype`. If the operator does not support that type, or the rule, the graph is
-    invalid, and no backend may support the layer.
+    invalid, and no backend may support the layer. With other rules than TFLM's, all scales are powers of two, so that
+    many results lie halfway between stored values, where the rules differ.
     """
     sample = LayerSample(dice=random.Random(f"{type_} {dtype} {seed}"), dtype=dtype)  # noqa: S311 - no secret
     draw = OPERATORS[type_].sample
     assert draw is not None, f"{type_} has no sample"
     draw(sample)
     assert sample.descriptor is not None
+    if rounding is not Rounding.TFLM:
+        sample.inputs = [replace(info, quantization=_by_powers_of_two(info.quantization)) for info in sample.inputs]
+        sample.output = _by_powers_of_two(sample.output)
     graph = Graph(f"{type_.lower()}_{dtype}_{seed}")
     for index, info in enumerate(sample.inputs):
         if index in sample.constants:
@@ -53,6 +59,12 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     graph.add_layer(layer, outputs)
     graph.set_outputs(layer.outputs)
     return graph
+
+
+def _by_powers_of_two(quantization: Quantization | None) -> Quantization | None:
+    if quantization is None:
+        return None
+    return replace(quantization, scales=tuple(2.0 ** round(math.log2(scale)) for scale in quantization.scales))
 
 
 def ruled_cases(rounding: Rounding, seeds: Iterable[int]) -> Iterator[Graph]:

@@ -9,19 +9,21 @@ from itertools import product
 import pytest
 
 from ferrule.backends.backend import Backend, Support
+from ferrule.backends.capability import declared_rules
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.target import default_target
 from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import ALL_ROUNDINGS, DataType, Graph, Layer, LayerType, Rounding, TensorInfo
 from ferrule.network.validation import check_layer
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import layer_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case, ruled_cases
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.subject import Subject, backend_of
 
 SEEDS = range(3)
+_OTHER_RULES = tuple(sorted(ALL_ROUNDINGS - {Rounding.TFLM}))
 _WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV)
 
 
@@ -93,6 +95,15 @@ class WorkloadFamily(Family):
         for dtype, seed in product(DataType, SEEDS):
             graph, _ = shared_case(type_, dtype, seed)
             self._check(subject, runtime, graph)
+
+    @pytest.mark.parametrize("rule", _OTHER_RULES, ids=str)
+    def test_rounds_by_the_layers_rule(self, subject: Subject, runtime: Runtime, rule: Rounding) -> None:
+        """Each layer with a rule that the backend declares is refused, or becomes a workload with its results."""
+        if rule not in declared_rules(backend_of(runtime, subject).capabilities()):
+            return  # the runtime offers it no such layer
+        for graph in ruled_cases(rule, SEEDS):
+            if not refusal_of_reference(graph):
+                self._check(subject, runtime, graph)
 
     @pytest.mark.parametrize("type_", _WEIGHTED, ids=str)
     def test_weights_may_be_computed(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:

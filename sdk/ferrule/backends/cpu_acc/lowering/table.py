@@ -63,7 +63,8 @@ from ferrule.backends.cpu_acc.lowering.unary import (
 )
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import LayerType, Rounding
+from ferrule.graph import Layer, LayerType, Rounding
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 Lowering = Callable[[LoweringContext], LoweredOp]
 
@@ -185,6 +186,16 @@ ROWS: Mapping[LayerType, tuple[Row, ...]] = {
 }
 """The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""
 
+_WEIGHTED = dict.fromkeys(
+    (
+        LayerType.CONV_2D,
+        LayerType.DEPTHWISE_CONV_2D,
+        LayerType.FULLY_CONNECTED,
+        LayerType.TRANSPOSE_CONV,
+        LayerType.BATCH_MATMUL,
+    ),
+    WEIGHTED_RULES,
+)
 _TABULATED = dict.fromkeys(
     (
         LayerType.LOGISTIC,
@@ -207,7 +218,7 @@ _TABULATED = dict.fromkeys(
         LayerType.SQRT,
         LayerType.QUANTIZE,
     ),
-    frozenset({Rounding.ONNX}),
+    frozenset({Rounding.TFLM, Rounding.ONNX}),
 )
 _ONNX = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
 RULES: Mapping[LayerType, frozenset[Rounding]] = {
@@ -217,9 +228,24 @@ RULES: Mapping[LayerType, frozenset[Rounding]] = {
     LayerType.MUL: _ONNX,
 }
 """The rules besides TFLM's that the C of a layer type computes; types without an entry compute TFLM's only."""
+RULES: Mapping[LayerType, frozenset[Rounding]] = {**_WEIGHTED, **_TABULATED}
+"""The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
 
 
-def check_rule(layer_type: LayerType, rule: Rounding) -> None:
-    """Raise UnsupportedError if the C of a layer type does not compute a rule."""
-    if rule is not Rounding.TFLM and rule not in RULES.get(layer_type, frozenset()):
-        raise UnsupportedError(f"there is no C kernel for {layer_type} by {rule.phrase} ('{rule}')")
+def lowering_of(layer: Layer) -> Lowering:
+    """Return the function that lowers a layer; UnsupportedError if there is no kernel for its type or its rule."""
+    lowering = LOWERINGS.get(layer.type)
+    if lowering is None:
+        raise UnsupportedError(f"layer '{layer.name}': there is no C kernel for {layer.type}")
+    check_rule(layer)
+    return lowering
+
+
+def check_rule(layer: Layer) -> None:
+    """Refuse a layer by whose rule no C kernel rounds."""
+    rules = RULES.get(layer.type, frozenset({Rounding.TFLM}))
+    if layer.rounding not in rules:
+        raise UnsupportedError(
+            f"there is no C kernel for {layer.type} with {layer.rounding.phrase} ('{layer.rounding}'), "
+            f"expected {' or '.join(sorted(rules))}"
+        )
