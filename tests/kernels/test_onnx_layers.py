@@ -109,5 +109,5 @@ def test_what_has_no_c_is_refused_by_name() -> None:
         rounding=Rounding.SINGLE,
     )
     assert "('single')" in CpuAccSupport().supports(network, network.layers[0], TARGET).reason
-    with pytest.raises(UnsupportedError, match=r"QUANTIZE by the rule of one rounding \('single'\)"):
+    with pytest.raises(UnsupportedError, match=r"QUANTIZE with the rule of one rounding \('single'\)"):
         lower(network)

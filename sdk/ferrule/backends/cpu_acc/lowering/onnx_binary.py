@@ -20,7 +20,7 @@ from ferrule.backends.cpu_acc.lowering.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Float, Integer
 from ferrule.errors import UnsupportedError
-from ferrule.graph import LayerType
+from ferrule.graph import LayerType, Rounding
 from ferrule.operators.binary import BinaryDescriptor, combination_of
 from ferrule.operators.elementwise import Combination
 from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput
@@ -141,6 +141,7 @@ def _scaled_product(context: LoweringContext) -> Candidate | str:
     )
 
 
+_RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
 _ONNX_KERNELS = {
     LayerType.ADD: "fused_sum_s8",
     LayerType.SUB: "float_difference_s8",
@@ -149,13 +150,18 @@ _ONNX_KERNELS = {
 _FPU_COSTS = {"fused_sum_s8": 30, "float_difference_s8": 50, "float_product_s8": 30}
 _SOFT_FLOAT_COSTS = {"fused_sum_s8": 500, "float_difference_s8": 600, "float_product_s8": 300}
 ONNX_SUM_ROWS: tuple[Row, ...] = (
-    Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_scaled_sum),
-    Row(kernel="sum_table_s8", candidate=table_candidate),
-    Row(kernel="float_sum", candidate=_exact),
+    Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=_RULES, candidate=_scaled_sum),
+    Row(kernel="sum_table_s8", rules=_RULES, candidate=table_candidate),
+    Row(kernel="float_sum", rules=_RULES, candidate=_exact),
 )
 """The kernels of ADD and SUB by ONNX's rule."""
 ONNX_PRODUCT_ROWS: tuple[Row, ...] = (
-    Row(kernel="scaled_product_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_scaled_product),
-    Row(kernel="float_product_s8", candidate=_exact),
+    Row(
+        kernel="scaled_product_s8",
+        needs=frozenset({Feature.LONG_MULTIPLY}),
+        rules=_RULES,
+        candidate=_scaled_product,
+    ),
+    Row(kernel="float_product_s8", rules=_RULES, candidate=_exact),
 )
 """The kernels of MUL by ONNX's rule."""

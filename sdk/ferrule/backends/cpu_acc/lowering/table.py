@@ -196,6 +196,7 @@ _WEIGHTED = dict.fromkeys(
     ),
     WEIGHTED_RULES,
 )
+_ONNX = frozenset({Rounding.TFLM, Rounding.ONNX})
 _TABULATED = dict.fromkeys(
     (
         LayerType.LOGISTIC,
@@ -218,17 +219,16 @@ _TABULATED = dict.fromkeys(
         LayerType.SQRT,
         LayerType.QUANTIZE,
     ),
-    frozenset({Rounding.TFLM, Rounding.ONNX}),
+    _ONNX,
 )
-_ONNX = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
+_BOTH_ONNX = _ONNX | {Rounding.ONNX_UINT8}
 RULES: Mapping[LayerType, frozenset[Rounding]] = {
+    **_WEIGHTED,
     **_TABULATED,
-    LayerType.ADD: _ONNX,
-    LayerType.SUB: frozenset({Rounding.ONNX}),
-    LayerType.MUL: _ONNX,
+    LayerType.ADD: _BOTH_ONNX,
+    LayerType.SUB: _ONNX,
+    LayerType.MUL: _BOTH_ONNX,
 }
-"""The rules besides TFLM's that the C of a layer type computes; types without an entry compute TFLM's only."""
-RULES: Mapping[LayerType, frozenset[Rounding]] = {**_WEIGHTED, **_TABULATED}
 """The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
 
 
