@@ -13,7 +13,7 @@ from ferrule import formats
 from ferrule.errors import ModelError
 
 MODEL = formats.to_tflite(small_networks.dense())
-HINT = "known formats: TensorFlow Lite (.tflite)"
+HINT = "known formats: TensorFlow Lite (.tflite), ONNX (.onnx)"
 
 
 def refused(source: Path | bytes, *parts: str) -> None:
@@ -44,11 +44,11 @@ def test_bytes_are_read_by_their_magic() -> None:
     assert formats.load(MODEL, name="other").name == "other"
 
 
-@pytest.mark.parametrize(("name", "found"), [("model.onnx", "the suffix '.onnx'"), ("model", "no suffix")])
+@pytest.mark.parametrize(("name", "found"), [("model.h5", "the suffix '.h5'"), ("model", "no suffix")])
 def test_another_suffix(tmp_path: Path, name: str, found: str) -> None:
     path = tmp_path / name
     path.write_bytes(MODEL)
-    refused(path, f"{name}: the file has {found}, expected '.tflite'")
+    refused(path, f"{name}: the file has {found}, expected '.tflite' or '.onnx'")
 
 
 @pytest.mark.parametrize("size", [0, 1, 7])

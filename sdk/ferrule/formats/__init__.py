@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from ferrule.errors import FerruleError, ModelError, place
+from ferrule.formats.onnx import read_onnx
 from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
@@ -24,6 +25,17 @@ MAX_FILE_BYTES = 1 << 28
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadingOptions:
+    """How a file is read; a format ignores what it does not have."""
+
+    dequantize_weights: bool
+    max_iterations: int
+    """The limit of each loop."""
+    folder: Path | None
+    """The folder of the file, in which further files may have data; None for bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Format:
     """A file format that can be read, with the suffix and magic bytes that identify its files."""
 
@@ -33,8 +45,8 @@ class Format:
     magic: bytes
     """Bytes that every file of the format has at `magic_offset`."""
     magic_offset: int
-    read: Callable[[bytes, str, bool, int], Network]
-    """(contents of the file, name of the network, whether to dequantise weights, limit of loops) -> network."""
+    read: Callable[[bytes, str, ReadingOptions], Network]
+    """(contents of the file, name of the network, options) -> network."""
 
     def fits(self, data: bytes) -> bool:
         """Whether the data has the magic bytes of the format."""
@@ -42,7 +54,20 @@ class Format:
 
 
 FORMATS: Sequence[Format] = (
-    Format(name="TensorFlow Lite", suffix=".tflite", magic=b"TFL3", magic_offset=4, read=read_tflite),
+    Format(
+        name="TensorFlow Lite",
+        suffix=".tflite",
+        magic=b"TFL3",
+        magic_offset=4,
+        read=lambda data, name, options: read_tflite(data, name, options.dequantize_weights, options.max_iterations),
+    ),
+    Format(
+        name="ONNX",
+        suffix=".onnx",
+        magic=b"\x08",  # the first field of the message, `ir_version`
+        magic_offset=0,
+        read=lambda data, name, options: read_onnx(data, name, options.folder),
+    ),
 )
 """The formats that `load` supports."""
 
@@ -72,7 +97,7 @@ def load(
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         label = name = name or "model"
-        data, formats = bytes(source), FORMATS
+        data, formats, folder = bytes(source), FORMATS, None
     elif not isinstance(source, (str, PathLike)):
         raise FerruleError(
             f"a model of type {type(source).__name__} cannot be loaded",
@@ -80,14 +105,16 @@ def load(
         )
     else:
         path = Path(source)
+        folder = path.parent
         data = _file_bytes(path)
         label, name = path.name, name or one_line(path.stem)
         formats = [format_ for format_ in FORMATS if format_.suffix == path.suffix.lower()]
         if not formats:
             found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
             raise ModelError(f"{label}: the file has {found}, expected {_suffixes()}", hint=_known())
+    options = ReadingOptions(dequantize_weights=dequantize_weights, max_iterations=max_iterations, folder=folder)
     with place(label):
-        return _recognised(data, formats).read(data, name, dequantize_weights, max_iterations)
+        return _recognised(data, formats).read(data, name, options)
 
 
 def _recognised(data: bytes, formats: Sequence[Format]) -> Format:
@@ -99,7 +126,8 @@ def _recognised(data: bytes, formats: Sequence[Format]) -> Format:
     first, last = wanted.magic_offset, wanted.magic_offset + len(wanted.magic)
     if len(data) < last:
         raise ModelError(f"the file has {len(data)} bytes, expected at least {last}", hint=_known())
-    expected = f"{wanted.magic.hex(' ')} ('{wanted.magic.decode()}')"
+    text = wanted.magic.decode()
+    expected = wanted.magic.hex(" ") + (f" ('{text}')" if text.isprintable() else "")
     raise ModelError(
         f"bytes {first} to {last - 1} are {data[first:last].hex(' ')}, expected {expected} of {wanted.name}",
         hint=_known(),

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The network while the nodes of a graph become its layers, and the tensors of the model in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx.layout import NHWC, Layout, identity, moves_nothing
+from ferrule.formats.onnx.node import TensorType, elements
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph.names import UniqueNames
+from ferrule.network import Network, check_kernel
+from ferrule.network.execution import operator_of
+from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.transpose import TransposeDescriptor
+
+_MAX_AXES = 5
+"""The most axes that TRANSPOSE has."""
+
+
+class Emission:
+    """A network under construction, and where it has the tensors of the model."""
+
+    def __init__(self, name: str, constants: Mapping[str, Array], types: Mapping[str, TensorType]) -> None:
+        self.network = Network(name)
+        self._constants = dict(constants)
+        self._types = types
+        """The stored types of quantised tensors of the model, by name; other tensors have their own."""
+        self._found: dict[str, tuple[str, Layout]] = {}
+        """By tensor of the model: that of the network, and how its elements are ordered."""
+        self._copies: dict[tuple[str, tuple[int, ...], Shape], str] = {}
+        """Tensors with other orders and shapes, by the first of the same elements, or by name of a constant."""
+        self._variants: dict[tuple[str, tuple[object, ...]], str] = {}
+        """Constants with other data than that of the model, by name and key."""
+        self._layer_names = UniqueNames()
+        self.final: frozenset[str] = frozenset()
+        """The outputs of the graph, whose names are kept for tensors with the model's order of axes."""
+
+    def constant(self, name: str) -> Array | None:
+        """Return the data of a tensor of the model; None if it is computed at run time."""
+        return self._constants.get(name)
+
+    def add_constant(self, name: str, data: Array) -> None:
+        """Declare a tensor of the model to be a constant."""
+        self._check_new(name)
+        data.setflags(write=False)
+        self._constants[name] = data
+
+    def has(self, name: str) -> bool:
+        """Return whether a tensor of the model is known."""
+        return name in self._constants or name in self._found
+
+    def place(self, name: str) -> tuple[str, Layout]:
+        """Return the network's tensor for a tensor of the model that is computed at run time, and its layout."""
+        if name not in self._found:
+            raise ModelError(f"tensor '{name}' is read before anything writes it")
+        return self._found[name]
+
+    def shape(self, name: str) -> Shape:
+        """Return the shape of a tensor of the model."""
+        data = self._constants.get(name)
+        return data.shape if data is not None else self.place(name)[1].shape
+
+    def dtype(self, name: str) -> DataType:
+        """Return the type with which the network stores a tensor of the model."""
+        data = self._constants.get(name)
+        return data_type(name, data) if data is not None else self.network.info(self.place(name)[0]).dtype
+
+    def stored_type(self, name: str) -> TensorType | None:
+        """Return the stored type of a quantised tensor of the model; None for others."""
+        return self._types.get(name)
+
+    def set(self, name: str, tensor: str, layout: Layout) -> None:
+        """Declare where the network has a tensor of the model."""
+        self._check_new(name)
+        self._found[name] = (tensor, layout)
+
+    def _check_new(self, name: str) -> None:
+        if self.has(name):
+            raise ModelError(f"tensor '{name}' is written twice")
+
+    def tensor(self, name: str, order: Sequence[int] | None = None, shape: Shape | None = None) -> str:
+        """Return a tensor of the network with the elements of a tensor of the model; its axis i is axis order[i].
+
+        `order` is by default that of the model; `shape` is by default that of the model's tensor, which is reshaped
+        otherwise. A constant is permuted; of others, a TRANSPOSE is added once, or a RESHAPE if it moves only axes with
+        an extent of 1.
+        """
+        shape = self.shape(name) if shape is None else shape
+        order = identity(len(shape)) if order is None else tuple(order)
+        data = self._constants.get(name)
+        if data is not None:
+            return self._constant_tensor(name, data.reshape(shape), order)
+        tensor, layout = self.settled(name, shape)
+        return self._copy(name, tensor, layout.order, shape, order)
+
+    def settled(self, name: str, shape: Shape | None = None) -> tuple[str, Layout]:
+        """Return a tensor with the elements of one of the model, reshaped to `shape`, and its layout, not pending."""
+        tensor, layout = self.place(name)
+        new = layout.reshaped(layout.shape if shape is None else shape)
+        if new.is_pending:
+            tensor = self._copy(name, tensor, layout.order, layout.split, identity(len(layout.split)))
+            new = Layout.plain(new.shape)
+        wanted = self._wanted(name, new.order) if new.shape == self.shape(name) else f"{tensor}_reshaped"
+        return self.reshaped(tensor, new.stored, wanted), new
+
+    def _wanted(self, name: str, order: tuple[int, ...]) -> str:
+        """Return the name of a tensor of the network with an order of the axes of the model's tensor."""
+        if order == identity(len(order)):
+            return name if name in self.final else f"{name}_{'nchw' if len(order) == 4 else 'in_order'}"
+        return f"{name}_{'nhwc' if order == NHWC else 'permuted'}"
+
+    def _copy(self, name: str, tensor: str, stored: tuple[int, ...], shape: Shape, order: tuple[int, ...]) -> str:
+        """Return a tensor whose axis i is axis order[i] of `shape`, given one with the order `stored`."""
+        if stored == order:
+            return tensor
+        key = (tensor, order, shape)
+        if key not in self._copies:
+            permutation = tuple(stored.index(axis) for axis in order)
+            self._copies[key] = self._transposed(tensor, permutation, self._wanted(name, order))
+        return self._copies[key]
+
+    def _transposed(self, tensor: str, permutation: tuple[int, ...], wanted: str) -> str:
+        old = self.network.info(tensor).shape
+        shape = tuple(old[axis] for axis in permutation)
+        if moves_nothing(old, permutation):
+            return self.reshaped(tensor, shape, wanted)
+        runs = _runs(old, permutation)
+        if len(permutation) <= _MAX_AXES:
+            return self.add(LayerType.TRANSPOSE, TransposeDescriptor(permutation=permutation), [tensor], wanted=wanted)
+        if len(runs) > _MAX_AXES:
+            raise UnsupportedError(
+                f"the transposition {list(permutation)} of {list(old)} needs {len(runs)} axes, expected {_MAX_AXES}"
+            )
+        ordered = sorted(runs)
+        joined = tuple(elements(tuple(old[axis] for axis in run)) for run in ordered)
+        source = self.reshaped(tensor, joined, f"{wanted}_joined")
+        descriptor = TransposeDescriptor(permutation=tuple(ordered.index(run) for run in runs))
+        moved = self.add(LayerType.TRANSPOSE, descriptor, [source], wanted=f"{wanted}_moved")
+        return self.reshaped(moved, shape, wanted)
+
+    def reshaped(self, tensor: str, shape: Shape, wanted: str) -> str:
+        """Return a tensor of the network with the same elements in the same order, and another shape."""
+        if self.network.info(tensor).shape == shape:
+            return tensor
+        key = (tensor, (), shape)
+        if key not in self._copies:
+            self._copies[key] = self.add(LayerType.RESHAPE, ReshapeDescriptor(shape=shape), [tensor], wanted=wanted)
+        return self._copies[key]
+
+    def _constant_tensor(self, name: str, data: Array, order: tuple[int, ...]) -> str:
+        key = (name, order, data.shape)
+        if key not in self._copies:
+            stored = self._types.get(name)
+            quantization = None if stored is None else permuted(stored.quantization, order)
+            self._copies[key] = self.array(data.transpose(order), name, quantization)
+        return self._copies[key]
+
+    def variant(self, name: str, data: Array, key: tuple[object, ...], quantization: Quantization | None = None) -> str:
+        """Add other data of a constant once per key, and return its name."""
+        if (name, key) not in self._variants:
+            self._variants[name, key] = self.array(data, name, quantization)
+        return self._variants[name, key]
+
+    def array(self, data: Array, wanted: str, quantization: Quantization | None = None) -> str:
+        """Add a constant to the network and return its name."""
+        name = self.network.unique_name(wanted or "constant")
+        info = TensorInfo(name=name, shape=data.shape, dtype=data_type(wanted, data), quantization=quantization)
+        return self.network.add_constant(info, np.ascontiguousarray(data).reshape(data.shape))
+
+    def add(
+        self,
+        type_: LayerType,
+        descriptor: Descriptor,
+        inputs: Sequence[str | None],
+        *,
+        wanted: str,
+        stored: TensorType | None = None,
+        layer: str | None = None,
+    ) -> str:
+        """Add a layer with one output and return the name of that; it has the type of the first input by default."""
+        return self.add_many(type_, descriptor, inputs, wanted=[wanted], stored=[stored], layer=layer)[0]
+
+    def add_many(
+        self,
+        type_: LayerType,
+        descriptor: Descriptor,
+        inputs: Sequence[str | None],
+        *,
+        wanted: Sequence[str],
+        stored: Sequence[TensorType | None],
+        layer: str | None = None,
+    ) -> tuple[str, ...]:
+        """Add a layer and return the names of its outputs, in order; see `add`."""
+        sources = list(inputs)
+        while sources and sources[-1] is None:
+            sources.pop()
+        infos = [None if source is None else self.network.info(source) for source in sources]
+        first = infos[0]
+        if first is None:
+            raise ModelError("its first input is absent, expected a tensor")
+        shapes = operator_of(type_).infer(descriptor, infos)
+        if len(shapes) != len(wanted):
+            raise ModelError(f"it has {len(wanted)} outputs, expected {len(shapes)}")
+        outputs: list[TensorInfo] = []
+        taken = UniqueNames()
+        for name, shape, kind in zip(wanted, shapes, stored, strict=True):
+            described = TensorInfo(
+                name=taken.take(self.network.unique_name(name)),
+                shape=shape,
+                dtype=kind.dtype if kind else first.dtype,
+                quantization=kind.quantization if kind else first.quantization,
+            )
+            outputs.append(described)
+        made = Layer(
+            name=self._layer_names.take(layer or outputs[0].name),
+            type=type_,
+            descriptor=descriptor,
+            inputs=tuple(sources),
+            outputs=tuple(info.name for info in outputs),
+        )
+        self.network.add_layer(made, outputs)
+        check_kernel(self.network, made)
+        return made.outputs
+
+    def add_input(self, name: str, shape: Shape, stored: TensorType) -> None:
+        """Add an input of the network."""
+        info = TensorInfo(name=name, shape=shape, dtype=stored.dtype, quantization=stored.quantization)
+        self.set(name, self.network.add_input(info), Layout.plain(shape))
+
+    def output(self, name: str) -> str:
+        """Return the network's tensor for an output of the graph, with the order of axes and the name of the model."""
+        tensor = self.tensor(name)
+        if tensor != name and not self.network.has_tensor(name):
+            descriptor = ReshapeDescriptor(shape=self.network.info(tensor).shape)
+            tensor = self.add(LayerType.RESHAPE, descriptor, [tensor], wanted=name)
+        return tensor
+
+
+def permuted(quantization: Quantization | None, order: Sequence[int]) -> Quantization | None:
+    """Return the quantisation of a transposed tensor."""
+    if quantization is None or not quantization.per_channel:
+        return quantization
+    return replace(quantization, axis=tuple(order).index(quantization.axis))
+
+
+def data_type(name: str, data: Array) -> DataType:
+    """Return the type of a constant; UnsupportedError if networks do not have it."""
+    if str(data.dtype) not in set(DataType):
+        raise UnsupportedError(
+            f"constant '{name}' is {data.dtype}, expected one of {', '.join(DataType)}",
+            hint="export the model in float32" if re.match("float", str(data.dtype)) else None,
+        )
+    return DataType(str(data.dtype))
+
+
+def _runs(shape: Shape, permutation: Sequence[int]) -> list[tuple[int, ...]]:
+    """Return the axes that stay neighbours in a transposition, as runs in the new order; axes of 1 join a run."""
+    runs: list[list[int]] = []
+    for axis in permutation:
+        if runs and axis == runs[-1][-1] + 1:
+            runs[-1].append(axis)
+        else:
+            runs.append([axis])
+    return [tuple(run) for run in runs]

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How the elements of a model's tensor are ordered in a tensor of the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ferrule.formats.onnx.node import elements
+from ferrule.graph import Shape
+
+NHWC = (0, 2, 3, 1)
+"""The order of the axes of an image [batch, channels, height, width] in the network."""
+
+
+def identity(rank: int) -> tuple[int, ...]:
+    """Return the order of axes that changes nothing."""
+    return tuple(range(rank))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layout:
+    """The elements of a tensor: axis i of the network's tensor is axis `order[i]` of one with the shape `split`.
+
+    The model's tensor has `shape`. If that is not `split`, a reshape is pending: it would need the axes in their own
+    order.
+    """
+
+    order: tuple[int, ...]
+    split: Shape
+    shape: Shape
+
+    @classmethod
+    def plain(cls, shape: Shape) -> Layout:
+        """Return the layout of a tensor that the network has as the model has it."""
+        return cls(order=identity(len(shape)), split=shape, shape=shape)
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the model's tensor has another shape than `split`."""
+        return self.split != self.shape
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the network has the tensor as the model has it."""
+        return not self.is_pending and not self.is_moved
+
+    @property
+    def is_moved(self) -> bool:
+        """Whether the axes have another order than the model's."""
+        return self.order != identity(len(self.order))
+
+    @property
+    def stored(self) -> Shape:
+        """The shape of the network's tensor."""
+        return tuple(self.split[axis] for axis in self.order)
+
+    def transposed(self, permutation: Sequence[int]) -> Layout:
+        """Return the layout after the model's tensor, which is not pending, was transposed; the elements stay."""
+        places = {axis: index for index, axis in enumerate(permutation)}
+        shape = tuple(self.shape[axis] for axis in permutation)
+        return Layout(order=tuple(places[axis] for axis in self.order), split=shape, shape=shape)
+
+    def reshaped(self, shape: Shape) -> Layout:
+        """Return the layout after the model's tensor was reshaped; the elements stay.
+
+        It is pending if the reshape joins axes that are not neighbours in the network's tensor.
+        """
+        if shape == self.split:
+            return replace(self, shape=shape)
+        order = _regrouped(self.split, self.order, shape)
+        return replace(self, shape=shape) if order is None else Layout(order=order, split=shape, shape=shape)
+
+    def settled(self) -> Layout:
+        """Return the layout after a reshape of the network's tensor; it stays pending if that does not suffice."""
+        return self.reshaped(self.shape)
+
+
+def moves_nothing(shape: Shape, permutation: Sequence[int]) -> bool:
+    """Return whether a transposition of a tensor of this shape only moves axes with an extent of 1."""
+    moved = [axis for axis in permutation if shape[axis] != 1]
+    return moved == sorted(moved)
+
+
+def _regrouped(old: Shape, order: tuple[int, ...], new: Shape) -> tuple[int, ...] | None:
+    """Return the order of the axes of a reshaped tensor, whose elements stay; None if there is none."""
+    groups = _groups(old, new)
+    stored = [axis for axis in order if old[axis] != 1]
+    starts = {group[0][0]: group for group in groups}
+    result: list[int] = []
+    position = 0
+    while position < len(stored):
+        group = starts.get(stored[position])
+        if group is None or stored[position : position + len(group[0])] != group[0]:
+            return None
+        result += group[1]
+        position += len(group[0])
+    for axis, extent in enumerate(new):
+        if extent == 1:
+            result.insert(result.index(axis - 1) + 1 if axis else 0, axis)
+    return tuple(result)
+
+
+def _groups(old: Shape, new: Shape) -> list[tuple[list[int], list[int]]]:
+    """Return which axes of a shape become which of another one, without axes of 1, in the smallest groups."""
+    olds = [axis for axis, extent in enumerate(old) if extent != 1]
+    news = [axis for axis, extent in enumerate(new) if extent != 1]
+    groups: list[tuple[list[int], list[int]]] = []
+    while olds or news:
+        before, after = [olds.pop(0)], [news.pop(0)]
+        while (left := elements(tuple(old[axis] for axis in before))) != (
+            right := elements(tuple(new[axis] for axis in after))
+        ):
+            if left < right:
+                before.append(olds.pop(0))
+            else:
+                after.append(news.pop(0))
+        groups.append((before, after))
+    return groups

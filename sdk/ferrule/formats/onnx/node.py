@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes and graphs of a model, independent of the package `onnx`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.graph import Array, DataType, Quantization, Shape
+
+MICROSOFT = "com.microsoft"
+"""The domain of onnxruntime's own operators."""
+
+Attribute = int | float | str | tuple[int, ...] | tuple[float, ...] | tuple[str, ...] | Array
+"""The value of an attribute, except for inner graphs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One operator of a model."""
+
+    index: int
+    """The position in the file."""
+    name: str
+    """Empty if the file has none."""
+    op: str
+    domain: str
+    """"" for the operators of ONNX itself."""
+    version: int
+    """The opset of the domain."""
+    inputs: tuple[str, ...]
+    """Names of tensors; "" stands for an absent optional input."""
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    graphs: Mapping[str, GraphRecord] = field(default_factory=dict)
+    """The inner graphs, by attribute."""
+
+    @property
+    def key(self) -> str:
+        """The operator with its domain, unless that is ONNX's own."""
+        return f"{self.domain}::{self.op}" if self.domain else self.op
+
+    @property
+    def where(self) -> str:
+        """The node as a place in messages."""
+        name = f" '{self.name}'" if self.name else ""
+        result = f" -> tensor '{self.outputs[0]}'" if self.outputs else ""
+        return f"node {self.index}{name} {self.key}{result}"
+
+    def has_input(self, position: int) -> bool:
+        """Return whether an optional input is present."""
+        return position < len(self.inputs) and self.inputs[position] != ""
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """Return an attribute; ModelError if it is absent and has no default, or is no integer."""
+        value = self.attributes.get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise self._wrong(name, value, "an integer")
+        return value
+
+    def number(self, name: str, default: float | None = None) -> float:
+        """Return an attribute as a finite float; raises like `integer`."""
+        value = self.attributes.get(name, default)
+        if not isinstance(value, float | int) or not math.isfinite(value):
+            raise self._wrong(name, value, "a finite number")
+        return float(value)
+
+    def text(self, name: str, default: str | None = None) -> str:
+        """Return an attribute; raises like `integer`."""
+        value = self.attributes.get(name, default)
+        if not isinstance(value, str):
+            raise self._wrong(name, value, "a text")
+        return value
+
+    def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
+        """Return an attribute; raises like `integer`."""
+        value = self.attributes.get(name, default)
+        if not isinstance(value, tuple | list) or not all(isinstance(each, int) for each in value):
+            raise self._wrong(name, value, "integers")
+        return tuple(int(each) for each in value)
+
+    def _wrong(self, name: str, value: object, expected: str) -> ModelError:
+        found = "absent" if value is None else f"a value of type {type(value).__name__}"
+        if isinstance(value, int | float | str):
+            found = repr(value)
+        return ModelError(f"its attribute '{name}' is {found}, expected {expected}")
+
+    def choice(self, name: str, default: str, known: Sequence[str], hint: str | None = None) -> str:
+        """Return a text attribute; UnsupportedError unless it is in `known`."""
+        value = self.text(name, default)
+        if value not in known:
+            raise UnsupportedError(f"its attribute '{name}' is '{value}', expected {' or '.join(known)}", hint=hint)
+        return value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ValueRecord:
+    """The declared type and shape of a tensor."""
+
+    name: str
+    type: int
+    """A number of the enum TensorProto.DataType; 0 if the file states none, or if it is no tensor."""
+    shape: tuple[int | str, ...] | None
+    """Unknown extents are texts; None if the rank is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GraphRecord:
+    """A graph as stored in a file."""
+
+    name: str
+    inputs: tuple[ValueRecord, ...]
+    outputs: tuple[ValueRecord, ...]
+    values: Mapping[str, ValueRecord]
+    """What the file states about further tensors."""
+    constants: Mapping[str, Array]
+    """The initialisers."""
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorType:
+    """The element type with which the network stores a tensor, and its quantisation."""
+
+    dtype: DataType
+    quantization: Quantization | None = None
+
+
+def elements(shape: Shape) -> int:
+    """Return the number of elements of a shape."""
+    return math.prod(shape)

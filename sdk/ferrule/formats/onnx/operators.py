@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator table of the format: how the nodes of each operator become layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferrule.formats.onnx import elementwise, movement, weighted, windows
+from ferrule.formats.onnx.rows import Row
+
+OPERATORS: Mapping[str, Row] = {
+    **elementwise.ROWS,
+    **movement.ROWS,
+    **weighted.ROWS,
+    **windows.ROWS,
+}
+"""The operators that become layers, by `Node.key`."""

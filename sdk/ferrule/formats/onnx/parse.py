@@ -1,0 +1,274 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses the bytes of an ONNX file into records; the only module that uses the package `onnx`."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ferrule.errors import MissingToolError, ModelError, UnsupportedError, place
+from ferrule.formats.onnx.node import MICROSOFT, Attribute, GraphRecord, Node, ValueRecord
+from ferrule.graph import Array, DataType
+
+OLDEST_OPSET = 13
+MAX_EXTERNAL_BYTES = 1 << 28
+"""The most bytes of tensors outside of the file, as many as a file may have."""
+MAX_RANK = 8
+_MAX_ELEMENTS = 1 << 29
+_DEEPEST = 8
+"""The most graphs inside of one another."""
+_NAME_LIMIT = 1024
+
+REMEDY = "pip install 'ferrule[onnx]'"
+
+TYPES: Mapping[int, DataType] = {
+    1: DataType.FLOAT32,
+    2: DataType.UINT8,
+    3: DataType.INT8,
+    5: DataType.INT16,
+    6: DataType.INT32,
+    7: DataType.INT64,
+    9: DataType.BOOL,
+    10: DataType.FLOAT16,
+    12: DataType.UINT32,
+    13: DataType.UINT64,
+}
+"""The types that networks have, by their number in the enum TensorProto.DataType."""
+_RAW: Mapping[int, str] = {number: dtype.value for number, dtype in TYPES.items()} | {4: "uint16", 11: "float64"}
+_WIDENED: Mapping[int, str] = {16: "float32", 21: "uint8", 22: "int8", 25: "uint8", 26: "int8"}
+"""Types of constants that are read as wider ones: bfloat16, uint4, int4, uint2, int2."""
+
+
+def type_name(number: int) -> str:
+    """Return the name of a number of the enum TensorProto.DataType, such as float64."""
+    names = {**{key: dtype.value for key, dtype in TYPES.items()}, 4: "uint16", 8: "string", 11: "float64"}
+    names |= {14: "complex64", 15: "complex128", 16: "bfloat16", 21: "uint4", 22: "int4"}
+    return names.get(number, f"the type number {number}")
+
+
+def parse(data: bytes, folder: Path | None) -> GraphRecord:
+    """Return the graph of a model; `folder` is that of the file, None if the model is not from a file.
+
+    Raises:
+        ModelError: the file is malformed.
+        UnsupportedError: the model has an operator set, or data outside of the folder, that is not supported.
+        MissingToolError: the package `onnx` is not installed.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingToolError("the Python package onnx is missing, which ONNX models need", hint=REMEDY) from error
+    from google.protobuf.message import DecodeError
+
+    try:
+        model = onnx.ModelProto.FromString(data)
+    except (DecodeError, RecursionError, ValueError) as error:
+        raise ModelError(f"the file is no ONNX model: {str(error).partition(chr(10))[0]}") from error
+    if not model.HasField("graph"):
+        raise ModelError("the file is no ONNX model: it has no graph")
+    return _Parser(_opsets(model, onnx.defs.onnx_opset_version()), folder).graph(model.graph, 0)
+
+
+def _opsets(model: Any, newest: int) -> dict[str, int]:  # noqa: ANN401
+    """Return the opsets that the model imports, by domain; UnsupportedError for one that is too old or too new."""
+    found: dict[str, int] = {}
+    for each in model.opset_import:
+        found["" if each.domain == "ai.onnx" else _text(each.domain)] = each.version
+    version = found.get("")
+    if version is None and MICROSOFT not in found:
+        raise ModelError("the model imports no operator set of ONNX, expected one")
+    if version is not None and not OLDEST_OPSET <= version <= newest:
+        hint = f"onnx.version_converter.convert_version(model, {OLDEST_OPSET if version < OLDEST_OPSET else newest})"
+        raise UnsupportedError(
+            f"the model has opset {version}, expected {OLDEST_OPSET} to {newest}",
+            hint=f"export the model with another opset_version, or convert it: {hint}",
+        )
+    return found
+
+
+class _Parser:
+    """Converts the messages of one file into records."""
+
+    def __init__(self, opsets: Mapping[str, int], folder: Path | None) -> None:
+        self._opsets = opsets
+        self._folder = folder
+        self._external_bytes = 0
+
+    def graph(self, graph: Any, depth: int) -> GraphRecord:  # noqa: ANN401
+        if depth > _DEEPEST:
+            raise UnsupportedError(f"more than {_DEEPEST} graphs lie inside of one another")
+        if graph.sparse_initializer:
+            raise UnsupportedError("it has sparse initialisers, expected dense ones", hint="store the weights densely")
+        constants: dict[str, Array] = {}
+        for tensor in graph.initializer:
+            name = _text(tensor.name)
+            with place(f"initialiser '{name}'"):
+                if name in constants:
+                    raise ModelError("there is another one of this name already")
+                constants[name] = self.array(tensor)
+        inputs, outputs = _values(graph.input), _values(graph.output)
+        return GraphRecord(
+            name=_text(graph.name),
+            inputs=inputs,
+            outputs=outputs,
+            values={value.name: value for value in (*_values(graph.value_info), *outputs, *inputs)},
+            constants=constants,
+            nodes=tuple(self.node(node, index, depth) for index, node in enumerate(graph.node)),
+        )
+
+    def node(self, node: Any, index: int, depth: int) -> Node:  # noqa: ANN401
+        domain = "" if node.domain == "ai.onnx" else _text(node.domain)
+        attributes: dict[str, Attribute] = {}
+        graphs: dict[str, GraphRecord] = {}
+        op = _text(node.op_type)
+        with place(f"node {index} {op}", op):
+            for attribute in node.attribute:
+                name = _text(attribute.name)
+                with place(f"attribute '{name}'"):
+                    if attribute.ref_attr_name:
+                        raise ModelError(f"it refers to '{_text(attribute.ref_attr_name)}', expected a value")
+                    if attribute.type == _GRAPH:
+                        graphs[name] = self.graph(attribute.g, depth + 1)
+                    else:
+                        attributes[name] = self.attribute(attribute)
+        return Node(
+            index=index,
+            name=_text(node.name),
+            op=op,
+            domain=domain,
+            version=self._opsets.get(domain, 0),
+            inputs=tuple(map(_text, node.input)),
+            outputs=tuple(map(_text, node.output)),
+            attributes=attributes,
+            graphs=graphs,
+        )
+
+    def attribute(self, attribute: Any) -> Attribute:  # noqa: ANN401
+        match attribute.type:
+            case 1:
+                return float(attribute.f)
+            case 2:
+                return int(attribute.i)
+            case 3:
+                return _text(attribute.s.decode("utf-8", errors="replace"))
+            case 4:
+                return self.array(attribute.t)
+            case 6:
+                return tuple(map(float, attribute.floats))
+            case 7:
+                return tuple(map(int, attribute.ints))
+            case 8:
+                return tuple(_text(each.decode("utf-8", errors="replace")) for each in attribute.strings)
+        raise UnsupportedError(f"its kind is number {attribute.type}, expected numbers, texts, a tensor or a graph")
+
+    def array(self, tensor: Any) -> Array:  # noqa: ANN401
+        """Return the read-only elements of a tensor."""
+        number, shape = tensor.data_type, tuple(tensor.dims)
+        if number not in _RAW and number not in _WIDENED:
+            raise UnsupportedError(f"it is {type_name(number)}, expected numbers of at most 64 bits")
+        if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > _MAX_ELEMENTS:
+            raise UnsupportedError(f"its shape is {list(shape)}, expected at most {MAX_RANK} axes and 2^29 elements")
+        raw: bytes | None = tensor.raw_data if tensor.HasField("raw_data") else None
+        if tensor.data_location == _EXTERNAL:
+            raw = self._external(tensor)
+        if raw is None or number in _WIDENED:
+            result = _converted(tensor, raw)
+        else:
+            dtype = np.dtype(_RAW[number])
+            if len(raw) != math.prod(shape) * dtype.itemsize:
+                expected = math.prod(shape) * dtype.itemsize
+                raise ModelError(f"it has {len(raw)} bytes, expected {expected} for {dtype}{list(shape)}")
+            result = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
+        if result.dtype == bool:
+            result = result.view(np.uint8) != 0
+        if number in _WIDENED:
+            result = result.astype(_WIDENED[number])
+        result.setflags(write=False)
+        return result
+
+    def _external(self, tensor: Any) -> bytes:  # noqa: ANN401
+        """Return the bytes of a tensor from a file beside the model."""
+        entries = {each.key: each.value for each in tensor.external_data}
+        location = _text(entries.get("location", ""))
+        if self._folder is None:
+            raise UnsupportedError(
+                f"its data is in the file '{location}', but the model has no folder",
+                hint="load the model by its path, or store its data inside: onnx.save(model, path)",
+            )
+        folder = self._folder.resolve()
+        try:
+            offset, length = int(entries.get("offset", 0)), int(entries.get("length", -1))
+            path = (folder / location).resolve()
+            if not path.is_relative_to(folder):
+                raise UnsupportedError(
+                    f"its data is in the file '{location}', outside of the model's folder",
+                    hint="put the file into the folder of the model",
+                )
+            with path.open("rb") as file:
+                size = os.fstat(file.fileno()).st_size
+                length = size - offset if length < 0 else length
+                if not 0 <= offset <= offset + length <= size:
+                    raise ModelError(
+                        f"its data is at bytes {offset} to {offset + length} of '{location}', which has {size}"
+                    )
+                self._external_bytes += length
+                if self._external_bytes > MAX_EXTERNAL_BYTES:
+                    raise UnsupportedError(
+                        f"the tensors outside of the file have more than {MAX_EXTERNAL_BYTES} bytes",
+                        hint="a model of this size fits on no board",
+                    )
+                file.seek(offset)
+                return file.read(length)
+        except OSError as error:
+            raise ModelError(f"its data, the file '{location}', cannot be read: {error.strerror}") from error
+        except ValueError as error:
+            raise ModelError(f"its place in the file '{location}' is malformed: {error}") from error
+
+
+_GRAPH = 5
+"""AttributeProto.GRAPH."""
+_EXTERNAL = 1
+"""TensorProto.EXTERNAL."""
+
+
+def _converted(tensor: Any, raw: bytes | None) -> Array:  # noqa: ANN401
+    """Return elements that are stored in the field of their type, or packed."""
+    from onnx import TensorProto, numpy_helper
+
+    if raw is not None and tensor.data_location == _EXTERNAL:
+        tensor = TensorProto(data_type=tensor.data_type, dims=tensor.dims, raw_data=raw)
+    try:
+        result: Array = np.array(numpy_helper.to_array(tensor))
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+        raise ModelError(f"its data does not fit its shape {list(tensor.dims)}") from error
+    return result
+
+
+def _values(records: Iterable[Any]) -> tuple[ValueRecord, ...]:
+    return tuple(_value(record) for record in records)
+
+
+def _value(record: Any) -> ValueRecord:  # noqa: ANN401
+    """Return what a file states about a tensor; the type is 0 for what is no tensor."""
+    kind = record.type.WhichOneof("value")
+    tensor = record.type.tensor_type
+    if kind != "tensor_type":
+        return ValueRecord(name=_text(record.name), type=0, shape=None)
+    shape = None
+    if tensor.HasField("shape"):
+        extents: list[int | str] = []
+        for dim in tensor.shape.dim:
+            known = dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0
+            extents.append(dim.dim_value if known else _text(dim.dim_param) or "?")
+        shape = tuple(extents)
+    return ValueRecord(name=_text(record.name), type=tensor.elem_type, shape=shape)
+
+
+def _text(text: str) -> str:
+    """Return a name with each unprintable character replaced by '_'."""
+    return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])

@@ -1,0 +1,139 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the bytes of an ONNX file into a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
+from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.emission import Emission
+from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, ValueRecord, elements
+from ferrule.formats.onnx.operators import OPERATORS
+from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
+from ferrule.formats.onnx.refusals import unsupported
+from ferrule.graph import Shape
+from ferrule.network import Network
+
+_MAX_TENSOR_BYTES = 2**31 - 1
+_FIXED = (
+    "export the model with inputs of fixed shapes, or fix them: "
+    "python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param NAME --dim_value N model.onnx fixed.onnx"
+)
+
+
+def read_onnx(data: bytes, name: str, folder: Path | None = None) -> Network:
+    """Return the network of an ONNX model.
+
+    The names of tensors are kept. Inputs and outputs have the model's order of axes; images have their channels last
+    inside. A first extent that is unknown is read as 1. A network that is returned is valid (`Network.validate`).
+    `folder` is that of the file, in which further files may have data.
+
+    Raises:
+        ModelError: the file is malformed; the message names the place.
+        UnsupportedError: the model uses features that networks do not support; the message names every node that is
+            refused, and the reason.
+        MissingToolError: the package `onnx` is not installed.
+    """
+    return _Reader(parse(data, folder), name).network()
+
+
+class _Reader:
+    """The state while one graph is read."""
+
+    def __init__(self, record: GraphRecord, name: str) -> None:
+        self._record = record
+        types: Mapping[str, TensorType] = {}
+        self._emission = Emission(name, record.constants, types)
+        self._emission.final = frozenset(value.name for value in record.outputs)
+        self._lost: set[str] = set()
+        """Outputs of refused nodes that have no known description; nodes that read them are not checked."""
+
+    def network(self) -> Network:
+        """Return the graph as a network."""
+        problems: list[FerruleError] = []
+        for value in self._record.inputs:
+            try:
+                self._add_input(value)
+            except FerruleError as error:
+                problems.append(error)
+                self._lost.add(value.name)
+        for node in self._record.nodes:
+            if self._lost.intersection(node.inputs) and node.key in OPERATORS:
+                self._lost.update(node.outputs)
+                continue
+            try:
+                with place(node.where, node.key):
+                    self._add(node)
+            except FerruleError as error:
+                problems.append(error)
+                self._stand_in(node)
+        if problems:
+            raise together(problems, "nodes")
+        return self._finished()
+
+    def _finished(self) -> Network:
+        if not self._record.outputs:
+            raise ModelError("graph outputs: there is none, expected at least one")
+        with place("graph outputs"):
+            names = [self._emission.output(value.name) for value in self._record.outputs]
+        network = self._emission.network
+        network.set_outputs(names)
+        return network
+
+    def _add_input(self, value: ValueRecord) -> None:
+        if self._emission.has(value.name):  # an initialiser, whose value a caller could replace
+            return
+        with place(f"graph input '{value.name}'"):
+            described = _described(value)
+            if described is None:
+                raise UnsupportedError("its type or its number of axes is not known", hint=_FIXED)
+            shape, stored = described
+            self._emission.add_input(value.name, shape, stored)
+
+    def _add(self, node: Node) -> None:
+        row = OPERATORS.get(node.key)
+        if row is None:
+            raise unsupported(node)
+        row.check(node)
+        row.emit(Call(node, self._emission))
+
+    def _stand_in(self, node: Node) -> None:
+        """Make the outputs of a refused node readable, so that the nodes behind it are checked, too."""
+        for name in node.outputs:
+            value = self._record.values.get(name)
+            try:
+                described = None if value is None else _described(value)
+                if described is None or self._emission.has(name):
+                    self._lost.add(name)
+                else:
+                    self._emission.add_input(name, *described)
+            except FerruleError:
+                self._lost.add(name)
+
+
+def _described(value: ValueRecord) -> tuple[Shape, TensorType] | None:
+    """Return the shape and type of a tensor, with 1 for an unknown first extent; None if the file does not state both.
+
+    Raises:
+        UnsupportedError: networks do not have the type, or another extent is unknown.
+    """
+    if value.type == 0 or value.shape is None:
+        return None
+    dtype = TYPES.get(value.type)
+    if dtype is None:
+        raise UnsupportedError(
+            f"it is {type_name(value.type)}, expected one of {', '.join(TYPES.values())}",
+            hint="export the model in float32",
+        )
+    for axis, extent in enumerate(value.shape):
+        if axis and isinstance(extent, str):
+            raise UnsupportedError(f"the extent of its axis {axis} is '{extent}', expected a number", hint=_FIXED)
+    info = tuple(1 if isinstance(extent, str) else extent for extent in value.shape)
+    if len(info) > MAX_RANK:
+        raise UnsupportedError(f"its shape is {list(info)}, expected at most {MAX_RANK} axes")
+    size = dtype.size_bytes * elements(info)
+    if size > _MAX_TENSOR_BYTES:
+        raise UnsupportedError(f"it has {size} bytes, expected at most {_MAX_TENSOR_BYTES}")
+    return info, TensorType(dtype=dtype)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images, windows that slide over them, and the rows of pools."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.layout import NHWC, Layout
+from ferrule.formats.onnx.rows import Row
+from ferrule.graph import Descriptor, LayerType, Shape
+from ferrule.operators.pad import PadDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.window import NO_PADDING, Padding, same_padding
+
+MAX_EXTENT = 1 << 14
+"""The most pixels that a window may span along one axis, that it may be moved by, and that padding may have."""
+_AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
+
+
+def image(call: Call, position: int) -> str:
+    """Return the network's NHWC tensor for an input of shape [batch, channels, height, width] or without a height."""
+    return call.tensor(position, NHWC, _image_shape(call.shape(position)))
+
+
+def _image_shape(shape: Shape) -> Shape:
+    if len(shape) not in {3, 4}:
+        raise UnsupportedError(
+            f"its input has shape {list(shape)}, expected 3 axes (batch, channels, width) or 4 (with a height)",
+            hint="replace layers over volumes (3-D) by ones over images",
+        )
+    return shape if len(shape) == 4 else (shape[0], shape[1], 1, shape[2])
+
+
+def finish_image(call: Call, type_: LayerType, descriptor: Descriptor, source: str, *others: str | None) -> None:
+    """Add the layer whose result is the node's output, an NHWC tensor, with as many axes as its first input."""
+    stored = call.infer(type_, descriptor, source, *others)
+    split = (stored[0], stored[3], stored[1], stored[2])
+    shape = split if call.rank(0) == 4 else (split[0], split[1], split[3])
+    call.finish(type_, descriptor, source, *others, layout=Layout(order=NHWC, split=split, shape=shape))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """The window of a node over rows and columns; a node without rows has a window of one row."""
+
+    extents: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    """At the top, at the left, at the bottom and at the right."""
+    auto: str
+    """How the file states the padding; "NOTSET" for `pads`."""
+
+    @classmethod
+    def of(cls, call: Call, extents: tuple[int, int]) -> Window:
+        """Return the window with which a node slides over its first input."""
+        node, spatial = call.node, call.rank(0) - 2
+        if node.integers("kernel_shape", extents[2 - spatial :]) != extents[2 - spatial :]:
+            raise ModelError(f"its attribute 'kernel_shape' differs from the weights', {list(extents[2 - spatial :])}")
+        auto = node.choice("auto_pad", "NOTSET", _AUTO_PADS)
+        pads = node.integers("pads", (0,) * 2 * spatial)
+        strides = node.integers("strides", (1,) * spatial)
+        dilations = node.integers("dilations", (1,) * spatial)
+        if (len(pads), len(strides), len(dilations)) != (2 * spatial, spatial, spatial):
+            raise ModelError(f"its attributes strides, dilations and pads do not fit {spatial} axes")
+        if min(*extents, *strides, *dilations) < 1:
+            raise ModelError("its window, strides and dilations must be positive")
+        if auto == "NOTSET" and min(pads) < 0:
+            raise UnsupportedError(f"its attribute 'pads' is {list(pads)}, expected numbers of 0 or more")
+        spans = [(extent - 1) * step for extent, step in zip(extents[2 - spatial :], dilations, strict=True)]
+        if max(*spans, *pads, *strides) > MAX_EXTENT:
+            raise UnsupportedError(f"its window, strides or pads exceed {MAX_EXTENT} pixels")
+        if spatial == 1:
+            pads, strides, dilations = (0, pads[0], 0, pads[1]), (1, *strides), (1, *dilations)
+        return cls(
+            extents=extents,
+            strides=(strides[0], strides[1]),
+            dilations=(dilations[0], dilations[1]),
+            pads=(pads[0], pads[1], pads[2], pads[3]),
+            auto=auto,
+        )
+
+    def padding(self, stored: Shape, *, ceil: bool = False) -> Padding:
+        """Return the padding of an NHWC image; with `ceil`, windows that begin inside it or its padding all count."""
+        (top, bottom), (left, right) = (self._sides(axis, stored[1 + axis], ceil) for axis in range(2))
+        return Padding(top=top, bottom=bottom, left=left, right=right)
+
+    def _sides(self, axis: int, extent: int, ceil: bool) -> tuple[int, int]:
+        window, stride, dilation = self.extents[axis], self.strides[axis], self.dilations[axis]
+        if self.auto in {"SAME_UPPER", "SAME_LOWER"}:
+            before, after = same_padding(extent, window, stride, dilation)
+            return (before, after) if self.auto == "SAME_UPPER" else (after, before)
+        before, after = (0, 0) if self.auto == "VALID" else (self.pads[axis], self.pads[2 + axis])
+        span = (window - 1) * dilation + 1
+        rest = extent + before + after - span
+        if ceil and rest >= 0:
+            count = -(-rest // stride) + 1
+            if (count - 1) * stride >= extent + before:
+                count -= 1
+            after += max((count - 1) * stride - rest, 0)
+        return before, after
+
+    def transposed_size(self, axis: int, extent: int, extra: int, wanted: int | None) -> tuple[int, int]:
+        """Return the extent of a transposed convolution's output and the pixels that are left out at its begin."""
+        full = (extent - 1) * self.strides[axis] + (self.extents[axis] - 1) * self.dilations[axis] + 1 + extra
+        before, after = self.pads[axis], self.pads[2 + axis]
+        if wanted is not None or self.auto in {"SAME_UPPER", "SAME_LOWER"}:
+            size = extent * self.strides[axis] if wanted is None else wanted
+            total = max(full - size, 0)
+            smaller = total // 2
+            return size, total - smaller if self.auto == "SAME_LOWER" else smaller
+        if self.auto == "VALID":
+            before = after = 0
+        return full - before - after, before
+
+
+def _pool_window(call: Call) -> Window:
+    spatial = call.rank(0) - 2
+    if spatial not in {1, 2}:
+        _image_shape(call.shape(0))
+    extents = call.node.integers("kernel_shape")
+    if len(extents) != spatial:
+        raise ModelError(f"its attribute 'kernel_shape' is {list(extents)}, expected {spatial} numbers")
+    return Window.of(call, (1, extents[0]) if spatial == 1 else (extents[0], extents[1]))
+
+
+def _pool(window: Window, padding: Padding) -> Pool2dDescriptor:
+    return Pool2dDescriptor(
+        pool_h=window.extents[0],
+        pool_w=window.extents[1],
+        stride_h=window.strides[0],
+        stride_w=window.strides[1],
+        padding=padding,
+    )
+
+
+def _refuse_dilations(window: Window) -> None:
+    if window.dilations != (1, 1):
+        raise UnsupportedError(f"its attribute 'dilations' is {list(window.dilations)}, expected 1 along each axis")
+
+
+def _max_pool(call: Call) -> None:
+    call.refuse_outputs(1)
+    source, window = image(call, 0), _pool_window(call)
+    _refuse_dilations(window)
+    padding = window.padding(call.info(source).shape, ceil=call.node.integer("ceil_mode", 0) != 0)
+    finish_image(call, LayerType.MAX_POOL_2D, _pool(window, padding), source)
+
+
+def _average_pool(call: Call) -> None:
+    source, window = image(call, 0), _pool_window(call)
+    _refuse_dilations(window)
+    shape = call.info(source).shape
+    padding = window.padding(shape, ceil=call.node.integer("ceil_mode", 0) != 0)
+    if call.node.integer("count_include_pad", 0) != 0 and padding != NO_PADDING:
+        if padding != window.padding(shape):
+            raise UnsupportedError(
+                "its attributes count_include_pad and ceil_mode are both set, and windows exceed the padded image",
+                hint="export the pool with ceil_mode=False or count_include_pad=False",
+            )
+        descriptor = PadDescriptor(
+            before=(0, padding.top, padding.left, 0), after=(0, padding.bottom, padding.right, 0)
+        )
+        source, padding = call.add(LayerType.PAD, descriptor, source), NO_PADDING
+    finish_image(call, LayerType.AVERAGE_POOL_2D, _pool(window, padding), source)
+
+
+def _global_pool(call: Call, type_: LayerType) -> None:
+    if call.rank(0) < 3:
+        raise ModelError(f"its input has shape {list(call.shape(0))}, expected 3 axes or more")
+    source, order = call.ordered(0)
+    axes = tuple(place for place, axis in enumerate(order) if axis >= 2)
+    call.finish(type_, ReduceDescriptor(axes=axes, keep_dims=True), source, order=order)
+
+
+ROWS: Mapping[str, Row] = {
+    "AveragePool": Row(emit=_average_pool),
+    "GlobalAveragePool": Row(emit=lambda call: _global_pool(call, LayerType.MEAN)),
+    "GlobalMaxPool": Row(emit=lambda call: _global_pool(call, LayerType.REDUCE_MAX)),
+    "MaxPool": Row(emit=_max_pool, outputs=range(1, 3)),
+}
