@@ -156,10 +156,24 @@ def test_the_order_of_tests(run: Run, pytester: pytest.Pytester) -> None:
     assert len([at for at in range(1, 9) if files[at] != files[at - 1]]) == 2  # the files are not interleaved
 
 
-def test_a_seed_that_was_drawn_is_told_and_reaches_the_workers(run: Run) -> None:
-    result = run(FILES, "--order=random", "-n", "2", apart=True)
-    result.assert_outcomes(passed=3)
+IMPORTED = """
+import os
+from pathlib import Path
+
+with Path(os.environ["PYTEST_XDIST_WORKER"]).open("a", encoding="utf-8") as file:
+    file.write(f"{__name__.rpartition('.')[2]}\\n")
+"""
+
+
+def test_workers_share_the_order_but_import_in_opposite_ones(run: Run, pytester: pytest.Pytester) -> None:
+    for name in ("test_first", "folder/test_second", "folder/test_third"):
+        pytester.makepyfile(**{name: IMPORTED + FILES})
+    result = run(IMPORTED + FILES, "--order=random", "-n", "2", apart=True)
+    result.assert_outcomes(passed=12)  # xdist would refuse different orders of the tests
     assert re.search(r"order: --order=random:\d+", result.stdout.str())
+    orders = [(pytester.path / worker).read_text(encoding="utf-8").split() for worker in ("gw0", "gw1")]
+    assert orders[0] == ["test_second", "test_third", "test_first", "test_it"]
+    assert orders[1] == orders[0][::-1]
 
 
 @pytest.mark.parametrize("order", ["sideways", "random:x", "reverse:1", "random:"])

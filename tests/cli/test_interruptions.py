@@ -157,11 +157,15 @@ def test_a_signal_removes_temporary_folders(
 
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr(compilation, "_build", end)
-    outcome = ferrule("run", dense, "-q")
-    assert (outcome.code, outcome.err) == (128 + number, f"ended by {number.name}\n")
-    assert len(made) == 1
-    assert list(tmp_path.iterdir()) == []
-    assert signal.getsignal(number) is signal.SIG_DFL
+    inherited = signal.signal(number, signal.SIG_DFL)  # nohup makes a process ignore SIGHUP
+    try:
+        outcome = ferrule("run", dense, "-q")
+        assert (outcome.code, outcome.err) == (128 + number, f"ended by {number.name}\n")
+        assert len(made) == 1
+        assert list(tmp_path.iterdir()) == []
+        assert signal.getsignal(number) is signal.SIG_DFL
+    finally:
+        signal.signal(number, inherited)
 
 
 def test_a_signal_that_the_caller_ignores_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

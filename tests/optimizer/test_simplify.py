@@ -3,8 +3,11 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -13,10 +16,12 @@ from hypothesis import strategies as st
 from oracle import edge_inputs, random_inputs
 
 import ferrule
-from ferrule.graph import DataType, Graph, Layer, LayerType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network, run_graph
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.table import OPERATORS
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.operators.window import Padding
 from ferrule.optimizer.simplify import PASSES, FoldConstants, Pass, simplify
@@ -26,11 +31,11 @@ from ferrule.testing.backends.layer_cases import layer_case
 from ferrule.testing.backends.random_networks import random_network
 
 
-def assert_same_bits(network: Network, simpler: Graph) -> None:
+def assert_same_bits(network: Graph, simpler: Graph) -> None:
     assert simpler.inputs == network.inputs
     assert simpler.outputs == network.outputs
     for inputs in (random_inputs(network, seed=5), *edge_inputs(network).values()):
-        for one, other in zip(network.run(inputs), run_graph(simpler, inputs), strict=True):
+        for one, other in zip(run_graph(network, inputs), run_graph(simpler, inputs), strict=True):
             np.testing.assert_array_equal(one, other)
 
 
@@ -47,6 +52,23 @@ def test_all_passes_keep_the_bits(seed: int, layers: int) -> None:
 def test_each_pass_keeps_the_bits(item: Pass, seed: int) -> None:
     network = random_network(seed, 10)
     assert_same_bits(network, item.run(network))
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 2**32))
+def test_all_passes_keep_the_bits_by_every_rule(seed: int) -> None:
+    network = with_random_rules(random_network(seed, 10, DataType.INT8), seed)
+    assert_same_bits(network, simplify(network))
+
+
+def with_random_rules(network: Graph, seed: int) -> Graph:
+    """Return a network with random rules of rounding, of those that each operator computes."""
+    dice, editor = random.Random(seed), GraphEditor(network)
+    for layer in network.layers:
+        changed = replace(layer, rounding=dice.choice(sorted(OPERATORS[layer.type].rules)))
+        if accepts(changed, network.input_infos(layer), network.output_infos(layer)):
+            editor.replace_layer(changed)
+    return editor.finish()
 
 
 @settings(max_examples=25)
@@ -211,7 +233,7 @@ def is_accepted(case: Graph) -> bool:
     """Return whether the layer's operator accepts it, and all of its inputs are computed."""
     (layer,) = case.layers
     computed = len(case.inputs) == len(layer.inputs)
-    return computed and accepts(layer.type, layer.descriptor, case.input_infos(layer), case.output_infos(layer))
+    return computed and accepts(layer, case.input_infos(layer), case.output_infos(layer))
 
 
 def move(source: str, target: str, descriptor: TransposeDescriptor) -> Layer:
@@ -307,6 +329,105 @@ def test_a_bias_without_effect_cannot_overflow() -> None:
     assert data is not None
     assert data.tolist() == [0, 2**30]
     assert_same_bits(network, simpler)
+
+
+WHOLE = Quantization.of(1.0)
+
+
+def ruled(network: Network, rules: Mapping[str, Rounding]) -> Graph:
+    """Return a network in which some layers have other rules."""
+    editor = GraphEditor(network)
+    for name, rule in rules.items():
+        editor.replace_layer(replace(editor.layer(name), rounding=rule))
+    return editor.finish()
+
+
+@pytest.mark.parametrize(
+    ("rule", "cleared"), [(Rounding.TFLM, False), (Rounding.SINGLE, True), (Rounding.ONNX, True)], ids=str
+)
+def test_a_bias_has_no_effect_by_the_rule_of_its_layer(rule: Rounding, cleared: bool) -> None:
+    """The largest sum times 2**-32 is a half, which two roundings make 1, and one rounding 0."""
+    network = Network("dead channel")
+    x = network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=WHOLE))
+    network.add_fully_connected_layer(
+        x,
+        weights=np.array([[127, -127]], np.int8),
+        bias=np.array([-(2**31) + 1], np.int32),
+        weights_quantization=Quantization.of(2.0**-32),
+        quantization=WHOLE,
+        name="y",
+    )
+    network.set_outputs(["y"])
+    given = ruled(network, {"y": rule})
+    simpler = simplify(given)
+    data = simpler.tensor(str(simpler.layers[0].inputs[2])).data
+    assert data is not None
+    assert data.tolist() == [0 if cleared else -(2**31) + 1]
+    assert_same_bits(given, simpler)
+
+
+def test_layers_that_round_by_other_rules_are_no_twins() -> None:
+    network = Network("n")
+    x = network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=WHOLE))
+    for name in ("first", "second", "third"):
+        network.add_mul_layer(x, x, quantization=Quantization.of(2.0), name=name)
+    network.set_outputs([network.add_concatenation_layer(["first", "second", "third"], axis=1)])
+    given = ruled(network, {"second": Rounding.ONNX, "third": Rounding.ONNX})
+    simpler = simplify(given)
+    assert types(simpler) == [LayerType.MUL, LayerType.MUL, LayerType.CONCATENATION]
+    assert [layer.rounding for layer in simpler.layers[:2]] == [Rounding.TFLM, Rounding.ONNX]
+    assert_same_bits(given, simpler)
+
+
+@pytest.mark.parametrize(("rule", "half"), [(Rounding.TFLM, 1), (Rounding.ONNX, 0)], ids=str)
+def test_constants_are_computed_by_the_rule_of_their_layer(rule: Rounding, half: int) -> None:
+    network = Network("n")
+    one = network.add_constant_array("one", np.ones((1, 2), np.int8), WHOLE)
+    x = network.add_input(TensorInfo(name="x", shape=(1, 2), dtype=DataType.INT8, quantization=Quantization.of(2.0)))
+    network.add_mul_layer(one, one, quantization=Quantization.of(2.0), name="half")
+    network.set_outputs([network.add_maximum_layer(x, "half")])
+    simpler = simplify(ruled(network, {"half": rule}))
+    assert types(simpler) == [LayerType.MAXIMUM]
+    data = simpler.tensor(str(simpler.layers[0].inputs[1])).data
+    assert data is not None
+    assert data.tolist() == [[half, half]]
+
+
+@pytest.mark.parametrize(("scale", "goes"), [(0.5, True), (3e38, False)])
+def test_a_quantize_by_the_onnx_rule_goes_if_it_changes_nothing(scale: float, goes: bool) -> None:
+    """With the larger scale, the real values of most stored ones are infinite."""
+    network = Network("n")
+    quantization = Quantization.of(scale, -3)
+    network.add_input(TensorInfo(name="x", shape=(1, 256), dtype=DataType.INT8, quantization=quantization))
+    network.add_quantize_layer("x", DataType.INT8, quantization, name="same")
+    network.set_outputs([network.add_maximum_layer("x", "same")])
+    given = ruled(network, {"same": Rounding.ONNX})
+    simpler = simplify(given)
+    assert types(simpler) == ([] if goes else [LayerType.QUANTIZE]) + [LayerType.MAXIMUM]
+    every = np.arange(-128, 128).astype(np.int8).reshape(1, 256)
+    np.testing.assert_array_equal(run_graph(given, [every]), run_graph(simpler, [every]))
+
+
+def test_a_clamp_by_another_rule_is_fused_only_if_its_limits_are_those_of_the_activation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With scale 12, the limit 6 is half a step, which the activation rounds to 1, and halves to even to 0."""
+
+    def to_even(_: object, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
+        return [np.clip(np.asarray(arrays[0]), 0, round(6 / operands.output.scale))]
+
+    rules = frozenset(Rounding)
+    row = replace(OPERATORS[LayerType.RELU6], rules=rules, kernel=to_even)
+    monkeypatch.setitem(cast(dict[LayerType, Operator], OPERATORS), LayerType.RELU6, row)
+    for scale, fused in ((12.0, False), (10.0, True)):
+        network = Network("n")
+        x = network.add_input(TensorInfo(name="x", shape=(1, 256), dtype=DataType.INT8, quantization=WHOLE))
+        product = network.add_mul_layer(x, x, quantization=Quantization.of(scale))
+        network.set_outputs([network.add_relu6_layer(product, name="clamp")])
+        given = ruled(network, {"clamp": Rounding.ONNX})
+        simpler = simplify(given)
+        assert types(simpler) == [LayerType.MUL] + ([] if fused else [LayerType.RELU6])
+        assert_same_bits(given, simpler)
 
 
 def test_constants_are_computed() -> None:

@@ -9,13 +9,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from ferrule.acl.toolchain import AclToolchain, find_toolchain
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import host_compiler
+
+if TYPE_CHECKING:  # every pytest here loads this module, also those that tests start
+    from ferrule.acl.toolchain import AclToolchain
 
 MODELS_SOURCE = (
     "the MLPerf Tiny models are in the public repository mlcommons/tiny at commit "
@@ -121,6 +123,8 @@ def require_gcov() -> str:
 
 def require_acl() -> AclToolchain:
     """Return the tools that build and run programs of the Arm Compute Library, or skip the test."""
+    from ferrule.acl.toolchain import find_toolchain
+
     require_module("h5py", "pip install h5py")
     try:
         return find_toolchain()

@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from needs import require_module
 
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, Graph, TensorInfo
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 _ARENA_FLOOR_BYTES = 1 << 20
 
@@ -49,6 +53,36 @@ def litert_reference(network: Graph | bytes, inputs: Sequence[Array]) -> list[Ar
         interpreter.set_tensor(detail["index"], array)
     interpreter.invoke()
     return [np.array(interpreter.get_tensor(detail["index"])) for detail in interpreter.get_output_details()]
+
+
+def onnxruntime_outputs(
+    model: ModelProto, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, *, fused: bool = True
+) -> list[Array]:
+    """Return the outputs of onnxruntime for an `onnx.ModelProto` in the configuration with which reports compare.
+
+    That is: extended optimisations, or none unless `fused`; one thread; and sums of int8 products that do not saturate
+    on processors without VNNI (`session.x64quantprecision`). This option turns int8 weights into uint8, for which
+    onnxruntime 1.32 has no QLinearConv and QGemm of int8 data, so models with such a node do without it.
+    """
+    require_module("onnxruntime", "pip install onnxruntime")
+    import onnxruntime
+
+    level = onnxruntime.GraphOptimizationLevel
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = level.ORT_ENABLE_EXTENDED if fused else level.ORT_DISABLE_ALL
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if not _has_sums_of_int8(model):
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return [np.asarray(array) for array in session.run(outputs, dict(inputs))]
+
+
+def _has_sums_of_int8(model: ModelProto) -> bool:
+    from onnx import TensorProto
+
+    signed = {tensor.name for tensor in model.graph.initializer if tensor.data_type == TensorProto.INT8}
+    return any(node.op_type in {"QLinearConv", "QGemm"} and node.input[2] in signed for node in model.graph.node)
 
 
 def random_inputs(network: Graph, seed: int = 0) -> list[Array]:

@@ -75,15 +75,15 @@ def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequenc
     """Return the input converted to the output's scale, with halves rounded away from zero; by ONNX's rule, to even.
 
     ONNX's rule converts integers to float32 and back, as DequantizeLinear and QuantizeLinear do. The result saturates
-    at the limits of the output's type; NaN becomes the zero point.
+    at the limits of the output's type; NaN becomes the zero point, by ONNX's rule the lowest value as in onnxruntime.
     """
     del descriptor
     data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
     if operands.rounding is Rounding.ONNX:
         real = data if source.dtype.is_float else real_values(data, source)
-        return [_quantize_float(real, output, np.rint)]
+        return [_quantize_float(real, output, np.rint, nan=-np.inf)]
     if source.dtype.is_float:
-        return [_quantize_float(data, output, round_half_away)]
+        return [_quantize_float(data, output, round_half_away, nan=0.0)]
     multiplier, shift = requantization(source, output)
     return [requantize(data, source.zero_point, multiplier, shift, output)]
 
@@ -113,11 +113,11 @@ def requantize(data: Array, zero_point: int, multiplier: int, shift: int, output
     return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
 
 
-def _quantize_float(data: Array, output: TensorInfo, round_: Callable[[Array], Array]) -> Array:
+def _quantize_float(data: Array, output: TensorInfo, round_: Callable[[Array], Array], *, nan: float) -> Array:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         steps = round_(np.asarray(data, np.float32) / np.float32(output.scale))
     # the sum with the zero point is exact in float64, and the clamp brings it into range
-    moved = np.nan_to_num(steps.astype(np.float64), nan=0.0) + output.zero_point
+    moved = np.where(np.isnan(steps), nan, steps.astype(np.float64)) + output.zero_point
     limits = np.iinfo(output.dtype.numpy)
     return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
 

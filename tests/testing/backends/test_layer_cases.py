@@ -5,12 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from enum import Enum
 from typing import Any
 
+import numpy as np
+import pytest
 from golden import Golden
 
-from ferrule.graph import DataType, LayerType
+from ferrule.errors import ModelError
+from ferrule.graph import DataType, Graph, LayerType, TensorInfo
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+from ferrule.testing.backends.layers import refusal_of_reference, shared_case
 
 SEEDS = range(100)
 MOST = 8
@@ -54,3 +59,34 @@ def _fields(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN4
             yield from _fields(f"{prefix}{field.name}.", member)
         else:
             yield prefix + field.name, member if isinstance(member, int | float) else str(member)
+
+
+@pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
+def test_nothing_can_change_what_the_families_share(type_: LayerType) -> None:
+    graph, refusal = shared_case(type_, DataType.INT8, 0)
+    assert shared_case(type_, DataType.INT8, 0)[0] is graph
+    fresh = layer_case(type_, DataType.INT8, 0)
+    assert refusal == refusal_of_reference(fresh)
+    assert [tensor.info for tensor in graph.tensors] == [tensor.info for tensor in fresh.tensors]
+    _check_fixed(graph)
+
+
+def _check_fixed(value: Any) -> None:  # noqa: ANN401 - descriptors have fields of any type
+    match value:
+        case Graph():
+            with pytest.raises(ModelError, match="is finished"):
+                value.add_input(TensorInfo(name="new", shape=(1,), dtype=DataType.INT8))
+            with pytest.raises(ModelError, match="is finished"):
+                value.set_outputs(())
+            _check_fixed((value.tensors, value.layers, value.states))
+        case np.ndarray():
+            assert not value.flags.writeable
+        case tuple():
+            for item in value:
+                _check_fixed(item)
+        case None | bool() | int() | float() | str() | Enum():
+            pass
+        case _:
+            assert type(value).__dataclass_params__.frozen
+            for field in fields(value):
+                _check_fixed(getattr(value, field.name))

@@ -48,7 +48,9 @@ class Emission:
     def add_constant(self, name: str, data: Array) -> None:
         """Declare a tensor of the model to be a constant."""
         self._check_new(name)
-        data.setflags(write=False)
+        if data.flags.writeable:
+            data = data.copy()
+            data.setflags(write=False)
         self._constants[name] = data
 
     def has(self, name: str) -> bool:
@@ -104,7 +106,7 @@ class Emission:
         tensor, layout = self.place(name)
         new = layout.reshaped(layout.shape if shape is None else shape)
         if new.is_pending:
-            tensor = self._copy(name, tensor, layout.order, layout.split, identity(len(layout.split)))
+            tensor = self._copy(f"{name}_split", tensor, layout.order, layout.split, identity(len(layout.split)))
             new = Layout.plain(new.shape)
         wanted = self._wanted(name, new.order) if new.shape == self.shape(name) else f"{tensor}_reshaped"
         return self.reshaped(tensor, new.stored, wanted), new

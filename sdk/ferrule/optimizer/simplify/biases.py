@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Tensor
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
+from ferrule.operators.fixed_point import rescale
 from ferrule.operators.operator import Operands
 from ferrule.operators.weighted import centred, factors
+from ferrule.optimizer.simplify.acceptance import operands_in
 
 _CHANNEL_AXES: Mapping[LayerType, int] = {
     LayerType.CONV_2D: 0,
@@ -49,10 +50,7 @@ class ClearBiases:
 
 
 def _clear(editor: GraphEditor, layer: Layer, weights: Tensor, bias: Tensor) -> None:
-    operands = Operands(
-        inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
-        outputs=tuple(editor.info(name) for name in layer.outputs),
-    )
+    operands = operands_in(editor, layer)
     if operands.input(0).dtype is not DataType.INT8 or weights.data is None or bias.data is None:
         return
     axis = _CHANNEL_AXES[layer.type]
@@ -76,6 +74,6 @@ def _without_effect(operands: Operands, axis: int) -> Array:
     found = factors(operands, axis)
     multipliers = np.array([factor.multiplier for factor in found], np.int64)
     shifts = np.array([factor.shift for factor in found], np.int64)
-    low, high = multiply_by_quantized_multiplier(np.repeat(_LIMITS, len(found), axis=1), multipliers, shifts)
+    low, high = rescale(np.repeat(_LIMITS, len(found), axis=1), multipliers, shifts, operands.rounding)
     same: Array = (low == high) & (shifts <= 0)  # a shift to the left wraps
     return same

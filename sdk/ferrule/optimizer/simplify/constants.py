@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Tensor
-from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
+from ferrule.optimizer.simplify.acceptance import operands_in
 
 _KEPT = frozenset(
     {
@@ -53,10 +53,7 @@ class FoldConstants:
 
 
 def _fold(editor: GraphEditor, layer: Layer) -> None:
-    operands = Operands(
-        inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
-        outputs=tuple(editor.info(name) for name in layer.outputs),
-    )
+    operands = operands_in(editor, layer)
     arrays = [None if name is None else editor.tensor(name).data for name in layer.inputs]
     results = OPERATORS[layer.type].kernel(layer.descriptor, operands, arrays)
     editor.remove_layer(layer.name)

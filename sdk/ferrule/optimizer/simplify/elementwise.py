@@ -126,7 +126,7 @@ class _Chain:
             return None
         info = replace(old, name=self._editor.fresh(f"{old.name}_unmoved"), shape=shape)
         changed = replace(layer, inputs=tuple(each.name for each in inputs), outputs=(info.name,))
-        if not accepts(layer.type, layer.descriptor, inputs, [info]):
+        if not accepts(layer, inputs, [info]):
             return None
         self._layers.append(changed)
         self._tensors[old.name] = Tensor(info=info)

@@ -11,7 +11,7 @@ from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.pad import PadDescriptor
 from ferrule.operators.window import Padding
-from ferrule.optimizer.simplify.acceptance import accepts
+from ferrule.optimizer.simplify.acceptance import accepts, only_clamps
 from ferrule.optimizer.simplify.rectifiers import RECTIFIERS, Clamping
 
 _Padded = Conv2dDescriptor | DepthwiseConv2dDescriptor
@@ -39,6 +39,8 @@ class FuseActivations:
             if before is None or replace(editor.info(source), name="") != replace(
                 editor.info(layer.outputs[0]), name=""
             ):
+                continue
+            if not only_clamps(editor, layer, activation):
                 continue
             descriptor = _with_activation(before.descriptor, activation)
             if descriptor is not None and _accepts(editor, before, descriptor):
@@ -100,4 +102,5 @@ def _with_padding(descriptor: Descriptor, pad: PadDescriptor) -> Descriptor | No
 
 def _accepts(editor: GraphEditor, layer: Layer, descriptor: Descriptor) -> bool:
     inputs = [None if name is None else editor.info(name) for name in layer.inputs]
-    return accepts(layer.type, descriptor, inputs, [editor.info(name) for name in layer.outputs])
+    changed = replace(layer, descriptor=descriptor)
+    return accepts(changed, inputs, [editor.info(name) for name in layer.outputs])

@@ -17,7 +17,7 @@ from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.rectify import PreluDescriptor
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.optimizer.simplify.acceptance import accepts
+from ferrule.optimizer.simplify.acceptance import accepts, only_clamps
 
 RECTIFIERS: Mapping[LayerType, Activation] = {
     LayerType.RELU: Activation.RELU,
@@ -54,7 +54,8 @@ class RemoveClamps:
             if layer.type not in RECTIFIERS or source is None or before is None:
                 continue
             same = replace(editor.info(source), name="") == replace(editor.info(layer.outputs[0]), name="")
-            if same and _is_within(_activation(before), RECTIFIERS[layer.type]):
+            activation = RECTIFIERS[layer.type]
+            if same and _is_within(_activation(before), activation) and only_clamps(editor, layer, activation):
                 editor.bypass(layer, source)
         return editor.finish()
 
@@ -110,14 +111,13 @@ def _replace(editor: GraphEditor, total: Layer, positive: str, negative: str) ->
     if info.dtype is not DataType.FLOAT32 or not np.isfinite(factors.data).all():
         return False
     slopes = replace(factors.info, name=editor.fresh(f"{factors.info.name}_negated"))
-    if not accepts(LayerType.PRELU, PreluDescriptor(), [info, slopes], [output]) or info.shape != output.shape:
+    found = replace(total, type=LayerType.PRELU, descriptor=PreluDescriptor(), inputs=(source, slopes.name))
+    if not accepts(found, [info, slopes], [output]) or info.shape != output.shape:
         return False
     data = -factors.data
     data.setflags(write=False)
     editor.set_tensor(Tensor(info=slopes, data=data))
-    editor.replace_layer(
-        replace(total, type=LayerType.PRELU, descriptor=PreluDescriptor(), inputs=(source, slopes.name))
-    )
+    editor.replace_layer(found)
     return True
 
 

@@ -10,6 +10,7 @@ from ferrule.graph import Graph, GraphEditor, Layer, LayerType
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.optimizer.simplify.acceptance import changes_nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +28,7 @@ class RemoveIdentities:
             if test is None or source is None or len(layer.outputs) != 1:
                 continue
             same = replace(editor.info(source), name="") == replace(editor.info(layer.outputs[0]), name="")
-            if same and test(layer):
+            if same and test(layer) and (layer.type is not LayerType.QUANTIZE or changes_nothing(editor, layer)):
                 editor.bypass(layer, source)
         return editor.finish()
 
@@ -106,7 +107,7 @@ class MergeTwins:
                 continue
             output = layer.outputs[0]
             inputs = tuple(None if name is None else same.get(name, name) for name in layer.inputs)
-            key = (layer.type, layer.descriptor, inputs, replace(graph.info(output), name=""))
+            key = (layer.type, layer.descriptor, layer.rounding, inputs, replace(graph.info(output), name=""))
             first = seen.setdefault(key, layer)
             if first is not layer and not editor.is_output(output):
                 same[output] = first.outputs[0]

@@ -19,14 +19,14 @@ from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.allocators import DmaBufAllocator, MallocAllocator
 from ferrule.backends.tensor_handle import HandleCapability, MemoryRef, MemorySource, TensorHandleFactory
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType
+from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import network_difference, random_inputs
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
-from ferrule.testing.backends.layers import answer, refusal_of_reference
+from ferrule.testing.backends.layer_cases import LAYER_TYPES
+from ferrule.testing.backends.layers import answer, refusal_of_reference, shared_case
 from ferrule.testing.backends.networks import check_network
 from ferrule.testing.backends.partners import (
     PARTNERS,
@@ -270,7 +270,7 @@ def between_partners(subject: Subject, runtime: Runtime) -> tuple[Network, Optim
 def some_link(subject: Subject, runtime: Runtime) -> Graph:
     """Return a supported layer whose output can be its input, from a `layer_case`; AssertionError if there is none."""
     for dtype, type_, seed in product(_DTYPES, LAYER_TYPES, range(6)):
-        case = layer_case(type_, dtype, seed)
+        case, _ = shared_case(type_, dtype, seed)
         source, output = case.inputs[0], case.outputs[0]
         if len(case.outputs) > 1 or not output.shape or (source.shape, source.dtype) != (output.shape, output.dtype):
             continue
@@ -309,7 +309,7 @@ def add_link(network: Network, case: Graph, source: str, name: str) -> str:
     output = f"{name}_output"
     inputs = tuple(None if each is None else names[each] for each in layer.inputs)
     network.add_layer(
-        Layer(name=name, type=layer.type, descriptor=layer.descriptor, inputs=inputs, outputs=(output,)),
+        replace(layer, name=name, inputs=inputs, outputs=(output,)),
         [replace(case.outputs[0], name=output)],
     )
     return output

@@ -18,8 +18,8 @@ from ferrule.network import Network
 from ferrule.report import RunReport
 from ferrule.testing.backends.comparison import layer_difference, random_inputs
 from ferrule.testing.backends.family import SubjectFamily
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
-from ferrule.testing.backends.layers import refusal_of_reference
+from ferrule.testing.backends.layer_cases import LAYER_TYPES
+from ferrule.testing.backends.layers import shared_case
 from ferrule.testing.backends.subject import Subject
 
 _TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
@@ -71,8 +71,8 @@ def taken(backend: Backend, dtype: DataType) -> list[Graph]:
     support, target = backend.layer_support(), default_target(backend.id, Face.FIRMWARE)
     found = []
     for type_ in LAYER_TYPES:
-        cases = (layer_case(type_, dtype, seed) for seed in _SEEDS)
-        valid = (case for case in cases if not refusal_of_reference(case))
+        cases = (shared_case(type_, dtype, seed) for seed in _SEEDS)
+        valid = (case for case, refusal in cases if not refusal)
         chosen = (case for case in valid if support.supports(case, case.layers[0], target))
         found += [case for case in [next(chosen, None)] if case is not None]
     return found

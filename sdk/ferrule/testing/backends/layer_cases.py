@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random graphs of one layer of any layer type and element type, from the samples of the operators."""
+"""Random graphs of one layer of any type, element type and rule of rounding, from the samples of the operators."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, Shape, TensorInfo
+from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, Rounding, Shape, TensorInfo
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.table import OPERATORS
 
@@ -15,11 +15,11 @@ LAYER_TYPES: tuple[LayerType, ...] = tuple(type_ for type_, row in OPERATORS.ite
 """The layer types that a backend can support; the runtime itself runs DEBUG, MEM_COPY and MEM_IMPORT."""
 
 
-def layer_case(type_: LayerType, dtype: DataType, seed: int) -> Graph:
+def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding = Rounding.TFLM) -> Graph:
     """Return a graph of one layer, 'layer', the same for the same arguments.
 
-    The first input has the element type `dtype`. If the operator does not support that type, the graph is invalid, and
-    no backend may support the layer.
+    The first input has the element type `dtype`. If the operator does not support that type, or the rule, the graph is
+    invalid, and no backend may support the layer.
     """
     sample = LayerSample(dice=random.Random(f"{type_} {dtype} {seed}"), dtype=dtype)  # noqa: S311 - no secret
     draw = OPERATORS[type_].sample
@@ -48,10 +48,25 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int) -> Graph:
         descriptor=sample.descriptor,
         inputs=tuple(None if info is None else info.name for info in positioned),
         outputs=tuple(info.name for info in outputs),
+        rounding=rounding,
     )
     graph.add_layer(layer, outputs)
     graph.set_outputs(layer.outputs)
     return graph
+
+
+def ruled_cases(rounding: Rounding, seeds: Iterable[int]) -> Iterator[Graph]:
+    """Yield a graph of `layer_case` for each layer type whose operator computes a rule other than TFLM, and each seed.
+
+    A layer whose output is not int8 has no such rule.
+    """
+    for type_ in LAYER_TYPES:
+        if rounding not in OPERATORS[type_].rules:
+            continue
+        for seed in seeds:
+            graph = layer_case(type_, DataType.INT8, seed, rounding)
+            if all(info.dtype is DataType.INT8 for info in graph.outputs):
+                yield graph
 
 
 def computed_weights(graph: Graph) -> Graph:

@@ -19,7 +19,7 @@ from ferrule.testing.backends.canaries import Fenced
 from ferrule.testing.backends.comparison import layer_difference, network_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
-from ferrule.testing.backends.layers import answer, refusal_of_reference
+from ferrule.testing.backends.layers import answer, shared_case
 from ferrule.testing.backends.random_networks import random_network
 from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
 
@@ -58,8 +58,8 @@ class EndToEndFamily(Family):
     def test_each_layer(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
         """The backend gets exactly the layers that it supports; the others go to the next backend, with the reason."""
         for dtype in DataType:
-            graph = layer_case(type_, dtype, 0)
-            if not refusal_of_reference(graph):
+            graph, refusal = shared_case(type_, dtype, 0)
+            if not refusal:
                 self._check_layer(subject, runtime, graph)
 
     def _check_layer(self, subject: Subject, runtime: Runtime, graph: Graph) -> None:
@@ -135,8 +135,8 @@ class EndToEndFamily(Family):
 def first_taken(subject: Subject, runtime: Runtime) -> tuple[LayerType, DataType, int] | None:
     """Return the arguments of a supported `layer_case` that fits between two other layers; None if there is none."""
     for dtype, type_, seed in product(_CHAINABLE, LAYER_TYPES, range(4)):
-        graph = layer_case(type_, dtype, seed)
-        if refusal_of_reference(graph) or graph.outputs[0].dtype is not dtype:
+        graph, refusal = shared_case(type_, dtype, seed)
+        if refusal or graph.outputs[0].dtype is not dtype:
             continue
         if answer(backend_of(runtime, subject), graph):
             return type_, dtype, seed

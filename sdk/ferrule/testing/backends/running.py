@@ -19,7 +19,7 @@ from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import layer_difference, network_difference, random_inputs
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import layer_case
+from ferrule.testing.backends.layers import shared_case
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.networks import sandwich, some_taken
 from ferrule.testing.backends.random_networks import random_network
@@ -54,7 +54,7 @@ class ObjectFamily(Family):
 
     def test_nothing_depends_on_the_objects_life(self, subject: Subject, runtime: Runtime) -> None:
         """The objects made by a backend work after the backend object is gone."""
-        graph = layer_case(*some_taken(subject, runtime))
+        graph, _ = shared_case(*some_taken(subject, runtime))
         loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options)
         gc.collect()
         loaded.acquire()
@@ -66,7 +66,8 @@ class ObjectFamily(Family):
     def test_events_need_the_capability(self, subject: Subject, runtime: Runtime) -> None:
         """A workload returns events only if the backend has the capability AsyncExecution."""
         backend = backend_of(runtime, subject)
-        loaded = LoadedLayer(backend, layer_case(*some_taken(subject, runtime)), subject.model_options)
+        graph, _ = shared_case(*some_taken(subject, runtime))
+        loaded = LoadedLayer(backend, graph, subject.model_options)
         loaded.acquire()
         event = loaded.workload.execute()
         if event is not None:

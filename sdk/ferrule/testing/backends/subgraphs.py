@@ -15,8 +15,8 @@ from ferrule.optimizer.partition import extract_subgraphs
 from ferrule.optimizer.views import TakenNames, check_views
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
-from ferrule.testing.backends.layers import answer, refusal_of_reference
+from ferrule.testing.backends.layer_cases import LAYER_TYPES
+from ferrule.testing.backends.layers import answer, shared_case
 from ferrule.testing.backends.networks import check_network, some_taken
 from ferrule.testing.backends.random_networks import TYPES, random_network
 from ferrule.testing.backends.subject import Neighbour, Subject, backend_of
@@ -40,8 +40,8 @@ class SubgraphFamily(Family):
     def test_a_layer_alone(self, subject: Subject, runtime: Runtime, dtype: str) -> None:
         """The result for a subgraph of one layer is valid, for each supported layer type."""
         for type_ in LAYER_TYPES:
-            graph = layer_case(type_, type(TYPES[0])(dtype), 1)
-            if not refusal_of_reference(graph) and answer(backend_of(runtime, subject), graph):
+            graph, refusal = shared_case(type_, type(TYPES[0])(dtype), 1)
+            if not refusal and answer(backend_of(runtime, subject), graph):
                 self._checked(subject, runtime, SubgraphView.of(graph, ["layer"]))
 
     @pytest.mark.parametrize("seed", range(6))

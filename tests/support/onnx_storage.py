@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX models in a folder: quantised by onnxruntime, stored with inputs and with onnxruntime's outputs.
+
+Imports neither Ferrule nor pytest, so that the scripts of tests/exporters run in the environments of frameworks.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from numpy.typing import NDArray
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
+
+Array = NDArray[Any]
+Sample = Mapping[str, Array]
+"""The inputs of one run by their names."""
+
+
+def session(model: bytes | Path) -> ort.InferenceSession:
+    """Return a session of onnxruntime in the one configuration in which docs/onnx.md counts differences.
+
+    With session.x64quantprecision, onnxruntime 1.32.0 changes int8 weights to uint8. It then fails at a QLinearConv of
+    int8, and at weights or biases that several nodes share. Such a model runs without, which is exact where the
+    processor has VNNI.
+    """
+    states = ort.capi.onnxruntime_pybind11_state
+    try:
+        return _session(model, precise=True)
+    except (states.Fail, states.NotImplemented):
+        return _session(model, precise=False)
+
+
+def _session(model: bytes | Path, *, precise: bool) -> ort.InferenceSession:
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    if precise:
+        options.add_session_config_entry("session.x64quantprecision", "1")
+    content = model if isinstance(model, bytes) else str(model)
+    return ort.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def sequence(model: bytes | Path, samples: Sequence[Sample]) -> dict[str, Array]:
+    """Return the inputs and onnxruntime's outputs of all samples: `input0`, `output0`, ...; the first axis is the run.
+
+    They have the order of the model's inputs and outputs.
+    """
+    running = session(model)
+    names = [each.name for each in running.get_inputs()]
+    found = [running.run(None, dict(sample)) for sample in samples]
+    arrays = {f"input{index}": np.stack([sample[name] for sample in samples]) for index, name in enumerate(names)}
+    return arrays | {f"output{index}": np.stack(each) for index, each in enumerate(zip(*found, strict=True))}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """How onnxruntime's quantize_static writes a model."""
+
+    operators: bool = False
+    """QOperator (QLinearConv and so on) instead of QDQ (DequantizeLinear, Conv, QuantizeLinear)."""
+    activations: str = "QInt8"
+    weights: str = "QInt8"
+    per_channel: bool = True
+    options: Mapping[str, Any] | None = None
+    """`extra_options`, such as ActivationSymmetric and WeightSymmetric."""
+
+    @property
+    def description(self) -> str:
+        """The form in words."""
+        words = [
+            "QOperator" if self.operators else "QDQ",
+            self.activations.removeprefix("Q").lower(),
+            f"weights {self.weights.removeprefix('Q').lower()}",
+            "per channel" if self.per_channel else "per tensor",
+            *(f"{name}={value}" for name, value in (self.options or {}).items()),
+        ]
+        return ", ".join(words)
+
+
+class _Calibration(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self, samples: Sequence[Sample]) -> None:
+        self._left: Iterator[Sample] = iter(samples)
+
+    def get_next(self) -> dict[str, Array] | None:
+        sample = next(self._left, None)
+        return None if sample is None else dict(sample)
+
+
+def quantised(model: onnx.ModelProto, samples: Sequence[Sample], form: Form) -> onnx.ModelProto:
+    """Return what quantize_static makes of a float32 model, prepared as onnxruntime's documentation says."""
+    with tempfile.TemporaryDirectory() as name:
+        given, prepared, written = (Path(name) / each for each in ("given.onnx", "prepared.onnx", "written.onnx"))
+        onnx.save(model, given)
+        quant_pre_process(str(given), str(prepared), skip_symbolic_shape=True)
+        quantize_static(
+            str(prepared),
+            str(written),
+            _Calibration(samples),
+            quant_format=QuantFormat.QOperator if form.operators else QuantFormat.QDQ,
+            activation_type=QuantType[form.activations],
+            weight_type=QuantType[form.weights],
+            per_channel=form.per_channel,
+            extra_options=dict(form.options or {}),
+        )
+        return onnx.load(written)
+
+
+def store(
+    folder: Path,
+    name: str,
+    model: onnx.ModelProto,
+    samples: Sequence[Sample],
+    *,
+    exporter: str,
+    form: str,
+    note: str = "",
+) -> None:
+    """Write NAME.onnx, NAME.npz with the samples and onnxruntime's outputs, and NAME.json that describes the model."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}.onnx"
+    onnx.checker.check_model(model)
+    arrays = sequence(model.SerializeToString(), samples)
+    onnx.save(model, path)
+    np.savez_compressed(path.with_suffix(".npz"), allow_pickle=False, **arrays)
+    about = {"exporter": exporter, "form": form, "note": note}
+    path.with_suffix(".json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
