@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Quantization, Shape
+from ferrule.graph import Array, DataType, Quantization, Rounding, Shape
 
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
@@ -126,6 +126,8 @@ class TensorType:
 
     dtype: DataType
     quantization: Quantization | None = None
+    rounding: Rounding = Rounding.TFLM
+    """The rule of the layer that makes the tensor."""
 
 
 def elements(shape: Shape) -> int:

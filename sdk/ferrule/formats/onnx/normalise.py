@@ -77,31 +77,31 @@ def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> list[Node
     return remaining
 
 
-def _single_readers(record: GraphRecord, nodes: Sequence[Node]) -> dict[str, Node]:
+def single_readers(record: GraphRecord, nodes: Sequence[Node]) -> dict[str, Node]:
     """Return the only node that reads a tensor, by tensor; outputs of the graph are read by the caller, too."""
     readers: dict[str, list[Node]] = {}
     for node in nodes:
         for name in node.inputs:
             readers.setdefault(name, []).append(node)
         for graph in node.graphs.values():
-            for name in _outer_names(graph):
+            for name in outer_names(graph):
                 readers.setdefault(name, []).extend((node, node))
     kept = {value.name for value in record.outputs}
     return {name: found[0] for name, found in readers.items() if len(found) == 1 and name not in kept}
 
 
-def _outer_names(graph: GraphRecord) -> set[str]:
+def outer_names(graph: GraphRecord) -> set[str]:
     """Return all names that a graph and its inner graphs read."""
     names = {name for node in graph.nodes for name in node.inputs} | {value.name for value in graph.outputs}
     for node in graph.nodes:
         for inner in node.graphs.values():
-            names |= _outer_names(inner)
+            names |= outer_names(inner)
     return names
 
 
 def _with_batch_norms(record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array]) -> list[Node]:
     """Return the nodes with BatchNormalization folded into the convolution before it, if nothing else reads that."""
-    single = _single_readers(record, nodes)
+    single = single_readers(record, nodes)
     gone: dict[int, Node | None] = {}
     for node in nodes:
         reader = single.get(node.outputs[0]) if node.key in {"Conv", "ConvTranspose"} and node.outputs else None
@@ -147,7 +147,7 @@ def _folded_batch_norm(node: Node, norm: Node, arrays: Sequence[Array]) -> tuple
 
 def _with_biases(record: GraphRecord, nodes: Sequence[Node], constants: Mapping[str, Array]) -> list[Node]:
     """Return the nodes with the constant Add behind a MatMul as third input of the MatMul, its bias."""
-    single = _single_readers(record, nodes)
+    single = single_readers(record, nodes)
     gone: dict[int, Node | None] = {}
     for node in nodes:
         reader = single.get(node.outputs[0]) if node.key == "MatMul" and len(node.inputs) == 2 else None
