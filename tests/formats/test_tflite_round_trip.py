@@ -16,7 +16,18 @@ from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
 from ferrule.formats.tflite.windows import convolution_version
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Shape, SubgraphView, TensorInfo
+from ferrule.graph import (
+    ALL_ROUNDINGS,
+    Array,
+    DataType,
+    Graph,
+    Layer,
+    LayerType,
+    Rounding,
+    Shape,
+    SubgraphView,
+    TensorInfo,
+)
 from ferrule.network.execution import execute
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -24,8 +35,10 @@ from ferrule.operators.pad import PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 from ferrule.operators.window import Padding
+from ferrule.testing.backends.layers import ruled_cases
 
 SAMPLES = valid_samples()
+OTHER_RULES = sorted(ALL_ROUNDINGS - {Rounding.TFLM})
 MODELS = (
     "ad01_fp32",
     "ad01_int8",
@@ -215,6 +228,14 @@ def test_a_fill_must_fit_its_type() -> None:
     )
     with pytest.raises(ModelError, match="fill 300 does not fit into int8"):
         to_tflite(graph)
+
+
+@pytest.mark.parametrize("rule", OTHER_RULES, ids=str)
+def test_a_layer_that_rounds_by_another_rule_is_refused(rule: Rounding) -> None:
+    refused = next(ruled_cases(rule, [0]))
+    with pytest.raises(UnsupportedError) as caught:
+        to_tflite(refused)
+    assert str(caught.value).startswith(f"layer 'layer': {refused.layers[0].type} rounds by {rule.phrase} ('{rule}')")
 
 
 def test_buffers_are_aligned_and_the_first_is_empty() -> None:

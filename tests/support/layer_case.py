@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import (
+    Array,
+    DataType,
+    Descriptor,
+    Layer,
+    LayerType,
+    Quantization,
+    Rounding,
+    Shape,
+    TensorInfo,
+)
 from ferrule.network import Network
 from ferrule.operators.table import OPERATORS
 
@@ -23,6 +33,7 @@ def layer_network(
     output: Quantization | None = None,
     constants: Mapping[int, Array] | None = None,
     output_dtype: DataType | None = None,
+    rounding: Rounding = Rounding.TFLM,
 ) -> Network:
     """Return a network of one layer; `constants` holds the data of those inputs that are constants."""
     network = Network("case")
@@ -43,6 +54,7 @@ def layer_network(
         descriptor=descriptor,
         inputs=tuple(info.name for info in inputs),
         outputs=tuple(info.name for info in outputs),
+        rounding=rounding,
     )
     network.add_layer(layer, outputs)
     network.set_outputs(info.name for info in outputs)

@@ -32,6 +32,8 @@ MAX_WIDE_SHIFT = 7
 """The largest left shift that the rescaling of 64-bit accumulators supports."""
 
 _INT32 = np.iinfo(np.int32)
+_SATURATED = 1 << 30
+"""Adding any zero point to it does not wrap at 32 bits."""
 
 _FLOAT_RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
 
@@ -81,12 +83,17 @@ def multiply_by_quantized_multiplier(x: ArrayLike, multiplier: ArrayLike, shift:
 
 
 def rescale(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike, rounding: Rounding) -> Int64Array:
-    """Return int32 values times multiplier * 2**(shift - 31), rounded by the rule, before the zero point is added."""
+    """Return int32 values times multiplier * 2**(shift - 31), rounded by the rule, before the zero point is added.
+
+    Rules other than TFLM's saturate far beyond any stored value.
+    """
     if rounding is Rounding.TFLM:
         return multiply_by_quantized_multiplier(x, multiplier, shift)
     if rounding is Rounding.SINGLE:
-        return multiply_once(x, multiplier, shift)
-    return np.rint(multiply_float32(x, multiplier, shift)).astype(np.int64)
+        scaled = multiply_once(x, multiplier, shift)
+    else:
+        scaled = np.rint(multiply_float32(x, multiplier, shift)).astype(np.int64)
+    return np.asarray(scaled.clip(-_SATURATED, _SATURATED))
 
 
 def multiply_once(x: ArrayLike, multiplier: ArrayLike, shift: ArrayLike) -> Int64Array:

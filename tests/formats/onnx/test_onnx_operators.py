@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from onnx_models import OPSET, agrees, model, node
 
 from ferrule.formats.onnx import conversion
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.graph import Array
+from onnx_models import OPSET, agrees, model, node
 
 IMAGE = (1, 4, 6, 5)
 CONSTANT = np.random.default_rng(3)
@@ -87,7 +87,12 @@ def of(op: str, *shapes: tuple[int, ...], **attributes: Any) -> Case:  # noqa: A
     return Case(op, shapes or (IMAGE,), attributes=attributes)
 
 
-def with_constants(op: str, *constants: npt.ArrayLike, shape: tuple[int, ...] = IMAGE, **attributes: Any) -> Case:  # noqa: ANN401
+def with_constants(
+    op: str,
+    *constants: npt.ArrayLike | None,
+    shape: tuple[int, ...] = IMAGE,
+    **attributes: Any,  # noqa: ANN401
+) -> Case:
     """Return a case with one input and constants behind it; None stands for an absent one."""
     given = {index: each for index, each in enumerate(constants, 1) if each is not None}
     return Case(op, (shape,), given, attributes)
@@ -167,6 +172,14 @@ WEIGHTED = [
     of("MatMul", (5,), (2, 5, 4)),
     Case("MatMul", ((5, 4),), {0: floats(3, 5)}),
 ]
+RESIZES: list[tuple[str, dict[str, Any]]] = [
+    ("half_pixel", {"mode": "nearest"}),
+    ("asymmetric", {"mode": "nearest", "nearest_mode": "floor"}),
+    ("align_corners", {"mode": "nearest", "nearest_mode": "ceil"}),
+    ("half_pixel", {"mode": "linear"}),
+    ("align_corners", {"mode": "linear"}),
+    ("asymmetric", {"mode": "linear"}),
+]
 POOLS = [
     of("MaxPool", kernel_shape=[3, 2], strides=[2, 1], pads=[1, 0, 1, 1]),
     of("MaxPool", kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1),
@@ -182,14 +195,7 @@ POOLS = [
     *(
         with_constants("Resize", None, None, np.array([1, 4, *size]), coordinate_transformation_mode=mode, **more)
         for size in ((12, 10), (3, 7), (12, 5))
-        for mode, more in (
-            ("half_pixel", {"mode": "nearest"}),
-            ("asymmetric", {"mode": "nearest", "nearest_mode": "floor"}),
-            ("align_corners", {"mode": "nearest", "nearest_mode": "ceil"}),
-            ("half_pixel", {"mode": "linear"}),
-            ("align_corners", {"mode": "linear"}),
-            ("asymmetric", {"mode": "linear"}),
-        )
+        for mode, more in RESIZES
     ),
     with_constants("Resize", None, np.array([1, 1, 2, 2], np.float32), mode="nearest"),
     with_constants("Resize", None, np.array([2, 1.5], np.float32), mode="nearest", axes=[2, 3]),

@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Support
+from ferrule.backends.capability import ROUNDING_RULES, Capabilities
 from ferrule.backends.context import BackendContext, CreationOptions
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW, lower_control_flow
 from ferrule.backends.cpu_acc.lowering.plain import WEIGHTED, check_weighted
-from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
+from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, RULES, check_rule, lowering_of
 from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
 from ferrule.backends.cpu_acc.streaming.selection import stream
 from ferrule.backends.device import BackendId
@@ -25,7 +26,7 @@ from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryBackend
 from ferrule.backends.target import Face, Goal, Target
 from ferrule.backends.tensor_handle import FactoryId, MemoryManager
 from ferrule.backends.workload import WorkloadFactory
-from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
@@ -44,6 +45,7 @@ class CpuAccSupport:
                 return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
             OPERATORS[layer.type].accept(layer.descriptor, operands)
+            check_rule(layer)
             if layer.type in WEIGHTED:
                 check_weighted(LoweringContext(graph=graph, layer=layer, target=target, prefix="", pointers={}))
         except FerruleError as error:
@@ -65,10 +67,7 @@ class CpuAccTarget:
             return lower_stream(context, self.lower)
         if context.layer.type in CONTROL_FLOW:
             return lower_control_flow(context, self.lower)
-        lowering = LOWERINGS.get(context.layer.type)
-        if lowering is None:
-            raise UnsupportedError(f"layer '{context.layer.name}': there is no C kernel for {context.layer.type}")
-        return lowering(context)
+        return lowering_of(context.layer)(context)
 
 
 class CpuAcc(HostMemoryBackend):
@@ -80,6 +79,10 @@ class CpuAcc(HostMemoryBackend):
     @override
     def layer_support(self) -> LayerSupport:
         return CpuAccSupport()
+
+    @override
+    def capabilities(self) -> Capabilities:
+        return {ROUNDING_RULES: " ".join(sorted(frozenset().union(*RULES.values())))}
 
     @override
     def model_options(self) -> Sequence[BackendOption]:

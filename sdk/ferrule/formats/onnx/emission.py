@@ -98,6 +98,12 @@ class Emission:
         data = self._constants.get(name)
         if data is not None:
             return self._constant_tensor(name, data.reshape(shape), order)
+        wanted = Layout(order=order, split=shape, shape=shape)
+        tensor, layout = self.place(name)
+        divided = wanted.reshaped(layout.split)
+        if layout.reshaped(shape).is_pending and not divided.is_pending:
+            moved = self._copy(f"{name}_split", tensor, layout.order, layout.split, divided.order)
+            return self.reshaped(moved, wanted.stored, self._wanted(name, order))
         tensor, layout = self.settled(name, shape)
         return self._copy(name, tensor, layout.order, shape, order)
 

@@ -11,8 +11,7 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError, place
 from ferrule.formats.onnx.encoding import EIGHT_BITS, QUANTIZE, Encoding, encoding_of
-from ferrule.formats.onnx.node import GraphRecord, Node, TensorType
-from ferrule.formats.onnx.normalise import single_readers
+from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, single_readers
 from ferrule.graph import Array, Rounding
 
 _OPSET = 21

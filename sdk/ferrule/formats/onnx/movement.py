@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx import shapes
 from ferrule.formats.onnx.call import Call
-from ferrule.formats.onnx.layout import identity, without
+from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.formats.onnx.windows import MAX_EXTENT
@@ -187,30 +187,27 @@ def _tile(call: Call) -> None:
 def _gather(call: Call) -> None:
     axis, indices = shapes.front_axis(call.node.integer("axis", 0), call.rank(0)), call.constant(1)
     extent = call.shape(0)[axis]
-    if indices is not None:
-        _check_indices(indices, extent)
-        if indices.ndim == 0:
-            index = int(indices) % extent
-            source, order = call.ordered(0)
-            ranges = [range(index, index + 1) if each == axis else range(call.shape(0)[each]) for each in order]
-            descriptor = SliceDescriptor(
-                begin=tuple(each.start for each in ranges), size=tuple(len(each) for each in ranges)
-            )
-            taken = call.add(LayerType.SLICE, descriptor, source)
-            rest = without(order, [axis])
-            shape = tuple(size for each, size in enumerate(call.shape(0)) if each != axis)
-            stored = tuple(shape[each] for each in rest)
-            call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=stored), taken, order=rest)
-            return
-        if indices.ndim == 1:
-            source, order = call.ordered(0)
-            chosen = call.array((indices % extent).astype(np.int32), "indices")
-            call.finish(LayerType.GATHER, GatherDescriptor(axis=order.index(axis)), source, chosen, order=order)
-            return
-        positions = call.array((indices % extent).astype(np.int32), "indices")
-    else:
+    if indices is None:
         positions = _positions(call, np.array(extent, np.int32))
-    call.finish(LayerType.GATHER, GatherDescriptor(axis=axis), call.tensor(0), positions, order=None)
+        call.finish(LayerType.GATHER, GatherDescriptor(axis=axis), call.tensor(0), positions)
+        return
+    _check_indices(indices, extent)
+    source, order = call.ordered(0)
+    flat = (indices.reshape(-1) % extent).astype(np.int32)
+    split = tuple(flat.size if each == axis else size for each, size in enumerate(call.shape(0)))
+    place, shape = order.index(axis), (*split[:axis], *indices.shape, *split[axis + 1 :])
+    if indices.ndim == 1:
+        call.finish(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"), order=order)
+        return
+    if flat.size == 1:
+        begin = tuple(int(flat[0]) if each == axis else 0 for each in order)
+        taken = call.add(
+            LayerType.SLICE, SliceDescriptor(begin=begin, size=tuple(split[each] for each in order)), source
+        )
+    else:
+        taken = call.add(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"))
+    layout = Layout(order=order, split=split, shape=split).reshaped(shapes.static(shape))
+    call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=layout.stored), taken, layout=layout)
 
 
 def _check_indices(indices: Array, extent: int) -> None:
@@ -233,14 +230,18 @@ def _gather_nd(call: Call) -> None:
         raise UnsupportedError(f"its attribute 'batch_dims' is {call.node.integer('batch_dims')}, expected 0")
     if not call.rank(1) or call.shape(1)[-1] > call.rank(0):
         raise ModelError(f"its indices have the shape {list(call.shape(1))}")
-    extents, indices = np.array(call.shape(0)[: call.shape(1)[-1]], np.int32), call.constant(1)
+    shape, count, indices = call.shape(0), call.shape(1)[-1], call.constant(1)
+    extents = np.array(shape[:count], np.int32)
     if indices is None:
-        positions = _positions(call, extents)
-    else:
-        for axis, extent in enumerate(extents):
-            _check_indices(indices[..., axis], int(extent))
-        positions = call.array((indices % extents).astype(np.int32), "indices")
-    call.finish(LayerType.GATHER_ND, GatherNdDescriptor(), call.tensor(0), positions)
+        call.finish(LayerType.GATHER_ND, GatherNdDescriptor(), call.tensor(0), _positions(call, extents))
+        return
+    for axis, extent in enumerate(shape[:count]):
+        _check_indices(indices[..., axis], extent)
+    rows = np.ravel_multi_index(tuple(np.moveaxis(indices % extents, -1, 0)), shape[:count]).reshape(-1)
+    source = call.tensor(0, None, (elements(shape[:count]), elements(shape[count:])))
+    taken = call.add(LayerType.GATHER, GatherDescriptor(axis=0), source, call.array(rows.astype(np.int32), "rows"))
+    result = shapes.static((*indices.shape[:-1], *shape[count:]))
+    call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=result), taken)
 
 
 ROWS: Mapping[str, Row] = {

@@ -18,8 +18,8 @@ from ferrule.formats.onnx import weights
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE, Encoding, encoding_of
 from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.integers import Held, Integers, Target, expect_bytes
-from ferrule.formats.onnx.node import GraphRecord, Node
-from ferrule.formats.onnx.normalise import Normalised, outer_names
+from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
+from ferrule.formats.onnx.normalise import Normalised
 from ferrule.formats.onnx.parse import TYPES
 from ferrule.formats.onnx.qlinear import EXPANSIONS, expanded
 from ferrule.graph import Array, LayerType, Rounding

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
+from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.folding import FOLDS, Folding, shape_of
@@ -40,7 +41,7 @@ def read_onnx(data: bytes, name: str, folder: Path | None = None) -> Network:
             refused, and the reason.
         MissingToolError: the package `onnx` is not installed.
     """
-    return _Reader(parse(data, folder), name, Folding(len(data))).network()
+    return with_affine_folded(_Reader(parse(data, folder), name, Folding(len(data))).network())
 
 
 class _Reader:

@@ -83,16 +83,16 @@ def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
 def _positions(coordinates: str, extent: int, count: int, factor: float) -> Array:
     """Return the place of each output pixel of one axis in the input, in pixels."""
     index = np.arange(count, dtype=np.float64)
+    scale, shift, offset = 1 / factor, 0.5, -0.5
     if coordinates == "align_corners":
-        result: Array = index * (extent - 1) / max(count - 1, 1)
-        return result
-    if coordinates == "asymmetric":
-        return np.divide(index, factor)
-    if coordinates == "pytorch_half_pixel" and count == 1:
-        return np.zeros(1)
-    result = (index + 0.5) / factor - 0.5
-    if coordinates == "half_pixel_symmetric":
-        result = result + extent / 2 * (1 - count / (extent * factor))
+        scale, shift, offset = (extent - 1) / max(count - 1, 1), 0, 0
+    elif coordinates == "asymmetric":
+        shift = offset = 0
+    elif coordinates == "pytorch_half_pixel" and count == 1:
+        scale = shift = offset = 0
+    elif coordinates == "half_pixel_symmetric":
+        offset += extent / 2 * (1 - count / (extent * factor))
+    result: Array = (index + shift) * scale + offset
     return result
 
 
@@ -107,7 +107,8 @@ def _nearest(rule: str, places: Array, extent: int) -> Array:
             pixels = np.floor(places)
         case _:
             pixels = np.ceil(places)
-    return np.clip(pixels, 0, extent - 1).astype(np.int64)
+    found: Array = np.clip(pixels, 0, extent - 1).astype(np.int64)
+    return found
 
 
 def _finish_nearest(call: Call, source: str, size: tuple[int, int], pixels: list[Array]) -> None:

@@ -181,15 +181,12 @@ def _dense(call: Call, columns: int, factor: float, bias: str | None) -> _Produc
 
 
 def _matmul(call: Call) -> None:
-    """Add the product; a third input is a bias, which the reader puts there."""
     left, right = call.shape(0), call.shape(1)
     if not left or not right:
         raise ModelError("one of its inputs is a scalar, expected matrices")
     matrix = call.constant(1)
     if matrix is not None and matrix.ndim == 2 and call.constant(0) is None and len(left) > 1:
-        bias = _bias(call, right[1], 1.0) if call.node.has_input(2) else None
-        product = _dense(call, 1, 1.0, bias)
-        _finish_product(call, product, 1.0, 1.0 if call.node.has_input(2) and bias is None else 0.0)
+        _finish_product(call, _dense(call, 1, 1.0, None), 1.0, 0.0)
         return
     a, adj_x = _matrices(call, 0, (1, *left) if len(left) == 1 else left)
     b, adj_y = _matrices(call, 1, (*right, 1) if len(right) == 1 else right)
@@ -213,5 +210,5 @@ ROWS: Mapping[str, Row] = {
     "Conv": Row(emit=_conv, inputs=range(2, 4)),
     "ConvTranspose": Row(emit=_conv_transpose, inputs=range(2, 4)),
     "Gemm": Row(emit=_gemm, inputs=range(2, 4)),
-    "MatMul": Row(emit=_matmul, inputs=range(2, 4)),
+    "MatMul": Row(emit=_matmul, inputs=range(2, 3)),
 }

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.table import OPERATORS
 
@@ -19,14 +21,19 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     """Return a graph of one layer, 'layer', the same for the same arguments.
 
     The first input has the element type `dtype`. If the operator does not support that type, or the rule, the graph is
-    invalid, and no backend may support the layer.
+    invalid, and no backend may support the layer. With other rules than TFLM's, all scales are powers of two, so that
+    many results lie halfway between stored values, where the rules differ.
     """
     sample = LayerSample(dice=random.Random(f"{type_} {dtype} {seed}"), dtype=dtype)  # noqa: S311 - no secret
     draw = OPERATORS[type_].sample
     assert draw is not None, f"{type_} has no sample"
     draw(sample)
     assert sample.descriptor is not None
-    graph = Graph(f"{type_.lower()}_{dtype}_{seed}")
+    if rounding is not Rounding.TFLM:
+        sample.inputs = [replace(info, quantization=_by_powers_of_two(info.quantization)) for info in sample.inputs]
+        sample.output = _by_powers_of_two(sample.output)
+    rule = "" if rounding is Rounding.TFLM else f"_{rounding.name.lower()}"
+    graph = Graph(f"{type_.lower()}_{dtype}_{seed}{rule}")
     for index, info in enumerate(sample.inputs):
         if index in sample.constants:
             graph.add_constant(info, sample.constants[index])
@@ -55,18 +62,10 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     return graph
 
 
-def ruled_cases(rounding: Rounding, seeds: Iterable[int]) -> Iterator[Graph]:
-    """Yield a graph of `layer_case` for each layer type whose operator computes a rule other than TFLM, and each seed.
-
-    A layer whose output is not int8 has no such rule.
-    """
-    for type_ in LAYER_TYPES:
-        if rounding not in OPERATORS[type_].rules:
-            continue
-        for seed in seeds:
-            graph = layer_case(type_, DataType.INT8, seed, rounding)
-            if all(info.dtype is DataType.INT8 for info in graph.outputs):
-                yield graph
+def _by_powers_of_two(quantization: Quantization | None) -> Quantization | None:
+    if quantization is None:
+        return None
+    return replace(quantization, scales=tuple(2.0 ** round(math.log2(scale)) for scale in quantization.scales))
 
 
 def computed_weights(graph: Graph) -> Graph:

@@ -17,15 +17,14 @@ from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.sequence import CallList, Place, SequenceWorkload
 from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW
-from ferrule.backends.cpu_acc.lowering.table import LOWERINGS
+from ferrule.backends.cpu_acc.lowering.table import lowering_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.shared.host_memory import address, aligned_empty
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.dom import Identifier
-from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Graph
+from ferrule.graph import Array, DataType, Graph, Rounding
 
 
 class KernelWorkload:
@@ -206,9 +205,7 @@ class CpuAccWorkloadFactory(WorkloadFactory):
 
 def _lower(graph: Graph, names: dict[str, str], target: Target, host: Host | None) -> LoweredOp:
     (layer,) = graph.layers
-    lowering = LOWERINGS.get(layer.type)
-    if lowering is None:
-        raise UnsupportedError(f"layer '{layer.name}': there is no C kernel for {layer.type}")
+    lowering = lowering_of(layer)
     context = LoweringContext(
         graph=graph,
         layer=layer,
@@ -218,7 +215,7 @@ def _lower(graph: Graph, names: dict[str, str], target: Target, host: Host | Non
         scratch=Identifier(SCRATCH),
     )
     own = HOST_LOWERINGS.get(layer.type)
-    if own is not None and host is not None:
+    if own is not None and host is not None and layer.rounding is Rounding.TFLM:
         op = own(context, host)
         if op is not None:
             return op

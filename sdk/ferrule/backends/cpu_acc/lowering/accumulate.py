@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.plain import RULE_KERNELS, rule_sources
 from ferrule.backends.cpu_acc.lowering.stateful import stateful_call
 from ferrule.backends.cpu_acc.lowering.unary import unary_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers
@@ -42,7 +43,7 @@ def lower_batch_matmul(context: LoweringContext) -> LoweredOp:
     factor, wide = factor_of(operands), output.dtype is DataType.INT16
     return _matmul_call(
         context,
-        "s16" if wide else "s8",
+        "s16" if wide else f"{RULE_KERNELS[context.layer.rounding]}s8",
         "int",
         shape=shape,
         left_zero_point=left.zero_point,
@@ -62,6 +63,7 @@ def _matmul_call(context: LoweringContext, suffix: str, table: str, **fields: Fi
         table=f"batch_matmul_{table}_params",
         inputs=(0, 1),
         states={},
+        sources=rule_sources(context.layer.rounding),
     )
 
 

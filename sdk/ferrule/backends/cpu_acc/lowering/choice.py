@@ -15,6 +15,7 @@ from enum import StrEnum
 from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, LoweringContext
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.errors import UnsupportedError
+from ferrule.graph import Rounding
 
 SMALL_SCRATCH = 2048
 """Scratch up to this many bytes above the spare ones is small for the goal `balanced`."""
@@ -57,8 +58,13 @@ class Row:
 
     kernel: str
     needs: frozenset[Feature] = frozenset()
+    rules: frozenset[Rounding] = frozenset({Rounding.TFLM})
+    """The rules by which it rounds."""
     candidate: Callable[[LoweringContext], Candidate | str]
-    """Returns the reason as a string if the kernel cannot run the layer; it is called only if the core has `needs`."""
+    """Returns the reason as a string if the kernel cannot run the layer.
+
+    It is called only if the core has `needs` and the layer's rule is among `rules`.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,8 +113,13 @@ def explain(context: LoweringContext, rows: Sequence[Row]) -> tuple[Considered, 
     available = core_features(context.target.core)
     found: list[Candidate | str] = []
     for row in rows:
-        missing = sorted(row.needs - available)
-        found.append(f"the core has no {' and no '.join(missing)}" if missing else row.candidate(context))
+        missing, rule = sorted(row.needs - available), context.layer.rounding
+        if missing:
+            found.append(f"the core has no {' and no '.join(missing)}")
+        elif rule not in row.rules:
+            found.append(f"it does not round by {rule.phrase}")
+        else:
+            found.append(row.candidate(context))
     best = _best([each for each in found if isinstance(each, Candidate)], context)
     return tuple(_considered(row, each, best, context) for row, each in zip(rows, found, strict=True))
 

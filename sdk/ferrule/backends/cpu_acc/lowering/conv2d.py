@@ -30,7 +30,7 @@ from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
-from ferrule.operators.weighted import factors, has_zero_point
+from ferrule.operators.weighted import WEIGHTED_RULES, factors, has_zero_point
 from ferrule.operators.window import NO_PADDING, Window
 
 _WORTH_LISTING = 0.75
@@ -191,12 +191,12 @@ CONV_2D_ROWS: tuple[Row, ...] = tuple(
             Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
             *CONV_2D_SCALAR,
             CONV_2D_DUAL_S16,
-            Row(kernel="conv2d", candidate=_plain),
+            Row(kernel="conv2d", rules=WEIGHTED_RULES, candidate=_plain),
         ),
     )
 )
 """The kernels of CONV_2D without groups."""
-GROUPED_ROWS: tuple[Row, ...] = (Row(kernel="conv2d_grouped", candidate=_grouped),)
+GROUPED_ROWS: tuple[Row, ...] = (Row(kernel="conv2d_grouped", rules=WEIGHTED_RULES, candidate=_grouped),)
 """The kernels of CONV_2D with groups."""
-_OFFSET_ROWS = (Row(kernel="conv2d_offset_s8", candidate=_plain),)
+_OFFSET_ROWS = (Row(kernel="conv2d_offset_s8", rules=WEIGHTED_RULES, candidate=_plain),)
 """The kernel for weights with a zero point."""

@@ -21,7 +21,7 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.weighted import factors, has_zero_point
+from ferrule.operators.weighted import WEIGHTED_RULES, factors, has_zero_point
 
 
 def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
@@ -133,8 +133,8 @@ DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
     DEPTHWISE_CONV_2D_COLUMNS,
     DEPTHWISE_CONV_2D_DUAL_S16,
     TAPS_ROW,
-    Row(kernel="depthwise_conv2d", candidate=_plain),
+    Row(kernel="depthwise_conv2d", rules=WEIGHTED_RULES, candidate=_plain),
 )
 """The kernels of DEPTHWISE_CONV_2D."""
-_OFFSET_ROWS = (Row(kernel="depthwise_conv2d_offset_s8", candidate=_plain),)
+_OFFSET_ROWS = (Row(kernel="depthwise_conv2d_offset_s8", rules=WEIGHTED_RULES, candidate=_plain),)
 """The kernel for weights with a zero point."""

@@ -16,7 +16,7 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.weighted import factors, has_zero_point
+from ferrule.operators.weighted import WEIGHTED_RULES, factors, has_zero_point
 from ferrule.operators.window import Window
 
 _ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
@@ -112,8 +112,8 @@ FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
     Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
     *FULLY_CONNECTED_SCALAR,
     FULLY_CONNECTED_DUAL_S16,
-    Row(kernel="conv2d", candidate=_plain),
+    Row(kernel="conv2d", rules=WEIGHTED_RULES, candidate=_plain),
 )
 """The kernels of FULLY_CONNECTED."""
-_OFFSET_ROWS = (Row(kernel="conv2d_offset_s8", candidate=_plain),)
+_OFFSET_ROWS = (Row(kernel="conv2d_offset_s8", rules=WEIGHTED_RULES, candidate=_plain),)
 """The kernel for weights with a zero point."""

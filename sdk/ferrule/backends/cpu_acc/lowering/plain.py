@@ -7,12 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range, reduced_multiplier
 from ferrule.operators.table import OPERATORS
@@ -22,7 +23,8 @@ from ferrule.operators.window import Window
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 """The largest magnitude of a stored value minus its zero point."""
-
+RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
+"""The part of an int8 kernel's name that tells its rule."""
 
 WEIGHTED = frozenset(
     {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
@@ -88,7 +90,8 @@ def lower_plain(
 ) -> LoweredOp:
     """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
-    For weights with a zero point, it is that of `<operator>_offset_s8`. `fields` are the members of the operator's
+    For weights with a zero point, it is that of `<operator>_offset_s8`. Other rules than TFLM's have kernels named
+    `<operator>_single_s8` and so on. `fields` are the members of the operator's
     parameter table except the window, weights, scales and limits. `reads` is as in `pixel_overlaps`.
     """
     bias = _bias(context, channels)
@@ -116,8 +119,22 @@ def lower_plain(
         members["weight_zero_point"] = context.input(1).zero_point
     overlaps = pixel_overlaps(context, window, image, output, reads=reads)
     narrow = output.dtype is DataType.INT16 and not is_wide(context.operands)
-    kernel = f"{operator}_{'narrow_' if narrow else 'offset_' if offset else ''}{_SUFFIXES[output.dtype]}"
-    return table_call(context, kernel, members, header=operator, table=f"{kernel}_params", overlaps=overlaps)
+    form, suffix = f"{operator}_{'narrow_' if narrow else 'offset_' if offset else ''}", _SUFFIXES[output.dtype]
+    kernel = f"{form}{RULE_KERNELS[context.layer.rounding]}{suffix}"
+    return table_call(
+        context,
+        kernel,
+        members,
+        header=operator,
+        table=f"{form}{suffix}_params",
+        overlaps=overlaps,
+        contribution=KERNELS.part(kernel, *rule_sources(context.layer.rounding)),
+    )
+
+
+def rule_sources(rule: Rounding) -> tuple[str, ...]:
+    """Return the sources that int8 kernels of a rule need besides their own."""
+    return () if rule is Rounding.TFLM else ("requantize_once",)
 
 
 def _bias(context: LoweringContext, channels: int) -> Array:

@@ -15,11 +15,11 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.streaming.chain import Streamed
 from ferrule.backends.optimization_views import PreCompiledDescriptor
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fixed_point import activation_range, multiply_by_quantized_multiplier
+from ferrule.operators.fixed_point import activation_range, rescale
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -52,7 +52,7 @@ def channel_ranges(graph: Graph, tensor: str) -> Ranges:
     while name is not None and name not in known:
         chain.append(name)
         layer = graph.producer(name)
-        name = None if layer is None or layer.type not in _RULES else layer.inputs[0]
+        name = None if layer is None or _rule_of(layer) is None else layer.inputs[0]
     for name in reversed(chain):
         known[name] = _ranges_of(graph, name, known)
     return known[tensor]
@@ -65,10 +65,16 @@ def seed_ranges(graph: Graph, tensor: str, ranges: Ranges) -> None:
 
 def _ranges_of(graph: Graph, tensor: str, known: Mapping[str, Ranges]) -> Ranges:
     layer, info = graph.producer(tensor), graph.info(tensor)
-    rule = None if layer is None else _RULES.get(layer.type)
+    rule = None if layer is None else _rule_of(layer)
     if layer is None or rule is None or not layer.inputs or layer.inputs[0] is None or info.dtype is not DataType.INT8:
         return _whole(info)
     return rule(graph, layer, known[layer.inputs[0]]) or _whole(info)
+
+
+def _rule_of(layer: Layer) -> Callable[[Graph, Layer, Ranges], Ranges | None] | None:
+    """Return the function that finds a layer's output ranges; layers that requantise by other rules have weights."""
+    rule = _RULES.get(layer.type)
+    return rule if rule is _weighted or layer.rounding is Rounding.TFLM else None
 
 
 def _whole(info: TensorInfo) -> Ranges:
@@ -112,8 +118,7 @@ def stored_ranges(operands: Operands, activation: Activation, channel_axis: int,
     multipliers = np.array([factor.multiplier for factor in found], np.int64)
     shifts = np.array([factor.shift for factor in found], np.int64)
     lowest, highest = (
-        np.clip(multiply_by_quantized_multiplier(total, multipliers, shifts) + output.zero_point, low, high)
-        for total in sums
+        np.clip(rescale(total, multipliers, shifts, operands.rounding) + output.zero_point, low, high) for total in sums
     )
     # Stored values increase monotonically with the sums unless the sums or the left shift wrap.
     reach = np.maximum(np.abs(sums[0]), np.abs(sums[1])).astype(np.float64)

@@ -54,17 +54,24 @@ from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lo
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
 from ferrule.backends.cpu_acc.lowering.transpose_conv import lower_transpose_conv
-from ferrule.backends.cpu_acc.lowering.unary import lower_dequantize, lower_elementwise_unary, lower_quantize
+from ferrule.backends.cpu_acc.lowering.unary import (
+    lower_dequantize,
+    lower_elementwise_unary,
+    lower_quantize,
+    tabulated,
+)
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import LayerType
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Layer, LayerType, Rounding
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 Lowering = Callable[[LoweringContext], LoweredOp]
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SOFTMAX: lower_softmax,
-    LayerType.LOGISTIC: lower_logistic,
-    LayerType.TANH: lower_tanh,
-    LayerType.HARD_SWISH: lower_hard_swish,
+    LayerType.LOGISTIC: tabulated(lower_logistic),
+    LayerType.TANH: tabulated(lower_tanh),
+    LayerType.HARD_SWISH: tabulated(lower_hard_swish),
     LayerType.QUANTIZE: lower_quantize,
     LayerType.DEQUANTIZE: lower_dequantize,
     LayerType.MEAN: lower_reduce,
@@ -119,10 +126,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
     LayerType.PRELU: lower_prelu,
-    LayerType.RELU: lower_rectify,
-    LayerType.RELU6: lower_rectify,
-    LayerType.RELU_N1_TO_1: lower_rectify,
-    LayerType.LEAKY_RELU: lower_rectify,
+    LayerType.RELU: tabulated(lower_rectify),
+    LayerType.RELU6: tabulated(lower_rectify),
+    LayerType.RELU_N1_TO_1: tabulated(lower_rectify),
+    LayerType.LEAKY_RELU: tabulated(lower_rectify),
     LayerType.CEIL: lower_elementwise_unary,
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
@@ -171,3 +178,59 @@ ROWS: Mapping[LayerType, tuple[Row, ...]] = {
     LayerType.SUB: SUM_ROWS,
 }
 """The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""
+
+_WEIGHTED = dict.fromkeys(
+    (
+        LayerType.CONV_2D,
+        LayerType.DEPTHWISE_CONV_2D,
+        LayerType.FULLY_CONNECTED,
+        LayerType.TRANSPOSE_CONV,
+        LayerType.BATCH_MATMUL,
+    ),
+    WEIGHTED_RULES,
+)
+_TABULATED = dict.fromkeys(
+    (
+        LayerType.LOGISTIC,
+        LayerType.TANH,
+        LayerType.HARD_SWISH,
+        LayerType.RELU,
+        LayerType.RELU6,
+        LayerType.RELU_N1_TO_1,
+        LayerType.LEAKY_RELU,
+        LayerType.ABS,
+        LayerType.CEIL,
+        LayerType.COS,
+        LayerType.ELU,
+        LayerType.EXP,
+        LayerType.FLOOR,
+        LayerType.LOG,
+        LayerType.NEG,
+        LayerType.ROUND,
+        LayerType.SIN,
+        LayerType.SQRT,
+        LayerType.QUANTIZE,
+    ),
+    frozenset({Rounding.TFLM, Rounding.ONNX}),
+)
+RULES: Mapping[LayerType, frozenset[Rounding]] = {**_WEIGHTED, **_TABULATED}
+"""The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
+
+
+def lowering_of(layer: Layer) -> Lowering:
+    """Return the function that lowers a layer; UnsupportedError if there is no kernel for its type or its rule."""
+    lowering = LOWERINGS.get(layer.type)
+    if lowering is None:
+        raise UnsupportedError(f"layer '{layer.name}': there is no C kernel for {layer.type}")
+    check_rule(layer)
+    return lowering
+
+
+def check_rule(layer: Layer) -> None:
+    """Refuse a layer by whose rule no C kernel rounds."""
+    rules = RULES.get(layer.type, frozenset({Rounding.TFLM}))
+    if layer.rounding not in rules:
+        raise UnsupportedError(
+            f"there is no C kernel for {layer.type} with {layer.rounding.phrase} ('{layer.rounding}'), "
+            f"expected {' or '.join(sorted(rules))}"
+        )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
-from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding, TensorInfo
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
@@ -148,6 +148,8 @@ def refusal(graph: Graph, layer: Layer) -> str:
     window = window_of(graph, layer)
     if window is None and layer.type is not LayerType.ADD:
         return f"{layer.type} does not run row by row"
+    if layer.type is LayerType.AVERAGE_POOL_2D and layer.rounding is not Rounding.TFLM:
+        return f"rows are not averaged by {layer.rounding.phrase}"
     if len(infos) != (2 if layer.type is LayerType.ADD else 1) or not all(map(_is_image, infos)):
         return "its inputs are not one int8 image each"
     if not _is_image(graph.info(layer.outputs[0])):

@@ -56,6 +56,12 @@ void ferrule_batch_matmul_s16(const struct ferrule_batch_matmul_int_params *para
 void ferrule_batch_matmul_f32(const struct ferrule_batch_matmul_f32_params *params,
                               const float *left, const float *right, float *output);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_batch_matmul_single_s8(const struct ferrule_batch_matmul_int_params *params,
+                                    const int8_t *left, const int8_t *right, int8_t *output);
+void ferrule_batch_matmul_onnx_s8(const struct ferrule_batch_matmul_int_params *params,
+                                  const int8_t *left, const int8_t *right, int8_t *output);
+
 #ifdef __cplusplus
 }
 #endif

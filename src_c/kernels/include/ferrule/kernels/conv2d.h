@@ -106,6 +106,16 @@ void ferrule_conv2d_s8(const struct ferrule_conv2d_s8_params *params, const int8
 void ferrule_conv2d_offset_s8(const struct ferrule_conv2d_offset_s8_params *params,
                               const int8_t *input, int8_t *output);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_conv2d_single_s8(const struct ferrule_conv2d_s8_params *params, const int8_t *input,
+                              int8_t *output);
+void ferrule_conv2d_onnx_s8(const struct ferrule_conv2d_s8_params *params, const int8_t *input,
+                            int8_t *output);
+void ferrule_conv2d_offset_single_s8(const struct ferrule_conv2d_offset_s8_params *params,
+                                     const int8_t *input, int8_t *output);
+void ferrule_conv2d_offset_onnx_s8(const struct ferrule_conv2d_offset_s8_params *params,
+                                   const int8_t *input, int8_t *output);
+
 /**
  * @brief Convolve two pixels and two channels at a time.
  *

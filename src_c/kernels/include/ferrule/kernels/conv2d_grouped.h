@@ -82,6 +82,12 @@ void ferrule_conv2d_grouped_narrow_s16(
 void ferrule_conv2d_grouped_f32(const struct ferrule_conv2d_grouped_f32_params *params,
                                 const float *input, float *output);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_conv2d_grouped_single_s8(const struct ferrule_conv2d_grouped_s8_params *params,
+                                      const int8_t *input, int8_t *output);
+void ferrule_conv2d_grouped_onnx_s8(const struct ferrule_conv2d_grouped_s8_params *params,
+                                    const int8_t *input, int8_t *output);
+
 #ifdef __cplusplus
 }
 #endif

@@ -111,6 +111,18 @@ void ferrule_depthwise_conv2d_offset_s8(
     const struct ferrule_depthwise_conv2d_offset_s8_params *params, const int8_t *input,
     int8_t *output);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_depthwise_conv2d_single_s8(const struct ferrule_depthwise_conv2d_s8_params *params,
+                                        const int8_t *input, int8_t *output);
+void ferrule_depthwise_conv2d_onnx_s8(const struct ferrule_depthwise_conv2d_s8_params *params,
+                                      const int8_t *input, int8_t *output);
+void ferrule_depthwise_conv2d_offset_single_s8(
+    const struct ferrule_depthwise_conv2d_offset_s8_params *params, const int8_t *input,
+    int8_t *output);
+void ferrule_depthwise_conv2d_offset_onnx_s8(
+    const struct ferrule_depthwise_conv2d_offset_s8_params *params, const int8_t *input,
+    int8_t *output);
+
 /** @brief Convolve each channel on its own; scratch: 12 * words bytes aligned to 4. */
 void ferrule_depthwise_conv2d_3x3_s8(const struct ferrule_depthwise_conv2d_3x3_s8_params *params,
                                      const int8_t *input, int8_t *output, void *scratch);

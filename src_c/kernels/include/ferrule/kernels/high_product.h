@@ -37,6 +37,26 @@ static inline int32_t ferrule_high_product_rounded(int32_t a, int32_t b)
 #endif
 }
 
+/** @brief Return a * b / 2^32, rounded down. */
+static inline int32_t ferrule_high_product_floor(int32_t a, int32_t b)
+{
+#if FERRULE_SHORT_MULTIPLY
+    const int32_t a_high = a >> 16;
+    const uint32_t a_low = (uint32_t)a & 0xFFFFu;
+    /* cppcheck-suppress shiftNegativeLHS ; the shift is arithmetic with all compilers supported */
+    const int32_t b_high = b >> 16;
+    const uint32_t b_low = (uint32_t)b & 0xFFFFu;
+    const int32_t cross = a_high * (int32_t)b_low;
+    const int32_t other = (int32_t)a_low * b_high;
+    const uint32_t middle =
+        (a_low * b_low >> 16) + ((uint32_t)cross & 0xFFFFu) + ((uint32_t)other & 0xFFFFu);
+
+    return a_high * b_high + (cross >> 16) + (other >> 16) + (int32_t)(middle >> 16);
+#else
+    return (int32_t)(((int64_t)a * b) >> 32);
+#endif
+}
+
 /** @brief Return a * b / 2^31, halves up; the result fits into 32 bits. */
 static inline int32_t ferrule_doubled_high_product(int32_t a, int32_t b)
 {

@@ -59,6 +59,12 @@ void ferrule_transpose_conv_s16(const struct ferrule_transpose_conv_s16_params *
 void ferrule_transpose_conv_f32(const struct ferrule_transpose_conv_f32_params *params,
                                 const float *input, float *output);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_transpose_conv_single_s8(const struct ferrule_transpose_conv_s8_params *params,
+                                      const int8_t *input, int8_t *output);
+void ferrule_transpose_conv_onnx_s8(const struct ferrule_transpose_conv_s8_params *params,
+                                    const int8_t *input, int8_t *output);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/batch_matmul.h"
+#include "ferrule/kernels/requantize_once.h"
+
+#define FERRULE_KERNEL     ferrule_batch_matmul_onnx_s8
+#define FERRULE_REQUANTIZE ferrule_requantize_onnx
+#include "ferrule/kernels/batch_matmul_s8.inc.h"

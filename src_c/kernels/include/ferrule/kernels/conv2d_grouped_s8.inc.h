@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file The body of CONV_2D of int8 with groups, for each rule of rounding. A kernel's source file
+ * defines these macros, then includes this file:
+ *
+ * FERRULE_KERNEL                                  name of the kernel
+ * FERRULE_REQUANTIZE(sum, multiplier, shift)      the scaled sum, before the zero point is added
+ */
+#include "ferrule/kernels/conv2d_grouped.h"
+
+#if !defined(FERRULE_KERNEL) || !defined(FERRULE_REQUANTIZE)
+#error "define the macros listed at the top of this file"
+#endif
+
+static inline int8_t result(const struct ferrule_conv2d_grouped_s8_params *params, int32_t sum,
+                            int32_t c)
+{
+    int32_t value =
+        FERRULE_REQUANTIZE(sum + params->bias[c], params->multipliers[c], params->shifts[c]);
+
+    value = ferrule_add_wrap(value, params->output.zero_point);
+    return (int8_t)ferrule_clamp(value, params->output.low, params->output.high);
+}
+
+#define FERRULE_PARAMS         ferrule_conv2d_grouped_s8_params
+#define FERRULE_ELEMENT        int8_t
+#define FERRULE_WEIGHT         int8_t
+#define FERRULE_SUM            int32_t
+#define FERRULE_PRODUCT(x, w)  (((x) - params->input_zero_point) * (w))
+#define FERRULE_RESULT(sum, c) result(params, sum, c)
+#include "ferrule/kernels/conv2d_grouped.inc.h"

@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/requantize_once.h"
+#include "ferrule/kernels/transpose_conv.h"
+
+#define FERRULE_KERNEL     ferrule_transpose_conv_single_s8
+#define FERRULE_REQUANTIZE ferrule_requantize_single
+#include "ferrule/kernels/transpose_conv_s8.inc.h"
