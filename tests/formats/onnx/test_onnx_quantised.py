@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ferrule.errors import UnsupportedError
+from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, LayerType, Rounding
 from ferrule.network import Network
 from onnx_models import agrees, count, load, model, node
@@ -303,3 +303,210 @@ def test_clamps_behind_a_convolution(build: Sequence[Callable[[], Any]], layers:
     found = [each.type for each in network.layers if each.type in {"RELU", "MAXIMUM", "MINIMUM"}]
     assert found == layers
     assert rules(network, LayerType.CONV_2D) == [Rounding.ONNX]
+
+
+FUNCTIONS = {
+    "Abs": LayerType.ABS,
+    "Exp": LayerType.EXP,
+    "LeakyRelu": LayerType.LEAKY_RELU,
+    "Neg": LayerType.NEG,
+    "Sigmoid": LayerType.LOGISTIC,
+    "Sqrt": LayerType.SQRT,
+    "Tanh": LayerType.TANH,
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("op", FUNCTIONS)
+def test_functions_of_one_tensor(op: str, dtype: str) -> None:
+    made = between([node(op, "d", "r")], dtype, {}, (256,))
+    values = (np.arange(256, dtype=np.float32) - 117) * np.float32(0.023)
+    network = agrees(made, {"x": values}, exact=True)
+    assert rules(network, FUNCTIONS[op]) == [Rounding.ONNX]
+    assert len(network.layers) == 3
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(("op", "attributes"), [("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"alpha": 0.3})])
+def test_functions_with_scales(op: str, attributes: Mapping[str, float], dtype: str) -> None:
+    made = model([node(op, "x sx zx sy zy", "y", MICROSOFT, **attributes)], {"x": (dtype, [256])}, ["y"], points(dtype))
+    network = agrees(made, {"x": np.arange(256).astype(np.uint8).view(dtype)}, exact=True)
+    assert network.inputs[0].dtype == network.outputs[0].dtype == dtype
+
+
+def test_what_has_no_form_of_int8_stays_float32() -> None:
+    made = between([node("HardSigmoid", "d", "h"), node("Mul", "h d", "r")], "int8", {}, (2, 6, 8, 8))
+    network = agrees(made, drawn((2, 6, 8, 8)), exact=True)
+    assert rules(network, LayerType.QUANTIZE) == [Rounding.ONNX] * 2
+    assert count(network, LayerType.DEQUANTIZE) == 2
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_inputs_and_outputs_keep_the_type_of_the_model(dtype: str) -> None:
+    values = weighted(6, 6, 3, 3, channels=6, per_channel=True)
+    made = model(
+        [
+            node("MaxPool", "x", "m", kernel_shape=[2, 2]),
+            node("QLinearConv", "m sx zx w sw zw sy zy b", "c"),
+            node("Pad", "c pads zero", "p"),
+            node("DequantizeLinear", "p sy zy", "d"),
+            node("Transpose", "p", "y", perm=[0, 2, 3, 1]),
+            node("Shape", "d", "z"),
+        ],
+        {"x": (dtype, [1, 6, 8, 8])},
+        ["y", "c"],
+        points(dtype) | values | {"pads": np.array([0, 0, 1, 1, 0, 0, 0, 2]), "zero": np.array(3, dtype)},
+    )
+    limits = np.iinfo(dtype)
+    inputs = {"x": np.random.default_rng(5).integers(limits.min, limits.max + 1, (1, 6, 8, 8)).astype(dtype)}
+    network = agrees(made, inputs, exact=True)
+    assert [info.dtype for info in (*network.inputs, *network.outputs)] == [dtype] * 3
+    assert network.inputs[0].scale == pytest.approx(0.023)
+
+
+def test_weights_may_be_quantised_in_the_model() -> None:
+    """As extra_options={'AddQDQPairToWeight': True} writes them, with Brevitas' Clip (QCDQ), and with a Transpose."""
+    generator = np.random.default_rng(4)
+    weights_ = generator.normal(size=(6, 20)).astype(np.float32)
+    made = between(
+        [
+            node("QuantizeLinear", "w sw zw", "i", axis=1),
+            node("Clip", "i lowest highest", "j"),
+            node("DequantizeLinear", "j sw zw", "v", axis=1),
+            node("Transpose", "v", "t"),
+            node("Gemm", "d t c", "g", transB=1),
+            node("QuantizeLinear", "g sy zy", "h"),
+            node("Clip", "h lowest highest", "k"),
+            node("DequantizeLinear", "k sy zy", "r"),
+        ],
+        "int8",
+        {
+            "w": weights_,
+            "sw": generator.uniform(0.02, 0.03, 20).astype(np.float32),
+            "zw": np.zeros(20, np.int8),
+            "lowest": np.array(-7, np.int8),
+            "highest": np.array(7, np.int8),
+            "c": generator.normal(size=20).astype(np.float32),
+        },
+        (40, 6),
+    )
+    network = agrees(made, drawn((40, 6)), exact=True)
+    assert rules(network, LayerType.FULLY_CONNECTED) == [Rounding.ONNX]
+    assert count(network, LayerType.DEQUANTIZE, LayerType.QUANTIZE) == 2
+    assert {each.type for each in network.layers} >= {LayerType.MAXIMUM, LayerType.MINIMUM}
+
+
+def test_shared_conversions() -> None:
+    """Several readers, a repeated pair, and a tensor that is an output as well."""
+    made = between(
+        [
+            node("Neg", "d", "n"),
+            *(node("QuantizeLinear", "n sy zy", f"n{i}") for i in range(2)),
+            *(node("DequantizeLinear", f"n{i} sy zy", f"m{i}") for i in range(2)),
+            node("Abs", "m0", "a"),
+            node("QuantizeLinear", "a sx zx", "b"),
+            node("DequantizeLinear", "b sx zx", "e"),
+            node("Add", "m1 e", "r"),
+        ],
+        "int8",
+        {},
+        (2, 6, 8, 8),
+    )
+    made.graph.output.add().name = "e"
+    network = agrees(made, drawn((2, 6, 8, 8)), exact=True)
+    assert rules(network, LayerType.ADD) == [Rounding.ONNX]
+    assert count(network, LayerType.QUANTIZE) == 1
+    assert count(network, LayerType.DEQUANTIZE) == 2
+
+
+def bad(changes: Mapping[str, Any], *, op: str = "Conv", **attributes: Any) -> Any:  # noqa: ANN401
+    """Return a convolution between conversions, with other constants."""
+    values = weighted(6, 6, 3, 3, channels=6, per_channel=True) | dict(changes)
+    inside = [
+        node("DequantizeLinear", "w sw zw", "v", axis=0, **attributes),
+        node("DequantizeLinear", "b sb zb", "c", axis=0),
+        node(op, "d v c", "r"),
+    ]
+    made = between(inside, "int8", {}, (2, 6, 8, 8))
+    from onnx import numpy_helper
+
+    kept = [each for each in made.graph.initializer if each.name not in values]
+    del made.graph.initializer[:]
+    made.graph.initializer.extend(
+        kept + [numpy_helper.from_array(np.asarray(data), name) for name, data in values.items()]
+    )
+    return made
+
+
+def another() -> Any:  # noqa: ANN401
+    made = [node("QuantizeLinear", "x sx zx", "q"), node("DequantizeLinear", "q sy zx", "y")]
+    return model(made, FLOATS, ["y"], points("int8"))
+
+
+def dynamic() -> Any:  # noqa: ANN401
+    return model([node("DynamicQuantizeLinear", "x", "y s z")], FLOATS, ["y"])
+
+
+def computed_scale() -> Any:  # noqa: ANN401
+    made = [node("ReduceMax", "x", "s", keepdims=0), node("QuantizeLinear", "x s", "y")]
+    return model(made, FLOATS, ["y"])
+
+
+def of_integers() -> Any:  # noqa: ANN401
+    made = [
+        node("QuantizeLinear", "x sx zx", "q"),
+        node("Resize", "q - f", "y", mode="linear"),
+    ]
+    return model(made, FLOATS, ["y"], points("uint8") | {"f": np.array([1, 1, 2, 2], np.float32)})
+
+
+REFUSED: Mapping[str, tuple[Callable[[], Any], str, str]] = {
+    "bias": (lambda: bad({"sb": np.full(6, 0.001, np.float32)}), "its bias 'c' has the scale", "leave it in float32"),
+    "points": (
+        lambda: bad({"w": weights(6, 6, 3, 3, dtype="uint8"), "zw": np.arange(100, 106).astype(np.uint8)}),
+        "zero points per channel",
+        "WeightSymmetric",
+    ),
+    "channels": (
+        lambda: bad({"sx": np.full(6, 0.1, np.float32), "zx": np.zeros(6, np.int8)}),
+        "6 scales",
+        "per tensor",
+    ),
+    "blocks": (lambda: bad({}, block_size=3), "scales per block", "per tensor or per channel"),
+    "int16": (lambda: bad({"zx": np.array(0, np.int16)}), "it quantises to int16", "QInt8"),
+    "scale": (lambda: bad({"sx": scale(0)}), "its scale is 0.0", ""),
+    "another": (another, "another scale or zero point", "same parameters"),
+    "dynamic": (dynamic, "quantises its input anew", "quantize_static"),
+    "scale at run time": (computed_scale, "its scale is computed at run time", "quantize_static"),
+    "integers": (of_integers, "computes with the integers", "QDQ"),
+    "QONNX": (
+        lambda: model([node("Quant", "x", "y", "qonnx.custom_op.general")], {"x": ("float32", [2])}),
+        "qonnx",
+        "QCDQ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refusals_name_the_way_out(name: str) -> None:
+    build, message, hint = REFUSED[name]
+    with pytest.raises((UnsupportedError, ModelError), match=message) as caught:
+        load(build())
+    assert hint in (caught.value.hint or "")
+
+
+def test_int4_weights_are_read_and_int4_activations_refused() -> None:
+    from onnx import TensorProto, helper
+
+    made = bad({})
+    for each in list(made.graph.initializer):
+        if each.name in {"w", "zw"}:
+            made.graph.initializer.remove(each)
+    narrow = np.random.default_rng(0).integers(-8, 8, 6 * 6 * 9)
+    made.graph.initializer.append(helper.make_tensor("w", TensorProto.INT4, (6, 6, 3, 3), narrow))
+    made.graph.initializer.append(helper.make_tensor("zw", TensorProto.INT4, (6,), np.zeros(6, np.int8)))
+    assert rules(load(made), LayerType.CONV_2D) == [Rounding.ONNX]
+    made.graph.initializer.remove(next(each for each in made.graph.initializer if each.name == "zy"))
+    made.graph.initializer.append(helper.make_tensor("zy", TensorProto.INT4, (), [0]))
+    with pytest.raises(UnsupportedError, match="less than 8 bits"):
+        load(made)

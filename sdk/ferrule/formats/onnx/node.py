@@ -118,6 +118,8 @@ class GraphRecord:
     constants: Mapping[str, Array]
     """The initialisers."""
     nodes: tuple[Node, ...]
+    narrow: frozenset[str] = frozenset()
+    """The constants of 2 and 4 bits, which `constants` and Constant nodes have as int8 or uint8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.onnx import weights
-from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE, Encoding, encoding_of
+from ferrule.formats.onnx.encoding import DEQUANTIZE, EIGHT_BITS, QUANTIZE, Encoding, encoding_of
 from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.integers import Held, Integers, Target, expect_bytes
 from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
@@ -29,10 +29,14 @@ COMPUTED: Mapping[str, LayerType] = {
     "Abs": LayerType.ABS,
     "Add": LayerType.ADD,
     "AveragePool": LayerType.AVERAGE_POOL_2D,
+    "Ceil": LayerType.CEIL,
     "Conv": LayerType.CONV_2D,
     "ConvTranspose": LayerType.TRANSPOSE_CONV,
+    "Cos": LayerType.COS,
     "Div": LayerType.DIV,
+    "Elu": LayerType.ELU,
     "Exp": LayerType.EXP,
+    "Floor": LayerType.FLOOR,
     "Gemm": LayerType.FULLY_CONNECTED,
     "GlobalAveragePool": LayerType.MEAN,
     "HardSwish": LayerType.HARD_SWISH,
@@ -44,7 +48,9 @@ COMPUTED: Mapping[str, LayerType] = {
     "PRelu": LayerType.PRELU,
     "ReduceMean": LayerType.MEAN,
     "Resize": LayerType.RESIZE_BILINEAR,
+    "Round": LayerType.ROUND,
     "Sigmoid": LayerType.LOGISTIC,
+    "Sin": LayerType.SIN,
     "Softmax": LayerType.SOFTMAX,
     "Sqrt": LayerType.SQRT,
     "Sub": LayerType.SUB,
@@ -98,6 +104,8 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Norma
     nodes: list[Node] = []
     for node in graph.nodes:
         with place(node.where, node.key):
+            if node.key in QUANTIZE and node.has_input(2) and node.inputs[2] in record.narrow:
+                raise UnsupportedError("it quantises to less than 8 bits, expected int8 or uint8", hint=EIGHT_BITS)
             nodes += expanded(node, constants)
     nodes = _without_repetitions(nodes, {value.name for value in record.outputs}, constants)
     return _Pass(record, nodes, constants, folding).run()
@@ -262,9 +270,9 @@ class _Pass:
         held = tensors.reals.get(node.inputs[0])
         if held is None or (held.data is None and not held.encoding.is_byte):
             return False
-        others = [tensors.real(name) for name in node.inputs[1:]]
         if held.data is not None:
-            return self._move_constant(node, held, others)
+            return self._move_constant(node, held, tensors.reals)
+        others = [tensors.real(name) for name in node.inputs[1:]]
         target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
         if target is not None and target.encoding == held.encoding:
             stored = tensors.name(target)
@@ -278,23 +286,26 @@ class _Pass:
         tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=tuple(names)))
         return True
 
-    def _move_constant(self, node: Node, held: Held, others: Sequence[str]) -> bool:
-        """Compute what becomes of a constant, such as weights that are transposed."""
+    def _move_constant(self, node: Node, held: Held, known: dict[str, Held]) -> bool:
+        """Compute what becomes of a constant, such as weights that are transposed; `known` receives the results."""
         assert held.data is not None
-        encoding = held.encoding
+        tensors, encoding = self._tensors, held.encoding
+        if node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
+            low, high = (min(max(limit, bounds[0]), bounds[1]) for limit in encoding.limits)
+            data = np.clip(held.data, int(low), int(high)).astype(held.data.dtype)
+            known[node.outputs[0]] = replace(held, name=node.outputs[0], data=data)
+            return True
         if encoding.per_channel:
             if node.key != "Transpose":
                 return False
             encoding = encoding.transposed(node.integers("perm", tuple(reversed(range(held.data.ndim)))))
-        data = [self._tensors.constants.get(name) for name in others]
-        if any(each is None for each, name in zip(data, others, strict=True) if name):
+        others = [tensors.constants.get(name) for name in node.inputs[1:]]
+        if any(each is None for each, name in zip(others, node.inputs[1:], strict=True) if name):
             return False
-        results = self._folding.outputs(node, [held.data, *data])
-        if results is None:
-            return False
-        for name, result in zip(node.outputs, results, strict=False):
-            self._tensors.reals[name] = Held(name=name, encoding=encoding, data=result)
-        return True
+        results = self._folding.outputs(node, [held.data, *others])
+        for name, result in zip(node.outputs, results or (), strict=False):
+            known[name] = Held(name=name, encoding=encoding, data=result)
+        return results is not None
 
     def _pad(self, node: Node) -> bool:
         tensors, source = self._tensors, node.inputs[0]
@@ -347,7 +358,7 @@ class _Pass:
         rules = operator_of(COMPUTED[node.key]).rules
         node = self._with_bias(node)
         target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
-        if target is None or Rounding.ONNX not in rules:
+        if target is None or Rounding.ONNX not in rules or (node.key == "Elu" and node.number("alpha", 1.0) != 1):
             return False
         made = weights.on_integers(node, tensors) if node.key in _WEIGHTED else self._on_bytes(node, target)
         if made is None:
@@ -388,7 +399,11 @@ class _Pass:
     def _on_integers(self, node: Node) -> None:
         tensors = self._tensors
         held = tensors.stored.get(node.inputs[0])
-        if held is None or held.data is not None or any(name in tensors.stored for name in node.inputs[1:]):
+        if any(name in tensors.stored for name in node.inputs[1:]):
+            held = None
+        if held is not None and held.data is not None and (_moves(node) or node.key == "Clip"):
+            if self._move_constant(node, held, tensors.stored):
+                return
             held = None
         if held is not None and node.key in _ORDERING:
             self._keep(replace(node, inputs=(held.name, *node.inputs[1:])))
