@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from needs import require_module
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, LayerType, Rounding
@@ -510,3 +512,67 @@ def test_int4_weights_are_read_and_int4_activations_refused() -> None:
     made.graph.initializer.append(helper.make_tensor("zy", TensorProto.INT4, (), [0]))
     with pytest.raises(UnsupportedError, match="less than 8 bits"):
         load(made)
+
+
+def small_network() -> Any:  # noqa: ANN401
+    """Return a float32 network with a residual connection."""
+    generator = np.random.default_rng(2)
+
+    def normal(*shape: int) -> Array:
+        return (generator.normal(size=shape) / np.sqrt(np.prod(shape[1:]))).astype(np.float32)
+
+    return model(
+        [
+            node("Conv", "x w0 b0", "c0", pads=[1, 1, 1, 1]),
+            node("Relu", "c0", "r0"),
+            node("Conv", "r0 w1 b1", "c1", group=6, pads=[1, 1, 1, 1]),
+            node("Clip", "c1 low high", "r1"),
+            node("Add", "r0 r1", "a"),
+            node("MaxPool", "a", "m", kernel_shape=[2, 2], strides=[2, 2]),
+            node("Concat", "m m", "j", axis=1),
+            node("Flatten", "j", "f"),
+            node("Gemm", "f w2 b2", "g", transB=1),
+            node("Sigmoid", "g", "y"),
+        ],
+        {"x": ("float32", [1, 3, 8, 8])},
+        ["y"],
+        {
+            "w0": normal(6, 3, 3, 3),
+            "b0": normal(6, 1).reshape(-1),
+            "w1": normal(6, 1, 3, 3),
+            "b1": normal(6, 1).reshape(-1),
+            "w2": normal(10, 192),
+            "b2": normal(10, 1).reshape(-1),
+            "low": scale(0),
+            "high": scale(6),
+        },
+    )
+
+
+@pytest.mark.parametrize("dtype", ["QInt8", "QUInt8"])
+@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
+def test_networks_of_quantize_static(form: str, dtype: str, tmp_path: Path) -> None:
+    """The form QDQ with int8 leaves some layers float32 in onnxruntime: their sums round in another order."""
+    require_module("onnxruntime", "pip install 'ferrule[oracle]'")
+    import onnx
+    from onnxruntime import quantization
+
+    class Reader(quantization.CalibrationDataReader):  # type: ignore[misc]
+        samples = iter([drawn((1, 3, 8, 8), seed) for seed in range(4)])
+
+        def get_next(self) -> dict[str, Array] | None:
+            return next(self.samples, None)
+
+    kind = quantization.QuantType[dtype]
+    quantization.quantize_static(
+        onnx.shape_inference.infer_shapes(small_network()),
+        tmp_path / "model.onnx",
+        Reader(),
+        quant_format=quantization.QuantFormat[form],
+        activation_type=kind,
+        weight_type=quantization.QuantType.QInt8,
+        per_channel=True,
+    )
+    network = agrees(onnx.load(tmp_path / "model.onnx"), drawn((1, 3, 8, 8), 9), exact=True)
+    assert count(network, LayerType.QUANTIZE) + count(network, LayerType.DEQUANTIZE) <= 4
+    assert set(rules(network, LayerType.CONV_2D)) == {Rounding.ONNX}
