@@ -158,7 +158,7 @@ class _Parser:
             case 2:
                 return int(attribute.i)
             case 3:
-                return _text(attribute.s.decode("utf-8", errors="replace"))
+                return _text(attribute.s)
             case 4:
                 return self.array(attribute.t)
             case 6:
@@ -166,7 +166,7 @@ class _Parser:
             case 7:
                 return tuple(map(int, attribute.ints))
             case 8:
-                return tuple(_text(each.decode("utf-8", errors="replace")) for each in attribute.strings)
+                return tuple(_text(each) for each in attribute.strings)
         raise UnsupportedError(f"its kind is number {attribute.type}, expected numbers, texts, a tensor or a graph")
 
     def array(self, tensor: Any) -> Array:  # noqa: ANN401
@@ -282,6 +282,7 @@ def _value(record: Any) -> ValueRecord:  # noqa: ANN401
     return ValueRecord(name=_text(record.name), type=tensor.elem_type, shape=shape)
 
 
-def _text(text: str) -> str:
-    """Return a name with each unprintable character replaced by '_'."""
+def _text(raw: str | bytes) -> str:
+    """Return a name with each unprintable character replaced by '_'; one that is not UTF-8 is stored as bytes."""
+    text = raw.decode("utf-8", errors="replace") if isinstance(raw, bytes) else raw
     return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])
