@@ -116,6 +116,8 @@ FUNCTIONS = [
     of("HardSigmoid", alpha=1 / 6),
     of("ThresholdedRelu", alpha=0.5),
     of("Gelu", approximate="tanh"),
+    Case("Gelu", draw=lambda array: array * 3),
+    Case("Erf", draw=lambda array: array * 2),
     of("com.microsoft::QuickGelu"),
     of("Dropout"),
     Case("Swish", opset=24),
