@@ -34,6 +34,7 @@ FOLLOWED = {
     "compile_only_npu": "tests/docs/test_compile_only_npu_document.py",
     "cmsis": "tests/docs/test_cmsis_document.py",
     "dynamic_backends": "tests/docs/test_dynamic_backends_document.py",
+    "onnx": "tests/docs/test_onnx_document.py",
     "platforms": "tests/docs/test_platforms_document.py",
     "state": "tests/docs/test_state_document.py",
     "unit-testing": "tests/docs/test_unit_testing_document.py",
@@ -42,6 +43,8 @@ FOLLOWED = {
 """By page: the test that writes and uses its files, which are the blocks with a caption."""
 QUOTING = {"add_operator"}
 """Pages whose blocks with a caption quote the repository's files; their own tests compare the two."""
+FRAMEWORKS = {"torch"}
+"""Modules that users have in an environment of their own, which the tests of a page may lack."""
 PROGRAMS = {
     ".ci/run",
     "cc",
@@ -145,10 +148,11 @@ def test_python(block: Block) -> None:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                importlib.import_module(alias.name)
+                if alias.name not in FRAMEWORKS:
+                    importlib.import_module(alias.name)
         elif isinstance(node, ast.ImportFrom):
             assert node.module is not None
-            if node.module.partition(".")[0] in files:
+            if node.module.partition(".")[0] in {*files, *FRAMEWORKS}:
                 continue
             module = importlib.import_module(node.module)
             for alias in node.names:

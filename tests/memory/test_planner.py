@@ -25,6 +25,7 @@ from ferrule.memory import (
     schedule_of_lifetimes,
     verify,
 )
+from ferrule.memory.search import _Climb
 
 LARGE = (Region(name="sram", size_bytes=1 << 30),)
 QUICK = Effort(placements=3_000, nodes=10_000)
@@ -426,6 +427,21 @@ def test_an_overlap_is_ignored_where_another_output_has_replaced_the_input() -> 
     found = plan(requests, LARGE, aliases=aliases, overlaps=overlaps)
     verify(found, requests, LARGE, schedule_of_lifetimes(requests), aliases=aliases, overlaps=overlaps)
     assert found.peak_bytes == 32
+
+
+def test_a_single_scratch_buffer_has_no_other_order_to_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = [request("a", 8, 0, 1), request("b", 4, 1, 2), request("scratch", 10, 2, 2, kind=BufferKind.SCRATCH)]
+    tried: list[int] = []
+    changed = _Climb._changed
+
+    def counted(climb: _Climb) -> list[int]:
+        tried.append(len(climb._order))
+        return changed(climb)
+
+    monkeypatch.setattr(_Climb, "_changed", counted)
+    found = plan(requests, LARGE, effort=Effort(nodes=0))
+    assert found.peak_bytes == 14  # `b` goes to 0, which the activations alone do not need
+    assert 1 not in tried
 
 
 def crowd(count: int, *, overlapping: bool) -> tuple[list[Request], list[Overlap]]:

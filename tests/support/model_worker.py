@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One step of the check of one public model, in a process of its own, since an interpreter may abort the process.
 
-Called by `public_models` as `python model_worker.py STEP MODEL FOLDER ...`; prints the result as one line of JSON. The
-folder may have `given.npz` with inputs, and `states.json` with the outputs that are fed back to inputs.
+Called by `public_models` and `onnx_table` as `python model_worker.py STEP MODEL FOLDER ...`; prints the result as one
+line of JSON. The folder may have `given.npz` with inputs, and `states.json` with the outputs that are fed back to
+inputs.
 """
 
 from __future__ import annotations
@@ -34,6 +35,19 @@ _INDEX_LIMIT = 8
 """Inputs of int32 and int64 are usually indices or counts; they are below this."""
 _RELATIVE, _ABSOLUTE = 1e-5, 1e-6
 """The tolerance of docs/operators.md for whole networks of float32."""
+_FEW = 0.1
+"""The share of the range by which a quantised model may differ from onnxruntime, which computes parts in float32."""
+_NUMPY_TYPES = {
+    "tensor(float)": "float32",
+    "tensor(int8)": "int8",
+    "tensor(uint8)": "uint8",
+    "tensor(int16)": "int16",
+    "tensor(uint16)": "uint16",
+    "tensor(int32)": "int32",
+    "tensor(int64)": "int64",
+    "tensor(bool)": "bool",
+}
+"""By the names of onnxruntime."""
 
 Result = dict[str, Any]
 
@@ -87,7 +101,8 @@ def load(model: Path, folder: Path, _number: int, _seconds: float) -> Result:
     try:
         network = _network(model, folder)
     except FerruleError as error:
-        return {"loads": False, "blocks": str(error).splitlines(), "lacks": _lacks(model.read_bytes())}
+        lacks = [] if model.suffix == ".onnx" else _lacks(model.read_bytes())
+        return {"loads": False, "blocks": str(error).splitlines(), "lacks": lacks}
     return {"loads": True, "layers": len(network.layers), "macs": network.macs()}
 
 
@@ -114,10 +129,68 @@ def compare(model: Path, folder: Path, _number: int, seconds: float) -> Result:
     return {"steps": steps} | _difference(outputs, [each[:steps] for each in expected])
 
 
-def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> Result:
-    """Run the firmware on a board, and compare each output with the numpy kernels' and with the stored one.
+def onnxruntime(model: Path, folder: Path, number: int, _seconds: float) -> Result:
+    """Run onnxruntime on the inputs that are stored beside the model, or on random ones; store inputs and outputs.
 
-    Without stored outputs, the inputs are the pattern of docs/running.md.
+    `differ` counts the elements that differ from the stored outputs, which may come from another processor.
+    """
+    from onnx_storage import sequence, session
+
+    running = session(model)
+    random = np.random.default_rng(model.stat().st_size)
+    stored = {name: array[:number] for name, array in _stored(model.with_suffix(".npz")).items()}
+    given = {name: array for name, array in stored.items() if name.startswith("input")}
+    for index, each in enumerate(running.get_inputs()):
+        shape = tuple(extent if isinstance(extent, int) and extent > 0 else 1 for extent in each.shape)
+        dtype = np.dtype(_NUMPY_TYPES[each.type])
+        given.setdefault(f"input{index}", np.stack([_random(random, shape, dtype) for _ in range(number)]))
+    names = [each.name for each in running.get_inputs()]
+    samples = [
+        {name: given[f"input{index}"][step] for index, name in enumerate(names)} for step in range(len(given["input0"]))
+    ]
+    found = sequence(model, samples)
+    outputs = {name: array for name, array in found.items() if name not in given}
+    np.savez(folder / "sequence.npz", allow_pickle=False, **given)
+    np.savez(folder / "expected.npz", allow_pickle=False, **outputs)
+    differ = sum(int(np.count_nonzero(array != stored[name])) for name, array in outputs.items() if name in stored)
+    return {"steps": len(samples), "differ": differ}
+
+
+def counted(model: Path, folder: Path, _number: int, seconds: float) -> Result:
+    """Run the numpy kernels on the stored inputs, and compare the outputs with onnxruntime's.
+
+    The verdict is `exact`, `close` (floats within the tolerance), or `counted` if the network has integer tensors and
+    no output is farther away than `_FEW` of the range of onnxruntime's.
+    """
+    network = _network(model, folder)
+    inputs, _ = _sequence(folder)
+    expected = list(_stored(folder / "expected.npz").values())
+    found: list[list[Array]] = []
+    start = time.monotonic()
+    for sample in zip(*inputs, strict=True):
+        if found and time.monotonic() - start > seconds:
+            break
+        found.append(network.run(sample))
+    outputs = [np.stack(each) for each in zip(*found, strict=True)]
+    wanted = [each[: len(found)] for each in expected]
+    result = _difference(outputs, wanted) | {"steps": len(found)}
+    quantised = any(each.info.dtype in {ferrule.DataType.INT8, ferrule.DataType.INT16} for each in network.tensors)
+    if result["verdict"] == "differs" and quantised and all(map(_near, outputs, wanted)):
+        result["verdict"] = "counted"
+    return result
+
+
+def _near(found: Array, wanted: Array) -> bool:
+    if found.shape != wanted.shape or found.dtype != wanted.dtype:
+        return False
+    a, b = found.astype(np.float64), wanted.astype(np.float64)
+    return bool(np.abs(a - b).max(initial=0) <= _FEW * max(np.ptp(b), np.abs(b).max(initial=0)))
+
+
+def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> Result:
+    """Run the firmware on a board, and compare each output with the numpy kernels' and with the stored one, if any.
+
+    Without stored inputs, they are the pattern of docs/running.md.
     """
     network = _network(model, folder)
     try:
@@ -139,7 +212,7 @@ def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> 
     }
     if report.verdict is ferrule.Verdict.DIFFERENT:
         return result | {"verdict": "differs", "detail": "the board differs from the numpy kernels"}
-    if not stored:
+    if not expected:
         return result | {"verdict": "exact" if report.verdict is ferrule.Verdict.EXACT else "close"}
     return result | _difference(
         [np.reshape(a, b.shape) for a, b in zip(report.outputs, expected, strict=True)], expected
@@ -163,7 +236,7 @@ def _lacks(data: bytes) -> list[str]:
 
 def _network(model: Path, folder: Path) -> ferrule.Network:
     with mock.patch("ferrule.errors._LISTED", 1 << 20):  # every reason
-        network = ferrule.load(model.read_bytes())
+        network = ferrule.load(model if model.suffix == ".onnx" else model.read_bytes())
     for source, output in _states(folder).items():
         network.keep_output(output, source)
     return network
@@ -202,14 +275,14 @@ def _sequence(folder: Path, number: int | None = None) -> tuple[list[Array], lis
 
 
 def _difference(outputs: Sequence[Array], expected: Sequence[Array]) -> Result:
-    """Compare the outputs of all steps, the first axis, with those of TensorFlow Lite Micro."""
+    """Compare the outputs of all steps, the first axis, with the oracle's."""
     if all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(outputs, expected, strict=True)):
         return {"verdict": "exact"}
     detail = []
     close = True
     for position, (found, wanted) in enumerate(zip(outputs, expected, strict=True)):
         if found.shape != wanted.shape or found.dtype != wanted.dtype:
-            detail.append(f"output {position} is {found.dtype}{found.shape}, TFLM's {wanted.dtype}{wanted.shape}")
+            detail.append(f"output {position} is {found.dtype}{found.shape}, the oracle's {wanted.dtype}{wanted.shape}")
             close = False
             continue
         a, b = (each.astype(np.float64).reshape(len(each), -1) for each in (found, wanted))
@@ -232,7 +305,14 @@ def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dt
     return generator.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
 
 
-_STEPS: dict[str, Callable[..., Result]] = {"tflm": tflm, "load": load, "compare": compare, "board": board}
+_STEPS: dict[str, Callable[..., Result]] = {
+    "tflm": tflm,
+    "onnxruntime": onnxruntime,
+    "load": load,
+    "compare": compare,
+    "counted": counted,
+    "board": board,
+}
 
 
 def main(arguments: Sequence[str]) -> None:

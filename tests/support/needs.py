@@ -34,7 +34,9 @@ RARE = {
     "CMSIS_TOOLBOX": "an installation of CMSIS-Toolbox",
     "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
     "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
+    "FERRULE_KERAS": "a Python with keras, torch, onnx, onnxscript, onnxruntime and scikit-learn",
     "FERRULE_PUBLIC_MODELS": "a folder with the files that tests/models.toml lists (docs/how-ferrule-is-tested.md)",
+    "FERRULE_TORCH": "a Python with torch, brevitas, onnx, onnxoptimizer, onnxscript, onnxruntime and scikit-learn",
     "RENODE": "the program of Renode 1.16 or later, with the folder platforms/ beside or above it",
     "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis if the tree is in no west "
     "workspace; a Python 3 with Zephyr's requirements must be on the PATH",
@@ -69,6 +71,14 @@ def require_variable(name: str) -> Path:
     if not value:
         lacking_variable(name)
     return Path(value).resolve()
+
+
+def require_python(name: str) -> str:
+    """Return the Python of another environment that a variable of `RARE` names, or skip the test."""
+    value = os.environ.get(name)
+    if not value:
+        lacking_variable(name)
+    return value
 
 
 def require_program(program: str, remedy: str, *, rare: bool = False) -> str:

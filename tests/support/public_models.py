@@ -121,10 +121,10 @@ def check(model: PublicModel, path: Path, setting: Setting) -> Outcome:
             (folder / "states.json").write_text(json.dumps(dict(model.states)), encoding="utf-8")
             sound = None if setting.audio == "synthetic" else Path(setting.audio)
             write_inputs(path.read_bytes(), model.audio, folder / "given.npz", setting.steps, sound)
-        step = partial(_step, path=path, folder=name, limit_s=setting.limit_s)
-        oracle = step("tflm", setting.steps)
+        run = partial(step, path=path, folder=name, limit_s=setting.limit_s)
+        oracle = run("tflm", setting.steps)
         outcome.tflm = oracle.get("error", "")
-        loaded = step("load", 0)
+        loaded = run("load", 0)
         if "error" in loaded or not loaded["loads"]:
             outcome.blocks = _reasons(loaded.get("blocks", [])) or [loaded.get("error", "no reason")]
             told = {reason.partition(":")[0] for reason in outcome.blocks}
@@ -135,12 +135,12 @@ def check(model: PublicModel, path: Path, setting: Setting) -> Outcome:
         if outcome.tflm:
             outcome.verdict = "no oracle"
         else:
-            compared = step("compare", 0)
+            compared = run("compare", 0)
             outcome.verdict = compared.get("verdict", "fails")
             outcome.detail = compared.get("detail", compared.get("error", ""))
             outcome.steps = compared.get("steps", 0)
         for board in setting.boards:
-            ran = step("board", setting.board_steps, board)
+            ran = run("board", setting.board_steps, board)
             outcome.boards[board] = {"verdict": "fails", "detail": ran["error"]} if "error" in ran else ran
     return outcome
 
@@ -168,9 +168,9 @@ def _kept_at(model: PublicModel, folder: Path) -> Path:
     return folder / f"{model.sha256}.json"
 
 
-def _step(step: str, number: int, *more: str, path: Path, folder: str, limit_s: float) -> dict[str, Any]:
-    """Return the result of a step in a process of its own, or an `error`."""
-    words = [sys.executable, str(_WORKER), step, str(path), folder, str(number), str(limit_s / 2), *more]
+def step(kind: str, number: int, *more: str, path: Path, folder: str, limit_s: float) -> dict[str, Any]:
+    """Return the result of a step of `model_worker` in a process of its own, or an `error`."""
+    words = [sys.executable, str(_WORKER), kind, str(path), folder, str(number), str(limit_s / 2), *more]
     try:
         ended = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=limit_s, check=False)
     except subprocess.TimeoutExpired:
@@ -180,7 +180,7 @@ def _step(step: str, number: int, *more: str, path: Path, folder: str, limit_s: 
         return result
     said = [line for line in ended.stderr.splitlines() if line.strip()]
     plain = [line for line in said if not line.startswith((" ", "Traceback"))]
-    reason = (plain or said or [""])[0] if step == "tflm" else (said or [""])[-1]
+    reason = (plain or said or [""])[0] if kind == "tflm" else (said or [""])[-1]
     return {"error": f"status {ended.returncode}: {reason}"}
 
 

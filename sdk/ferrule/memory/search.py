@@ -149,7 +149,7 @@ class _Climb:
 
     def run(self, effort: Effort, part: int = 1) -> None:
         """Climb until the bound is reached or 1/`part` of the effort is used."""
-        if self.peak <= self._bound or self._arena.is_crowded:
+        if self.peak <= self._bound or len(self._order) < 2 or self._arena.is_crowded:
             return
         looks = max(_looks(self._arena, self._order), 1)
         rounds = min(effort.placements // max(len(self._order), 1), effort.looks // looks)

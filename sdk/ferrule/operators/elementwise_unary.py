@@ -12,6 +12,7 @@ import numpy as np
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import stored_unary
 from ferrule.operators.movement import check_types
+from ferrule.operators.onnx_unary import tabulated
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import sample_unary
 from ferrule.operators.stored_unary import StoredFunction
@@ -88,19 +89,19 @@ def _elu(data: Array) -> Array:
 
 _QUANTIZED = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
 ELEMENTWISE_UNARY: tuple[Operator, ...] = (
-    _operator(LayerType.ABS, np.abs, _QUANTIZED, stored_unary.absolute),
-    _operator(LayerType.CEIL, np.ceil),
-    _operator(LayerType.COS, _once(np.cos)),
-    _operator(LayerType.ELU, _elu, _QUANTIZED - {DataType.INT16}, stored_unary.elu),
-    _operator(LayerType.EXP, _once(np.exp)),
-    _operator(LayerType.FLOOR, np.floor),
-    _operator(LayerType.LOG, _once(np.log)),
+    tabulated(_operator(LayerType.ABS, np.abs, _QUANTIZED, stored_unary.absolute)),
+    tabulated(_operator(LayerType.CEIL, np.ceil)),
+    tabulated(_operator(LayerType.COS, _once(np.cos))),
+    tabulated(_operator(LayerType.ELU, _elu, _QUANTIZED - {DataType.INT16}, stored_unary.elu)),
+    tabulated(_operator(LayerType.EXP, _once(np.exp))),
+    tabulated(_operator(LayerType.FLOOR, np.floor)),
+    tabulated(_operator(LayerType.LOG, _once(np.log))),
     _operator(LayerType.LOGICAL_NOT, np.logical_not, frozenset({DataType.BOOL})),
-    _operator(LayerType.NEG, np.negative),
-    _operator(LayerType.ROUND, _round),
+    tabulated(_operator(LayerType.NEG, np.negative)),
+    tabulated(_operator(LayerType.ROUND, _round)),
     _operator(LayerType.RSQRT, lambda data: np.float32(1) / np.sqrt(data), _QUANTIZED, stored_unary.inverse_root),
-    _operator(LayerType.SIN, _once(np.sin)),
-    _operator(LayerType.SQRT, np.sqrt),
+    tabulated(_operator(LayerType.SIN, _once(np.sin))),
+    tabulated(_operator(LayerType.SQRT, np.sqrt)),
     _operator(LayerType.SQUARE, np.square),
 )
 """The operators, sorted by name."""

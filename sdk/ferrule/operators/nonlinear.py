@@ -22,6 +22,7 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
+from ferrule.operators.onnx_unary import tabulated
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1, sample_fixed, sample_unary
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE
@@ -306,27 +307,33 @@ def _saturate_16(values: functions.Raw) -> functions.Raw:
     return np.asarray(np.clip(values, -32768, 32767), np.int64)
 
 
-LOGISTIC = Operator(
-    descriptor=LogisticDescriptor,
-    type=LayerType.LOGISTIC,
-    infer=infer_same_shape,
-    check=check_logistic,
-    kernel=logistic,
-    sample=sample_fixed(LogisticDescriptor(), FROM_0_TO_1),
+LOGISTIC = tabulated(
+    Operator(
+        descriptor=LogisticDescriptor,
+        type=LayerType.LOGISTIC,
+        infer=infer_same_shape,
+        check=check_logistic,
+        kernel=logistic,
+        sample=sample_fixed(LogisticDescriptor(), FROM_0_TO_1),
+    )
 )
-TANH = Operator(
-    descriptor=TanhDescriptor,
-    type=LayerType.TANH,
-    infer=infer_same_shape,
-    check=check_tanh,
-    kernel=tanh,
-    sample=sample_fixed(TanhDescriptor(), FROM_MINUS_1_TO_1),
+TANH = tabulated(
+    Operator(
+        descriptor=TanhDescriptor,
+        type=LayerType.TANH,
+        infer=infer_same_shape,
+        check=check_tanh,
+        kernel=tanh,
+        sample=sample_fixed(TanhDescriptor(), FROM_MINUS_1_TO_1),
+    )
 )
-HARD_SWISH = Operator(
-    descriptor=HardSwishDescriptor,
-    type=LayerType.HARD_SWISH,
-    infer=infer_same_shape,
-    check=check_hard_swish,
-    kernel=hard_swish,
-    sample=sample_unary(lambda _: HardSwishDescriptor(), same=False),
+HARD_SWISH = tabulated(
+    Operator(
+        descriptor=HardSwishDescriptor,
+        type=LayerType.HARD_SWISH,
+        infer=infer_same_shape,
+        check=check_hard_swish,
+        kernel=hard_swish,
+        sample=sample_unary(lambda _: HardSwishDescriptor(), same=False),
+    )
 )

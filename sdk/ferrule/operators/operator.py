@@ -62,7 +62,7 @@ class Operator:
     sample: Callable[[LayerSample], None] | None = None
     """Draws a random layer for backend tests; None for layers that the runtime itself runs."""
     rules: frozenset[Rounding] = frozenset({Rounding.TFLM})
-    """The rules that the kernel computes; those besides TFLM for int8 outputs only."""
+    """The rules that the kernel computes; those besides TFLM for outputs of 8 bits only."""
 
     def accept(self, descriptor: Descriptor, operands: Operands) -> None:
         """Check a layer; UnsupportedError names the rule, tensor, type or parameter that the kernel refuses."""
@@ -78,7 +78,7 @@ class Operator:
             raise UnsupportedError(
                 f"{self.type} has no kernel for {rule.phrase} ('{rule}'), expected {' or '.join(sorted(self.rules))}"
             )
-        if operands.output.dtype is not DataType.INT8:
+        if operands.output.dtype not in {DataType.INT8, DataType.UINT8}:
             raise UnsupportedError(
-                f"tensor '{operands.output.name}' is {operands.output.dtype}, {rule.phrase} ('{rule}') is for int8"
+                f"tensor '{operands.output.name}' is {operands.output.dtype}, {rule.phrase} ('{rule}') is for 8 bits"
             )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,6 +28,7 @@ _QUANTIZE_TO = {
     DataType.INT32: (DataType.INT8, DataType.INT16),
     DataType.UINT8: (DataType.INT8,),
 }
+_ONNX_FROM = (DataType.FLOAT32, DataType.INT8, DataType.UINT8)
 _DEQUANTIZE_FROM = (DataType.INT8, DataType.INT16, DataType.UINT8)
 _INT32 = np.iinfo(np.int32)
 
@@ -52,6 +53,13 @@ def check_quantize(descriptor: QuantizeDescriptor, operands: Operands) -> None:
             f"QUANTIZE of {source.dtype} to {output.dtype} has no reference kernel, expected one of {pairs}"
         )
     check_per_tensor(source, output)
+    if operands.rounding is Rounding.ONNX:
+        if source.dtype not in _ONNX_FROM:
+            raise UnsupportedError(
+                f"tensor '{source.name}' is {source.dtype}, QUANTIZE by {operands.rounding.phrase} takes "
+                f"{', '.join(_ONNX_FROM)}"
+            )
+        return
     if not source.dtype.is_float and requantization(source, output)[1] > MAX_SHIFT:
         raise UnsupportedError(
             f"QUANTIZE cannot convert tensor '{source.name}' of scale {source.scale:g} to scale {output.scale:g} of "
@@ -75,15 +83,17 @@ def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequenc
     """Return the input converted to the output's scale, with halves rounded away from zero; by ONNX's rule, to even.
 
     ONNX's rule converts integers to float32 and back, as DequantizeLinear and QuantizeLinear do. The result saturates
-    at the limits of the output's type; NaN becomes the zero point, by ONNX's rule the lowest value as in onnxruntime.
+    at the limits of the output's type; NaN becomes the zero point, by ONNX's rule the lowest value.
     """
     del descriptor
     data, source, output = np.asarray(arrays[0]), operands.input(0), operands.output
     if operands.rounding is Rounding.ONNX:
         real = data if source.dtype.is_float else real_values(data, source)
-        return [_quantize_float(real, output, np.rint, nan=-np.inf)]
+        return [quantize_to_even(real, output)]
     if source.dtype.is_float:
-        return [_quantize_float(data, output, round_half_away, nan=0.0)]
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+            steps = round_half_away(np.asarray(data, np.float32) / np.float32(output.scale))
+        return [_stored(np.nan_to_num(steps.astype(np.float64), nan=0.0), output)]
     multiplier, shift = requantization(source, output)
     return [requantize(data, source.zero_point, multiplier, shift, output)]
 
@@ -113,13 +123,18 @@ def requantize(data: Array, zero_point: int, multiplier: int, shift: int, output
     return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
 
 
-def _quantize_float(data: Array, output: TensorInfo, round_: Callable[[Array], Array], *, nan: float) -> Array:
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        steps = round_(np.asarray(data, np.float32) / np.float32(output.scale))
-    # the sum with the zero point is exact in float64, and the clamp brings it into range
-    moved = np.where(np.isnan(steps), nan, steps.astype(np.float64)) + output.zero_point
+def quantize_to_even(data: Array, output: TensorInfo) -> Array:
+    """Return float32 numbers in steps of the output's scale, halves to even, saturated; the lowest value for NaN."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        steps = np.rint(np.asarray(data, np.float32) / np.float32(output.scale))
+    return _stored(np.nan_to_num(steps.astype(np.float64), nan=-np.inf), output)
+
+
+def _stored(steps: Array, output: TensorInfo) -> Array:
+    """Return whole float64 numbers plus the zero point, saturated."""
+    # the sum is exact in float64, and the clamp brings it into range
     limits = np.iinfo(output.dtype.numpy)
-    return np.asarray(np.clip(moved, limits.min, limits.max), output.dtype.numpy)
+    return np.asarray(np.clip(steps + output.zero_point, limits.min, limits.max), output.dtype.numpy)
 
 
 def _sample_quantize(sample: LayerSample) -> None:

@@ -22,6 +22,7 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.movement import check_axes, check_quantisations, check_types, data_input
+from ferrule.operators.onnx_unary import tabulated
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted import check_activation_tensor, required_array
@@ -248,13 +249,15 @@ _CLAMPS: dict[LayerType, Activation] = {
 def _operator(
     layer_type: LayerType, descriptor: type[Descriptor], sample: Callable[[LayerSample], Descriptor]
 ) -> Operator:
-    return Operator(
-        descriptor=descriptor,
-        type=layer_type,
-        infer=infer,
-        check=partial(_check, layer_type),
-        kernel=partial(_compute, layer_type),
-        sample=sample_unary(sample),
+    return tabulated(
+        Operator(
+            descriptor=descriptor,
+            type=layer_type,
+            infer=infer,
+            check=partial(_check, layer_type),
+            kernel=partial(_compute, layer_type),
+            sample=sample_unary(sample),
+        )
     )
 
 

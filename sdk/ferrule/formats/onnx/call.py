@@ -71,12 +71,6 @@ class Call:
             raise ModelError(f"its {role} has shape {list(data.shape)}, expected one number")
         return float(data.reshape(-1)[0])
 
-    def axis(self, value: int, rank: int) -> int:
-        """Return an axis counted from the front; ModelError unless it is within `rank` axes."""
-        if not -rank <= value < rank:
-            raise ModelError(f"its axis is {value}, expected {-rank} to {rank - 1}")
-        return value % rank
-
     def place(self, position: int) -> tuple[str, Layout]:
         """Return the network's tensor for an input and its layout, which may be pending; constants are plain."""
         name = self._name(position)
@@ -106,11 +100,10 @@ class Call:
 
     # layers before the last
 
-    def add(
-        self, type_: LayerType, descriptor: Descriptor, *inputs: str | None, stored: TensorType | None = None
-    ) -> str:
+    def add(self, type_: LayerType, descriptor: Descriptor, *inputs: str | None, dtype: DataType | None = None) -> str:
         """Add a layer whose result is no tensor of the model and return that; by default of the first input's type."""
         wanted = f"{self.node.outputs[0]}_{type_.lower()}"
+        stored = None if dtype is None else TensorType(dtype=dtype)
         return self.emission.add(type_, descriptor, inputs, wanted=wanted, stored=stored)
 
     def array(self, data: Array, role: str) -> str:
@@ -119,7 +112,12 @@ class Call:
 
     def number(self, value: float, like: str) -> str:
         """Add a scalar constant of the type of a tensor of the network and return its name."""
-        return self.array(np.array(value, self.info(like).dtype.numpy), "constant")
+        dtype = self.info(like).dtype
+        try:
+            data = np.array(value if dtype.is_float else int(value), dtype.numpy)
+        except (OverflowError, ValueError) as error:
+            raise ModelError(f"the number {value} is not one of {dtype}") from error
+        return self.array(data, "constant")
 
     def variant(self, position: int, data: Array, key: tuple[object, ...], *, axis: int) -> str:
         """Add other data of a constant input once per key, and return its name; the scales of `axis` go to axis 0."""

@@ -12,7 +12,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.layout import NHWC, Layout, identity, moves_nothing
 from ferrule.formats.onnx.node import TensorType, elements
-from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel
 from ferrule.network.execution import operator_of
@@ -48,7 +48,9 @@ class Emission:
     def add_constant(self, name: str, data: Array) -> None:
         """Declare a tensor of the model to be a constant."""
         self._check_new(name)
-        data.setflags(write=False)
+        if data.flags.writeable:
+            data = data.copy()
+            data.setflags(write=False)
         self._constants[name] = data
 
     def has(self, name: str) -> bool:
@@ -96,6 +98,12 @@ class Emission:
         data = self._constants.get(name)
         if data is not None:
             return self._constant_tensor(name, data.reshape(shape), order)
+        wanted = Layout(order=order, split=shape, shape=shape)
+        tensor, layout = self.place(name)
+        divided = wanted.reshaped(layout.split)
+        if layout.reshaped(shape).is_pending and not divided.is_pending:
+            moved = self._copy(f"{name}_split", tensor, layout.order, layout.split, divided.order)
+            return self.reshaped(moved, wanted.stored, self._wanted(name, order))
         tensor, layout = self.settled(name, shape)
         return self._copy(name, tensor, layout.order, shape, order)
 
@@ -104,7 +112,7 @@ class Emission:
         tensor, layout = self.place(name)
         new = layout.reshaped(layout.shape if shape is None else shape)
         if new.is_pending:
-            tensor = self._copy(name, tensor, layout.order, layout.split, identity(len(layout.split)))
+            tensor = self._copy(f"{name}_split", tensor, layout.order, layout.split, identity(len(layout.split)))
             new = Layout.plain(new.shape)
         wanted = self._wanted(name, new.order) if new.shape == self.shape(name) else f"{tensor}_reshaped"
         return self.reshaped(tensor, new.stored, wanted), new
@@ -223,6 +231,7 @@ class Emission:
             descriptor=descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
+            rounding=stored[0].rounding if stored[0] else Rounding.TFLM,
         )
         self.network.add_layer(made, outputs)
         check_kernel(self.network, made)
@@ -230,6 +239,7 @@ class Emission:
 
     def add_input(self, name: str, shape: Shape, stored: TensorType) -> None:
         """Add an input of the network."""
+        stored = self._types.get(name, stored)
         info = TensorInfo(name=name, shape=shape, dtype=stored.dtype, quantization=stored.quantization)
         self.set(name, self.network.add_input(info), Layout.plain(shape))
 

@@ -82,6 +82,12 @@ def moves_nothing(shape: Shape, permutation: Sequence[int]) -> bool:
     return moved == sorted(moved)
 
 
+def without(order: Sequence[int], axes: Sequence[int]) -> tuple[int, ...]:
+    """Return the order of the axes that remain when some are removed from the model's tensor."""
+    remaining = sorted(set(order) - set(axes))
+    return tuple(remaining.index(axis) for axis in order if axis not in axes)
+
+
 def _regrouped(old: Shape, order: tuple[int, ...], new: Shape) -> tuple[int, ...] | None:
     """Return the order of the axes of a reshaped tensor, whose elements stay; None if there is none."""
     groups = _groups(old, new)

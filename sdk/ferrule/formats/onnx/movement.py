@@ -3,38 +3,27 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from ferrule.errors import ModelError
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx import shapes
 from ferrule.formats.onnx.call import Call
-from ferrule.formats.onnx.layout import identity
+from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.node import elements
-from ferrule.formats.onnx.rows import Row
-from ferrule.graph import LayerType, Shape
-from ferrule.operators.softmax import SoftmaxDescriptor
-
-
-def reshape_shape(wanted: tuple[int, ...], old: Shape, *, allow_zero: bool) -> Shape:
-    """Return the shape that Reshape makes: 0 keeps an extent, and -1 is what remains."""
-    shape = list(wanted)
-    for axis, extent in enumerate(shape):
-        if extent == 0 and not allow_zero:
-            if axis >= len(old):
-                raise ModelError(f"its shape {list(wanted)} keeps axis {axis} of {list(old)}, which does not exist")
-            shape[axis] = old[axis]
-    count = elements(old)
-    if shape.count(-1) == 1:
-        known = -math.prod(shape)
-        shape[shape.index(-1)] = count // known if known > 0 and count % known == 0 else -2
-    if min(shape, default=0) < 0 or math.prod(shape) != count:
-        raise ModelError(f"its shape {list(wanted)} does not fit {list(old)}")
-    return tuple(shape)
-
-
-def flatten_shape(shape: Shape, axis: int) -> Shape:
-    """Return the shape that Flatten makes."""
-    return elements(shape[:axis]), elements(shape[axis:])
+from ferrule.formats.onnx.rows import MANY, Row
+from ferrule.formats.onnx.windows import MAX_EXTENT
+from ferrule.graph import Array, DataType, LayerType, Shape
+from ferrule.operators.cast import CastDescriptor
+from ferrule.operators.division import FlooredDescriptor
+from ferrule.operators.gather import GatherDescriptor, GatherNdDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.mirror import MirrorPadDescriptor
+from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
+from ferrule.operators.repeat import BroadcastToDescriptor, TileDescriptor
+from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.slice import SliceDescriptor, StridedSliceDescriptor
 
 
 def reshape_to(call: Call, shape: Shape) -> None:
@@ -53,33 +42,220 @@ def reshape_to(call: Call, shape: Shape) -> None:
 
 def _reshape(call: Call) -> None:
     wanted = call.integers(1, "shape")
-    reshape_to(call, reshape_shape(wanted or (), call.shape(0), allow_zero=call.node.integer("allowzero", 0) != 0))
+    reshape_to(call, shapes.reshaped(wanted or (), call.shape(0), allow_zero=call.node.integer("allowzero", 0) != 0))
 
 
 def _flatten(call: Call) -> None:
-    rank, axis = call.rank(0), call.node.integer("axis", 1)
-    if not -rank <= axis <= rank:
-        raise ModelError(f"its attribute 'axis' is {axis}, expected {-rank} to {rank}")
-    reshape_to(call, flatten_shape(call.shape(0), axis + rank if axis < 0 else axis))
+    reshape_to(call, shapes.flattened(call.shape(0), call.node.integer("axis", 1)))
 
 
-def last(call: Call, axis: int) -> tuple[str, tuple[int, ...]]:
-    """Return the network's tensor for the first input with an axis last, and the order of its axes."""
-    source, order = call.ordered(0)
-    if order[-1] == axis:
-        return source, order
+def _squeeze(call: Call) -> None:
+    reshape_to(call, shapes.squeezed(call.shape(0), call.integers(1, "axes")))
+
+
+def _unsqueeze(call: Call) -> None:
+    reshape_to(call, shapes.unsqueezed(call.shape(0), call.integers(1, "axes") or ()))
+
+
+def _transpose(call: Call) -> None:
     rank = call.rank(0)
-    order = (*(other for other in identity(rank) if other != axis), axis)
-    return call.tensor(0, order), order
+    permutation = call.node.integers("perm", identity(rank)[::-1])
+    if sorted(permutation) != list(range(rank)):
+        raise ModelError(f"its attribute 'perm' is {list(permutation)}, expected each of {rank} axes once")
+    if call.constant(0) is not None:
+        call.declare(call.tensor(0, permutation))
+        return
+    tensor, layout = call.emission.settled(call.node.inputs[0])
+    call.declare(tensor, layout=layout.transposed(permutation))
 
 
-def _softmax(call: Call) -> None:
-    source, order = last(call, call.axis(call.node.integer("axis", -1), call.rank(0)))
-    call.finish(LayerType.SOFTMAX, SoftmaxDescriptor(), source, order=order)
+def _largest_order(call: Call, positions: Sequence[int]) -> tuple[int, ...]:
+    """Return the order of axes of the largest of some inputs with as many axes, preferring one that is not plain."""
+    orders = [
+        (elements(call.shape(position)), order != identity(len(order)), order)
+        for position in positions
+        if call.constant(position) is None and (order := call.ordered(position)[1])
+    ]
+    return max(orders)[2] if orders else identity(call.rank(positions[0]))
+
+
+def _concat(call: Call) -> None:
+    positions = range(len(call.node.inputs))
+    rank = call.rank(0)
+    axis = shapes.front_axis(call.node.integer("axis"), rank)
+    if any(call.rank(position) != rank for position in positions):
+        raise ModelError("its inputs differ in the number of axes")
+    if len(positions) == 1:
+        call.alias(0)
+        return
+    order = _largest_order(call, positions)
+    sources = [call.tensor(position, order) for position in positions]
+    call.finish(LayerType.CONCATENATION, ConcatenationDescriptor(axis=order.index(axis)), *sources, order=order)
+
+
+def _split(call: Call) -> None:
+    axis, parts = shapes.front_axis(call.node.integer("axis", 0), call.rank(0)), len(call.node.outputs)
+    sizes = shapes.static(shapes.split_sizes(call.shape(0)[axis], call.integers(1, "sizes"), parts))
+    source, order = call.ordered(0)
+    if parts == 1:
+        call.alias(0)
+    elif len(set(sizes)) == 1:
+        call.finish_all(LayerType.SPLIT, SplitDescriptor(axis=order.index(axis), splits=parts), source, order=order)
+    else:
+        call.finish_all(LayerType.SPLIT_V, SplitVDescriptor(axis=order.index(axis), sizes=sizes), source, order=order)
+
+
+def _slice(call: Call) -> None:
+    starts, ends = call.integers(1, "starts"), call.integers(2, "ends")
+    axes, steps = call.integers(3, "axes"), call.integers(4, "steps")
+    ranges = shapes.sliced(call.shape(0), starts or (), ends or (), axes, steps)
+    shapes.static([len(each) for each in ranges])
+    if all(each == range(extent) for each, extent in zip(ranges, call.shape(0), strict=True)):
+        call.alias(0)
+        return
+    source, order = call.ordered(0)
+    _finish_slice(call, source, [ranges[axis] for axis in order], order)
+
+
+def _finish_slice(call: Call, source: str, ranges: Sequence[range], order: tuple[int, ...]) -> None:
+    """Add the layer that takes some indices of each axis of a tensor of the network."""
+    begin, strides = tuple(each.start for each in ranges), tuple(each.step for each in ranges)
+    if set(strides) == {1}:
+        size = SliceDescriptor(begin=begin, size=tuple(map(len, ranges)))
+        call.finish(LayerType.SLICE, size, source, order=order)
+        return
+    end = tuple(each.start + len(each) * each.step for each in ranges)
+    mask = sum(1 << axis for axis, last in enumerate(end) if last < 0)
+    descriptor = StridedSliceDescriptor(begin=begin, end=end, strides=strides, end_mask=mask)
+    call.finish(LayerType.STRIDED_SLICE, descriptor, source, order=order)
+
+
+_PAD_HINT = "pad with a constant or by reflection, or run this step outside of the model"
+
+
+def _pad(call: Call) -> None:
+    mode = call.node.choice("mode", "constant", ("constant", "reflect"), _PAD_HINT)
+    rank, pads, axes = call.rank(0), call.integers(1, "pads") or (), call.integers(3, "axes")
+    chosen = identity(rank) if axes is None else shapes.front_axes(axes, rank)
+    if len(pads) != 2 * len(chosen):
+        raise ModelError(f"it has {len(pads)} pads for {len(chosen)} axes, expected two for each")
+    if min(pads, default=0) < 0:
+        raise UnsupportedError(f"its pads are {list(pads)}, expected numbers of 0 or more", hint="use Slice")
+    if max(pads, default=0) > MAX_EXTENT:
+        raise UnsupportedError(f"its pads are {list(pads)}, expected at most {MAX_EXTENT}")
+    if not any(pads):
+        call.alias(0)
+        return
+    before, after = dict(zip(chosen, pads, strict=False)), dict(zip(chosen, pads[len(chosen) :], strict=True))
+    source, order = call.ordered(0)
+    sides = tuple(before.get(axis, 0) for axis in order), tuple(after.get(axis, 0) for axis in order)
+    value = call.scalar(2, "value")
+    quantization = call.info(source).quantization
+    if mode == "reflect":
+        mirror = MirrorPadDescriptor(before=sides[0], after=sides[1], reflect=True)
+        call.finish(LayerType.MIRROR_PAD, mirror, source, order=order)
+    elif value is None or value == (quantization.zero_point if quantization else 0):
+        call.finish(LayerType.PAD, PadDescriptor(before=sides[0], after=sides[1]), source, order=order)
+    else:
+        stored = value if call.info(source).dtype.is_float else int(value)
+        descriptor = PadV2Descriptor(before=sides[0], after=sides[1], value=stored)
+        call.finish(LayerType.PADV2, descriptor, source, order=order)
+
+
+def _expand(call: Call) -> None:
+    shape = shapes.static(shapes.expanded(call.shape(0), call.integers(1, "shape") or ()))
+    if shape == call.shape(0):
+        call.alias(0)
+        return
+    full = (1,) * (len(shape) - call.rank(0)) + call.shape(0)
+    order = call.ordered(0)[1] if call.rank(0) == len(shape) else identity(len(shape))
+    source = call.tensor(0, order, full)
+    descriptor = BroadcastToDescriptor(shape=tuple(shape[axis] for axis in order))
+    call.finish(LayerType.BROADCAST_TO, descriptor, source, order=order)
+
+
+def _tile(call: Call) -> None:
+    repeats = call.integers(1, "repeats") or ()
+    if len(repeats) != call.rank(0):
+        raise ModelError(f"it has {len(repeats)} repeats for {call.rank(0)} axes")
+    shapes.static(repeats)
+    source, order = call.ordered(0)
+    descriptor = TileDescriptor(multiples=tuple(repeats[axis] for axis in order))
+    call.finish(LayerType.TILE, descriptor, source, order=order)
+
+
+def _gather(call: Call) -> None:
+    axis, indices = shapes.front_axis(call.node.integer("axis", 0), call.rank(0)), call.constant(1)
+    extent = call.shape(0)[axis]
+    if indices is None:
+        positions = _positions(call, np.array(extent, np.int32))
+        call.finish(LayerType.GATHER, GatherDescriptor(axis=axis), call.tensor(0), positions)
+        return
+    _check_indices(indices, extent)
+    source, order = call.ordered(0)
+    flat = (indices.reshape(-1) % extent).astype(np.int32)
+    split = tuple(flat.size if each == axis else size for each, size in enumerate(call.shape(0)))
+    place, shape = order.index(axis), (*split[:axis], *indices.shape, *split[axis + 1 :])
+    if indices.ndim == 1:
+        call.finish(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"), order=order)
+        return
+    if flat.size == 1:
+        begin = tuple(int(flat[0]) if each == axis else 0 for each in order)
+        taken = call.add(
+            LayerType.SLICE, SliceDescriptor(begin=begin, size=tuple(split[each] for each in order)), source
+        )
+    else:
+        taken = call.add(LayerType.GATHER, GatherDescriptor(axis=place), source, call.array(flat, "indices"))
+    layout = Layout(order=order, split=split, shape=split).reshaped(shapes.static(shape))
+    call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=layout.stored), taken, layout=layout)
+
+
+def _check_indices(indices: Array, extent: int) -> None:
+    if indices.dtype.kind not in "iu":
+        raise ModelError(f"its indices are {indices.dtype}, expected integers")
+    if np.any(indices < -extent) or np.any(indices >= extent):
+        raise ModelError(f"its indices are not within {-extent} to {extent - 1}")
+
+
+def _positions(call: Call, extents: Array) -> str:
+    """Return the second input, indices from run time, as int32; those that are negative count from the end."""
+    indices = call.tensor(1)
+    if call.info(indices).dtype is not DataType.INT32:
+        indices = call.add(LayerType.CAST, CastDescriptor(), indices, dtype=DataType.INT32)
+    return call.add(LayerType.FLOOR_MOD, FlooredDescriptor(), indices, call.array(extents, "extents"))
+
+
+def _gather_nd(call: Call) -> None:
+    if call.node.integer("batch_dims", 0) != 0:
+        raise UnsupportedError(f"its attribute 'batch_dims' is {call.node.integer('batch_dims')}, expected 0")
+    if not call.rank(1) or call.shape(1)[-1] > call.rank(0):
+        raise ModelError(f"its indices have the shape {list(call.shape(1))}")
+    shape, count, indices = call.shape(0), call.shape(1)[-1], call.constant(1)
+    extents = np.array(shape[:count], np.int32)
+    if indices is None:
+        call.finish(LayerType.GATHER_ND, GatherNdDescriptor(), call.tensor(0), _positions(call, extents))
+        return
+    for axis, extent in enumerate(shape[:count]):
+        _check_indices(indices[..., axis], extent)
+    rows = np.ravel_multi_index(tuple(np.moveaxis(indices % extents, -1, 0)), shape[:count]).reshape(-1)
+    source = call.tensor(0, None, (elements(shape[:count]), elements(shape[count:])))
+    taken = call.add(LayerType.GATHER, GatherDescriptor(axis=0), source, call.array(rows.astype(np.int32), "rows"))
+    result = shapes.static((*indices.shape[:-1], *shape[count:]))
+    call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=result), taken)
 
 
 ROWS: Mapping[str, Row] = {
+    "Concat": Row(emit=_concat, inputs=range(1, MANY)),
+    "Expand": Row(emit=_expand, inputs=range(2, 3)),
     "Flatten": Row(emit=_flatten),
+    "Gather": Row(emit=_gather, inputs=range(2, 3)),
+    "GatherND": Row(emit=_gather_nd, inputs=range(2, 3)),
+    "Pad": Row(emit=_pad, inputs=range(2, 5)),
     "Reshape": Row(emit=_reshape, inputs=range(2, 3)),
-    "Softmax": Row(emit=_softmax),
+    "Slice": Row(emit=_slice, inputs=range(3, 6)),
+    "Split": Row(emit=_split, inputs=range(1, 3), outputs=range(1, MANY)),
+    "Squeeze": Row(emit=_squeeze, inputs=range(1, 3)),
+    "Tile": Row(emit=_tile, inputs=range(2, 3)),
+    "Transpose": Row(emit=_transpose),
+    "Unsqueeze": Row(emit=_unsqueeze, inputs=range(2, 3)),
 }

@@ -3,17 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
+import numpy as np
+
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
+from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.emission import Emission
+from ferrule.formats.onnx.folding import FOLDS, Folding, shape_of
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, ValueRecord, elements
+from ferrule.formats.onnx.normalise import normalised
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
+from ferrule.formats.onnx.quantised import quantised
 from ferrule.formats.onnx.refusals import unsupported
-from ferrule.graph import Shape
+from ferrule.graph import Rounding, Shape
 from ferrule.network import Network
 
 _MAX_TENSOR_BYTES = 2**31 - 1
@@ -36,16 +41,18 @@ def read_onnx(data: bytes, name: str, folder: Path | None = None) -> Network:
             refused, and the reason.
         MissingToolError: the package `onnx` is not installed.
     """
-    return _Reader(parse(data, folder), name).network()
+    return with_affine_folded(_Reader(parse(data, folder), name, Folding(len(data))).network())
 
 
 class _Reader:
     """The state while one graph is read."""
 
-    def __init__(self, record: GraphRecord, name: str) -> None:
+    def __init__(self, record: GraphRecord, name: str, folding: Folding) -> None:
         self._record = record
-        types: Mapping[str, TensorType] = {}
-        self._emission = Emission(name, record.constants, types)
+        self._folding = folding
+        graph = quantised(record, normalised(record, folding), folding)
+        self._nodes = graph.nodes
+        self._emission = Emission(name, graph.constants, graph.types)
         self._emission.final = frozenset(value.name for value in record.outputs)
         self._lost: set[str] = set()
         """Outputs of refused nodes that have no known description; nodes that read them are not checked."""
@@ -59,8 +66,8 @@ class _Reader:
             except FerruleError as error:
                 problems.append(error)
                 self._lost.add(value.name)
-        for node in self._record.nodes:
-            if self._lost.intersection(node.inputs) and node.key in OPERATORS:
+        for node in self._nodes:
+            if self._lost.intersection(node.inputs) and (node.key in OPERATORS or node.key in FOLDS):
                 self._lost.update(node.outputs)
                 continue
             try:
@@ -93,11 +100,32 @@ class _Reader:
             self._emission.add_input(value.name, shape, stored)
 
     def _add(self, node: Node) -> None:
+        if self._computed(node):
+            return
         row = OPERATORS.get(node.key)
         if row is None:
             raise unsupported(node)
         row.check(node)
         row.emit(Call(node, self._emission))
+
+    def _computed(self, node: Node) -> bool:
+        """Compute a node that depends on constants and shapes only, and return whether it is one."""
+        emission = self._emission
+        if node.key in {"Shape", "Size"} and len(node.inputs) == len(node.outputs) == 1:
+            shape = emission.shape(node.inputs[0])
+            size = np.array(elements(shape), np.int64)
+            emission.add_constant(node.outputs[0], shape_of(node, shape) if node.op == "Shape" else size)
+            return True
+        data = [emission.constant(name) for name in node.inputs]
+        types = [emission.stored_type(name) for name in node.outputs]
+        if any(stored is not None and stored.rounding is not Rounding.TFLM for stored in types):
+            return False
+        if node.graphs or not data or any(each is None for each, name in zip(data, node.inputs, strict=True) if name):
+            return False
+        results = self._folding.outputs(node, data)
+        for name, result in zip(node.outputs, results or (), strict=False):
+            emission.add_constant(name, result)
+        return results is not None
 
     def _stand_in(self, node: Node) -> None:
         """Make the outputs of a refused node readable, so that the nodes behind it are checked, too."""

@@ -13,7 +13,7 @@ from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import Window, finish_image, image
-from ferrule.graph import Descriptor, LayerType, Shape
+from ferrule.graph import Array, Descriptor, LayerType, Shape
 from ferrule.operators.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
@@ -145,8 +145,14 @@ def _bias(call: Call, outputs: int, factor: float) -> str | None:
         return None
     data = np.broadcast_to(addend.reshape(-1), (outputs,))
     if factor != 1:
-        data = (data * np.float32(factor)).astype(data.dtype)
+        data = _scaled(data, factor)
     return call.variant(2, data, ("bias", factor, outputs), axis=addend.ndim - 1)
+
+
+def _scaled(data: Array, factor: float) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        result: Array = (data * np.float32(factor)).astype(data.dtype)
+    return result
 
 
 def _dense(call: Call, columns: int, factor: float, bias: str | None) -> _Product:
@@ -174,22 +180,19 @@ def _dense(call: Call, columns: int, factor: float, bias: str | None) -> _Produc
         if order[-1] != front:
             source, order = call.tensor(0), identity(len(shape))
     if factor != 1:
-        weights = (weights * np.float32(factor)).astype(weights.dtype)
+        weights = _scaled(weights, factor)
     descriptor = FullyConnectedDescriptor(keep_num_dims=len(shape) != 2)
     inputs = (source, call.variant(1, weights, key, axis=columns), bias)
     return _Product(type=LayerType.FULLY_CONNECTED, descriptor=descriptor, inputs=inputs, order=order)
 
 
 def _matmul(call: Call) -> None:
-    """Add the product; a third input is a bias, which the reader puts there."""
     left, right = call.shape(0), call.shape(1)
     if not left or not right:
         raise ModelError("one of its inputs is a scalar, expected matrices")
     matrix = call.constant(1)
     if matrix is not None and matrix.ndim == 2 and call.constant(0) is None and len(left) > 1:
-        bias = _bias(call, right[1], 1.0) if call.node.has_input(2) else None
-        product = _dense(call, 1, 1.0, bias)
-        _finish_product(call, product, 1.0, 1.0 if call.node.has_input(2) and bias is None else 0.0)
+        _finish_product(call, _dense(call, 1, 1.0, None), 1.0, 0.0)
         return
     a, adj_x = _matrices(call, 0, (1, *left) if len(left) == 1 else left)
     b, adj_y = _matrices(call, 1, (*right, 1) if len(right) == 1 else right)
@@ -213,5 +216,5 @@ ROWS: Mapping[str, Row] = {
     "Conv": Row(emit=_conv, inputs=range(2, 4)),
     "ConvTranspose": Row(emit=_conv_transpose, inputs=range(2, 4)),
     "Gemm": Row(emit=_gemm, inputs=range(2, 4)),
-    "MatMul": Row(emit=_matmul, inputs=range(2, 4)),
+    "MatMul": Row(emit=_matmul, inputs=range(2, 3)),
 }

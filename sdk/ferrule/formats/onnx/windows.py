@@ -111,8 +111,7 @@ class Window:
         if wanted is not None or self.auto in {"SAME_UPPER", "SAME_LOWER"}:
             size = extent * self.strides[axis] if wanted is None else wanted
             total = max(full - size, 0)
-            smaller = total // 2
-            return size, total - smaller if self.auto == "SAME_LOWER" else smaller
+            return size, total // 2 if self.auto == "SAME_UPPER" else total - total // 2
         if self.auto == "VALID":
             before = after = 0
         return full - before - after, before

@@ -14,7 +14,7 @@ from ferrule.backends.contribution import KERNELS
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Call, Cast, Const, Evaluate, Expression, Identifier, Pointer, Scalar
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, LayerType
+from ferrule.graph import Array, DataType, LayerType, Rounding
 from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
 from ferrule.operators.quantize import requantization, requantize
@@ -88,6 +88,13 @@ def look_up(context: LoweringContext, table: Array) -> LoweredOp:
     )
 
 
+def lower_table(context: LoweringContext) -> LoweredOp:
+    """Return the look-up of an 8-bit input in the table of the numpy kernel's results."""
+    every = _EVERY_INT8.view(context.input(0).dtype.numpy)
+    (table,) = OPERATORS[context.layer.type].kernel(context.layer.descriptor, context.operands, [every])
+    return look_up(context, table)
+
+
 _MATH = {
     LayerType.COS: "trigonometry",
     LayerType.ELU: "expm1f",
@@ -108,8 +115,7 @@ def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
     """Return the call of the kernel that is named after the layer's type; functions of int8 are tables."""
     type_, source = context.layer.type, context.input(0)
     if source.dtype is DataType.INT8:
-        (table,) = OPERATORS[type_].kernel(context.layer.descriptor, context.operands, [_EVERY_INT8])
-        return look_up(context, table)
+        return lower_table(context)
     if source.dtype is DataType.INT16:
         rescaling = _RESCALINGS[type_](context.operands)
         return unary_call(
@@ -144,6 +150,7 @@ _REQUANTIZE = {
     (DataType.INT32, DataType.INT16): "requantize_s32_s16",
 }
 _FROM_FLOAT = {DataType.INT8: "quantize_f32_s8", DataType.INT16: "quantize_f32_s16"}
+_FROM_FLOAT_TO_EVEN = {DataType.INT8: "quantize_f32_even_s8"}
 _TO_FLOAT = {DataType.INT8: "dequantize_s8", DataType.INT16: "dequantize_s16", DataType.UINT8: "dequantize_u8"}
 
 
@@ -151,15 +158,18 @@ def lower_quantize(context: LoweringContext) -> LoweredOp:
     """Return QUANTIZE as a table look-up for 8 bits, otherwise as a call of the kernel for the data types."""
     source, output = context.input(0), context.operands.output
     if source.dtype is DataType.FLOAT32:
+        kernels = _FROM_FLOAT if context.operands.rounding is Rounding.TFLM else _FROM_FLOAT_TO_EVEN
         return unary_call(
             context,
-            _quantize_kernel(context, _FROM_FLOAT.get(output.dtype)),
+            _quantize_kernel(context, kernels.get(output.dtype)),
             header="quantize",
             parameters="quantize_f32_params",
             scale=output.scale,
             zero_point=output.zero_point,
             elements=source.elements,
         )
+    if context.operands.rounding is not Rounding.TFLM:
+        return lower_table(context)
     multiplier, shift = requantization(source, output)
     if source.dtype in {DataType.INT8, DataType.UINT8}:
         inputs = np.arange(-128, 128, dtype=np.int8).view(source.dtype.numpy)

@@ -35,6 +35,11 @@ struct ferrule_dequantize_params {
 void ferrule_quantize_f32_s8(const struct ferrule_quantize_f32_params *params, const float *input,
                              int8_t *output);
 
+/** @brief round(input / scale) + zero point, halves to even, saturated; NaN becomes the lowest
+ * value. */
+void ferrule_quantize_f32_even_s8(const struct ferrule_quantize_f32_params *params,
+                                  const float *input, int8_t *output);
+
 /** @brief The same as ferrule_quantize_f32_s8, to int16. */
 void ferrule_quantize_f32_s16(const struct ferrule_quantize_f32_params *params, const float *input,
                               int16_t *output);

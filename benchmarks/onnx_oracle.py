@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ferrule's reference compared with onnxruntime, operator by operator, on ONNX models or on random single operators.
+
+    python benchmarks/onnx_oracle.py [model.onnx ...] [--inputs N] [--cases N] [--operators Conv ...]
+
+onnxruntime runs the whole model in the configuration of `onnxruntime_outputs` (tests/support/oracle.py). Each int8 or
+uint8 tensor that it computes is then compared with what Ferrule's reference computes for that tensor alone, from the
+8-bit tensors that onnxruntime has before it. So a difference counts once, at its operator. The exit status is 1 if an
+operator of `EXACT` differs, or is refused in all models.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+
+from onnx_cases import OPERATORS, case_of
+from oracle import onnxruntime_outputs
+
+from ferrule import FerruleError, Network, load
+from ferrule.graph import Array
+
+EXACT = {"QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul", "QuantizeLinear", "DequantizeLinear"}
+"""The operators for which Ferrule promises onnxruntime's bits."""
+CONVERSIONS = ("QuantizeLinear", "DequantizeLinear")
+EIGHT_BITS = (TensorProto.INT8, TensorProto.UINT8)
+OBSERVED = "__observed"
+
+
+@dataclass(slots=True)
+class Count:
+    """How often one operator was compared."""
+
+    values: int = 0
+    differences: int = 0
+    largest: int = 0
+    refused: set[str] = field(default_factory=set)
+    """Messages of the reader."""
+
+
+class Model:
+    """An ONNX model whose 8-bit tensors can be observed and computed one by one."""
+
+    def __init__(self, model: ModelProto) -> None:
+        self._model = model
+        graph = model.graph
+        self._constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+        self._constants |= {node.output[0]: _constant(node) for node in graph.node if node.op_type == "Constant"}
+        self._producers = {name: node for node in graph.node for name in node.output}
+        self.inputs = [info for info in graph.input if info.name not in self._constants]
+        self._outputs = [info.name for info in graph.output]
+        inferred = onnx.shape_inference.infer_shapes(model).graph
+        self._eight_bits = {
+            info.name
+            for info in (*inferred.value_info, *inferred.output)
+            if info.type.tensor_type.elem_type in EIGHT_BITS and info.name in self._producers
+        }
+        self._eight_bits |= {node.output[0] for node in graph.node if node.op_type.startswith(("QLinear", "QGemm"))}
+        self._eight_bits &= self._varying()
+
+    def _varying(self) -> set[str]:
+        """Return the tensors that depend on an input; the others are constants, such as weights that are quantised."""
+        varying = {info.name for info in self.inputs}
+        for node in self._model.graph.node:
+            if not varying.isdisjoint(node.input):
+                varying.update(node.output)
+        return varying
+
+    def feeds(self, random: np.random.Generator) -> dict[str, Array]:
+        """Return random inputs: integers of the whole range, floats a little beyond that of their QuantizeLinear."""
+        return {info.name: self._random(random, info) for info in self.inputs}
+
+    def _random(self, random: np.random.Generator, info: onnx.ValueInfoProto) -> Array:
+        tensor = info.type.tensor_type
+        shape = tuple(max(dimension.dim_value, 1) for dimension in tensor.shape.dim)
+        dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+        if np.issubdtype(dtype, np.integer):
+            limits = np.iinfo(dtype)
+            return np.asarray(random.integers(limits.min, limits.max, shape, dtype, endpoint=True))
+        for node in self._model.graph.node:
+            if node.op_type == "QuantizeLinear" and node.input[0] == info.name:
+                scale, zero_point = (self._constants[name] for name in node.input[1:3])
+                limits = np.iinfo(zero_point.dtype)
+                low, high = (1.05 * float(scale) * (end - int(zero_point)) for end in (limits.min, limits.max))
+                return random.uniform(low, high, shape).astype(np.float32)
+        return random.normal(size=shape).astype(np.float32)
+
+    def observed(self, feeds: Mapping[str, Array]) -> dict[str, Array]:
+        """Return what onnxruntime computes for each 8-bit tensor.
+
+        A tensor between QuantizeLinear and DequantizeLinear is observed behind another DequantizeLinear: as an output
+        of the graph it would keep onnxruntime from fusing the nodes before it.
+        """
+        model, sources = ModelProto(), {}
+        model.CopyFrom(self._model)
+        for name in sorted(self._eight_bits):
+            node = self._producers[name]
+            paired = node.op_type == "QuantizeLinear" and len(node.input) > 2 and name not in self._outputs
+            sources[name] = f"{name}{OBSERVED}" if paired else name
+            if paired:
+                model.graph.node.append(helper.make_node("DequantizeLinear", [name, *node.input[1:3]], [sources[name]]))
+            if name not in self._outputs:
+                model.graph.output.append(helper.make_empty_tensor_value_info(sources[name]))
+        arrays = onnxruntime_outputs(model, feeds, list(sources.values()))
+        return {
+            name: array if array.dtype != np.float32 else self._stored(name, array)
+            for name, array in zip(sources, arrays, strict=True)
+        }
+
+    def _stored(self, name: str, real: Array) -> Array:
+        scale, zero_point = (self._constants[source] for source in self._producers[name].input[1:3])
+        return (np.rint(real.astype(np.float64) / float(scale)) + float(zero_point)).astype(zero_point.dtype)
+
+    def parts(self, values: Mapping[str, Array]) -> Iterator[tuple[str, str, ModelProto]]:
+        """Return, for each 8-bit tensor, its name, its operators and a model that computes it from those before it.
+
+        Tensors whose stored values are only moved or selected, as by Reshape or MaxPool, are left out: their parts
+        have no scale.
+        """
+        for name in self._eight_bits:
+            nodes, sources = self._closure(name, values)
+            if not any("Linear" in node.op_type or node.op_type == "QGemm" for node in nodes):
+                continue
+            names = [node.op_type for node in nodes if node.op_type not in {*CONVERSIONS, "Constant"}]
+            if not names:
+                names = [kind for kind in reversed(CONVERSIONS) if any(node.op_type == kind for node in nodes)]
+            used = {source for node in nodes for source in node.input}
+            kept = [tensor for tensor in self._model.graph.initializer if tensor.name in used]
+            inputs = [_value_info(source, values[source]) for source in sources]
+            graph = helper.make_graph(nodes, "part", inputs, [_value_info(name, values[name])], kept)
+            part = helper.make_model(graph, opset_imports=self._model.opset_import, functions=self._model.functions)
+            part.ir_version = self._model.ir_version
+            yield name, " + ".join(names), part
+
+    def _closure(self, name: str, values: Mapping[str, Array]) -> tuple[list[NodeProto], list[str]]:
+        """Return the nodes that compute a tensor, in order, and the tensors with known values which they read."""
+        wanted, sources, taken = [name], [], set()
+        while wanted:
+            node = self._producers[wanted.pop()]
+            taken.add(node.output[0])
+            for source in filter(None, node.input):
+                if source in values and source not in sources:
+                    sources.append(source)
+                elif source in self._producers and self._producers[source].output[0] not in taken:
+                    wanted.append(source)
+        return [node for node in self._model.graph.node if node.output[0] in taken], sources
+
+
+def _constant(node: NodeProto) -> Array:
+    (attribute,) = node.attribute
+    if attribute.name == "value":
+        return np.asarray(numpy_helper.to_array(attribute.t))
+    return np.asarray(helper.get_attribute_value(attribute))
+
+
+def _value_info(name: str, array: Array) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+
+
+def compare(model: ModelProto, random: np.random.Generator, inputs: int, counts: dict[str, Count]) -> None:
+    """Add what one model's tensors show on random inputs to the counts by operator."""
+    subject = Model(model)
+    networks: dict[str, Network | None] = {}
+    for index in range(inputs):
+        feeds = subject.feeds(random)
+        values = {**feeds, **subject.observed(feeds)}
+        for name, operators, part in subject.parts(values):
+            count = counts[operators]
+            if index == 0:
+                networks[name] = _network(part, count)
+            network = networks[name]
+            if network is None:
+                continue
+            got = network.run([values[info.name] for info in part.graph.input])[0].astype(np.int64)
+            distance = np.abs(got.reshape(values[name].shape) - values[name])
+            count.values += distance.size
+            count.differences += int((distance > 0).sum())
+            count.largest = max(count.largest, int(distance.max(initial=0)))
+
+
+def _network(part: ModelProto, count: Count) -> Network | None:
+    """Return the network of a part; None, with the message in the count, if the reader refuses it."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "part.onnx"
+        path.write_bytes(part.SerializeToString())
+        try:
+            return load(path)
+        except FerruleError as error:
+            count.refused.add(str(error))
+            return None
+
+
+def report(counts: Mapping[str, Count]) -> bool:
+    """Print the table and return whether everything made of operators of `EXACT` was compared and is equal."""
+    print(f"{'operator':40}{'values':>12}{'differences':>13}{'largest':>9}")
+    exact = True
+    for name, count in sorted(counts.items()):
+        print(f"{name:40}{count.values:12,}{count.differences:13,}{count.largest:9}")
+        for message in sorted(count.refused):
+            print(f"    refused: {message.replace(chr(10), ';')}")
+        exact &= not EXACT.issuperset(name.split(" + ")) or (count.values > 0 and not count.differences)
+    return exact
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("models", nargs="*", type=Path, help="ONNX models (default: random single operators)")
+    parser.add_argument("--inputs", type=int, default=4, help="random inputs per model")
+    parser.add_argument("--cases", type=int, default=20, help="random models per operator")
+    parser.add_argument("--operators", nargs="*", choices=sorted(OPERATORS), help="random operators (default: all)")
+    options = parser.parse_args(arguments)
+    counts: dict[str, Count] = defaultdict(Count)
+    for path in options.models:
+        compare(onnx.load(path), np.random.default_rng(0), options.inputs, counts)
+    if not options.models:
+        for name in options.operators or OPERATORS:
+            for seed in range(options.cases):
+                random = np.random.default_rng(seed)
+                compare(case_of(name, random), random, 1, counts)
+    return 0 if report(counts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Folds factors and addends per channel into the float32 weights and biases of the layers before them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Tensor, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+
+_CHANNELS: Mapping[LayerType, int] = {
+    LayerType.CONV_2D: 0,
+    LayerType.DEPTHWISE_CONV_2D: 3,
+    LayerType.FULLY_CONNECTED: 0,
+    LayerType.TRANSPOSE_CONV: 0,
+}
+"""The layers with weights, and the axis of the weights with the channels of the output, which has them last."""
+_AFFINE = frozenset({LayerType.ADD, LayerType.SUB, LayerType.MUL, LayerType.DIV})
+
+
+@dataclass(frozen=True, slots=True)
+class _Affine:
+    """factor * x + addend, each a number or one for each channel."""
+
+    source: str
+    factor: Array
+    addend: Array
+
+
+def with_affine_folded(network: Network) -> Network:
+    """Return a network in which no layer with weights has a constant factor or addend per channel behind it.
+
+    Batch normalisation becomes part of the layer before it. The network is returned unchanged if it has none.
+    """
+    if not any(layer.type in _AFFINE for layer in network.layers):
+        return network
+    editor = GraphEditor(network)
+    for layer in editor.layers():
+        found = _affine(editor, layer) if layer.type in _AFFINE else None
+        before = None if found is None else _weighted(editor, found.source, layer)
+        if found is not None and before is not None:
+            _fold(editor, before, layer, found)
+    return as_network(editor.finish())
+
+
+def _affine(editor: GraphEditor, layer: Layer) -> _Affine | None:
+    """Return what a layer computes if one of its inputs is constant; None unless that is the same for all pixels."""
+    left, right = layer.present_inputs
+    constants = [editor.tensor(name).data for name in (left, right)]
+    output = editor.info(layer.outputs[0])
+    for source, data, first in ((left, constants[1], True), (right, constants[0], False)):
+        if data is None or editor.info(source).shape != output.shape or data.dtype != np.float32:
+            continue
+        if data.size not in {1, output.shape[-1] if output.shape else 1} or data.shape[-1:] not in {(), (data.size,)}:
+            continue
+        values, one, zero = data.reshape(-1).astype(np.float64), np.ones(1), np.zeros(1)
+        match layer.type:
+            case LayerType.ADD:
+                return _Affine(source, one, values)
+            case LayerType.SUB:
+                return _Affine(source, one, -values) if first else _Affine(source, -one, values)
+            case LayerType.MUL:
+                return _Affine(source, values, zero)
+        return _Affine(source, 1 / values, zero) if first and np.all(values) else None
+    return None
+
+
+def _weighted(editor: GraphEditor, source: str, reader: Layer) -> tuple[Layer, ...] | None:
+    """Return the layer with constant weights that writes a tensor only for one reader, and a RESHAPE between them."""
+    before = editor.producer(source)
+    if before is None or editor.only_consumer(source) is not reader:
+        return None
+    if before.type is LayerType.RESHAPE:
+        inner = before.present_inputs[0]
+        same = editor.info(inner).shape[-1:] == editor.info(source).shape[-1:]
+        found = _weighted(editor, inner, before) if same and _activation(reader) is Activation.NONE else None
+        return None if found is None or len(found) > 1 else (*found, before)
+    if before.type not in _CHANNELS or editor.info(source).dtype is not DataType.FLOAT32:
+        return None
+    if _activation(before) is not Activation.NONE:
+        return None
+    return (before,) if all(editor.tensor(name).data is not None for name in before.present_inputs[1:]) else None
+
+
+def _activation(layer: Layer) -> Activation:
+    descriptor: Any = layer.descriptor
+    found: Activation = getattr(descriptor, "activation", Activation.NONE)
+    return found
+
+
+def _fold(editor: GraphEditor, chain: tuple[Layer, ...], layer: Layer, affine: _Affine) -> None:
+    """Give the first layer of a chain other weights and biases in place of a layer behind it."""
+    before = chain[0]
+    names = before.present_inputs
+    weights = _data(editor, names[1])
+    axis = _CHANNELS[before.type]
+    channels = weights.shape[axis]
+    shape = [1] * weights.ndim
+    shape[axis] = -1
+    bias = _data(editor, names[2]) if len(names) > 2 else np.zeros(channels)
+    with np.errstate(all="ignore"):
+        new_weights = (weights * affine.factor.reshape(shape)).astype(np.float32)
+        new_bias = (bias * affine.factor + affine.addend).astype(np.float32)
+    inputs = [names[0], names[1]]
+    if np.any(affine.factor != 1):
+        inputs[1] = _constant(editor, names[1], new_weights)
+    name = names[2] if len(names) > 2 else editor.fresh(f"{before.outputs[0]}_bias")
+    inputs.append(_constant(editor, name, new_bias))
+    descriptor: Any = before.descriptor
+    descriptor = replace(descriptor, activation=_activation(layer))
+    editor.remove_layer(layer.name)
+    folded = replace(before, descriptor=descriptor, inputs=tuple(inputs))
+    if len(chain) > 1:
+        editor.replace_layer(folded)
+        folded = chain[1]
+    editor.replace_layer(replace(folded, outputs=layer.outputs))
+
+
+def _data(editor: GraphEditor, name: str) -> Array:
+    data = editor.tensor(name).data
+    assert data is not None
+    return data.astype(np.float64)
+
+
+def _constant(editor: GraphEditor, name: str, data: Array) -> str:
+    """Replace a constant that only one layer reads, or add another one, and return its name."""
+    if len(editor.consumers(name)) > 1 or editor.is_output(name):
+        name = editor.fresh(name)
+    data.setflags(write=False)
+    editor.set_tensor(Tensor(info=TensorInfo(name=name, shape=data.shape, dtype=DataType.FLOAT32), data=data))
+    return name
+
+
+def as_network(graph: Graph) -> Network:
+    """Return a graph without states as a network."""
+    network = Network(graph.name)
+    for info in graph.inputs:
+        network.add_input(info)
+    for tensor in graph.tensors:
+        if tensor.data is not None:
+            network.add_constant(tensor.info, tensor.data)
+    for layer in graph.layers:
+        network.add_layer(layer, graph.output_infos(layer))
+    network.set_outputs(info.name for info in graph.outputs)
+    return network

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites the nodes of a graph before they become layers: constants are computed, and what does nothing vanishes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ferrule.errors import place
+from ferrule.formats.onnx.folding import Folding, constant_of
+from ferrule.formats.onnx.node import GraphRecord, Node, TensorType
+from ferrule.graph import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Normalised:
+    """The nodes of a graph that remain, and its constants."""
+
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Array]
+    types: Mapping[str, TensorType]
+    """The stored types of quantised tensors, by name."""
+
+
+def normalised(record: GraphRecord, folding: Folding) -> Normalised:
+    """Return the nodes of a graph without those that compute constants, and without Identity and Dropout.
+
+    Raises:
+        ModelError, UnsupportedError: a node that computes a constant cannot be computed.
+    """
+    nodes, constants = _folded(record, folding)
+    nodes = _without_identities(record, nodes)
+    return Normalised(nodes=tuple(nodes), constants=constants, types={})
+
+
+def _folded(record: GraphRecord, folding: Folding) -> tuple[list[Node], dict[str, Array]]:
+    """Return the nodes that cannot be computed, and all constants."""
+    constants, remaining = dict(record.constants), []
+    for node in record.nodes:
+        with place(node.where, node.key):
+            if node.key == "Constant" and len(node.outputs) == 1:
+                results: Sequence[Array] | None = [constant_of(node)]
+            elif node.graphs or not all(name in constants for name in node.inputs if name):
+                results = None
+            else:
+                results = folding.outputs(node, [constants.get(name) for name in node.inputs])
+        if results is None or any(name in constants for name in node.outputs):
+            remaining.append(node)
+            continue
+        for name, data in zip(node.outputs, results, strict=True):
+            data.setflags(write=False)
+            constants[name] = data
+    return remaining, constants
+
+
+def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> list[Node]:
+    """Return the nodes without those whose output is their input, unless a graph has one as output or reads one."""
+    if any(node.graphs for node in nodes):
+        return list(nodes)
+    kept = {value.name for value in record.outputs}
+    read = Counter(name for node in nodes for name in node.inputs)
+    names: dict[str, str] = {}
+    remaining = []
+    for each in nodes:
+        node = replace(each, inputs=tuple(names.get(name, name) for name in each.inputs))
+        outputs = [name for name in node.outputs if name in kept or read[name]]
+        vanishes = node.key == "Identity" or (node.key == "Dropout" and not node.has_input(2))
+        if vanishes and node.inputs and outputs == list(node.outputs[:1]) and outputs[0] not in kept:
+            names[node.outputs[0]] = node.inputs[0]
+        else:
+            remaining.append(node)
+    return remaining

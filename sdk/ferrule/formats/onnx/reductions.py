@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of operators that reduce axes, or normalise along them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.layout import Layout, identity, without
+from ferrule.formats.onnx.rows import Row
+from ferrule.formats.onnx.shapes import front_axes, front_axis
+from ferrule.graph import Array, DataType, Descriptor, LayerType
+from ferrule.operators.arg_select import ArgSelectDescriptor
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.cast import CastDescriptor
+from ferrule.operators.cumsum import CumsumDescriptor
+from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
+from ferrule.operators.l2_normalization import L2NormalizationDescriptor
+from ferrule.operators.log_softmax import LogSoftmaxDescriptor
+from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
+
+_PLAIN = BinaryDescriptor()
+_FUNCTION = ElementwiseUnaryDescriptor()
+
+
+def last(call: Call, axis: int) -> tuple[str, tuple[int, ...]]:
+    """Return the network's tensor for the first input with an axis last, and the order of its axes."""
+    source, order = call.ordered(0)
+    if order and order[-1] == axis:
+        return source, order
+    order = (*(other for other in identity(call.rank(0)) if other != axis), axis)
+    return call.tensor(0, order), order
+
+
+def _along(type_: LayerType, descriptor: Descriptor) -> Row:
+    """Return the row of an operator along one axis, which the layer needs last."""
+
+    def emit(call: Call) -> None:
+        source, order = last(call, front_axis(call.node.integer("axis", -1), call.rank(0)))
+        call.finish(type_, descriptor, source, order=order)
+
+    return Row(emit=emit)
+
+
+def _l2_normalization(call: Call) -> None:
+    if call.node.integer("p", 2) != 2:
+        raise UnsupportedError(f"its attribute 'p' is {call.node.integer('p')}, expected 2")
+    source, order = last(call, front_axis(call.node.integer("axis", -1), call.rank(0)))
+    call.finish(LayerType.L2_NORMALIZATION, L2NormalizationDescriptor(), source, order=order)
+
+
+def _reduction(type_: LayerType, before: LayerType | None = None, after: LayerType | None = None) -> Row:
+    """Return the row of a reduction, with functions of each element before and after it."""
+
+    def emit(call: Call) -> None:
+        axes = call.integers(1, "axes")
+        if axes is None:
+            axes = call.node.integers("axes", ())
+        source, order = call.ordered(0)
+        if not axes and call.node.integer("noop_with_empty_axes", 0) != 0:
+            if before is not None or after is not None:
+                raise UnsupportedError("it has no axes, expected one or more")
+            call.alias(0)
+            return
+        chosen = front_axes(axes, call.rank(0)) or identity(call.rank(0))
+        keep = call.node.integer("keepdims", 1) != 0
+        if before is not None:
+            source = call.add(before, _FUNCTION, source)
+        descriptor = ReduceDescriptor(
+            axes=tuple(place for place, axis in enumerate(order) if axis in chosen), keep_dims=keep
+        )
+        order = order if keep else without(order, chosen)
+        if after is None:
+            call.finish(type_, descriptor, source, order=order)
+        else:
+            call.finish(after, _FUNCTION, call.add(type_, descriptor, source), order=order)
+
+    return Row(emit=emit, inputs=range(1, 3))
+
+
+def _arg_select(type_: LayerType) -> Row:
+    def emit(call: Call) -> None:
+        if call.node.integer("select_last_index", 0) != 0:
+            raise UnsupportedError("its attribute 'select_last_index' is 1, expected 0: of equal elements the first")
+        axis = front_axis(call.node.integer("axis", 0), call.rank(0))
+        source, order = call.ordered(0)
+        descriptor = ArgSelectDescriptor(axis=order.index(axis))
+        found = call.add(type_, descriptor, source, dtype=DataType.INT32)
+        rest = without(order, [axis])
+        layout = Layout(order=rest, split=_unordered(call.info(found).shape, rest), shape=())
+        kept = list(layout.split)
+        if call.node.integer("keepdims", 1) != 0:
+            kept.insert(axis, 1)
+        layout = Layout(order=layout.order, split=layout.split, shape=tuple(kept))
+        call.finish(LayerType.CAST, CastDescriptor(), found, layout=layout, dtype=DataType.INT64)
+
+    return Row(emit=emit)
+
+
+def _unordered(stored: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
+    return tuple(stored[tuple(order).index(axis)] for axis in range(len(order)))
+
+
+def _cumsum(call: Call) -> None:
+    axis = call.scalar(1, "axis")
+    source, order = call.ordered(0)
+    descriptor = CumsumDescriptor(
+        axis=order.index(front_axis(int(axis or 0), call.rank(0))),
+        exclusive=call.node.integer("exclusive", 0) != 0,
+        reverse=call.node.integer("reverse", 0) != 0,
+    )
+    call.finish(LayerType.CUMSUM, descriptor, source, order=order)
+
+
+def _standardised(call: Call, source: str, axes: tuple[int, ...], epsilon: float, *, centre: bool = True) -> str:
+    """Return (x - mean) / sqrt(variance + epsilon) along axes; without `centre`, the mean counts as 0."""
+    reduce = ReduceDescriptor(axes=axes, keep_dims=True)
+    if centre:
+        mean = call.add(LayerType.MEAN, reduce, source)
+        squares = call.add(LayerType.SQUARED_DIFFERENCE, SquaredDifferenceDescriptor(), source, mean)
+        source = call.add(LayerType.SUB, _PLAIN, source, mean)
+    else:
+        squares = call.add(LayerType.SQUARE, _FUNCTION, source)
+    variance = call.add(LayerType.MEAN, reduce, squares)
+    variance = call.add(LayerType.ADD, _PLAIN, variance, call.number(epsilon, variance))
+    return call.add(LayerType.MUL, _PLAIN, source, call.add(LayerType.RSQRT, _FUNCTION, variance))
+
+
+def _finish_affine(call: Call, source: str, order: tuple[int, ...], factors: Sequence[Array | None]) -> None:
+    """Add the product with a factor and the sum with an offset, which broadcast to the model's tensor."""
+    steps = [
+        (type_, data) for type_, data in zip((LayerType.MUL, LayerType.ADD), factors, strict=False) if data is not None
+    ]
+    for index, (type_, data) in enumerate(steps):
+        full = data.reshape((1,) * (len(order) - data.ndim) + data.shape).transpose(order)
+        constant = call.array(full, type_.lower())
+        if index + 1 < len(steps):
+            source = call.add(type_, _PLAIN, source, constant)
+        else:
+            call.finish(type_, _PLAIN, source, constant, order=order)
+
+
+def _layer_normalization(call: Call) -> None:
+    call.refuse_outputs(1)
+    rank = call.rank(0)
+    axis = front_axis(call.node.integer("axis", -1), rank)
+    source, order = call.ordered(0)
+    axes = tuple(place for place, each in enumerate(order) if each >= axis)
+    centre = call.node.op != "RMSNormalization"
+    result = _standardised(call, source, axes, call.node.number("epsilon", 1e-5), centre=centre)
+    factors = [call.parameter(1, "scale"), call.parameter(2, "bias")]
+    if any(data is not None and data.ndim > rank for data in factors):
+        raise ModelError("its scale or bias has more axes than its input")
+    _finish_affine(call, result, order, factors)
+
+
+def _per_channel(call: Call) -> list[Array]:
+    """Return the scale and the bias, one number for each channel, as images."""
+    channels, rank = call.shape(0)[1], call.rank(0)
+    found = []
+    for position, role in ((1, "scale"), (2, "bias")):
+        data = call.parameter(position, role)
+        if data is None or data.ndim != 1 or channels % data.size:
+            raise ModelError(f"its {role} does not have one number for each of {channels} channels")
+        found.append(np.repeat(data, channels // data.size).reshape(-1, *(1,) * (rank - 2)))
+    return found
+
+
+def _instance_normalization(call: Call) -> None:
+    if call.rank(0) < 3:
+        raise ModelError(f"its input has {call.rank(0)} axes, expected 3 or more")
+    source, order = call.ordered(0)
+    axes = tuple(place for place, axis in enumerate(order) if axis >= 2)
+    result = _standardised(call, source, axes, call.node.number("epsilon", 1e-5))
+    _finish_affine(call, result, order, _per_channel(call))
+
+
+def _group_normalization(call: Call) -> None:
+    rank, shape, groups = call.rank(0), call.shape(0), call.node.integer("num_groups")
+    if rank < 3 or groups < 1 or shape[1] % groups:
+        raise ModelError(f"its input {list(shape)} does not have a multiple of {groups} channels")
+    source, order = call.ordered(0)
+    place = order.index(1)
+    stored = call.info(source).shape
+    divided = (*stored[:place], groups, stored[place] // groups, *stored[place + 1 :])
+    axes = tuple(index + (index > place) for index, axis in enumerate(order) if axis >= 2)
+    result = _standardised(
+        call, call.reshaped(source, divided), tuple(sorted((*axes, place + 1))), call.node.number("epsilon", 1e-5)
+    )
+    _finish_affine(call, call.reshaped(result, stored), order, _per_channel(call))
+
+
+def _mean_variance_normalization(call: Call) -> None:
+    axes = front_axes(call.node.integers("axes", (0, 2, 3)), call.rank(0))
+    source, order = call.ordered(0)
+    chosen = tuple(place for place, axis in enumerate(order) if axis in axes)
+    result = _standardised(call, source, chosen, 1e-9)
+    call.declare(result, order=order)
+
+
+ROWS: Mapping[str, Row] = {
+    "ArgMax": _arg_select(LayerType.ARG_MAX),
+    "ArgMin": _arg_select(LayerType.ARG_MIN),
+    "CumSum": Row(emit=_cumsum, inputs=range(2, 3)),
+    "GroupNormalization": Row(emit=_group_normalization, inputs=range(3, 4)),
+    "InstanceNormalization": Row(emit=_instance_normalization, inputs=range(3, 4)),
+    "LayerNormalization": Row(emit=_layer_normalization, inputs=range(2, 4), outputs=range(1, 4)),
+    "LogSoftmax": _along(LayerType.LOG_SOFTMAX, LogSoftmaxDescriptor()),
+    "LpNormalization": Row(emit=_l2_normalization),
+    "MeanVarianceNormalization": Row(emit=_mean_variance_normalization),
+    "RMSNormalization": Row(emit=_layer_normalization, inputs=range(2, 3)),
+    "ReduceL1": _reduction(LayerType.SUM, before=LayerType.ABS),
+    "ReduceL2": _reduction(LayerType.SUM, before=LayerType.SQUARE, after=LayerType.SQRT),
+    "ReduceLogSum": _reduction(LayerType.SUM, after=LayerType.LOG),
+    "ReduceMax": _reduction(LayerType.REDUCE_MAX),
+    "ReduceMean": _reduction(LayerType.MEAN),
+    "ReduceMin": _reduction(LayerType.REDUCE_MIN),
+    "ReduceSum": _reduction(LayerType.SUM),
+    "ReduceSumSquare": _reduction(LayerType.SUM, before=LayerType.SQUARE),
+    "Softmax": _along(LayerType.SOFTMAX, SoftmaxDescriptor()),
+}

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The shapes that operators make, as computed from parameters; ModelError where the parameters do not fit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx.node import elements
+from ferrule.graph import Shape
+
+
+def front_axis(value: int, rank: int) -> int:
+    """Return an axis counted from the front."""
+    if not -rank <= value < rank:
+        raise ModelError(f"its axis is {value}, expected {-rank} to {rank - 1}")
+    return value % rank
+
+
+def front_axes(values: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Return axes counted from the front, in the given order."""
+    axes = tuple(front_axis(value, rank) for value in values)
+    if len(set(axes)) != len(axes):
+        raise ModelError(f"its axes {list(values)} repeat an axis")
+    return axes
+
+
+def reshaped(wanted: Sequence[int], old: Shape, *, allow_zero: bool) -> Shape:
+    """Return the shape that Reshape makes: 0 keeps an extent, and -1 is what remains."""
+    shape = list(wanted)
+    for axis, extent in enumerate(shape):
+        if extent == 0 and not allow_zero:
+            if axis >= len(old):
+                raise ModelError(f"its shape {list(wanted)} keeps axis {axis} of {list(old)}, which does not exist")
+            shape[axis] = old[axis]
+    count = elements(old)
+    if shape.count(-1) == 1:
+        known = -math.prod(shape)
+        shape[shape.index(-1)] = count // known if known > 0 and count % known == 0 else -2
+    if min(shape, default=0) < 0 or math.prod(shape) != count:
+        raise ModelError(f"its shape {list(wanted)} does not fit {list(old)}")
+    return tuple(shape)
+
+
+def flattened(shape: Shape, axis: int) -> Shape:
+    """Return the shape that Flatten makes."""
+    rank = len(shape)
+    if not -rank <= axis <= rank:
+        raise ModelError(f"its attribute 'axis' is {axis}, expected {-rank} to {rank}")
+    axis = axis + rank if axis < 0 else axis
+    return elements(shape[:axis]), elements(shape[axis:])
+
+
+def squeezed(shape: Shape, axes: Sequence[int] | None) -> Shape:
+    """Return the shape that Squeeze makes."""
+    chosen = front_axes(axes, len(shape)) if axes else [axis for axis, extent in enumerate(shape) if extent == 1]
+    if any(shape[axis] != 1 for axis in chosen):
+        raise ModelError(f"its axes {list(chosen)} of {list(shape)} are not all of extent 1")
+    return tuple(extent for axis, extent in enumerate(shape) if axis not in chosen)
+
+
+def unsqueezed(shape: Shape, axes: Sequence[int]) -> Shape:
+    """Return the shape that Unsqueeze makes."""
+    chosen = front_axes(axes, len(shape) + len(axes))
+    extents = iter(shape)
+    return tuple(1 if axis in chosen else next(extents) for axis in range(len(shape) + len(axes)))
+
+
+def sliced(
+    shape: Shape, starts: Sequence[int], ends: Sequence[int], axes: Sequence[int] | None, steps: Sequence[int] | None
+) -> tuple[range, ...]:
+    """Return the indices that Slice takes of each axis."""
+    axes = tuple(range(len(starts))) if axes is None else axes
+    steps = (1,) * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise ModelError("its starts, ends, axes and steps differ in length, or a step is 0")
+    result = [range(extent) for extent in shape]
+    for start, end, axis, step in zip(starts, ends, front_axes(axes, len(shape)), steps, strict=True):
+        result[axis] = range(*slice(start, _end(end, shape[axis], step), step).indices(shape[axis]))
+    return tuple(result)
+
+
+def _end(end: int, extent: int, step: int) -> int | None:
+    """Return the end of a slice for Python, where a step back to the front has no end."""
+    return None if step < 0 and end < -extent else end
+
+
+def split_sizes(extent: int, sizes: Sequence[int] | None, parts: int) -> tuple[int, ...]:
+    """Return the sizes of the parts of Split; without sizes, all but the last are equal."""
+    if sizes is None:
+        each = -(-extent // parts)
+        sizes = (*(each,) * (parts - 1), extent - each * (parts - 1))
+    if len(sizes) != parts or sum(sizes) != extent or min(sizes) < 0:
+        raise ModelError(f"its sizes {list(sizes)} do not fit an extent of {extent} and {parts} outputs")
+    return tuple(sizes)
+
+
+def expanded(shape: Shape, wanted: Sequence[int]) -> Shape:
+    """Return the shape to which Expand broadcasts."""
+    rank = max(len(shape), len(wanted))
+    left, right = (1,) * (rank - len(shape)) + shape, (1,) * (rank - len(wanted)) + tuple(wanted)
+    if any(1 not in {a, b} and a != b for a, b in zip(left, right, strict=True)) or min(right, default=1) < 0:
+        raise ModelError(f"its shape {list(wanted)} does not broadcast with {list(shape)}")
+    return tuple(b if a == 1 else a for a, b in zip(left, right, strict=True))
+
+
+def static(values: Sequence[int]) -> Shape:
+    """Return extents as a shape; UnsupportedError if one is 0, which networks do not have."""
+    if min(values, default=1) < 1:
+        raise UnsupportedError(f"its output has shape {list(values)}, expected extents of 1 or more")
+    return tuple(values)

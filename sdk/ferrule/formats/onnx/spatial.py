@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of operators that resize images, or exchange channels and pixels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.rows import Row
+from ferrule.formats.onnx.shapes import static
+from ferrule.formats.onnx.windows import MAX_EXTENT, finish_image, image
+from ferrule.graph import Array, LayerType
+from ferrule.operators.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
+from ferrule.operators.gather import GatherDescriptor
+from ferrule.operators.resize import ResizeDescriptor, float_taps, nearest_pixels
+from ferrule.operators.transpose import TransposeDescriptor
+
+_COORDINATES = ("half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric")
+_NEAREST = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
+_CORNERS = ((False, False), (False, True), (True, False))
+"""What RESIZE layers have: align_corners and half_pixel_centers."""
+_TOLERANCE = 1e-4
+"""The difference of positions, in pixels, that rounding to float32 explains."""
+
+
+def _resize(call: Call) -> None:
+    node = call.node
+    mode = node.choice("mode", "nearest", ("nearest", "linear"), "resize with mode='nearest' or 'linear'")
+    coordinates = node.choice("coordinate_transformation_mode", "half_pixel", _COORDINATES)
+    if node.integer("antialias", 0) != 0 or node.integer("exclude_outside", 0) != 0:
+        raise UnsupportedError(
+            "its attribute 'antialias' or 'exclude_outside' is 1, expected 0", hint="resize with antialias=False"
+        )
+    node.choice("keep_aspect_ratio_policy", "stretch", ("stretch",))
+    scales, sizes = _scales(call)
+    if sizes == call.shape(0):
+        call.alias(0)
+        return
+    if any(sizes[axis] != call.shape(0)[axis] for axis in range(2)) or call.rank(0) < 3:
+        raise UnsupportedError(
+            f"it resizes {list(call.shape(0))} to {list(sizes)}, expected changes of width and height"
+        )
+    source = image(call, 0)
+    stored = call.info(source).shape
+    size = (1, *sizes[2:]) if call.rank(0) == 3 else sizes[2:]
+    factors = (1.0, *scales[2:]) if call.rank(0) == 3 else scales[2:]
+    places = [_positions(coordinates, stored[1 + axis], size[axis], factors[axis]) for axis in range(2)]
+    if mode == "linear":
+        _finish_linear(call, source, (size[0], size[1]), places)
+        return
+    rule = node.choice("nearest_mode", "round_prefer_floor", _NEAREST)
+    pixels = [_nearest(rule, place, stored[1 + axis]) for axis, place in enumerate(places)]
+    _finish_nearest(call, source, (size[0], size[1]), pixels)
+
+
+def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
+    """Return the factor and the new extent of each axis."""
+    shape, rank = call.shape(0), call.rank(0)
+    axes = call.node.integers("axes", tuple(range(rank)))
+    if any(not -rank <= axis < rank for axis in axes):
+        raise ModelError(f"its attribute 'axes' is {list(axes)}, expected {-rank} to {rank - 1}")
+    factors, sizes = [1.0] * rank, list(shape)
+    data, wanted = call.parameter(2, "scales"), call.integers(3, "sizes")
+    if wanted is None and (data is None or data.size == 0):
+        raise ModelError("it has neither scales nor sizes")
+    given = list(wanted) if wanted is not None else [float(each) for each in np.ravel(data if data is not None else ())]
+    if len(given) != len(axes):
+        raise ModelError(f"it has {len(given)} scales or sizes for {len(axes)} axes")
+    for axis, value in zip(axes, given, strict=True):
+        if not math.isfinite(value) or value <= 0 or value > MAX_EXTENT:
+            raise ModelError(f"its scales or sizes are {given}, expected positive numbers up to {MAX_EXTENT}")
+        sizes[axis] = int(value) if wanted is not None else math.floor(shape[axis] * value)
+        factors[axis] = sizes[axis] / shape[axis] if wanted is not None else float(value)
+    if max(sizes) > MAX_EXTENT * max(shape):
+        raise UnsupportedError(f"its output has shape {sizes}, which is too large")
+    return tuple(factors), static(sizes)
+
+
+def _positions(coordinates: str, extent: int, count: int, factor: float) -> Array:
+    """Return the place of each output pixel of one axis in the input, in pixels."""
+    index = np.arange(count, dtype=np.float64)
+    scale, shift, offset = 1 / factor, 0.5, -0.5
+    if coordinates == "align_corners":
+        scale, shift, offset = (extent - 1) / max(count - 1, 1), 0, 0
+    elif coordinates == "asymmetric":
+        shift = offset = 0
+    elif coordinates == "pytorch_half_pixel" and count == 1:
+        scale = shift = offset = 0
+    elif coordinates == "half_pixel_symmetric":
+        offset += extent / 2 * (1 - count / (extent * factor))
+    result: Array = (index + shift) * scale + offset
+    return result
+
+
+def _nearest(rule: str, places: Array, extent: int) -> Array:
+    places = np.round(places, 6)  # a position that is an integer or a half is one, whatever float32 made of it
+    match rule:
+        case "round_prefer_floor":
+            pixels = np.ceil(places - 0.5)
+        case "round_prefer_ceil":
+            pixels = np.floor(places + 0.5)
+        case "floor":
+            pixels = np.floor(places)
+        case _:
+            pixels = np.ceil(places)
+    found: Array = np.clip(pixels, 0, extent - 1).astype(np.int64)
+    return found
+
+
+def _finish_nearest(call: Call, source: str, size: tuple[int, int], pixels: list[Array]) -> None:
+    """Add a RESIZE_NEAREST_NEIGHBOR if it takes these pixels, and else a GATHER along each axis."""
+    stored = call.info(source).shape
+    for aligned, centred in _CORNERS:
+        descriptor = ResizeDescriptor(height=size[0], width=size[1], align_corners=aligned, half_pixel_centers=centred)
+        if all(
+            np.array_equal(nearest_pixels(descriptor, stored[1 + axis], size[axis]), pixels[axis]) for axis in range(2)
+        ):
+            finish_image(call, LayerType.RESIZE_NEAREST_NEIGHBOR, descriptor, source)
+            return
+    rows = source
+    if not np.array_equal(pixels[0], np.arange(stored[1])):
+        indices = call.array(pixels[0].astype(np.int32), "rows")
+        rows = call.add(LayerType.GATHER, GatherDescriptor(axis=1), source, indices)
+    indices = call.array(pixels[1].astype(np.int32), "columns")
+    finish_image(call, LayerType.GATHER, GatherDescriptor(axis=2), rows, indices)
+
+
+def _finish_linear(call: Call, source: str, size: tuple[int, int], places: list[Array]) -> None:
+    """Add the RESIZE_BILINEAR that interpolates at these places."""
+    stored = call.info(source).shape
+    for aligned, centred in _CORNERS:
+        descriptor = ResizeDescriptor(height=size[0], width=size[1], align_corners=aligned, half_pixel_centers=centred)
+        fits = True
+        for axis in range(2):
+            taps = float_taps(descriptor, stored[1 + axis], size[axis])
+            wanted = np.clip(places[axis], 0, stored[1 + axis] - 1)
+            fits &= bool(np.all(np.abs(taps.lower + taps.weight - wanted) <= _TOLERANCE))
+        if fits:
+            finish_image(call, LayerType.RESIZE_BILINEAR, descriptor, source)
+            return
+    raise UnsupportedError(
+        f"no RESIZE_BILINEAR interpolates {list(stored[1:3])} to {list(size)} pixels as it does",
+        hint="resize by sizes, with half_pixel, align_corners or asymmetric coordinates",
+    )
+
+
+def _block(call: Call, stored: tuple[int, ...]) -> int:
+    size = call.node.integer("blocksize")
+    if call.rank(0) != 4 or size < 1 or size > MAX_EXTENT:
+        raise ModelError(f"its input {list(stored)} is no image, or its block of {size} is out of range")
+    return size
+
+
+def _depth_to_space(call: Call) -> None:
+    source = image(call, 0)
+    batch, height, width, channels = call.info(source).shape
+    size = _block(call, call.shape(0))
+    if channels % (size * size):
+        raise ModelError(f"its input has {channels} channels, expected a multiple of {size * size}")
+    if call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and channels != size * size:
+        parts = call.reshaped(source, (batch * height * width, channels // (size * size), size * size))
+        parts = call.add(LayerType.TRANSPOSE, TransposeDescriptor(permutation=(0, 2, 1)), parts)
+        source = call.reshaped(parts, (batch, height, width, channels))
+    finish_image(call, LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=size), source)
+
+
+def _space_to_depth(call: Call) -> None:
+    source = image(call, 0)
+    descriptor = SpaceToDepthDescriptor(block_size=_block(call, call.shape(0)))
+    finish_image(call, LayerType.SPACE_TO_DEPTH, descriptor, source)
+
+
+ROWS: Mapping[str, Row] = {
+    "DepthToSpace": Row(emit=_depth_to_space),
+    "Resize": Row(emit=_resize, inputs=range(1, 5)),
+    "SpaceToDepth": Row(emit=_space_to_depth),
+}
