@@ -271,7 +271,7 @@ OPERATORS: dict[str, Callable[[Case], None]] = {
     "HardSigmoid": _single("HardSigmoid", 1 / 256),
     "Tanh": _single("Tanh", 1 / 128),
     "HardSwish": _single("HardSwish", 0.02),
-    "Gelu": _single("Gelu", 0.02),
+    "Gelu": _single("Gelu", 0.02, approximate="tanh"),
     "Elu": _single("Elu", 0.02),
     "Softmax": _single("Softmax", 1 / 256, axis=1),
     "QLinearSoftmax": _single("QLinearSoftmax", 1 / 256, axis=-1, opset=13),

@@ -18,6 +18,7 @@ static const struct ferrule_option *list_capabilities(const struct ferrule_backe
     static const struct ferrule_option capabilities[] = {
         {.name = "AsyncExecution", .kind = FERRULE_OPTION_BOOL, .integer = 0},
         {.name = "SampleLayers", .kind = FERRULE_OPTION_INT, .integer = 3},
+        {.name = "RoundingRules", .kind = FERRULE_OPTION_TEXT, .text = "tflm single onnx"},
     };
 
     (void)backend;

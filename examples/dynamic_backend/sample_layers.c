@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "sample_layers.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "ferrule/kernels/requantize.h"
@@ -8,6 +9,9 @@
 
 /** Bits after the point at the common scale of ADD. */
 enum { ADD_SHIFT = 20 };
+
+/** Beyond every int8, less any zero point. */
+static const double FAR = 1024.0;
 
 static int32_t activation_of(const struct ferrule_layer *layer)
 {
@@ -31,6 +35,10 @@ int32_t sample_supports(const struct ferrule_layer *layer, char *reason, size_t 
         return refuse(reason, reason_bytes, FERRULE_ERR_UNSUPPORTED,
                       "the sample runs ADD, RELU and FULLY_CONNECTED, not layer type %d",
                       (int)layer->type);
+    }
+    if (layer->rounding != FERRULE_ROUNDING_TFLM && layer->type != FERRULE_LAYER_FULLY_CONNECTED) {
+        return refuse(reason, reason_bytes, FERRULE_ERR_UNSUPPORTED,
+                      "the sample rounds by rule %d in FULLY_CONNECTED only", (int)layer->rounding);
     }
     if (output->type != FERRULE_TYPE_INT8 && output->type != FERRULE_TYPE_FLOAT32) {
         return refuse(reason, reason_bytes, FERRULE_ERR_UNSUPPORTED,
@@ -57,9 +65,28 @@ int32_t sample_supports(const struct ferrule_layer *layer, char *reason, size_t 
     return FERRULE_OK;
 }
 
+/** Rounds once, halves up, or by ONNX's rule: the float32 product, halves to even. */
+static int32_t round_once(int32_t rounding, struct factor factor, int32_t sum)
+{
+    double scaled = 0.0;
+
+    if (rounding == FERRULE_ROUNDING_ONNX) {
+        float real = ldexpf((float)factor.multiplier, factor.shift - 31); /* 24 bits: exact */
+
+        scaled = (double)rintf((float)sum * real);
+    } else {
+        int64_t half = INT64_C(1) << (30 - factor.shift);
+
+        scaled = (double)(((int64_t)sum * factor.multiplier + half) >> (31 - factor.shift));
+    }
+    return (int32_t)fmax(-FAR, fmin(FAR, scaled)); /* the range of int8 is nearer */
+}
+
 static int8_t finish(const struct sample_workload *workload, struct factor factor, int32_t sum)
 {
-    int32_t value = ferrule_requantize(sum, factor.multiplier, factor.shift);
+    int32_t value = workload->rounding == FERRULE_ROUNDING_TFLM
+                        ? ferrule_requantize(sum, factor.multiplier, factor.shift)
+                        : round_once(workload->rounding, factor, sum);
 
     value = ferrule_add_wrap(value, workload->zero_points[2]);
     return (int8_t)ferrule_clamp(value, workload->range.low, workload->range.high);
@@ -192,9 +219,14 @@ static bool prepare_factors(const struct ferrule_layer *layer, struct sample_wor
     }
     for (size_t c = 0; c < workload->channels; ++c) {
         double scale = (double)weights->scales[weights->count > 1 ? c : 0];
+        double factor = scale_of(layer->inputs[0]) * scale / scale_of(layer->outputs[0]);
 
-        workload->factors[c] =
-            factor_of(scale_of(layer->inputs[0]) * scale / scale_of(layer->outputs[0]));
+        if (layer->rounding == FERRULE_ROUNDING_ONNX) { /* both steps in float32 */
+            float product = (float)scale_of(layer->inputs[0]) * (float)scale;
+
+            factor = (double)(product / (float)scale_of(layer->outputs[0]));
+        }
+        workload->factors[c] = factor_of(factor);
     }
     return true;
 }
@@ -229,6 +261,7 @@ bool sample_prepare(const struct ferrule_layer *layer, struct sample_workload *w
     workload->channels = (size_t)layer->inputs[1]->dims[0];
     workload->depth = (size_t)layer->inputs[1]->dims[1];
     workload->has_bias = input_of(layer, 2) != NULL;
+    workload->rounding = layer->rounding;
     workload->run = is_float ? fully_connected_f32 : fully_connected_s8;
     return is_float || prepare_factors(layer, workload);
 }

@@ -14,6 +14,7 @@ struct sample_workload {
     size_t count;           /**< elements of the output */
     size_t depth;           /**< FULLY_CONNECTED: products per output */
     size_t channels;        /**< FULLY_CONNECTED: outputs per row */
+    int32_t rounding;       /**< FULLY_CONNECTED of int8: enum ferrule_rounding */
     int32_t zero_points[3]; /**< first input, second input, output */
     bool has_bias;          /**< FULLY_CONNECTED */
     struct factor first;    /**< ADD: to the common scale */

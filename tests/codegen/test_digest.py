@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Digests of graphs that contain pre-compiled layers."""
+"""Digests of graphs, also of those that contain pre-compiled layers."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ferrule.backends import PreCompiledDescriptor
 from ferrule.codegen.digest import digest
-from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Rounding, TensorInfo
+from ferrule.testing.backends.layer_cases import layer_case
 
 
 def graph(descriptor: PreCompiledDescriptor) -> Graph:
@@ -39,3 +42,18 @@ def test_a_payload_that_holds_itself_counts_by_its_label() -> None:
     ring: list[object] = [1]
     ring.append(ring)
     assert of(ring) == of(lambda: 1)
+
+
+def test_a_layer_without_another_rule_has_the_digest_of_earlier_versions() -> None:
+    found = digest(layer_case(LayerType.ADD, DataType.INT8, 0))
+    assert found == "d16b59bd78385193a7a4e3f702c3c70bfed603c1ddb46cd1be35a9533fa22c87"
+
+
+def test_the_rule_of_a_layer_counts() -> None:
+    found = set()
+    for rule in Rounding:
+        case = layer_case(LayerType.ADD, DataType.INT8, 0)
+        graph = GraphEditor(case)
+        graph.replace_layer(replace(case.layer("layer"), rounding=rule))
+        found.add(digest(graph.finish()))
+    assert len(found) == len(Rounding)

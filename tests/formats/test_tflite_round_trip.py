@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import oracle
@@ -16,7 +17,19 @@ from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
 from ferrule.formats.tflite.windows import convolution_version
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Shape, SubgraphView, TensorInfo
+from ferrule.graph import (
+    ALL_ROUNDINGS,
+    Array,
+    DataType,
+    Graph,
+    Layer,
+    LayerType,
+    Rounding,
+    Shape,
+    SubgraphView,
+    TensorInfo,
+)
+from ferrule.network import Network
 from ferrule.network.execution import execute
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -24,8 +37,10 @@ from ferrule.operators.pad import PadV2Descriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 from ferrule.operators.window import Padding
+from ferrule.testing.backends.layers import ruled_cases
 
 SAMPLES = valid_samples()
+OTHER_RULES = sorted(ALL_ROUNDINGS - {Rounding.TFLM})
 MODELS = (
     "ad01_fp32",
     "ad01_int8",
@@ -186,6 +201,19 @@ def test_odd_padding_of_an_average_pool_is_refused() -> None:
         to_tflite(odd)
 
 
+@pytest.mark.parametrize(("padding", "size"), [("valid", (4, 5)), ("same", (3, 4))])
+def test_unpadded_transposed_convolutions_get_the_scheme_that_litert_accepts(
+    padding: Literal["valid", "same"], size: tuple[int, int]
+) -> None:
+    network = Network("even_window")
+    image = np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1)
+    network.add_input(TensorInfo(name="x", shape=image.shape, dtype=DataType.FLOAT32))
+    weights = np.arange(4, dtype=np.float32).reshape(1, 2, 2, 1)
+    network.set_outputs([network.add_transpose_conv_layer("x", weights, size=size, padding=padding)])
+    for run in (oracle.tflm, oracle.litert_reference):
+        np.testing.assert_array_equal(run(network, [image])[0], network.run([image])[0])
+
+
 def test_an_absent_bias_is_left_out() -> None:
     graph = Graph("no_bias")
     graph.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32))
@@ -215,6 +243,14 @@ def test_a_fill_must_fit_its_type() -> None:
     )
     with pytest.raises(ModelError, match="fill 300 does not fit into int8"):
         to_tflite(graph)
+
+
+@pytest.mark.parametrize("rule", OTHER_RULES, ids=str)
+def test_a_layer_that_rounds_by_another_rule_is_refused(rule: Rounding) -> None:
+    refused = next(ruled_cases(rule, [0]))
+    with pytest.raises(UnsupportedError) as caught:
+        to_tflite(refused)
+    assert str(caught.value).startswith(f"layer 'layer': {refused.layers[0].type} rounds by {rule.phrase} ('{rule}')")
 
 
 def test_buffers_are_aligned_and_the_first_is_empty() -> None:

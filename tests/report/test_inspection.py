@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 
 import msgspec
 import pytest
 import small_networks
 from golden import Golden
 
+from ferrule.graph import GraphEditor, Rounding
 from ferrule.report.inspection import Inspection, inspect_network
 from ferrule.report.inspection_console import print_inspection
 
@@ -43,6 +45,19 @@ def test_a_network_as_data() -> None:
 def test_json_can_be_read_again() -> None:
     inspection = inspect_network(small_networks.two_by_two())
     assert msgspec.json.decode(msgspec.json.encode(inspection), type=Inspection) == inspection
+
+
+def test_a_rule_of_rounding_is_shown() -> None:
+    network = small_networks.dense(batch=2)
+    editor = GraphEditor(network)
+    editor.replace_layer(replace(network.layers[0], rounding=Rounding.ONNX))
+    graph = editor.finish()
+    (layer,) = inspect_network(graph).layers
+    assert layer.rounding == "onnx"
+    assert "rounding=onnx" in text(inspect_network(graph))
+    assert repr(graph).endswith(" to int8[2, 4], rounding by onnx>")
+    assert inspect_network(network).layers[0].rounding == "tflm"
+    assert "rounding" not in text(inspect_network(network)) + repr(network)
 
 
 def test_text(golden: Golden) -> None:

@@ -228,6 +228,13 @@ def test_devices_and_their_calls_are_printed() -> None:
     assert "device calls: none" in text(replace(DOCUMENT, device_trace=DeviceTracePart(calls=(), as_planned=True)))
 
 
+def test_rules_of_rounding_are_printed_if_there_are_others_than_tflm() -> None:
+    ruled = replace(DOCUMENT, layers=(replace(LAYERS[0], rounding="onnx"), *LAYERS[1:]))
+    assert "rounding" not in text(DOCUMENT)
+    lines = [line.split() for line in text(ruled).splitlines() if "_2D" in line or "RESHAPE" in line]
+    assert [set(line) & {"onnx", "tflm"} for line in lines] == [{"onnx"}, {"tflm"}]
+
+
 def test_ownership_is_all_allowed_only_if_an_inference_was_checked() -> None:
     plain = OwnershipPart(inferences=2, accesses=12345, transfers=6, cacheable=False, cache=False)
     off, on = replace(plain, cacheable=True), replace(plain, cacheable=True, cache=True)

@@ -19,7 +19,7 @@ def graph_differences(left: Graph, right: Graph) -> list[str]:
     if len(left.layers) != len(right.layers):
         differences.append(f"{len(left.layers)} and {len(right.layers)} layers")
     for index, (a, b) in enumerate(zip(left.layers, right.layers, strict=False)):
-        differences += _field_differences(f"layer {index} {a.type}", a, b, "type", "inputs", "outputs")
+        differences += _field_differences(f"layer {index} {a.type}", a, b, "type", "rounding", "inputs", "outputs")
         differences += _descriptor_differences(f"layer {index} {a.type}", a.descriptor, b.descriptor)
     used = [_used(graph) for graph in (left, right)]
     if used[0].keys() != used[1].keys():

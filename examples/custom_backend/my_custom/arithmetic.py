@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.graph import Array
-from ferrule.operators.binary import BinaryDescriptor, float_limits
-from ferrule.operators.elementwise import Sum, combine, sum_of
+from ferrule.graph import Array, LayerType
+from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
+from ferrule.operators.elementwise import Combination, Sum, combine
 from ferrule.operators.operator import Operands
 
-__all__ = ["FloatSum", "Sum", "add", "arithmetic_of"]
+__all__ = ["Combination", "FloatSum", "Sum", "add", "arithmetic_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,17 +23,17 @@ class FloatSum:
     high: float
 
 
-def arithmetic_of(descriptor: BinaryDescriptor, operands: Operands) -> Sum | FloatSum:
-    """Return the arithmetic of an ADD layer."""
+def arithmetic_of(descriptor: BinaryDescriptor, operands: Operands) -> Combination | FloatSum:
+    """Return the arithmetic of an ADD layer: a `Sum` by the TFLM rule of rounding, another one by ONNX's."""
     if operands.output.dtype.is_float:
         low, high = float_limits(descriptor.activation)
         return FloatSum(low=low, high=high)
-    return sum_of(operands, descriptor.activation, subtract=False)
+    return combination_of(LayerType.ADD, descriptor, operands)
 
 
-def add(arithmetic: Sum | FloatSum, first: Array, second: Array) -> Array:
+def add(arithmetic: Combination | FloatSum, first: Array, second: Array) -> Array:
     """Return the sum of two arrays of stored values."""
-    if isinstance(arithmetic, Sum):
+    if not isinstance(arithmetic, FloatSum):
         return combine(arithmetic, first, second)
     with np.errstate(all="ignore"):
         result: Array = np.clip(first + second, np.float32(arithmetic.low), np.float32(arithmetic.high))

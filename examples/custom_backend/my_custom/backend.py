@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from ferrule import override
 from ferrule.backends import Backend, BackendId, LayerSupport, Target
-from ferrule.backends.capability import Capabilities
+from ferrule.backends.capability import ROUNDING_RULES, Capabilities
 from ferrule.backends.context import CreationOptions, CustomAllocator
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
@@ -40,7 +40,7 @@ class MyCustom(Backend):
 
     @override
     def capabilities(self) -> Capabilities:
-        return {"MaxElements": MAX_ELEMENTS}
+        return {"MaxElements": MAX_ELEMENTS, ROUNDING_RULES: "tflm onnx onnx-uint8"}
 
     @override
     def model_options(self) -> Sequence[BackendOption]:

@@ -37,7 +37,7 @@ from ferrule.dom import (
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType
 from ferrule.operators.binary import BinaryDescriptor
-from my_custom.arithmetic import FloatSum, Sum, arithmetic_of
+from my_custom.arithmetic import Combination, FloatSum, Sum, arithmetic_of
 from my_custom.program import AdditionProgram
 
 ALIGNMENT_BYTES = 4
@@ -128,12 +128,13 @@ def _call(dtype: DataType, table: Variable, operands: Sequence[Expression]) -> S
     return Evaluate(Call(Identifier(f"my_custom_add_{_suffix(dtype)}"), arguments))
 
 
-def _table(name: str, arithmetic: Sum | FloatSum, elements: int) -> Variable:
+def _table(name: str, arithmetic: Combination | FloatSum, elements: int) -> Variable:
     """Return the constant parameters of one addition."""
     fields: dict[str, Expression] = {"elements": Integer(elements)}
     if isinstance(arithmetic, FloatSum):
         fields |= {"low": Float(arithmetic.low), "high": Float(arithmetic.high)}
         return _constant(name, "my_custom_add_f32", fields)
+    assert isinstance(arithmetic, Sum)  # layer_support.py refuses other rules of rounding on boards
     result = arithmetic.result
     fields["left_shift"] = Integer(arithmetic.first.left_shift)
     for which, term in (("first", arithmetic.first), ("second", arithmetic.second)):

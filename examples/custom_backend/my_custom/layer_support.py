@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from ferrule.backends import Support, Target
+from ferrule.backends.target import Face
 from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Graph, Layer, LayerType
+from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 from ferrule.network import operands_of
 from ferrule.operators.table import OPERATORS
 
@@ -29,8 +30,10 @@ class CustomLayerSupport:
                     reason=f"tensor '{info.name}' has shape {list(info.shape)}, expected {list(output.shape)}: "
                     "the device does not broadcast"
                 )
+        if layer.rounding is not Rounding.TFLM and target.face is Face.FIRMWARE:
+            return Support(reason=f"it rounds by {layer.rounding.phrase}, which the adder of boards does not")
         try:
-            OPERATORS[LayerType.ADD].check(layer.descriptor, operands)
+            OPERATORS[LayerType.ADD].accept(layer.descriptor, operands)
         except FerruleError as error:
             return Support(reason=str(error))
         return Support()

@@ -12,7 +12,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, SubgraphView, TensorInfo
 from ferrule.network import operands_of
 from ferrule.operators.binary import BinaryDescriptor
-from my_custom.arithmetic import FloatSum, Sum, add, arithmetic_of
+from my_custom.arithmetic import Combination, FloatSum, add, arithmetic_of
 
 MAX_ELEMENTS = 1 << 16
 """The device's counter has 16 bits."""
@@ -25,7 +25,7 @@ class Step:
     first: int
     second: int
     result: int
-    arithmetic: Sum | FloatSum
+    arithmetic: Combination | FloatSum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

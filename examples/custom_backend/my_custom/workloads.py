@@ -14,7 +14,7 @@ from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, LayerType
 from ferrule.operators.binary import BinaryDescriptor
-from my_custom.arithmetic import FloatSum, Sum, add, arithmetic_of
+from my_custom.arithmetic import Combination, FloatSum, add, arithmetic_of
 from my_custom.program import AdditionProgram
 
 
@@ -22,7 +22,7 @@ class AdditionWorkload:
     """One addition; one operand may be a constant."""
 
     def __init__(
-        self, arithmetic: Sum | FloatSum, operands: Sequence[TensorHandle | Array], target: TensorHandle
+        self, arithmetic: Combination | FloatSum, operands: Sequence[TensorHandle | Array], target: TensorHandle
     ) -> None:
         self._arithmetic = arithmetic
         self._operands = operands

@@ -9,7 +9,7 @@ import pickle
 from dataclasses import fields
 
 from ferrule.backends import PreCompiledDescriptor
-from ferrule.graph import Graph, Layer, TensorInfo
+from ferrule.graph import Graph, Layer, Rounding, TensorInfo
 
 
 def digest(graph: Graph) -> str:
@@ -49,7 +49,7 @@ def _layer(layer: Layer) -> bytes:
     descriptor = layer.descriptor
     if not isinstance(descriptor, PreCompiledDescriptor):
         if not descriptor.graphs:
-            return repr(layer).encode()
+            return _plain(layer)
         numbers = {
             field.name: getattr(descriptor, field.name)
             for field in fields(descriptor)
@@ -58,6 +58,14 @@ def _layer(layer: Layer) -> bytes:
         return repr((layer.name, str(layer.type), layer.inputs, layer.outputs, numbers)).encode()
     known = (layer.name, layer.inputs, layer.outputs, descriptor.label, descriptor.macs)
     return repr(known).encode() + _pickled(descriptor.payload)
+
+
+def _plain(layer: Layer) -> bytes:
+    """Return the description of a layer without graphs; a change to this text changes every digest."""
+    known = (layer.name, layer.type, layer.descriptor, layer.inputs, layer.outputs)
+    names = ("name", "type", "descriptor", "inputs", "outputs")
+    rule = "" if layer.rounding is Rounding.TFLM else f", rounding={layer.rounding.value!r}"
+    return f"Layer({', '.join(f'{name}={value!r}' for name, value in zip(names, known, strict=True))}{rule})".encode()
 
 
 def _pickled(payload: object) -> bytes:

@@ -13,6 +13,7 @@ from ferrule.errors import ModelError
 from ferrule.graph.layer import Layer
 from ferrule.graph.lookup import Lookup
 from ferrule.graph.names import UniqueNames
+from ferrule.graph.rounding import Rounding
 from ferrule.graph.state import State, reset_value
 from ferrule.graph.tensor import Array, Tensor, TensorInfo, brief
 
@@ -43,7 +44,11 @@ class Graph(Lookup):
     @override
     def __repr__(self) -> str:
         inputs, outputs = _listed(self.inputs), _listed(self.outputs)
-        return f"<{type(self).__name__} {brief(self.name)}: {len(self._layers)} layers, {inputs} to {outputs}>"
+        rules = sorted({layer.rounding for layer in self.layers} - {Rounding.TFLM})
+        rounding = f", rounding by {' and '.join(rules)}" if rules else ""
+        return (
+            f"<{type(self).__name__} {brief(self.name)}: {len(self._layers)} layers, {inputs} to {outputs}{rounding}>"
+        )
 
     @property
     def layers(self) -> tuple[Layer, ...]:

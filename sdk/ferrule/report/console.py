@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ferrule.graph import Rounding
 from ferrule.link import CounterSource, status_text
 from ferrule.report.document import (
     BuildPart,
@@ -71,11 +72,13 @@ def _print_layers(document: ReportDocument, console: Console) -> None:
 
     counted = ("MACs", document.count.unit, "share")
     overlaps = any(layer.beside for layer in document.layers)
+    ruled = any(layer.rounding != Rounding.TFLM for layer in document.layers)
     rows = [
         (
             str(layer.index),
             escape(layer.name),
             layer.type,
+            *((layer.rounding,) if ruled else ()),
             _runner(layer),
             layer.kernel,
             f"{layer.macs:,}",
@@ -85,9 +88,10 @@ def _print_layers(document: ReportDocument, console: Console) -> None:
         )
         for layer in document.layers
     ]
+    kinds = ("type", *(("rounding",) if ruled else ()))
     print_table(
         console,
-        ("#", "layer", "type", "backend", "kernel", *counted, *(("beside",) if overlaps else ())),
+        ("#", "layer", *kinds, "backend", "kernel", *counted, *(("beside",) if overlaps else ())),
         rows,
         right=("#", *counted),
         whole=("layer", "backend"),

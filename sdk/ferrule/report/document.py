@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ferrule._typing import override
-from ferrule.graph import brief
+from ferrule.graph import Rounding, brief
 
 SCHEMA_VERSION = 2
 """Incremented when a field changes its meaning or is removed, but not for new fields."""
@@ -109,6 +109,8 @@ class LayerPart:
     the wait."""
     work: DeviceWorkPart | None = None
     """What the device's model did for the layer; None without a model, or if the engine cannot tell."""
+    rounding: str = Rounding.TFLM.value
+    """The rule by which it requantises; "tflm" if it does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

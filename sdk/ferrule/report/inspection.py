@@ -8,7 +8,7 @@ from dataclasses import MISSING, dataclass, fields, replace
 
 from ferrule._typing import override
 from ferrule.firmware.fitting import BoardFit
-from ferrule.graph import Graph, Layer, TensorInfo, brief
+from ferrule.graph import Graph, Layer, Rounding, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
@@ -44,6 +44,8 @@ class LayerInspection:
     outputs: tuple[str, ...]
     macs: int
     constant_bytes: int
+    rounding: str = Rounding.TFLM.value
+    """The rule by which it requantises; "tflm" if it does not."""
     inner: tuple[LayerInspection, ...] = ()
     """The layers of the graphs that the layer runs; the name of the graph precedes those of its layers."""
 
@@ -357,6 +359,7 @@ def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
         macs=0 if macs is None else macs(layer.descriptor, operands),
         constant_bytes=sum(graph.info(name).size_bytes for name in constants)
         + sum(each.constant_bytes for each in inner),
+        rounding=layer.rounding.value,
         inner=inner,
     )
 

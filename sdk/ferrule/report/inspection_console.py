@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.firmware.fitting import BoardFit
+from ferrule.graph import Rounding
 from ferrule.report.inspection import (
     ClassPart,
     CrossingPart,
@@ -343,7 +344,8 @@ def _print_layers(inspection: Inspection, console: Console) -> None:
 
 
 def _parameters(layer: LayerInspection) -> str:
-    return ", ".join(f"{name}={value}" for name, value in layer.parameters.items())
+    rule = {} if layer.rounding == Rounding.TFLM else {"rounding": layer.rounding}
+    return ", ".join(f"{name}={value}" for name, value in {**layer.parameters, **rule}.items())
 
 
 def _brief(tensor: TensorPart) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +18,14 @@ from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic import load_dynamic_backends
 from ferrule.backends.dynamic.version import API_VERSION
+from ferrule.backends.guarded import guarded
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import address, aligned_empty
 from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.backends.workload import WorkloadInfo
-from ferrule.graph import DataType, Quantization, TensorInfo
-from ferrule.network import Network
+from ferrule.graph import DataType, Graph, GraphEditor, Quantization, Rounding, TensorInfo
+from ferrule.network import Network, run_graph
 from ferrule.operators.activation import Activation
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
@@ -103,6 +105,43 @@ def test_int8_equals_the_reference_in_every_bit(
             inputs = [dice.integers(-128, 128, (3, 10), dtype=np.int8) for _ in range(2)]
             for found, expected in zip(runtime.enqueue_workload(number, inputs), network.run(inputs), strict=True):
                 np.testing.assert_array_equal(found, expected)
+
+
+def ruled(network: Network, layer: str, rule: Rounding) -> Graph:
+    """Return a network in which one layer has another rule."""
+    editor = GraphEditor(network)
+    editor.replace_layer(replace(network.layer(layer), rounding=rule))
+    return editor.finish()
+
+
+@pytest.mark.parametrize("rule", [Rounding.SINGLE, Rounding.ONNX], ids=str)
+def test_a_layer_is_rounded_by_its_rule(registry: BackendRegistry, rule: Rounding) -> None:
+    """A factor of 1/4 makes a quarter of all sums halves."""
+    network = Network("halves")
+    whole = Quantization.of(1.0, 1)
+    network.add_input(TensorInfo(name="x", shape=(64, 4), dtype=DataType.INT8, quantization=whole))
+    weights, quarter = np.array([[1, 0, 0, 0], [0, 1, 1, 0], [1, 1, -1, 1]], np.int8), Quantization.of(0.25)
+    network.add_fully_connected_layer("x", weights, weights_quantization=quarter, quantization=whole, name="dense")
+    network.set_outputs(["dense"])
+    graph = ruled(network, "dense", rule)
+    x = np.random.default_rng(1).integers(-128, 128, (64, 4), dtype=np.int8)
+    with Runtime(None, registry) as runtime:
+        optimized = optimize(graph, ["Sample"], runtime.registry)
+        found = runtime.enqueue_workload(runtime.load_network(optimized), [x])[0]
+    np.testing.assert_array_equal(found, run_graph(graph, [x])[0])
+    assert (found != network.run([x])[0]).any()
+
+
+def test_a_layer_that_cannot_be_rounded_by_a_declared_rule_is_refused(registry: BackendRegistry) -> None:
+    graph = ruled(int8_network(0), "sum", Rounding.ONNX)
+    support = guarded(registry.create("Sample")).layer_support()
+    assert support.supports(graph, graph.layer("sum"), TARGET).reason == (
+        "the sample rounds by rule 2 in FULLY_CONNECTED only"
+    )
+    graph = ruled(int8_network(0), "sum", Rounding.ONNX_UINT8)
+    assert support.supports(graph, graph.layer("sum"), TARGET).reason == (
+        "it rounds by ONNX's rule for uint8 tensors ('onnx-uint8'), Sample declares 'onnx', 'single', 'tflm'"
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))

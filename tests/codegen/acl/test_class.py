@@ -19,7 +19,7 @@ from ferrule.codegen.acl.support import supported
 from ferrule.codegen.acl.table import REASONS, ROWS
 from ferrule.codegen.c_writer import CWriter
 from ferrule.errors import FerruleError, UnsupportedError
-from ferrule.graph import DataType, Graph, Layer, LayerType, Quantization, TensorInfo
+from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.table import OPERATORS
@@ -317,6 +317,15 @@ def test_int8_sums_are_bounded_by_a_function_of_their_own(activation: Activation
     (use,) = explain_class(net, target=CPU)
     apart = activation in {Activation.RELU6, Activation.RELU_N1_TO_1}
     assert use.functions == ("NEFullyConnectedLayer", "NEActivationLayer")[: 1 + apart]
+
+
+@pytest.mark.parametrize("rule", [Rounding.SINGLE, Rounding.ONNX], ids=str)
+def test_other_rules_of_rounding_are_refused(rule: Rounding) -> None:
+    graph = GraphEditor(convolution(0.5))
+    graph.replace_layer(replace(graph.layer("conv"), rounding=rule))
+    ruled = graph.finish()
+    wanted = f"it rounds by {rule.phrase} ('{rule}'), which the library does not compute"
+    assert supported(ruled, ruled.layers[0], AclOptions()) == wanted
 
 
 MOVERS = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "PAD", "PADV2", "SPLIT", "SLICE", "STRIDED_SLICE")

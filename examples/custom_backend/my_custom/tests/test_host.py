@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -16,8 +18,10 @@ from ferrule.backends import BackendId, default_target
 from ferrule.backends.context import BackendUnavailableError, CreationOptions
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
-from ferrule.graph import Array, Graph, LayerType, SubgraphView
+from ferrule.graph import Array, Graph, GraphEditor, LayerType, Rounding, SubgraphView
+from ferrule.network import run_graph
 from ferrule.operators.activation import Activation
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import NetworkLoadError, Runtime
@@ -66,6 +70,15 @@ def arrays(made: Graph, seed: int = 1) -> list[Array]:
     ]
 
 
+def ruled(made: Graph, rule: Rounding) -> Graph:
+    """The same network, whose additions round by a rule."""
+    editor = GraphEditor(made)
+    for layer in made.layers:
+        if layer.type is LayerType.ADD:
+            editor.replace_layer(replace(layer, rounding=rule))
+    return editor.finish()
+
+
 def types(graph: Graph) -> list[LayerType]:
     return [layer.type for layer in graph.layers]
 
@@ -100,6 +113,15 @@ def test_reasons_name_what_is_refused() -> None:
         wide.add_input(TensorInfo(name=name, shape=(3,), dtype=DataType.INT32))
     wide.add_add_layer("a", "b", name="sum")
     assert support.supports(wide, wide.layer("sum"), TARGET).reason == "tensor 'a' is int32, expected int8 or float32"
+
+
+@pytest.mark.parametrize("rule", [Rounding.ONNX, Rounding.ONNX_UINT8], ids=str)
+def test_declared_rules_of_rounding_are_taken_on_the_host_only(rule: Rounding) -> None:
+    made = ruled(chain(DataType.INT8, 3, 4), rule)
+    support, boards = MyCustom().layer_support(), default_target(BackendId("MyCustom"), Face.FIRMWARE)
+    assert support.supports(made, made.layer("ab"), TARGET)
+    reason = support.supports(made, made.layer("ab"), boards).reason
+    assert reason == f"it rounds by {rule.phrase}, which the adder of boards does not"
 
 
 # ---- optimising subgraphs
@@ -203,6 +225,20 @@ def test_any_network_of_additions(data: st.DataObject, registry: BackendRegistry
         inputs = arrays(made)
         outputs = runtime.enqueue_workload(number, inputs)
     assert [o.tobytes() for o in outputs] == [o.tobytes() for o in made.run(inputs)]
+
+
+@pytest.mark.parametrize("rule", [Rounding.ONNX, Rounding.ONNX_UINT8], ids=str)
+@pytest.mark.parametrize("programs", [True, False])
+def test_it_equals_the_reference_by_each_rule(rule: Rounding, programs: bool, registry: BackendRegistry) -> None:
+    made = ruled(chain(DataType.INT8, 16, 16), rule)
+    options = OptimizerOptions(model_options={"MyCustom": {"programs": programs}})
+    with Runtime(registry=registry) as runtime:
+        optimized = optimize(made, ["MyCustom", "CpuRef"], runtime.registry, options)
+        backends = {given.backend for name, given in optimized.assignment.items() if name != "relu"}
+        assert backends == {"MyCustom"}
+        inputs = arrays(made)
+        outputs = runtime.enqueue_workload(runtime.load_network(optimized), inputs)
+    assert [o.tobytes() for o in outputs] == [o.tobytes() for o in run_graph(made, inputs)]
 
 
 def test_what_failed_goes_to_the_next_backend(registry: BackendRegistry) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ferrule.codegen.acl.rows import AclOptions, LayerView
 from ferrule.codegen.acl.table import REASONS, ROWS
-from ferrule.graph import DataType, Graph, Layer, LayerType
+from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 
 VERSIONS = ("20.08", "24.11")
 """The versions of the library with which the classes were compiled and run."""
@@ -39,6 +39,8 @@ def supported(graph: Graph, layer: Layer, options: AclOptions) -> str:
     row = ROWS.get(layer.type)
     if row is None:
         return REASONS.get(layer.type, "only the optimizer inserts such layers")
+    if layer.rounding is not Rounding.TFLM:
+        return f"it rounds by {layer.rounding.phrase} ('{layer.rounding}'), which the library does not compute"
     infos = [graph.info(name) for name in (*layer.present_inputs, *layer.outputs)]
     for info in infos:
         if len(info.shape) > _MAX_RANK:

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.formats.onnx import elementwise, functions, movement, reductions, spatial, weighted, windows
+from ferrule.formats.onnx import conversion, elementwise, functions, movement, reductions, spatial, weighted, windows
 from ferrule.formats.onnx.rows import Row
 
 OPERATORS: Mapping[str, Row] = {
+    **conversion.ROWS,
     **elementwise.ROWS,
     **functions.ROWS,
     **movement.ROWS,

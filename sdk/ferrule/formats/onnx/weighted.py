@@ -13,7 +13,7 @@ from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout, identity
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import Window, finish_image, image
-from ferrule.graph import Descriptor, LayerType, Shape
+from ferrule.graph import Array, Descriptor, LayerType, Shape
 from ferrule.operators.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
@@ -145,8 +145,14 @@ def _bias(call: Call, outputs: int, factor: float) -> str | None:
         return None
     data = np.broadcast_to(addend.reshape(-1), (outputs,))
     if factor != 1:
-        data = (data * np.float32(factor)).astype(data.dtype)
+        data = _scaled(data, factor)
     return call.variant(2, data, ("bias", factor, outputs), axis=addend.ndim - 1)
+
+
+def _scaled(data: Array, factor: float) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        result: Array = (data * np.float32(factor)).astype(data.dtype)
+    return result
 
 
 def _dense(call: Call, columns: int, factor: float, bias: str | None) -> _Product:
@@ -174,7 +180,7 @@ def _dense(call: Call, columns: int, factor: float, bias: str | None) -> _Produc
         if order[-1] != front:
             source, order = call.tensor(0), identity(len(shape))
     if factor != 1:
-        weights = (weights * np.float32(factor)).astype(weights.dtype)
+        weights = _scaled(weights, factor)
     descriptor = FullyConnectedDescriptor(keep_num_dims=len(shape) != 2)
     inputs = (source, call.variant(1, weights, key, axis=columns), bias)
     return _Product(type=LayerType.FULLY_CONNECTED, descriptor=descriptor, inputs=inputs, order=order)

@@ -10,7 +10,7 @@ from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.periods import without_periods
 from ferrule.formats.tflite.states import WrittenStates
 from ferrule.formats.tflite.unsigned import with_unsigned_convolutions
-from ferrule.graph import Graph, SubgraphView
+from ferrule.graph import Graph, Layer, Rounding, SubgraphView
 
 _MAX_BYTES = 2**31 - 1
 """Offsets in flatbuffers are limited to 31 bits."""
@@ -23,7 +23,7 @@ def to_tflite(network: Graph | SubgraphView) -> bytes:
 
     Padding that is neither SAME nor VALID becomes a PAD before the layer. Convolutions whose weights have a zero point
     are written in uint8, between two QUANTIZE. Tensor names are kept; the format cannot
-    store layer names.
+    store layer names, nor the rules by which layers round: only those with the TFLM rule are written.
 
     Raises:
         UnsupportedError: TensorFlow Lite cannot express a part of the network, or its constants take 2 GiB or more.
@@ -66,6 +66,7 @@ class _File:
             row = OPERATORS.get(layer.type)
             if row is None:
                 raise UnsupportedError(f"layer '{layer.name}': {layer.type} cannot be expressed in TensorFlow Lite")
+            _refuse_other_rules(layer)
             row.write(emitter, layer, layer.descriptor)
         self._subgraphs[number] = SubgraphContent(
             name=graph.name,
@@ -77,3 +78,11 @@ class _File:
             resources=states.resources,
         )
         return number
+
+
+def _refuse_other_rules(layer: Layer) -> None:
+    if layer.rounding is not Rounding.TFLM:
+        raise UnsupportedError(
+            f"layer '{layer.name}': {layer.type} rounds by {layer.rounding.phrase} ('{layer.rounding}'), which a "
+            "TensorFlow Lite model cannot state: its readers round by their own rule"
+        )

@@ -5,16 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 from ferrule.backends.backend import Backend
+from ferrule.backends.capability import declared_rules
+from ferrule.backends.guarded import guarded
 from ferrule.backends.target import Face, default_target
 from ferrule.errors import MissingToolError
 from ferrule.facade import compile as compile_firmware
-from ferrule.graph import Array, DataType, Graph
+from ferrule.graph import Array, DataType, Graph, Rounding
 from ferrule.network import Network
+from ferrule.operators.table import OPERATORS
 from ferrule.report import RunReport
 from ferrule.testing.backends.comparison import layer_difference, random_inputs
 from ferrule.testing.backends.family import SubjectFamily
@@ -33,7 +37,7 @@ class FirmwareFamily(SubjectFamily):
     @pytest.mark.parametrize("dtype", _TYPES, ids=str)
     def test_layers_on_a_board(self, subject: Subject, dtype: DataType) -> None:
         """All supported layers of one element type, side by side in one firmware, agree with the reference."""
-        backend = subject.registry().create(subject.id)
+        backend = guarded(subject.registry().create(subject.id))
         assert backend.firmware_target() is not None, f"{subject.id} has no firmware face"
         cases = taken(backend, dtype)
         if not cases:
@@ -67,11 +71,14 @@ class FirmwareFamily(SubjectFamily):
 
 
 def taken(backend: Backend, dtype: DataType) -> list[Graph]:
-    """Return, for each layer type, the first sample with this element type that the backend supports."""
+    """Return, for each layer type and declared rule, the first sample with this type that the backend supports."""
     support, target = backend.layer_support(), default_target(backend.id, Face.FIRMWARE)
+    declared = declared_rules(backend.capabilities()) if dtype is DataType.INT8 else frozenset({Rounding.TFLM})
     found = []
-    for type_ in LAYER_TYPES:
-        cases = (shared_case(type_, dtype, seed) for seed in _SEEDS)
+    for type_, rule in product(LAYER_TYPES, sorted(declared | {Rounding.TFLM})):
+        if rule not in OPERATORS[type_].rules:
+            continue
+        cases = (shared_case(type_, dtype, seed, rule) for seed in _SEEDS)
         valid = (case for case, refusal in cases if not refusal)
         chosen = (case for case in valid if support.supports(case, case.layers[0], target))
         found += [case for case in [next(chosen, None)] if case is not None]

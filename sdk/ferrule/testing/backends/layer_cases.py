@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ferrule.errors import FerruleError
@@ -32,7 +32,8 @@ def layer_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding 
     if rounding is not Rounding.TFLM:
         sample.inputs = [replace(info, quantization=_by_powers_of_two(info.quantization)) for info in sample.inputs]
         sample.output = _by_powers_of_two(sample.output)
-    graph = Graph(f"{type_.lower()}_{dtype}_{seed}")
+    rule = "" if rounding is Rounding.TFLM else f"_{rounding.name.lower()}"
+    graph = Graph(f"{type_.lower()}_{dtype}_{seed}{rule}")
     for index, info in enumerate(sample.inputs):
         if index in sample.constants:
             graph.add_constant(info, sample.constants[index])
@@ -65,20 +66,6 @@ def _by_powers_of_two(quantization: Quantization | None) -> Quantization | None:
     if quantization is None:
         return None
     return replace(quantization, scales=tuple(2.0 ** round(math.log2(scale)) for scale in quantization.scales))
-
-
-def ruled_cases(rounding: Rounding, seeds: Iterable[int]) -> Iterator[Graph]:
-    """Yield a graph of `layer_case` for each layer type whose operator computes a rule other than TFLM, and each seed.
-
-    A layer whose output is not int8 has no such rule.
-    """
-    for type_ in LAYER_TYPES:
-        if rounding not in OPERATORS[type_].rules:
-            continue
-        for seed in seeds:
-            graph = layer_case(type_, DataType.INT8, seed, rounding)
-            if all(info.dtype is DataType.INT8 for info in graph.outputs):
-                yield graph
 
 
 def computed_weights(graph: Graph) -> Graph:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import product
 
@@ -10,20 +11,23 @@ import pytest
 
 from ferrule.backends.backend import Backend, Support
 from ferrule.backends.capability import declared_rules
+from ferrule.backends.guarded import guarded
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.target import default_target
 from ferrule.errors import FerruleError
 from ferrule.graph import ALL_ROUNDINGS, DataType, Graph, Layer, LayerType, Rounding, TensorInfo
 from ferrule.network.validation import check_layer
+from ferrule.operators.table import OPERATORS
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import layer_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case, ruled_cases
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.subject import Subject, backend_of
 
 SEEDS = range(3)
-_OTHER_RULES = tuple(sorted(ALL_ROUNDINGS - {Rounding.TFLM}))
+RULES = sorted(ALL_ROUNDINGS - {Rounding.TFLM})
+"""The rules of rounding that a backend has to declare."""
 _WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV)
 
 
@@ -37,14 +41,23 @@ def refusal_of_reference(graph: Graph) -> str:
 
 
 @cache
-def shared_case(type_: LayerType, dtype: DataType, seed: int) -> tuple[Graph, str]:
+def shared_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding = Rounding.TFLM) -> tuple[Graph, str]:
     """Return the graph of `layer_case`, which accepts no changes, and why the operator rejects its layer, or "".
 
     It is drawn and checked once per process, since the families of all backends need the same graphs.
     """
-    graph = layer_case(type_, dtype, seed)
+    graph = layer_case(type_, dtype, seed, rounding)
     _finish(graph)
     return graph, refusal_of_reference(graph)
+
+
+def ruled_cases(rounding: Rounding, seeds: Iterable[int]) -> Iterator[Graph]:
+    """Yield a shared graph for each layer type whose operator computes a rule other than TFLM, and each seed."""
+    for type_, seed in product(LAYER_TYPES, seeds):
+        if rounding in OPERATORS[type_].rules:
+            graph, refusal = shared_case(type_, DataType.INT8, seed, rounding)
+            if not refusal:
+                yield graph
 
 
 def _finish(graph: Graph) -> None:
@@ -75,6 +88,15 @@ class LayerSupportFamily(Family):
             assert first == second, f"{graph.name}: {first} from one object, {second} from another"
             assert not (first and refusal), f"{graph.name} is supported, but the operator rejects it: {refusal}"
 
+    @pytest.mark.parametrize("rule", RULES, ids=str)
+    def test_refuses_the_rules_that_it_does_not_declare(self, backend: Backend, rule: Rounding) -> None:
+        """A layer that rounds by a rule which the backend has not declared is refused by the rule's name."""
+        if rule in declared_rules(backend.capabilities()):
+            return
+        for graph in ruled_cases(rule, SEEDS[:1]):
+            reason = answer(guarded(backend), graph).reason
+            assert f"'{rule}'" in reason, f"{graph.name}: {reason or 'supported'}"
+
     def test_refuses_what_another_backend_pre_compiled(self, backend: Backend) -> None:
         """A pre-compiled layer runs only on the backend that compiled it."""
         graph = Graph("foreign")
@@ -96,14 +118,13 @@ class WorkloadFamily(Family):
             graph, _ = shared_case(type_, dtype, seed)
             self._check(subject, runtime, graph)
 
-    @pytest.mark.parametrize("rule", _OTHER_RULES, ids=str)
-    def test_rounds_by_the_layers_rule(self, subject: Subject, runtime: Runtime, rule: Rounding) -> None:
+    @pytest.mark.parametrize("rule", RULES, ids=str)
+    def test_computes_by_the_rules_that_it_declares(self, subject: Subject, runtime: Runtime, rule: Rounding) -> None:
         """Each layer with a rule that the backend declares is refused, or becomes a workload with its results."""
         if rule not in declared_rules(backend_of(runtime, subject).capabilities()):
             return  # the runtime offers it no such layer
         for graph in ruled_cases(rule, SEEDS):
-            if not refusal_of_reference(graph):
-                self._check(subject, runtime, graph)
+            self._check(subject, runtime, graph)
 
     @pytest.mark.parametrize("type_", _WEIGHTED, ids=str)
     def test_weights_may_be_computed(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
