@@ -22,6 +22,7 @@ from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.window import Padding
 
 EVERY = np.arange(-128, 128, dtype=np.int8)
@@ -203,6 +204,28 @@ def mean_case(dice: random.Random) -> OnnxLayer:
     return OnnxLayer(network=network, inputs=[image], wanted=np.array(wanted, np.int8).reshape(1, 1, 1, -1))
 
 
+def softmax_case(dice: random.Random) -> OnnxLayer:
+    """Return SOFTMAX of a few rows."""
+    depth = dice.choice([1, 2, 10, 300])
+    data = np.random.default_rng(dice.getrandbits(32)).integers(-128, 127, (3, depth), dtype=np.int8, endpoint=True)
+    own = Quantization.of(dice.choice([scale(dice), math.log(3) / 2]), 7)  # ln 3: many shares are ties
+    step = dice.choice([1 / 256, 1 / 118, float(np.float32(1 / 255)), float(np.float32(dice.uniform(0.001, 0.02)))])
+    output = Quantization.of(step, dice.choice([-128, 0, 5]))
+    source = tensor("x", data.shape, DataType.INT8, own.scale, own.zero_point)
+    network = layer_network(LayerType.SOFTMAX, SoftmaxDescriptor(), [source], output, rounding=Rounding.ONNX)
+    largest = float(np.finfo(np.float32).max / np.float32(depth))
+    bonus = max(0.0, float(np.float32(math.log(largest))) - 5) / own.scale
+    whole = float(np.floor(np.float32(1) / np.float32(step)))
+    wanted = np.empty(data.shape, np.int8)
+    for row, results in zip(data.tolist(), wanted, strict=True):
+        shares = [np.float32(math.exp((x - max(row) + bonus) * own.scale)) for x in row]
+        total = np.float32(0)
+        for share in shares:
+            total = total + share
+        results[:] = [saturated(to_even(float(share) * whole / float(total)) + output.zero_point) for share in shares]
+    return OnnxLayer(network=network, inputs=[data], wanted=wanted)
+
+
 PAIRS = tuple(
     (type_, rule)
     for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL)
@@ -238,5 +261,6 @@ CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {
     "AVERAGE_POOL_2D": partial(average_case, Rounding.ONNX),
     "AVERAGE_POOL_2D of uint8": partial(average_case, Rounding.ONNX_UINT8),
     "MEAN": mean_case,
+    "SOFTMAX": softmax_case,
 }
 """Draws a layer, by name."""

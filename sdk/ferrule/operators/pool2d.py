@@ -119,7 +119,8 @@ def _average_onnx(descriptor: Pool2dDescriptor, operands: Operands, image: Array
                 total += source[:, y : y + down : window.stride_h, x : x + across : window.stride_w]
         means = total / _counts(descriptor, operands).astype(np.float32)
         result = OnnxOutput.of(output, descriptor.activation, operands.rounding)
-        return result.store(means / np.float32(output.scale) + np.float32(result.zero_point)).astype(np.int8)
+        steps = np.asarray(means / np.float32(output.scale) + np.float32(result.zero_point), np.float32)
+        return result.store(steps).astype(np.int8)
 
 
 def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx_models import load, model, node
 
 from ferrule import formats
 from ferrule.errors import FerruleError, MissingToolError, ModelError, UnsupportedError
-from onnx_models import load, model, node
 
 IMAGE = ("float32", [1, 4, 6, 5])
 

@@ -10,6 +10,7 @@ from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, low
 from ferrule.backends.cpu_acc.lowering.activation import (
     lower_hard_swish,
     lower_logistic,
+    lower_onnx_softmax,
     lower_prelu,
     lower_rectify,
     lower_softmax,
@@ -75,7 +76,7 @@ def _by_rule(tflm: Lowering, onnx: Lowering) -> Lowering:
 
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
-    LayerType.SOFTMAX: lower_softmax,
+    LayerType.SOFTMAX: _by_rule(lower_softmax, lower_onnx_softmax),
     LayerType.LOGISTIC: _by_rule(lower_logistic, lower_table),
     LayerType.TANH: _by_rule(lower_tanh, lower_table),
     LayerType.HARD_SWISH: _by_rule(lower_hard_swish, lower_table),
@@ -230,6 +231,7 @@ RULES: Mapping[LayerType, frozenset[Rounding]] = {
     LayerType.MUL: _BOTH_ONNX,
     LayerType.AVERAGE_POOL_2D: _BOTH_ONNX,
     LayerType.MEAN: _ONNX,
+    LayerType.SOFTMAX: _ONNX,
 }
 """The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
 
