@@ -173,8 +173,8 @@ def counted(model: Path, folder: Path, _number: int, seconds: float) -> Result:
         found.append(network.run(sample))
     outputs = [np.stack(each) for each in zip(*found, strict=True)]
     wanted = [each[: len(found)] for each in expected]
-    result = {"steps": len(found)} | _difference(outputs, wanted)
-    quantised = any(info.dtype in {ferrule.DataType.INT8, ferrule.DataType.INT16} for info in network.tensors)
+    result = _difference(outputs, wanted) | {"steps": len(found)}
+    quantised = any(each.info.dtype in {ferrule.DataType.INT8, ferrule.DataType.INT16} for each in network.tensors)
     if result["verdict"] == "differs" and quantised and all(map(_near, outputs, wanted)):
         result["verdict"] = "counted"
     return result

@@ -13,6 +13,8 @@ from layer_case import layer_network, tensor
 
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding
 from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
@@ -141,6 +143,35 @@ def quantize_case(dice: random.Random) -> OnnxLayer:
     )
     wanted = [[quantized(x, output) for x in values[0]]]
     return OnnxLayer(network=network, inputs=[values], wanted=np.array(wanted, np.int8))
+
+
+PAIRS = tuple(
+    (type_, rule)
+    for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL)
+    for rule in (Rounding.ONNX, Rounding.ONNX_UINT8)
+    if (type_, rule) != (LayerType.SUB, Rounding.ONNX_UINT8)
+)
+"""The layers of two inputs, with their rules."""
+
+
+def pairs_network(
+    type_: LayerType, rule: Rounding, dice: random.Random, activation: Activation = Activation.NONE
+) -> Network:
+    """Return the network of a layer with all pairs of int8 values as its inputs `every_pair`."""
+    first, second = quantization(dice), quantization(dice)
+    factor = first.scale * second.scale * 64 if type_ is LayerType.MUL else max(first.scale, second.scale)
+    step = float(np.float32(factor * dice.choice([0.25, 0.5, 1.0, 2.0, dice.uniform(0.2, 3)])))
+    output = Quantization.of(step, quantization(dice).zero_point)
+    infos = [
+        tensor(name, shape, DataType.INT8, own.scale, own.zero_point)
+        for name, shape, own in (("a", (256, 1), first), ("b", (1, 256), second))
+    ]
+    return layer_network(type_, BinaryDescriptor(activation=activation), infos, output, rounding=rule)
+
+
+def every_pair() -> list[Array]:
+    """Return the inputs of `pairs_network`."""
+    return [EVERY.reshape(256, 1), EVERY.reshape(1, 256)]
 
 
 CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from onnx_models import OPSET, agrees, model, node
 
 from ferrule.formats.onnx import conversion
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.graph import Array
-from onnx_models import OPSET, agrees, model, node
 
 IMAGE = (1, 4, 6, 5)
 CONSTANT = np.random.default_rng(3)

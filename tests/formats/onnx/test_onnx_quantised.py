@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 from needs import require_module
+from onnx_models import agrees, count, load, model, node
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, LayerType, Rounding
 from ferrule.network import Network
-from onnx_models import agrees, count, load, model, node
 
 MICROSOFT = "com.microsoft"
 FLOATS = {"x": ("float32", [1, 6, 8, 8])}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Requantisation by one multiplication, proved equal to the reference for every sum that a channel can have.
+"""Requantisation by one multiplication, proved equal to the layer's rule for every sum that a channel can have.
 
 The kernels compute `((256 * sum + bias) * multiplier >> 32) >> PROVED_SHIFT`, clamped to int8. This value and that of
-the reference never fall as the sum rises. They are therefore equal for every sum that a channel can have if they reach
+the rule never fall as the sum rises. They are therefore equal for every sum that a channel can have if they reach
 each stored value at the same sum. The multiplier and the bias are chosen so that they do.
 """
 
@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ferrule.graph import Array
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
+from ferrule.graph import Array, Rounding
+from ferrule.operators.fixed_point import rescale
 from ferrule.operators.weighted import Factor
 
 PROVED_SHIFT = 9
@@ -23,18 +23,29 @@ _STEPS = np.arange(-127, 128, dtype=np.int64)
 _TRIES = 64
 """How far the multiplier may lie from the nearest one."""
 _MORE_TRIES = 600
-"""The same for outputs without values below the zero point, where nearly every channel has a pair."""
+"""The same where nearly every channel has a pair: for outputs without values below the zero point, and for rules that
+round all values alike."""
+
+
+NOT_PROVED = "a channel has no proved constants"
+"""A kernel's reason not to run a layer if it needs them."""
 
 
 def proved_words(
-    low: Array, high: Array, factors: Sequence[Factor], zero_point: int, *, sum_shift: int = 8
+    low: Array,
+    high: Array,
+    factors: Sequence[Factor],
+    zero_point: int,
+    rounding: Rounding = Rounding.TFLM,
+    *,
+    sum_shift: int = 8,
 ) -> Array | None:
     """Return the multiplier and the bias of each channel, int32 [channels, 2]; None if a channel has no such pair.
 
     Sums are multiplied by 2**sum_shift, by default as above. `low` and `high` are the ends of each channel's sums,
     which include the folded bias; the returned bias does not. The output must be clamped to int8 only.
     """
-    reference = _Reference(factors, zero_point)
+    reference = _Reference(factors, zero_point, rounding)
     words = np.zeros((len(factors), 2), np.int64)
     if not len(factors):
         return words.astype(np.int32)
@@ -44,7 +55,7 @@ def proved_words(
     left = np.arange(len(factors))
     ends = np.stack([low, high], axis=1)
     nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
-    tries = _MORE_TRIES if zero_point == -128 else _TRIES
+    tries = _TRIES if rounding is Rounding.TFLM and zero_point != -128 else _MORE_TRIES
     for step in sorted(range(-tries, tries + 1), key=abs):
         multiplier = nearest[left] + step
         bias, found = _bias(least[left], low[left], high[left], multiplier, sum_shift)
@@ -58,16 +69,17 @@ def proved_words(
 
 
 class _Reference:
-    """The reference's stored values, before the clamp, for sums of shape [channels, any number]."""
+    """The stored values by the rule, for sums of shape [channels, any number]."""
 
-    def __init__(self, factors: Sequence[Factor], zero_point: int) -> None:
+    def __init__(self, factors: Sequence[Factor], zero_point: int, rounding: Rounding) -> None:
         self._multipliers = np.array([factor.multiplier for factor in factors], np.int64)[:, None]
         self._shifts = np.array([factor.shift for factor in factors], np.int64)[:, None]
         self._zero_point = zero_point
+        self._rounding = rounding
         self.scales: Array = (self._multipliers * np.exp2(self._shifts - 31.0)).reshape(-1)
 
     def __call__(self, sums: Array) -> Array:
-        scaled = multiply_by_quantized_multiplier(sums, self._multipliers, self._shifts) + self._zero_point
+        scaled = rescale(sums, self._multipliers, self._shifts, self._rounding) + self._zero_point
         return np.asarray(scaled.clip(-128, 127), np.int64)
 
     def least_sums(self) -> Array | None:
@@ -86,7 +98,7 @@ class _Reference:
 
 
 def _bias(least: Array, low: Array, high: Array, multiplier: Array, sum_shift: int) -> tuple[Array, Array]:
-    """Return a bias with which the result is that of the reference from `low` to `high`, and whether there is one.
+    """Return a bias with which the result is that of the rule from `low` to `high`, and whether there is one.
 
     Each step is reached at its least sum, and is not reached at the sum below; of both, the sums from `low` to `high`
     count.
