@@ -88,6 +88,14 @@ REFUSED: list[tuple[Callable[[], Any], type[FerruleError], str, str]] = [
         "",
     ),
     (
+        lambda: model([node("Trilu", "x", "y")], {"x": ("float32", [1 << 13, 1 << 13])}),
+        UnsupportedError,
+        "its matrices have the shape [8192, 8192], which is too large",
+        "",
+    ),
+    (lambda: one("Expand", "x s", {"s": [1 << 40, 4, 6, 5]}), UnsupportedError, "its output has", ""),
+    (lambda: one("CumSum", "x a", {"a": np.float32("nan")}), ModelError, "its axis is float32[]", ""),
+    (
         lambda: model([node("ConstantOfShape", "s", "y")], {}, ["y"], {"s": [1 << 40, 1 << 40]}),
         UnsupportedError,
         "the limit for a file of this size",

@@ -13,7 +13,7 @@ from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.folding import FOLDS, Folding, constant_of, shape_of
-from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, ValueRecord, elements
+from ferrule.formats.onnx.node import MAX_TENSOR_BYTES, GraphRecord, Node, TensorType, ValueRecord, elements
 from ferrule.formats.onnx.normalise import Normalised, normalised
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
@@ -23,7 +23,6 @@ from ferrule.formats.onnx.refusals import unsupported
 from ferrule.graph import Rounding, Shape
 from ferrule.network import Network
 
-_MAX_TENSOR_BYTES = 2**31 - 1
 _FIXED = (
     "export the model with inputs of fixed shapes, or fix them: "
     "python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param NAME --dim_value N model.onnx fixed.onnx"
@@ -201,6 +200,6 @@ def _described(value: ValueRecord) -> tuple[Shape, TensorType] | None:
     if len(info) > MAX_RANK:
         raise UnsupportedError(f"its shape is {list(info)}, expected at most {MAX_RANK} axes")
     size = dtype.size_bytes * elements(info)
-    if size > _MAX_TENSOR_BYTES:
-        raise UnsupportedError(f"it has {size} bytes, expected at most {_MAX_TENSOR_BYTES}")
+    if size > MAX_TENSOR_BYTES:
+        raise UnsupportedError(f"it has {size} bytes, expected at most {MAX_TENSOR_BYTES}")
     return info, TensorType(dtype=dtype)
