@@ -179,9 +179,9 @@ def _batch_normalization(call: Call) -> None:
 
 
 def _per_axis(call: Call, values: Array, order: Sequence[int], axis: int, role: str) -> str:
-    """Add a constant of float32 with one number for each index of an axis of the model's tensor."""
+    """Add a constant with one number for each index of an axis of the model's tensor."""
     behind = len(order) - 1 - tuple(order).index(axis) if len(order) > axis else 0
-    return call.array(values.astype(np.float32).reshape(-1, *(1,) * behind), role)
+    return call.array(values.astype(call.dtype(0).numpy).reshape(-1, *(1,) * behind), role)
 
 
 _BOOL = DataType.BOOL

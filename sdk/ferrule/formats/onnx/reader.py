@@ -103,6 +103,8 @@ class _Reader:
         if self._computed(node):
             return
         row = OPERATORS.get(node.key)
+        if row is None and node.key in FOLDS:
+            raise UnsupportedError("its inputs are computed at run time, expected constants and shapes", hint=_FIXED)
         if row is None:
             raise unsupported(node)
         row.check(node)
