@@ -21,7 +21,7 @@ from ferrule.operators.table import OPERATORS
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import layer_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case, ruled_cases
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.subject import Subject, backend_of
 
