@@ -123,9 +123,15 @@ class Model:
         return (np.rint(real.astype(np.float64) / float(scale)) + float(zero_point)).astype(zero_point.dtype)
 
     def parts(self, values: Mapping[str, Array]) -> Iterator[tuple[str, str, ModelProto]]:
-        """Return, for each 8-bit tensor, its name, its operators and a model that computes it from those before it."""
+        """Return, for each 8-bit tensor, its name, its operators and a model that computes it from those before it.
+
+        Tensors whose stored values are only moved or selected, as by Reshape or MaxPool, are left out: their parts
+        have no scale.
+        """
         for name in self._eight_bits:
             nodes, sources = self._closure(name, values)
+            if not any("Linear" in node.op_type or node.op_type == "QGemm" for node in nodes):
+                continue
             names = [node.op_type for node in nodes if node.op_type not in {*CONVERSIONS, "Constant"}]
             if not names:
                 names = [kind for kind in reversed(CONVERSIONS) if any(node.op_type == kind for node in nodes)]

@@ -26,18 +26,14 @@ from dataclasses import dataclass, replace
 from typing import TypedDict
 
 import numpy as np
-from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from ferrule import DataType, FerruleError, Network, Quantization, TensorInfo
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, Rounding
 from ferrule.operators.fixed_point import quantize_multiplier, saturating_rounding_doubling_high_mul
 
-WAYS = {
-    "reference": OpResolverType.BUILTIN_REF,
-    "no delegate": OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES,
-    "XNNPACK": OpResolverType.AUTO,
-}
+WAYS = {"reference": "BUILTIN_REF", "no delegate": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "XNNPACK": "AUTO"}
+"""The members of LiteRT's `OpResolverType`, by the names of the columns."""
 INT8, INT16 = DataType.INT8, DataType.INT16
 CHANNELS = 96
 LARGEST_SUM = {INT8: 2**30, INT16: 2**40}
@@ -336,9 +332,13 @@ def by_rule(case: Case) -> dict[str, Array]:
     return {**results, **case.others}
 
 
-def litert(model: bytes, inputs: Sequence[Array], way: OpResolverType) -> Array:
+def litert(model: bytes, inputs: Sequence[Array], resolver: str) -> Array:
     """Return the output of LiteRT on one thread."""
-    interpreter = Interpreter(model_content=model, experimental_op_resolver_type=way, num_threads=1)
+    from ai_edge_litert.interpreter import Interpreter, OpResolverType
+
+    interpreter = Interpreter(
+        model_content=model, experimental_op_resolver_type=OpResolverType[resolver], num_threads=1
+    )
     interpreter.allocate_tensors()
     for detail, array in zip(interpreter.get_input_details(), inputs, strict=True):
         interpreter.set_tensor(detail["index"], array)

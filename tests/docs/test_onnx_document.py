@@ -10,11 +10,9 @@ import subprocess
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from click.testing import CliRunner
 from needs import require_module, require_python
-from onnx_graphs import samples_of, small_cnn
 from pages import ROOT, blocks
 
 from ferrule.cli.main import cli
@@ -25,6 +23,7 @@ PAGE = ROOT / "docs" / "onnx.md"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with the page's files, in which the test runs."""
+    require_module("onnx", "pip install 'ferrule[onnx]'")
     require_module("onnxruntime", "pip install 'ferrule[oracle]'")
     for block in blocks(PAGE):
         if block.caption:
@@ -36,6 +35,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_quantisation_of_the_page(folder: Path) -> None:
     """The model has other weights; the steps are the page's."""
+    import onnx
+    from onnx_graphs import samples_of, small_cnn
+
     model = small_cnn(8)
     for names in (model.graph.input[0], *model.graph.node):
         if isinstance(names, onnx.ValueInfoProto):

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import oracle
@@ -28,6 +29,7 @@ from ferrule.graph import (
     SubgraphView,
     TensorInfo,
 )
+from ferrule.network import Network
 from ferrule.network.execution import execute
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -197,6 +199,19 @@ def test_odd_padding_of_an_average_pool_is_refused() -> None:
     )
     with pytest.raises(UnsupportedError, match=r"average_pool_2d_0.*SAME and VALID"):
         to_tflite(odd)
+
+
+@pytest.mark.parametrize(("padding", "size"), [("valid", (4, 5)), ("same", (3, 4))])
+def test_unpadded_transposed_convolutions_get_the_scheme_that_litert_accepts(
+    padding: Literal["valid", "same"], size: tuple[int, int]
+) -> None:
+    network = Network("even_window")
+    image = np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1)
+    network.add_input(TensorInfo(name="x", shape=image.shape, dtype=DataType.FLOAT32))
+    weights = np.arange(4, dtype=np.float32).reshape(1, 2, 2, 1)
+    network.set_outputs([network.add_transpose_conv_layer("x", weights, size=size, padding=padding)])
+    for run in (oracle.tflm, oracle.litert_reference):
+        np.testing.assert_array_equal(run(network, [image])[0], network.run([image])[0])
 
 
 def test_an_absent_bias_is_left_out() -> None:

@@ -7,18 +7,19 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.proved import PROVED_SHIFT, proved_words
-from ferrule.graph import Array
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
+from ferrule.graph import Array, Rounding
+from ferrule.operators.fixed_point import rescale
 from ferrule.operators.weighted import Factor
 
 
-def reference(sums: Array, factor: Factor, zero_point: int) -> Array:
-    scaled = multiply_by_quantized_multiplier(sums, np.int64(factor.multiplier), np.int64(factor.shift))
+def reference(sums: Array, factor: Factor, zero_point: int, rounding: Rounding = Rounding.TFLM) -> Array:
+    scaled = rescale(sums, np.int64(factor.multiplier), np.int64(factor.shift), rounding)
     return np.asarray(scaled + zero_point).clip(-128, 127)
 
 
@@ -40,6 +41,28 @@ def test_every_sum_is_equal(multiplier: int, shift: int, low: int, high: int) ->
     sums = np.arange(low, high + 1)
     wanted = reference(sums, factor, -128)
     np.testing.assert_array_equal(by_one_multiplication(sums, int(words[0, 0]), int(words[0, 1])), wanted)
+
+
+@pytest.mark.parametrize("rule", [Rounding.SINGLE, Rounding.ONNX])
+def test_rules_with_one_rounding_have_constants_for_any_zero_point(rule: Rounding) -> None:
+    random = np.random.default_rng(6)
+    sums, found = np.arange(-30_000, 30_001), 0
+    for _ in range(40):
+        factor = Factor(multiplier=int(random.integers(1 << 23, 1 << 24)) << 7, shift=int(random.integers(-7, -1)))
+        zero_point = int(random.integers(-128, 128))
+        words = proved_words(np.array([-30_000]), np.array([30_000]), [factor], zero_point, rule)
+        if words is not None:
+            found += 1
+            wanted = reference(sums, factor, zero_point, rule)
+            np.testing.assert_array_equal(by_one_multiplication(sums, int(words[0, 0]), int(words[0, 1])), wanted)
+    assert found >= 38
+
+
+def test_halves_to_even_have_no_such_constants() -> None:
+    """Halves are reached by every power of two; they round down and up in turns."""
+    factor, ends = Factor(multiplier=1 << 30, shift=-6), (np.array([-20_000]), np.array([20_000]))
+    assert proved_words(*ends, [factor], 3, Rounding.ONNX) is None
+    assert proved_words(*ends, [factor], 3, Rounding.SINGLE) is not None
 
 
 def test_sums_times_128_reach_smaller_factors() -> None:

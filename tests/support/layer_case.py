@@ -5,17 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ferrule.graph import (
-    Array,
-    DataType,
-    Descriptor,
-    Layer,
-    LayerType,
-    Quantization,
-    Rounding,
-    Shape,
-    TensorInfo,
-)
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.table import OPERATORS
 

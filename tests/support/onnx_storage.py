@@ -87,6 +87,29 @@ class Form:
         return ", ".join(words)
 
 
+FORMS = {
+    "qdq-s8": Form(),
+    "qop-u8": Form(operators=True, activations="QUInt8"),
+}
+"""The two forms in which each kind of graph is written."""
+SMALL_FORMS = {
+    "qdq-s8-tensor": Form(per_channel=False),
+    "qdq-s8-symmetric": Form(options={"ActivationSymmetric": True, "WeightSymmetric": True}),
+    "qdq-u8": Form(activations="QUInt8"),
+    "qdq-u8u8-tensor": Form(activations="QUInt8", weights="QUInt8", per_channel=False),
+    "qdq-u8u8-channel": Form(activations="QUInt8", weights="QUInt8"),
+    "qdq-s8-asymmetric": Form(options={"WeightSymmetric": False}, per_channel=False),
+    "qdq-weights-dequantised": Form(options={"AddQDQPairToWeight": True}),
+    "qdq-dedicated": Form(options={"DedicatedQDQPair": True}),
+    "qdq-bias-float": Form(options={"QuantizeBias": False}),
+    "qdq-s16": Form(activations="QInt16"),
+    "qop-s8": Form(operators=True),
+    "qop-s8-tensor": Form(operators=True, per_channel=False),
+    "qop-u8u8": Form(operators=True, activations="QUInt8", weights="QUInt8", per_channel=False),
+}
+"""Further forms, in which small networks are written."""
+
+
 class _Calibration(CalibrationDataReader):  # type: ignore[misc]
     def __init__(self, samples: Sequence[Sample]) -> None:
         self._left: Iterator[Sample] = iter(samples)

@@ -28,7 +28,7 @@ class OnnxOutcome:
     about: dict[str, str]
     """`exporter`, `form` and `note`, from the file beside the model; empty if there is none."""
     oracle: str = ""
-    """Empty if onnxruntime runs the model, else the reason why not."""
+    """Empty if onnxruntime runs the model or need not, else the reason why not."""
     loaded: dict[str, Any] = field(default_factory=dict)
     counted: dict[str, Any] = field(default_factory=dict)
     """The comparison of the numpy kernels with onnxruntime; `verdict` also says why there is none."""
@@ -56,8 +56,9 @@ def check(path: Path, boards: Sequence[str], *, steps: int, board_steps: int, li
         def run(kind: str, number: int, *more: str) -> dict[str, Any]:
             return step(kind, number, *more, path=path, folder=folder, limit_s=limit_s)
 
-        outcome.oracle = run("onnxruntime", steps).get("error", "")
         outcome.loaded = run("load", 0)
+        if outcome.loaded.get("loads"):
+            outcome.oracle = run("onnxruntime", steps).get("error", "")
         if "error" in outcome.loaded:
             outcome.counted = {"verdict": "fails", "detail": outcome.loaded["error"]}
         elif not outcome.loaded["loads"]:

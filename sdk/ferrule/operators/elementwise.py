@@ -27,6 +27,8 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.operator import Operands
 
+STORED = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
+"""The int8 values in the order in which they are read as uint8."""
 _LEFT_SHIFT = {DataType.INT8: 20, DataType.INT16: 15}
 
 
@@ -39,6 +41,27 @@ class Combination(Protocol):
 
     @override
     def __hash__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Parts:
+    """A sum before it is rounded and clamped: unit * (first + second) + constant, in steps of the output's scale."""
+
+    first: Array
+    """What each value of the first input adds, read as uint8, in exact numbers of the unit."""
+    second: Array
+    unit: float
+    constant: float
+    low: int
+    high: int
+
+
+class Additive(Combination, Protocol):
+    """A combination that is a rounded sum of a function of each value."""
+
+    def parts(self) -> Parts:
+        """Return the sum before rounding, but for intermediate rounding."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +107,18 @@ class Sum:
         """Return the stored sums of stored values with broadcastable shapes."""
         second_term = self.second.apply(second)
         return self.result.apply(self.first.apply(first) + (-second_term if self.subtract else second_term))
+
+    def parts(self) -> Parts:
+        """Return the sum before rounding."""
+        result, second = self.result, self.second.apply(STORED)
+        return Parts(
+            first=self.first.apply(STORED),
+            second=-second if self.subtract else second,
+            unit=result.multiplier * 2.0 ** (result.shift - 31),
+            constant=result.zero_point,
+            low=result.low,
+            high=result.high,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,8 +189,7 @@ def combine(combination: Combination, first: Array, second: Array) -> Array:
 @lru_cache(maxsize=64)
 def int8_results(combination: Combination) -> Array:
     """Return the results for all pairs of int8 values; the index is 256 * first + second, both read as uint8."""
-    stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
-    results = combination.apply(stored[:, np.newaxis], stored).astype(np.int8).reshape(-1)
+    results = combination.apply(STORED[:, np.newaxis], STORED).astype(np.int8).reshape(-1)
     results.setflags(write=False)
     return results
 

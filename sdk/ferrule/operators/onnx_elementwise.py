@@ -7,13 +7,15 @@ those of the model: `stored_offset` is what turns a value of the model into a st
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule.errors import UnsupportedError
 from ferrule.graph import LayerType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
-from ferrule.operators.elementwise import Combination
+from ferrule.operators.elementwise import STORED, Combination, Parts
 from ferrule.operators.fixed_point import (
     Float32Array,
     Int64Array,
@@ -24,6 +26,9 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
 )
 from ferrule.operators.operator import Operands
+
+LEAST_FACTOR, LARGEST_FACTOR = 2.0**-60, 2.0**30
+"""The least and the largest quotient of scales; numbers between them keep float32 from the ends of its range."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +71,19 @@ class FusedSum:
         inner = fused_multiply_add(second - offset, self.second_factor, self.constant)
         return self.output.store(fused_multiply_add(first - offset, self.first_factor, inner))
 
+    def parts(self) -> Parts:
+        """Return the sum in exact arithmetic."""
+        output = self.output
+        values = STORED - output.stored_offset
+        return Parts(
+            first=self.first_factor * values,
+            second=self.second_factor * values,
+            unit=1.0,
+            constant=self.constant + output.stored_offset,
+            low=output.low,
+            high=output.high,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatDifference:
@@ -89,6 +107,17 @@ class FloatDifference:
         moved = np.nan_to_num(steps) + self.zero_point
         return np.clip(moved, self.low, self.high).astype(np.int64)
 
+    def parts(self) -> Parts:
+        """Return the difference in exact arithmetic."""
+        return Parts(
+            first=self.first_scale / self.scale * (STORED - self.first_zero_point),
+            second=-self.second_scale / self.scale * (STORED - self.second_zero_point),
+            unit=1.0,
+            constant=self.zero_point,
+            low=self.low,
+            high=self.high,
+        )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatProduct:
@@ -99,6 +128,11 @@ class FloatProduct:
     multiplier: int
     shift: int
     output: OnnxOutput
+
+    @property
+    def factor(self) -> float:
+        """The float32 factor."""
+        return math.ldexp(self.multiplier, self.shift - 31)
 
     def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
         """Return the stored products of stored values with broadcastable shapes."""
@@ -119,9 +153,12 @@ def onnx_combination_of(layer_type: LayerType, activation: Activation, operands:
     """Return the arithmetic of a quantised ADD, SUB or MUL by ONNX's rule.
 
     Raises:
-        UnsupportedError: a scale is too small.
+        UnsupportedError: the scales are too far apart.
     """
     first, second, output = operands.input(0), operands.input(1), operands.output
+    if layer_type is not LayerType.MUL:
+        _check_quotient(first, output)
+        _check_quotient(second, output)
     if layer_type is LayerType.SUB:
         low, high = activation_range(activation, output)
         return FloatDifference(
@@ -137,7 +174,12 @@ def onnx_combination_of(layer_type: LayerType, activation: Activation, operands:
     result = OnnxOutput.of(output, activation, operands.rounding)
     if layer_type is LayerType.ADD:
         return _sum(first, second, output.scale, result)
-    multiplier, shift = quantize_multiplier(product_scale(first.scale, second.scale, output, operands.rounding))
+    factor = product_scale(first.scale, second.scale, output, operands.rounding)
+    if not factor <= LARGEST_FACTOR:
+        raise UnsupportedError(
+            f"the product's scale over that of '{output.name}' is {factor:g}, expected at most {LARGEST_FACTOR:g}"
+        )
+    multiplier, shift = quantize_multiplier(factor)
     return FloatProduct(
         first_offset=-first.zero_point,
         second_offset=-second.zero_point,
@@ -145,6 +187,15 @@ def onnx_combination_of(layer_type: LayerType, activation: Activation, operands:
         shift=shift,
         output=result,
     )
+
+
+def _check_quotient(info: TensorInfo, output: TensorInfo) -> None:
+    quotient = info.scale / output.scale
+    if not LEAST_FACTOR <= quotient <= LARGEST_FACTOR:
+        raise UnsupportedError(
+            f"the scale of '{info.name}' over that of '{output.name}' is {quotient:g}, expected "
+            f"{LEAST_FACTOR:g} to {LARGEST_FACTOR:g}"
+        )
 
 
 def _sum(first: TensorInfo, second: TensorInfo, scale: float, output: OnnxOutput) -> FusedSum:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx_models import agrees, count, load, model, node
 
 from ferrule.graph import LayerType
-from onnx_models import agrees, count, load, model, node
 
 GENERATOR = np.random.default_rng(1)
 

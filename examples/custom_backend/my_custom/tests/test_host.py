@@ -14,11 +14,10 @@ from my_custom.memory import CustomMemoryManager, CustomTensorHandleFactory
 from my_custom.program import MAX_ELEMENTS, AdditionProgram
 
 from ferrule import DataType, Network, Quantization, TensorInfo
-from ferrule.backends import BackendId, default_target
+from ferrule.backends import BackendId, Face, default_target
 from ferrule.backends.context import BackendUnavailableError, CreationOptions
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.registry import BackendRegistry
-from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource
 from ferrule.graph import Array, Graph, GraphEditor, LayerType, Rounding, SubgraphView
 from ferrule.network import run_graph

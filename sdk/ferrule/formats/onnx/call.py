@@ -112,7 +112,12 @@ class Call:
 
     def number(self, value: float, like: str) -> str:
         """Add a scalar constant of the type of a tensor of the network and return its name."""
-        return self.array(np.array(value, self.info(like).dtype.numpy), "constant")
+        dtype = self.info(like).dtype
+        try:
+            data = np.array(value if dtype.is_float else int(value), dtype.numpy)
+        except (OverflowError, ValueError) as error:
+            raise ModelError(f"the number {value} is not one of {dtype}") from error
+        return self.array(data, "constant")
 
     def variant(self, position: int, data: Array, key: tuple[object, ...], *, axis: int) -> str:
         """Add other data of a constant input once per key, and return its name; the scales of `axis` go to axis 0."""

@@ -12,7 +12,7 @@ from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape
 from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
 from ferrule.operators.comparison import ComparisonDescriptor, LogicalDescriptor
 from ferrule.operators.division import FlooredDescriptor
@@ -89,12 +89,27 @@ def binary(
         if len(tensors) == 1:
             call.alias(0)
             return
+        if type_ is LayerType.ADD and _is_repeated_first(call):
+            tensors.reverse()
         result = tensors[0]
         for tensor in tensors[1:-1]:
             result = call.add(type_, descriptor, result, tensor)
         call.finish(type_, descriptor, result, tensors[-1], layout=layout, dtype=dtype)
 
     return Row(emit=emit, inputs=inputs)
+
+
+def _is_repeated_first(call: Call) -> bool:
+    """Whether an addition of integers begins with its second input, as onnxruntime's does if the first is repeated.
+
+    That is so if the first has one element where the second has several, along the last axis with more than one.
+    """
+    stored = call.stored()
+    if stored is None or stored.rounding is Rounding.TFLM:
+        return False
+    pairs = zip(reversed(call.shape(0)), reversed(call.shape(1)), strict=False)
+    first, second = next(((a, b) for a, b in pairs if (a, b) != (1, 1)), (1, 1))
+    return (first == 1 and second > 1) or (not call.shape(0) and call.shape(1) != ())
 
 
 def _mean(call: Call) -> None:
@@ -164,9 +179,9 @@ def _batch_normalization(call: Call) -> None:
 
 
 def _per_axis(call: Call, values: Array, order: Sequence[int], axis: int, role: str) -> str:
-    """Add a constant of float32 with one number for each index of an axis of the model's tensor."""
+    """Add a constant with one number for each index of an axis of the model's tensor."""
     behind = len(order) - 1 - tuple(order).index(axis) if len(order) > axis else 0
-    return call.array(values.astype(np.float32).reshape(-1, *(1,) * behind), role)
+    return call.array(values.astype(call.dtype(0).numpy).reshape(-1, *(1,) * behind), role)
 
 
 _BOOL = DataType.BOOL

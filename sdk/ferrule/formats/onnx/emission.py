@@ -12,7 +12,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.layout import NHWC, Layout, identity, moves_nothing
 from ferrule.formats.onnx.node import TensorType, elements
-from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel
 from ferrule.network.execution import operator_of
@@ -231,6 +231,7 @@ class Emission:
             descriptor=descriptor,
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
+            rounding=stored[0].rounding if stored[0] else Rounding.TFLM,
         )
         self.network.add_layer(made, outputs)
         check_kernel(self.network, made)
@@ -238,6 +239,7 @@ class Emission:
 
     def add_input(self, name: str, shape: Shape, stored: TensorType) -> None:
         """Add an input of the network."""
+        stored = self._types.get(name, stored)
         info = TensorInfo(name=name, shape=shape, dtype=stored.dtype, quantization=stored.quantization)
         self.set(name, self.network.add_input(info), Layout.plain(shape))
 

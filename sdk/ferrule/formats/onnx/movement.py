@@ -149,11 +149,12 @@ def _pad(call: Call) -> None:
     before, after = dict(zip(chosen, pads, strict=False)), dict(zip(chosen, pads[len(chosen) :], strict=True))
     source, order = call.ordered(0)
     sides = tuple(before.get(axis, 0) for axis in order), tuple(after.get(axis, 0) for axis in order)
-    value = call.scalar(2, "value") or 0.0
+    value = call.scalar(2, "value")
+    quantization = call.info(source).quantization
     if mode == "reflect":
         mirror = MirrorPadDescriptor(before=sides[0], after=sides[1], reflect=True)
         call.finish(LayerType.MIRROR_PAD, mirror, source, order=order)
-    elif value == 0:
+    elif value is None or value == (quantization.zero_point if quantization else 0):
         call.finish(LayerType.PAD, PadDescriptor(before=sides[0], after=sides[1]), source, order=order)
     else:
         stored = value if call.info(source).dtype.is_float else int(value)

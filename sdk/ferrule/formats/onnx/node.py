@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Quantization, Shape
+from ferrule.graph import Array, DataType, Quantization, Rounding, Shape
 
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
@@ -118,6 +118,8 @@ class GraphRecord:
     constants: Mapping[str, Array]
     """The initialisers."""
     nodes: tuple[Node, ...]
+    narrow: frozenset[str] = frozenset()
+    """The constants of 2 and 4 bits, which `constants` and Constant nodes have as int8 or uint8."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +128,32 @@ class TensorType:
 
     dtype: DataType
     quantization: Quantization | None = None
+    rounding: Rounding = Rounding.TFLM
+    """The rule of the layer that makes the tensor."""
 
 
 def elements(shape: Shape) -> int:
     """Return the number of elements of a shape."""
     return math.prod(shape)
+
+
+def single_readers(record: GraphRecord, nodes: Sequence[Node]) -> dict[str, Node]:
+    """Return the only node that reads a tensor, by tensor; outputs of the graph are read by the caller, too."""
+    readers: dict[str, list[Node]] = {}
+    for node in nodes:
+        for name in node.inputs:
+            readers.setdefault(name, []).append(node)
+        for graph in node.graphs.values():
+            for name in outer_names(graph):
+                readers.setdefault(name, []).extend((node, node))
+    kept = {value.name for value in record.outputs}
+    return {name: found[0] for name, found in readers.items() if len(found) == 1 and name not in kept}
+
+
+def outer_names(graph: GraphRecord) -> set[str]:
+    """Return all names that a graph and its inner graphs read."""
+    names = {name for node in graph.nodes for name in node.inputs} | {value.name for value in graph.outputs}
+    for node in graph.nodes:
+        for inner in node.graphs.values():
+            names |= outer_names(inner)
+    return names

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ TYPES: Mapping[int, DataType] = {
 _RAW: Mapping[int, str] = {number: dtype.value for number, dtype in TYPES.items()} | {4: "uint16", 11: "float64"}
 _WIDENED: Mapping[int, str] = {16: "float32", 21: "uint8", 22: "int8", 25: "uint8", 26: "int8"}
 """Types of constants that are read as wider ones: bfloat16, uint4, int4, uint2, int2."""
+_NARROW = frozenset({21, 22, 25, 26})
+"""uint4, int4, uint2, int2."""
 
 
 def type_name(number: int) -> str:
@@ -119,6 +121,7 @@ class _Parser:
             values={value.name: value for value in (*_values(graph.value_info), *outputs, *inputs)},
             constants=constants,
             nodes=tuple(self.node(node, index, depth) for index, node in enumerate(graph.node)),
+            narrow=frozenset(_narrow(graph)),
         )
 
     def node(self, node: Any, index: int, depth: int) -> Node:  # noqa: ANN401
@@ -155,7 +158,7 @@ class _Parser:
             case 2:
                 return int(attribute.i)
             case 3:
-                return _text(attribute.s.decode("utf-8", errors="replace"))
+                return _text(attribute.s)
             case 4:
                 return self.array(attribute.t)
             case 6:
@@ -163,7 +166,7 @@ class _Parser:
             case 7:
                 return tuple(map(int, attribute.ints))
             case 8:
-                return tuple(_text(each.decode("utf-8", errors="replace")) for each in attribute.strings)
+                return tuple(_text(each) for each in attribute.strings)
         raise UnsupportedError(f"its kind is number {attribute.type}, expected numbers, texts, a tensor or a graph")
 
     def array(self, tensor: Any) -> Array:  # noqa: ANN401
@@ -249,6 +252,16 @@ def _converted(tensor: Any, raw: bytes | None) -> Array:  # noqa: ANN401
     return result
 
 
+def _narrow(graph: Any) -> Iterator[str]:  # noqa: ANN401
+    """Yield the names of constants of 2 and 4 bits."""
+    for tensor in graph.initializer:
+        if tensor.data_type in _NARROW:
+            yield _text(tensor.name)
+    for node in graph.node:
+        if node.op_type == "Constant" and any(each.t.data_type in _NARROW for each in node.attribute):
+            yield from map(_text, node.output)
+
+
 def _values(records: Iterable[Any]) -> tuple[ValueRecord, ...]:
     return tuple(_value(record) for record in records)
 
@@ -269,6 +282,7 @@ def _value(record: Any) -> ValueRecord:  # noqa: ANN401
     return ValueRecord(name=_text(record.name), type=tensor.elem_type, shape=shape)
 
 
-def _text(text: str) -> str:
-    """Return a name with each unprintable character replaced by '_'."""
+def _text(raw: str | bytes) -> str:
+    """Return a name with each unprintable character replaced by '_'; one that is not UTF-8 is stored as bytes."""
+    text = raw.decode("utf-8", errors="replace") if isinstance(raw, bytes) else raw
     return "".join(character if character.isprintable() else "_" for character in text[:_NAME_LIMIT])

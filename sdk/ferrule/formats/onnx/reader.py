@@ -16,8 +16,9 @@ from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, ValueRecord
 from ferrule.formats.onnx.normalise import normalised
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
+from ferrule.formats.onnx.quantised import quantised
 from ferrule.formats.onnx.refusals import unsupported
-from ferrule.graph import Shape
+from ferrule.graph import Rounding, Shape
 from ferrule.network import Network
 
 _MAX_TENSOR_BYTES = 2**31 - 1
@@ -49,7 +50,7 @@ class _Reader:
     def __init__(self, record: GraphRecord, name: str, folding: Folding) -> None:
         self._record = record
         self._folding = folding
-        graph = normalised(record, folding)
+        graph = quantised(record, normalised(record, folding), folding)
         self._nodes = graph.nodes
         self._emission = Emission(name, graph.constants, graph.types)
         self._emission.final = frozenset(value.name for value in record.outputs)
@@ -102,6 +103,8 @@ class _Reader:
         if self._computed(node):
             return
         row = OPERATORS.get(node.key)
+        if row is None and node.key in FOLDS:
+            raise UnsupportedError("its inputs are computed at run time, expected constants and shapes", hint=_FIXED)
         if row is None:
             raise unsupported(node)
         row.check(node)
@@ -116,6 +119,9 @@ class _Reader:
             emission.add_constant(node.outputs[0], shape_of(node, shape) if node.op == "Shape" else size)
             return True
         data = [emission.constant(name) for name in node.inputs]
+        types = [emission.stored_type(name) for name in node.outputs]
+        if any(stored is not None and stored.rounding is not Rounding.TFLM for stored in types):
+            return False
         if node.graphs or not data or any(each is None for each, name in zip(data, node.inputs, strict=True) if name):
             return False
         results = self._folding.outputs(node, data)

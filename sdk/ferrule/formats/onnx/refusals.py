@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ferrule.errors import UnsupportedError
@@ -32,6 +33,12 @@ _REMEDIES: Mapping[str, str] = {
 
 def unsupported(node: Node) -> UnsupportedError:
     """Return the error for a node whose operator is not supported, with the way out in its hint."""
+    if re.search("qonnx|brevitas|finn", node.domain):
+        return UnsupportedError(
+            f"the domain '{node.domain}' is not supported, expected QuantizeLinear and DequantizeLinear",
+            hint="export the model in the form QCDQ: brevitas.export.export_onnx_qcdq, or QONNX's qonnx-to-qcdq "
+            "(qonnx.transformation.qonnx_to_qcdq.QONNXtoQCDQ)",
+        )
     if node.domain not in {"", MICROSOFT}:
         return UnsupportedError(
             f"the domain '{node.domain}' is not supported, expected operators of ONNX or of {MICROSOFT}",

@@ -95,27 +95,42 @@ def _fits(window: tuple[int, int], output: TensorInfo) -> bool:
     return window[0] <= output.shape[1] and window[1] <= output.shape[2]
 
 
-def _write_transpose_conv(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor) -> None:
-    output, weights = emitter.output_info(layer), emitter.input_info(layer, 1)
-    window = (weights.shape[1], weights.shape[2])
-    same = windows.same_of(output, window, (descriptor.stride_h, descriptor.stride_w), (1, 1))
+def _scheme(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor) -> windows.PaddingScheme:
+    """Return the padding scheme of a layer; if both fit, that by which a convolution of the output gives the image.
+
+    TensorFlow Lite Micro does not compare the sizes; LiteRT does.
+    """
+    image, weights = emitter.input_info(layer, 0), emitter.input_info(layer, 1)
+    output = emitter.output_info(layer)
+    window, strides = (weights.shape[1], weights.shape[2]), (descriptor.stride_h, descriptor.stride_w)
+    same = windows.same_of(output, window, strides, (1, 1))
     padding = (descriptor.pad_top, descriptor.pad_left)
+    schemes = []
     if padding == (same.top, same.left):
-        scheme = windows.PaddingScheme.SAME
-    elif padding == (0, 0) and _fits(window, output):
-        scheme = windows.PaddingScheme.VALID
-    else:
+        schemes.append((windows.PaddingScheme.SAME, output.shape[1:3]))
+    if padding == (0, 0) and _fits(window, output):
+        places = tuple(size - length + 1 for size, length in zip(output.shape[1:3], window, strict=True))
+        schemes.append((windows.PaddingScheme.VALID, places))
+    if not schemes:
         raise UnsupportedError(
             f"layer '{layer.name}': a window of {list(window)} with padding {list(padding)} at the top and the left "
             "cannot be expressed in TensorFlow Lite"
         )
+    for scheme, places in schemes:
+        if tuple(-(-count // step) for count, step in zip(places, strides, strict=True)) == image.shape[1:3]:
+            return scheme
+    return schemes[0][0]
+
+
+def _write_transpose_conv(emitter: Emitter, layer: Layer, descriptor: TransposeConvDescriptor) -> None:
+    scheme = _scheme(emitter, layer, descriptor)
     fields: dict[str, OptionValue] = {
         "Padding": scheme.value,
         "StrideW": descriptor.stride_w,
         "StrideH": descriptor.stride_h,
         "FusedActivationFunction": ACTIVATION_NUMBERS[descriptor.activation.value],
     }
-    shape = emitter.integers(layer, "shape", output.shape)
+    shape = emitter.integers(layer, "shape", emitter.output_info(layer).shape)
     image, kernel, *bias = layer.inputs
     options = Options(table="TransposeConvOptions", fields=fields)
     emitter.emit(layer, options, inputs=[shape, kernel, image, *bias])

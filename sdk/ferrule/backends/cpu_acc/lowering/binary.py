@@ -30,7 +30,8 @@ from ferrule.graph import Array, DataType, LayerType, Shape
 from ferrule.memory.request import Overlap
 from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
 from ferrule.operators.broadcast import MAX_AXES
-from ferrule.operators.elementwise import Product, Result, Sum, Term, int8_results
+from ferrule.operators.elementwise import Additive, Product, Result, Sum, Term, int8_results
+from ferrule.operators.onnx_elementwise import FloatDifference, FusedSum
 
 TABLE_MIN_ELEMENTS = 1024
 """The number of elements from which two tables (2048 bytes of flash) pay off, as they save 25 instructions or more
@@ -45,7 +46,7 @@ _NUDGES = (0, -1, 1)
 
 
 def lower_arithmetic(context: LoweringContext) -> LoweredOp:
-    """Return the call for ADD, SUB or MUL."""
+    """Return the call for ADD, SUB or MUL by TFLM's rule."""
     return _lower_any(context) if context.layer.type is LayerType.MUL else choose(context, SUM_ROWS)
 
 
@@ -164,18 +165,16 @@ class SumTables:
     second: Array
 
 
-def sum_tables(total: Sum) -> SumTables | None:
+def sum_tables(total: Additive) -> SumTables | None:
     """Return tables with the exact result for every pair of int8 inputs; None if none were found."""
-    if (total.result.low, total.result.high) != (-128, 127):
+    parts = total.parts()
+    if (parts.low, parts.high) != (-128, 127):
         return None
     wanted = int8_results(total).reshape(256, 256)
-    stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
-    first, second = total.first.apply(stored), total.second.apply(stored)
-    if total.subtract:
-        second = -second
+    first, second = parts.first, parts.second
     unit = 2.0**_FRACTION_BITS
-    factor = total.result.multiplier * 2.0 ** (total.result.shift - 31) * unit
-    constant = (total.result.zero_point + 0.5) * unit
+    factor = parts.unit * unit
+    constant = (parts.constant + 0.5) * unit
     for tie_breaker in _TIE_BREAKERS:
         first_table = np.rint(first * factor * (1 + tie_breaker)).astype(np.int64)
         for nudge in _NUDGES:
@@ -189,16 +188,17 @@ def sum_tables(total: Sum) -> SumTables | None:
     return None
 
 
-def _total(context: LoweringContext) -> Sum | str:
+def _total(context: LoweringContext) -> Additive | str:
     """Return the arithmetic of an ADD or SUB of int8, or the reason why it is not one."""
     descriptor = context.layer.descriptor
     if not isinstance(descriptor, BinaryDescriptor) or context.operands.output.dtype is not DataType.INT8:
         return "the data is not int8"
     total = combination_of(context.layer.type, descriptor, context.operands)
-    return total if isinstance(total, Sum) else "the layer is not a sum"
+    return total if isinstance(total, Sum | FusedSum | FloatDifference) else "the layer is not a sum"
 
 
-def _scaled(context: LoweringContext) -> Candidate | str:
+def scaled_candidate(context: LoweringContext) -> Candidate | str:
+    """Return the kernel of two multiplications with the costs of the DSP extension."""
     total = _total(context)
     constants = total if isinstance(total, str) else scaled_sum(total)
     if constants is None or isinstance(constants, str):
@@ -224,7 +224,8 @@ def _is_dense(context: LoweringContext) -> bool:
     return all(operands.input(index).shape == operands.output.shape for index in range(2))
 
 
-def _by_tables(context: LoweringContext) -> Candidate | str:
+def table_candidate(context: LoweringContext) -> Candidate | str:
+    """Return the kernel of two tables."""
     total = _total(context)
     if isinstance(total, str):
         return total
@@ -258,11 +259,11 @@ def _any_sum(context: LoweringContext) -> Candidate:
 
 
 SUM_ROWS: tuple[Row, ...] = (
-    Row(kernel="sum_s8", needs=frozenset({Feature.DSP}), candidate=_scaled),
-    Row(kernel="sum_table_s8", candidate=_by_tables),
+    Row(kernel="sum_s8", needs=frozenset({Feature.DSP}), candidate=scaled_candidate),
+    Row(kernel="sum_table_s8", candidate=table_candidate),
     Row(kernel="any_sum", candidate=_any_sum),
 )
-"""The kernels of ADD and SUB."""
+"""The kernels of ADD and SUB by TFLM's rule."""
 
 
 def _lower_sum(context: LoweringContext, name: str, total: Sum, shape: Aggregate) -> LoweredOp:

@@ -12,14 +12,15 @@ from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
-from ferrule.backends.cpu_acc.lowering.proved import proved_words
+from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED, proved_words
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Expression, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.weighted import WEIGHTED_RULES
 from ferrule.operators.window import NO_PADDING, Window
 
 _KERNEL = "conv2d_block_s8"
@@ -56,7 +57,7 @@ def block_weights(channels: Channels, output: TensorInfo, activation: Activation
         return "a weight or a sum is too large to be paired, or an output is scaled up"
     constants = _constants(channels, output)
     if constants is None:
-        return "an output is scaled up"
+        return "an output is scaled up" if channels.rounding is Rounding.TFLM else NOT_PROVED
     blocks = len(whole) // _CHANNELS
     weights = pair_weights(channels.matrix[whole], _CHANNELS).reshape(blocks, -1)
     after = constants[whole].reshape(blocks, -1)
@@ -95,15 +96,17 @@ def wide_weights(channels: Channels, output: TensorInfo, activation: Activation)
 
 
 def _constants(channels: Channels, output: TensorInfo) -> Array | None:
-    """Return the constants of each channel, in the proved form if there is one, otherwise in the exact form."""
-    if output.zero_point == -128:
+    """Return the constants of each channel, in the proved form if there is one, otherwise in TFLM's exact form."""
+    if output.zero_point == -128 or channels.rounding is not Rounding.TFLM:
         wide = channels.matrix.astype(np.int64)
         ends = -128 * wide, 127 * wide
         low = channels.bias + np.minimum(*ends).sum(axis=1)
         high = channels.bias + np.maximum(*ends).sum(axis=1)
-        proved = proved_words(low, high, channels.factors, output.zero_point)
+        proved = proved_words(low, high, channels.factors, output.zero_point, channels.rounding)
         if proved is not None:
             return np.stack([proved[:, 0], (channels.bias << 8) + proved[:, 1]], axis=1).astype(np.int32)
+    if channels.rounding is not Rounding.TFLM:
+        return None
     words = channel_words(channels, 1).reshape(-1, 3).astype(np.int64)
     if words[:, 2].min() < 1:
         return None
@@ -298,7 +301,7 @@ def _block_value(context: LoweringContext, plan: _Plan) -> tuple[Expression, tup
 
 _NEEDS = frozenset({Feature.LONG_MULTIPLY, Feature.DSP})
 BLOCK_ROWS: tuple[Row, ...] = (
-    Row(kernel=_KERNEL, needs=_NEEDS, candidate=_narrow),
-    Row(kernel=f"{_KERNEL} with weights of 16 bits", needs=_NEEDS, candidate=_wide),
+    Row(kernel=_KERNEL, needs=_NEEDS, rules=WEIGHTED_RULES, candidate=_narrow),
+    Row(kernel=f"{_KERNEL} with weights of 16 bits", needs=_NEEDS, rules=WEIGHTED_RULES, candidate=_wide),
 )
 """The kernel for windows of all sizes, which has an entry of its own for windows of one pixel."""

@@ -19,6 +19,7 @@ from ferrule.dom import Identifier
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted import WEIGHTED_RULES
 from ferrule.operators.window import Window
 
 _CHANNELS = 4
@@ -99,8 +100,9 @@ def _column(info: TensorInfo, rows: int, channels: int) -> TensorInfo:
     return TensorInfo(name=info.name, shape=(rows, 1, 1, channels), dtype=info.dtype, quantization=info.quantization)
 
 
+_NEEDS = frozenset({Feature.LONG_MULTIPLY, Feature.DSP})
 FULLY_CONNECTED_BLOCK_ROWS: tuple[Row, ...] = (
-    Row(kernel=_WIDENED, needs=frozenset({Feature.LONG_MULTIPLY, Feature.DSP}), candidate=_widened),
-    Row(kernel=_DIRECT, needs=frozenset({Feature.LONG_MULTIPLY, Feature.DSP}), candidate=_direct),
+    Row(kernel=_WIDENED, needs=_NEEDS, rules=WEIGHTED_RULES, candidate=_widened),
+    Row(kernel=_DIRECT, needs=_NEEDS, rules=WEIGHTED_RULES, candidate=_direct),
 )
 """The kernels of FULLY_CONNECTED, with the row widened in scratch and without scratch."""

@@ -20,6 +20,7 @@ from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 _CHANNELS = 4
 _SUM_SHIFTS = (8, 7)
@@ -33,6 +34,7 @@ def lines_row(stride: int) -> Row:
     return Row(
         kernel=f"depthwise_conv2d_3x3_by{stride}_s8",
         needs=frozenset({Feature.DSP}),
+        rules=WEIGHTED_RULES,
         candidate=_candidate(stride),
     )
 
@@ -77,7 +79,7 @@ def _scales(channels: Channels, output: TensorInfo, activation: Activation) -> A
     for index, factor in enumerate(channels.factors):
         one = slice(index, index + 1)
         for shift in _SUM_SHIFTS:
-            words = proved_words(low[one], high[one], [factor], output.zero_point, sum_shift=shift)
+            words = proved_words(low[one], high[one], [factor], output.zero_point, channels.rounding, sum_shift=shift)
             if words is not None and (int(channels.reach[index]) << shift) + abs(int(words[0, 1])) < 1 << 31:
                 halved = 0 if shift == _SUM_SHIFTS[0] else 1 << 31
                 found[index] = int(words[0, 0]) - halved, int(words[0, 1]) + (int(channels.bias[index]) << shift)

@@ -18,7 +18,7 @@ from ferrule.backends.cpu_acc.lowering.ranges import (
     stored_ranges,
 )
 from ferrule.backends.firmware import Blob, LoweringContext
-from ferrule.graph import Array, TensorInfo
+from ferrule.graph import Array, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.weighted import Factor, factors, folded_bias
@@ -46,6 +46,8 @@ class Channels:
     """bool, one per channel: whether the channel is dead."""
     fixed: Array
     """int8, one per channel: the value that a dead channel stores; undefined for other channels."""
+    rounding: Rounding
+    """The layer's rule."""
 
     @property
     def reach(self) -> Array:
@@ -61,6 +63,7 @@ class Channels:
             factors=[self.factors[channel] for channel in channels],
             dead=self.dead[channels],
             fixed=self.fixed[channels],
+            rounding=self.rounding,
         )
 
 
@@ -86,6 +89,7 @@ def int8_channels(context: LoweringContext, activation: Activation, channel_axis
         factors=[_QUARTER if dead else f for dead, f in zip(stored.constant, channel_factors, strict=True)],
         dead=stored.constant,
         fixed=stored.low.astype(np.int8),
+        rounding=operands.rounding,
     )
 
 
@@ -98,11 +102,12 @@ def can_pair(channels: Channels, output: TensorInfo, activation: Activation) -> 
 
 
 def can_scale(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
-    """Return whether `ferrule_store_s8` has the same results as the reference kernels."""
-    # With zero point -128 and limits -128 and 127, halves below zero are clamped; otherwise they need a right shift.
+    """Return whether `ferrule_store_s8`, or its like for other rules, has the results of the layer's rule."""
+    # With zero point -128 and limits -128 and 127, TFLM's halves below zero are clamped; otherwise they need a shift.
     plain = (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
     right = np.array([-factor.shift for factor in channels.factors] or [1], np.int64)
-    if right.min() < (0 if plain else 1) or right.max() > _LARGEST_RIGHT_SHIFT:
+    least = 0 if plain and channels.rounding is Rounding.TFLM else 1
+    if right.min() < least or right.max() > _LARGEST_RIGHT_SHIFT:
         return False
     return bool((channels.reach < 1 << 30).all())
 

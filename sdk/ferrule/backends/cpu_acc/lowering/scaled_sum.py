@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.graph import Array
-from ferrule.operators.elementwise import Sum, int8_results
+from ferrule.operators.elementwise import STORED, Additive, int8_results
 
 _FRACTION_BITS = 20
 """The value of FRACTION_BITS in the C kernel."""
@@ -30,28 +30,28 @@ class ScaledSum:
     constant: int
 
 
-def scaled_sum(total: Sum) -> ScaledSum | None:
+def scaled_sum(total: Additive) -> ScaledSum | None:
     """Return constants with the exact result for every pair of int8 inputs; None if none were found."""
-    if (total.result.low, total.result.high) != (-128, 127):
+    parts = total.parts()
+    if (parts.low, parts.high) != (-128, 127):
         return None
     wanted = int8_results(total).reshape(256, 256).astype(np.int64)
-    stored = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
-    factor = total.result.multiplier * 2.0 ** (total.result.shift - 31 + _FRACTION_BITS)
-    first, second = (np.ptp(term.apply(stored)) * factor / 255 * 256 for term in (total.first, total.second))
+    factor = parts.unit * 2.0**_FRACTION_BITS
+    first, second = (np.ptp(part) * factor / 255 * 256 for part in (parts.first, parts.second))
     if max(first, second) >= 2**31 - 1024:
         return None
     least = np.where(wanted == -128, -(1 << 40), wanted << _FRACTION_BITS)
     most = np.where(wanted == 127, 1 << 40, ((wanted + 1) << _FRACTION_BITS) - 1)
-    sign = -1 if total.subtract else 1
+    sign = -1 if parts.second[127] < parts.second[0] else 1
     for step, other in sorted(itertools.product(_STEPS, _STEPS), key=lambda pair: abs(pair[0]) + abs(pair[1])):
-        candidate = _constants(stored, round(first) + step, sign * (round(second) + other), least, most)
+        candidate = _constants(round(first) + step, sign * (round(second) + other), least, most)
         if candidate is not None:
             return candidate
     return None
 
 
-def _constants(stored: Array, first: int, second: int, least: Array, most: Array) -> ScaledSum | None:
-    sums = (first * stored >> 8)[:, np.newaxis] + (second * stored >> 8)
+def _constants(first: int, second: int, least: Array, most: Array) -> ScaledSum | None:
+    sums = (first * STORED >> 8)[:, np.newaxis] + (second * STORED >> 8)
     low, high = int((least - sums).max()), int((most - sums).min())
     if low > high:
         return None

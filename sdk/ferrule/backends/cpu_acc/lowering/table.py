@@ -10,6 +10,7 @@ from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, low
 from ferrule.backends.cpu_acc.lowering.activation import (
     lower_hard_swish,
     lower_logistic,
+    lower_onnx_softmax,
     lower_prelu,
     lower_rectify,
     lower_softmax,
@@ -38,6 +39,7 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_view,
 )
 from ferrule.backends.cpu_acc.lowering.normalization import lower_add_n, lower_l2_normalization, lower_log_softmax
+from ferrule.backends.cpu_acc.lowering.onnx_binary import lower_onnx_arithmetic
 from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_batch_to_space,
     lower_broadcast,
@@ -49,7 +51,7 @@ from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_zeros_like,
 )
 from ferrule.backends.cpu_acc.lowering.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
-from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
+from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_onnx_pool2d, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
 from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
@@ -58,7 +60,7 @@ from ferrule.backends.cpu_acc.lowering.unary import (
     lower_dequantize,
     lower_elementwise_unary,
     lower_quantize,
-    tabulated,
+    lower_table,
 )
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -67,11 +69,17 @@ from ferrule.operators.weighted import WEIGHTED_RULES
 
 Lowering = Callable[[LoweringContext], LoweredOp]
 
+
+def _by_rule(tflm: Lowering, onnx: Lowering) -> Lowering:
+    """Return the lowering of a layer by TFLM's rule or ONNX's."""
+    return lambda context: (tflm if context.operands.rounding is Rounding.TFLM else onnx)(context)
+
+
 LOWERINGS: Mapping[LayerType, Lowering] = {
-    LayerType.SOFTMAX: lower_softmax,
-    LayerType.LOGISTIC: tabulated(lower_logistic),
-    LayerType.TANH: tabulated(lower_tanh),
-    LayerType.HARD_SWISH: tabulated(lower_hard_swish),
+    LayerType.SOFTMAX: _by_rule(lower_softmax, lower_onnx_softmax),
+    LayerType.LOGISTIC: _by_rule(lower_logistic, lower_table),
+    LayerType.TANH: _by_rule(lower_tanh, lower_table),
+    LayerType.HARD_SWISH: _by_rule(lower_hard_swish, lower_table),
     LayerType.QUANTIZE: lower_quantize,
     LayerType.DEQUANTIZE: lower_dequantize,
     LayerType.MEAN: lower_reduce,
@@ -91,14 +99,14 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.TRANSPOSE_CONV: lower_transpose_conv,
     LayerType.FULLY_CONNECTED: lower_fully_connected,
     LayerType.BATCH_MATMUL: lower_batch_matmul,
-    LayerType.AVERAGE_POOL_2D: lower_pool2d,
+    LayerType.AVERAGE_POOL_2D: _by_rule(lower_pool2d, lower_onnx_pool2d),
     LayerType.MAX_POOL_2D: lower_pool2d,
     LayerType.L2_POOL_2D: lower_pool2d,
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
     LayerType.RESIZE_BILINEAR: lower_resize_bilinear,
-    LayerType.ADD: lower_arithmetic,
-    LayerType.SUB: lower_arithmetic,
-    LayerType.MUL: lower_arithmetic,
+    LayerType.ADD: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
+    LayerType.SUB: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
+    LayerType.MUL: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
     LayerType.MAXIMUM: lower_extremum,
     LayerType.MINIMUM: lower_extremum,
     LayerType.PAD: lower_pad,
@@ -126,10 +134,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
     LayerType.PRELU: lower_prelu,
-    LayerType.RELU: tabulated(lower_rectify),
-    LayerType.RELU6: tabulated(lower_rectify),
-    LayerType.RELU_N1_TO_1: tabulated(lower_rectify),
-    LayerType.LEAKY_RELU: tabulated(lower_rectify),
+    LayerType.RELU: _by_rule(lower_rectify, lower_table),
+    LayerType.RELU6: _by_rule(lower_rectify, lower_table),
+    LayerType.RELU_N1_TO_1: _by_rule(lower_rectify, lower_table),
+    LayerType.LEAKY_RELU: _by_rule(lower_rectify, lower_table),
     LayerType.CEIL: lower_elementwise_unary,
     LayerType.FLOOR: lower_elementwise_unary,
     LayerType.NEG: lower_elementwise_unary,
@@ -189,6 +197,7 @@ _WEIGHTED = dict.fromkeys(
     ),
     WEIGHTED_RULES,
 )
+_ONNX = frozenset({Rounding.TFLM, Rounding.ONNX})
 _TABULATED = dict.fromkeys(
     (
         LayerType.LOGISTIC,
@@ -211,9 +220,19 @@ _TABULATED = dict.fromkeys(
         LayerType.SQRT,
         LayerType.QUANTIZE,
     ),
-    frozenset({Rounding.TFLM, Rounding.ONNX}),
+    _ONNX,
 )
-RULES: Mapping[LayerType, frozenset[Rounding]] = {**_WEIGHTED, **_TABULATED}
+_BOTH_ONNX = _ONNX | {Rounding.ONNX_UINT8}
+RULES: Mapping[LayerType, frozenset[Rounding]] = {
+    **_WEIGHTED,
+    **_TABULATED,
+    LayerType.ADD: _BOTH_ONNX,
+    LayerType.SUB: _ONNX,
+    LayerType.MUL: _BOTH_ONNX,
+    LayerType.AVERAGE_POOL_2D: _BOTH_ONNX,
+    LayerType.MEAN: _ONNX,
+    LayerType.SOFTMAX: _ONNX,
+}
 """The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
 
 

@@ -88,18 +88,8 @@ def look_up(context: LoweringContext, table: Array) -> LoweredOp:
     )
 
 
-def tabulated(lowering: Callable[[LoweringContext], LoweredOp]) -> Callable[[LoweringContext], LoweredOp]:
-    """Return the lowering of a layer with one input, with layers by another rule than TFLM's as tables."""
-
-    def lower(context: LoweringContext) -> LoweredOp:
-        if context.operands.rounding is Rounding.TFLM:
-            return lowering(context)
-        return _lower_table(context)
-
-    return lower
-
-
-def _lower_table(context: LoweringContext) -> LoweredOp:
+def lower_table(context: LoweringContext) -> LoweredOp:
+    """Return the look-up of an 8-bit input in the table of the numpy kernel's results."""
     every = _EVERY_INT8.view(context.input(0).dtype.numpy)
     (table,) = OPERATORS[context.layer.type].kernel(context.layer.descriptor, context.operands, [every])
     return look_up(context, table)
@@ -125,7 +115,7 @@ def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
     """Return the call of the kernel that is named after the layer's type; functions of int8 are tables."""
     type_, source = context.layer.type, context.input(0)
     if source.dtype is DataType.INT8:
-        return _lower_table(context)
+        return lower_table(context)
     if source.dtype is DataType.INT16:
         rescaling = _RESCALINGS[type_](context.operands)
         return unary_call(
@@ -179,7 +169,7 @@ def lower_quantize(context: LoweringContext) -> LoweredOp:
             elements=source.elements,
         )
     if context.operands.rounding is not Rounding.TFLM:
-        return _lower_table(context)
+        return lower_table(context)
     multiplier, shift = requantization(source, output)
     if source.dtype in {DataType.INT8, DataType.UINT8}:
         inputs = np.arange(-128, 128, dtype=np.int8).view(source.dtype.numpy)

@@ -11,11 +11,12 @@ from ferrule.backends.cpu_acc.lowering.choice import SMALL_SCRATCH, Candidate, F
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
-from ferrule.backends.cpu_acc.lowering.proved import proved_words
+from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED, proved_words
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
-from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.weighted import WEIGHTED_RULES
 from ferrule.operators.window import Window
 
 _KERNEL, _TRANSFORMING_KERNEL = "conv2d_winograd_s8", "conv2d_winograd_transforming_s8"
@@ -130,24 +131,29 @@ def _layer(context: LoweringContext) -> _Layer | str:
     channels = int8_channels(context, descriptor.activation, 0)
     if not can_scale(channels, output, descriptor.activation) or channels.reach.max() >= _LARGEST_REACH:
         return "a sum is too large, or an output is scaled up"
+    constants = _constants(channels, output)
+    if constants is None:
+        return NOT_PROVED
     return _Layer(
         context=context,
         window=window,
         activation=descriptor.activation,
         channels=channels,
-        constants=_constants(channels, output),
+        constants=constants,
     )
 
 
-def _constants(channels: Channels, output: TensorInfo) -> Array:
-    """Return the constants in the proved form if all channels have one, otherwise in the exact form."""
+def _constants(channels: Channels, output: TensorInfo) -> Array | None:
+    """Return the constants in the proved form if all channels have one, otherwise in TFLM's exact form."""
     wide = channels.matrix.astype(np.int64)
     ends = -128 * wide, 127 * wide
     low = channels.bias + np.minimum(*ends).sum(axis=1)
     high = channels.bias + np.maximum(*ends).sum(axis=1)
-    proved = proved_words(low, high, channels.factors, output.zero_point)
+    proved = proved_words(low, high, channels.factors, output.zero_point, channels.rounding)
     if proved is not None:
         return np.stack([proved[:, 0], (channels.bias << 8) + proved[:, 1]], axis=1).astype(np.int32)
+    if channels.rounding is not Rounding.TFLM:
+        return None
     words = channel_words(channels, 1).reshape(-1, 3).astype(np.int64)
     rounding = ((2 * output.zero_point + 1) << words[:, 2]) >> 1
     exact: Array = np.column_stack([words, rounding]).astype(np.int32)
@@ -202,7 +208,7 @@ def weight_words(taps: Array) -> Array:
 
 
 WINOGRAD_ROWS: tuple[Row, ...] = (
-    Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transformed),
-    Row(kernel=_TRANSFORMING_KERNEL, needs=frozenset({Feature.DSP}), candidate=_transforming),
+    Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), rules=WEIGHTED_RULES, candidate=_transformed),
+    Row(kernel=_TRANSFORMING_KERNEL, needs=frozenset({Feature.DSP}), rules=WEIGHTED_RULES, candidate=_transforming),
 )
 """Winograd's algorithm, with the weights transformed at build time, or at run time."""

@@ -64,6 +64,58 @@ struct ferrule_product_params {
     struct ferrule_result result;
 };
 
+/** The end of a layer that adds the zero point before it rounds. */
+struct ferrule_rounded {
+    float low; /**< an integer, as high */
+    float high;
+    int32_t stored_offset; /**< added after the rounding */
+};
+
+/** ADD of int8 in float32. */
+struct ferrule_fused_sum_params {
+    struct ferrule_broadcast shape;
+    float first_factor; /**< 2^-60 to 2^30, as second_factor */
+    float second_factor;
+    float constant;
+    struct ferrule_rounded rounded;
+};
+
+/** SUB of int8 in float32. */
+struct ferrule_float_difference_params {
+    struct ferrule_broadcast shape;
+    float first_scale;
+    float second_scale;
+    float scale;
+    int32_t first_zero_point;
+    int32_t second_zero_point;
+    int32_t zero_point;
+    int32_t low;
+    int32_t high;
+};
+
+/** MUL of int8 in float32. */
+struct ferrule_float_product_params {
+    struct ferrule_broadcast shape;
+    int32_t first_offset;  /**< minus the zero point */
+    int32_t second_offset; /**< minus the zero point */
+    float factor;
+    float zero_point;
+    struct ferrule_rounded rounded;
+};
+
+/** MUL of int8 by one multiplication of the product. */
+struct ferrule_scaled_product_params {
+    struct ferrule_broadcast shape;
+    int32_t first_offset;  /**< minus the zero point */
+    int32_t second_offset; /**< minus the zero point */
+    int32_t multiplier;
+    int64_t constant; /**< includes the rounding */
+    int32_t shift;    /**< 0 to 46 */
+    int32_t zero_point;
+    int32_t low;
+    int32_t high;
+};
+
 /** ADD, SUB, MUL and DIV of float32. */
 struct ferrule_binary_f32_params {
     struct ferrule_broadcast shape;
@@ -89,6 +141,18 @@ void ferrule_sum_s8(const struct ferrule_scaled_sum_params *params, const int8_t
 /** @brief Add or subtract int8 by tables that give the exact result for every pair. */
 void ferrule_sum_table_s8(const struct ferrule_sum_table_params *params, const int8_t *first,
                           const int8_t *second, int8_t *output);
+/** @brief Add int8 by two fused multiply-adds, rounding halves to even (ONNX's rule). */
+void ferrule_fused_sum_s8(const struct ferrule_fused_sum_params *params, const int8_t *first,
+                          const int8_t *second, int8_t *output);
+/** @brief Subtract int8 in float32, rounding halves to even (ONNX's rule). */
+void ferrule_float_difference_s8(const struct ferrule_float_difference_params *params,
+                                 const int8_t *first, const int8_t *second, int8_t *output);
+/** @brief Multiply int8 in float32, rounding halves to even (ONNX's rule). */
+void ferrule_float_product_s8(const struct ferrule_float_product_params *params,
+                              const int8_t *first, const int8_t *second, int8_t *output);
+/** @brief Multiply int8 with a factor that was found to be exact. */
+void ferrule_scaled_product_s8(const struct ferrule_scaled_product_params *params,
+                               const int8_t *first, const int8_t *second, int8_t *output);
 /** @brief Multiply int8. */
 void ferrule_mul_s8(const struct ferrule_product_params *params, const int8_t *first,
                     const int8_t *second, int8_t *output);

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder of ONNX models: which of them load, how far they equal onnxruntime, and whether boards are exact.
 
-python tests/onnx_models.py --models FOLDER [--board mps2-an386] [--jobs 2] [WORD ...]
+python tests/models_onnx.py --models FOLDER [--board mps2-an386] [--jobs 2] [WORD ...]
 
 The scripts of tests/exporters write such folders; other models need no more than their .onnx file. onnxruntime runs
 each model in the configuration of docs/onnx.md, on the inputs in NAME.npz (input0, input1, ...; the first axis is the

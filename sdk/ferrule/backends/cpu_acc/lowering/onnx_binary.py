@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ADD, SUB and MUL of int8 by ONNX's rule in C.
+
+Where a check of all inputs shows it exact, a layer is computed with integers: sums by the kernels of TFLM's rule,
+products by one multiplication. The other layers are computed in float32, step by step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ferrule.backends.cpu_acc.lowering.binary import (
+    binary_call,
+    broadcast_shape,
+    scaled_candidate,
+    table_candidate,
+)
+from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.scaled_product import scaled_product
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.dom import Aggregate, Field, Float, Integer
+from ferrule.errors import UnsupportedError
+from ferrule.graph import LayerType, Rounding
+from ferrule.operators.binary import BinaryDescriptor, combination_of
+from ferrule.operators.elementwise import Combination
+from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput
+
+
+def lower_onnx_arithmetic(context: LoweringContext) -> LoweredOp:
+    """Return the call for ADD, SUB or MUL by ONNX's rule."""
+    return choose(context, ONNX_PRODUCT_ROWS if context.layer.type is LayerType.MUL else ONNX_SUM_ROWS)
+
+
+def _scaled_sum(context: LoweringContext) -> Candidate | str:
+    """Return the kernel of two multiplications on any core with long multiplication."""
+    found = scaled_candidate(context)
+    if isinstance(found, str) or has_dsp(context.target.core):
+        return found
+    return replace(found, instructions=20 * context.operands.output.elements)
+
+
+def _exact(context: LoweringContext) -> Candidate:
+    """Return the kernel with the float32 steps of the rule."""
+    kernel = _ONNX_KERNELS[context.layer.type]
+    fast = context.target.core is None or context.target.core.fpu
+    return Candidate(
+        kernel=kernel,
+        instructions=(_FPU_COSTS if fast else _SOFT_FLOAT_COSTS)[kernel] * context.operands.output.elements,
+        weight_bytes=0,
+        lower=lambda: _lower_exact(context, kernel),
+    )
+
+
+def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
+    shape = broadcast_shape(context)
+    match _combination(context):
+        case FusedSum() as total:
+            return binary_call(
+                context,
+                kernel,
+                "fused_sum_params",
+                shape=shape,
+                first_factor=total.first_factor,
+                second_factor=total.second_factor,
+                constant=total.constant,
+                rounded=rounded_fields(total.output),
+            )
+        case FloatDifference() as difference:
+            return binary_call(
+                context,
+                kernel,
+                "float_difference_params",
+                shape=shape,
+                first_scale=difference.first_scale,
+                second_scale=difference.second_scale,
+                scale=difference.scale,
+                first_zero_point=difference.first_zero_point,
+                second_zero_point=difference.second_zero_point,
+                zero_point=difference.zero_point,
+                low=difference.low,
+                high=difference.high,
+            )
+        case FloatProduct() as product:
+            return binary_call(
+                context,
+                kernel,
+                "float_product_params",
+                shape=shape,
+                first_offset=product.first_offset,
+                second_offset=product.second_offset,
+                factor=product.factor,
+                zero_point=float(product.output.zero_point),
+                rounded=rounded_fields(product.output),
+            )
+        case other:
+            raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
+
+
+def _combination(context: LoweringContext) -> Combination:
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, BinaryDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    return combination_of(context.layer.type, descriptor, context.operands)
+
+
+def rounded_fields(output: OnnxOutput) -> Aggregate:
+    """Return the initial value of a `struct ferrule_rounded`."""
+    offset = output.stored_offset
+    return Aggregate(
+        (
+            Field(Float(float(output.low - offset)), "low"),
+            Field(Float(float(output.high - offset)), "high"),
+            Field(Integer(offset), "stored_offset"),
+        )
+    )
+
+
+def _scaled_product(context: LoweringContext) -> Candidate | str:
+    product = _combination(context)
+    constants = scaled_product(product) if isinstance(product, FloatProduct) else None
+    if constants is None or not isinstance(product, FloatProduct):
+        return "no factor has the exact result for all products"
+    return Candidate(
+        kernel="scaled_product_s8",
+        instructions=22 * context.operands.output.elements,
+        weight_bytes=0,
+        lower=lambda: binary_call(
+            context,
+            "scaled_product_s8",
+            "scaled_product_params",
+            shape=broadcast_shape(context),
+            first_offset=product.first_offset,
+            second_offset=product.second_offset,
+            multiplier=constants.multiplier,
+            constant=constants.constant,
+            shift=constants.shift,
+            zero_point=constants.zero_point,
+            low=product.output.low,
+            high=product.output.high,
+        ),
+    )
+
+
+_RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
+_ONNX_KERNELS = {
+    LayerType.ADD: "fused_sum_s8",
+    LayerType.SUB: "float_difference_s8",
+    LayerType.MUL: "float_product_s8",
+}
+_FPU_COSTS = {"fused_sum_s8": 30, "float_difference_s8": 50, "float_product_s8": 30}
+_SOFT_FLOAT_COSTS = {"fused_sum_s8": 500, "float_difference_s8": 600, "float_product_s8": 300}
+ONNX_SUM_ROWS: tuple[Row, ...] = (
+    Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=_RULES, candidate=_scaled_sum),
+    Row(kernel="sum_table_s8", rules=_RULES, candidate=table_candidate),
+    Row(kernel="float_sum", rules=_RULES, candidate=_exact),
+)
+"""The kernels of ADD and SUB by ONNX's rule."""
+ONNX_PRODUCT_ROWS: tuple[Row, ...] = (
+    Row(
+        kernel="scaled_product_s8",
+        needs=frozenset({Feature.LONG_MULTIPLY}),
+        rules=_RULES,
+        candidate=_scaled_product,
+    ),
+    Row(kernel="float_product_s8", rules=_RULES, candidate=_exact),
+)
+"""The kernels of MUL by ONNX's rule."""

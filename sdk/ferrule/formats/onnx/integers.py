@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tensors of a quantised graph while its nodes are rewritten: which integers stand for which real numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import UnsupportedError, place
+from ferrule.formats.onnx.encoding import EIGHT_BITS, QUANTIZE, Encoding, encoding_of
+from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, single_readers
+from ferrule.graph import Array, Rounding
+
+_OPSET = 21
+"""The opset of the nodes that are made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Held:
+    """Integers that stand for real numbers."""
+
+    name: str
+    """The tensor of the network; of constants, that of the model."""
+    encoding: Encoding
+    data: Array | None = None
+    """The integers of the model, if they are constants."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The QuantizeLinear behind an operator, with the clamps before and behind it."""
+
+    output: str
+    encoding: Encoding
+    low: int
+    high: int
+    """The limits of the results, values of the model."""
+    absorbed: frozenset[str]
+    """The outputs of the nodes that make up the target."""
+
+    @property
+    def is_clamped(self) -> bool:
+        """Whether the limits are narrower than those of the type."""
+        return (self.low, self.high) != self.encoding.limits
+
+
+class Integers:
+    """The rewritten nodes so far, and what is known about their tensors."""
+
+    def __init__(self, record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array]) -> None:
+        self.constants = constants
+        self.nodes: list[Node] = []
+        self.types: dict[str, TensorType] = {}
+        self.reals: dict[str, Held] = {}
+        """Tensors of real numbers of which the integers are known."""
+        self.stored: dict[str, Held] = {}
+        """Tensors of integers of the model, by name in the model."""
+        self.absorbed: set[str] = set()
+        """Outputs of nodes that another node takes over."""
+        self.single = single_readers(record, nodes)
+        self.final = {value.name for value in record.outputs}
+        self._taken = {name for node in nodes for name in node.outputs} | {value.name for value in record.inputs}
+        self._made: set[str] = set()
+        """Those of `reals` that also exist as float32."""
+        self._copies: dict[tuple[str, Encoding], str] = {}
+        """Conversions and constants, by tensor and encoding."""
+
+    def add(self, op: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
+        """Add a node that no node of the model is."""
+        made = Node(
+            index=len(self.nodes),
+            name="",
+            op=op,
+            domain="",
+            version=_OPSET,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+        )
+        self.nodes.append(made)
+
+    def new(self, wanted: str) -> str:
+        """Return a name that no tensor has."""
+        name, count = wanted, 1
+        while name in self.constants or name in self._taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self._taken.add(name)
+        return name
+
+    def hold_given(self, name: str, encoding: Encoding) -> None:
+        """Declare integers that another node or the caller makes; uint8 is converted."""
+        expect_bytes(encoding)
+        self.types[name] = encoding.unsigned()
+        stored = name
+        if encoding.offset:
+            stored = self.new(f"{name}_int8")
+            self.types[stored] = encoding.stored()
+            self.add("QuantizeLinear", (name,), (stored,))
+        self.stored[name] = Held(name=stored, encoding=encoding)
+
+    def real(self, name: str) -> str:
+        """Return a tensor of real numbers as float32, which is made of integers if it is not there yet."""
+        held = self.reals.get(name)
+        if held is None or name in self._made:
+            return name
+        self._made.add(name)
+        if held.data is None:
+            self.add("DequantizeLinear", (held.name,), (name,))
+        else:
+            data = held.encoding.dequantised(held.data)
+            data.setflags(write=False)
+            self.constants[name] = data
+        return name
+
+    def numbers(self, name: str) -> Array | None:
+        """Return the data of a constant, as real numbers if it was quantised; None if it is computed at run time."""
+        held = self.reals.get(name)
+        if held is not None:
+            return None if held.data is None else held.encoding.dequantised(held.data)
+        return self.constants.get(name)
+
+    # conversions
+
+    def constant(self, name: str, data: Array, encoding: Encoding) -> str:
+        """Return a constant of the network with integers of the model; `name` and encoding identify them."""
+        key = (f"constant {name}", encoding)
+        if key not in self._copies:
+            same = self.constants.get(name) is data and not encoding.offset and name not in self.types
+            made = name if same else self.new(f"{name}_{'int32' if encoding.type == 'int32' else 'int8'}")
+            stored = np.array(encoding.stored_data(data))
+            stored.setflags(write=False)
+            self.constants[made] = stored
+            self.types[made] = encoding.stored()
+            self._copies[key] = made
+        return self._copies[key]
+
+    def integers(self, held: Held) -> str:
+        """Return the tensor of the network with the integers of a tensor."""
+        return held.name if held.data is None else self.constant(held.name, held.data, held.encoding)
+
+    def converted(self, name: str, encoding: Encoding) -> str:
+        """Return the integers for a tensor of real numbers in an encoding, as QuantizeLinear makes them."""
+        held, numbers = self.reals.get(name), self.numbers(name)
+        if held is not None and held.encoding == encoding:
+            return self.integers(held)
+        if numbers is not None:
+            return self.constant(name, encoding.quantised(numbers), encoding)
+        source = name if held is None else held.name
+        key = (source, encoding)
+        if key not in self._copies:
+            made = self.new(f"{name}_requantised")
+            self.types[made] = encoding.stored(Rounding.ONNX)
+            self.add("QuantizeLinear", (source,), (made,))
+            self._copies[key] = made
+        return self._copies[key]
+
+    # the end of a group
+
+    def target(self, name: str, low: float = -math.inf, high: float = math.inf) -> Target | None:
+        """Return the QuantizeLinear behind a tensor of real numbers, with limits, if nothing else reads the tensor."""
+        behind: list[str] = []
+        reader = self.single.get(name)
+        while reader is not None and reader.key in {"Relu", "Clip"} and reader.inputs[0] == name:
+            bounds = self.bounds(reader)
+            if bounds is None:
+                return None
+            low, high = min(max(low, bounds[0]), bounds[1]), min(max(high, bounds[0]), bounds[1])
+            name = reader.outputs[0]
+            behind.append(name)
+            reader = self.single.get(name)
+        if reader is None or reader.key not in QUANTIZE or reader.inputs[0] != name or reader.outputs[0] in self.stored:
+            return None
+        with place(reader.where, reader.key):
+            encoding = encoding_of(reader, self.constants, None, ())
+        return self.quantised(reader, encoding, (low, high), behind) if encoding.is_byte else None
+
+    def quantised(
+        self,
+        node: Node,
+        encoding: Encoding,
+        bounds: tuple[float, float] = (-math.inf, math.inf),
+        behind: Sequence[str] = (),
+    ) -> Target:
+        """Return a QuantizeLinear as target, with the limits before it, and a Clip of integers behind it."""
+        limits = encoding.quantised(np.array(bounds, np.float32)).tolist()
+        output = node.outputs[0]
+        absorbed = {*behind, output}
+        reader = self.single.get(output)
+        if reader is not None and reader.key == "Clip" and reader.inputs[0] == output:
+            clip = self.bounds(reader)
+            if clip is not None:
+                limits = [int(min(max(limit, clip[0]), clip[1])) for limit in limits]
+                output = reader.outputs[0]
+                absorbed.add(output)
+        return Target(output=output, encoding=encoding, low=limits[0], high=limits[1], absorbed=frozenset(absorbed))
+
+    def bounds(self, node: Node) -> tuple[float, float] | None:
+        """Return the limits of a Relu or Clip; None if they are not constant numbers."""
+        if node.key == "Relu":
+            return 0.0, math.inf
+        found = [-math.inf, math.inf]
+        for index in (0, 1):
+            if node.has_input(1 + index):
+                data = self.numbers(node.inputs[1 + index])
+                if data is None or data.size != 1 or np.isnan(data).any():
+                    return None
+                found[index] = float(data.reshape(-1)[0])
+        return found[0], found[1]
+
+    def name(self, target: Target, rounding: Rounding = Rounding.TFLM) -> str:
+        """Return a tensor for the results of an operator before the clamp of its target, with its type declared."""
+        name = self.new(f"{target.output}_unclamped") if target.is_clamped else self._last(target)
+        self.types[name] = target.encoding.stored(rounding)
+        return name
+
+    def _last(self, target: Target) -> str:
+        is_output = target.output in self.final and target.encoding.offset != 0
+        return self.new(f"{target.output}_int8") if is_output else target.output
+
+    def finish(self, target: Target, stored: str) -> None:
+        """Add the clamp of a target behind its integers, and the conversion to uint8 of an output of the graph."""
+        encoding, output = target.encoding, target.output
+        self.absorbed |= target.absorbed
+        stored = self.clamped(stored, target)
+        if output in self.final and stored != output:
+            self.types[output] = encoding.unsigned()
+            self.add("QuantizeLinear" if encoding.offset else "Identity", (stored,), (output,))
+        self.stored[output] = Held(name=stored, encoding=encoding)
+
+    def clamped(self, stored: str, target: Target) -> str:
+        """Return integers clamped to the limits of a target."""
+        encoding = target.encoding
+        (low, high), zero = encoding.limits, encoding.zero_points[0]
+        steps = [("Relu", 0)] * (target.low == zero > low) + [("Max", target.low)] * (target.low not in {low, zero})
+        steps += [("Min", target.high)] * (target.high < high)
+        for index, (op, limit) in enumerate(steps):
+            output = self._last(target) if index == len(steps) - 1 else self.new(f"{target.output}_{op.lower()}")
+            others = []
+            if op != "Relu":
+                others.append(self.constant(f"limit_{limit}", np.array(limit, encoding.type), encoding))
+            self.types[output] = encoding.stored()
+            self.add(op, (stored, *others), (output,))
+            stored = output
+        return stored
+
+
+def expect_bytes(encoding: Encoding) -> None:
+    """Refuse a tensor that is computed at run time unless it is int8 or uint8 with one scale."""
+    if not encoding.is_byte:
+        what = "scales per channel" if encoding.per_channel else f"the type {encoding.type}"
+        raise UnsupportedError(
+            f"it converts a tensor that is computed at run time, with {what}, expected int8 or uint8 with one scale",
+            hint=EIGHT_BITS,
+        )

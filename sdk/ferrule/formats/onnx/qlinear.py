@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that name the scales of their tensors, as the operators on real numbers that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx.node import MICROSOFT, Node
+from ferrule.graph import Array
+
+_OPSET = 21
+"""The opset of the nodes that are made."""
+
+
+class Expansion:
+    """The nodes that replace one node: DequantizeLinear, the operator, and QuantizeLinear."""
+
+    def __init__(self, node: Node, constants: dict[str, Array]) -> None:
+        self.node = node
+        self._constants = constants
+        self.nodes: list[Node] = []
+
+    def has(self, position: int) -> bool:
+        """Return whether an input is present."""
+        return self.node.has_input(position)
+
+    def scale(self, position: int) -> Array | None:
+        """Return a scale that is a constant."""
+        return self._constants.get(self.node.inputs[position])
+
+    def real(self, position: int, axis: int = 1) -> str:
+        """Return the real values of the input at a position, with the scale and zero point behind it."""
+        names = self.node.inputs[position : position + 3]
+        return self._dequantised(names, position, axis)
+
+    def bias(self, position: int, scales: Sequence[Array | None], factor: float = 1.0) -> str:
+        """Return the real values of a bias, whose scale is the product of others."""
+        name = self.node.inputs[position]
+        if not name:
+            return ""
+        product = np.array(factor, np.float32)
+        for scale in scales:
+            if scale is None or scale.dtype != np.float32:
+                raise UnsupportedError("one of its scales is no constant of float32, expected one")
+            product = product * scale
+        scale_name = self.constant(np.asarray(product, np.float32), "bias_scale")
+        return self._dequantised((name, scale_name, ""), position, 0)
+
+    def constant(self, data: Array, role: str) -> str:
+        """Add a constant and return its name."""
+        name = f"{self.node.outputs[0]}_{role}"
+        if name in self._constants:
+            raise ModelError(f"tensor '{name}' exists already")
+        self._constants[name] = data
+        return name
+
+    def finish(self, op: str, inputs: Sequence[str], position: int, **attributes: int) -> None:
+        """Add the operator, and QuantizeLinear with the scale and the zero point at a position."""
+        node = self.node
+        if node.attributes.get("channels_last", 0):
+            raise UnsupportedError(
+                "its attribute 'channels_last' is 1, expected 0",
+                hint="take the model before onnxruntime's optimiser changed it (ORT_ENABLE_BASIC)",
+            )
+        real = f"{node.outputs[0]}_real"
+        kept = {name: value for name, value in node.attributes.items() if name not in {"channels_last", "opset"}}
+        names = list(inputs)
+        while names and not names[-1]:
+            names.pop()
+        made = replace(
+            node,
+            op=op,
+            domain="",
+            version=_OPSET,
+            inputs=tuple(names),
+            outputs=(real,),
+            attributes={**kept, **attributes},
+        )
+        parameters = node.inputs[position : position + 2]
+        if not parameters or not parameters[0]:
+            raise UnsupportedError("it has no scale of its output, expected one", hint="quantise its output, too")
+        self.nodes.append(made)
+        self.nodes.append(self._conversion("QuantizeLinear", (real, *parameters), node.outputs[0], 1))
+
+    def _dequantised(self, names: Sequence[str], position: int, axis: int) -> str:
+        real = f"{self.node.outputs[0]}_input_{position}"
+        self.nodes.append(self._conversion("DequantizeLinear", names, real, axis))
+        return real
+
+    def _conversion(self, op: str, inputs: Sequence[str], output: str, axis: int) -> Node:
+        names = tuple(inputs) if inputs[-1] else tuple(inputs[:-1])
+        return replace(
+            self.node,
+            op=op,
+            domain="",
+            version=_OPSET,
+            inputs=names,
+            outputs=(output,),
+            attributes={"axis": axis},
+        )
+
+
+def _conv(call: Expansion) -> None:
+    bias = call.bias(8, (call.scale(1), call.scale(4))) if call.has(8) else ""
+    call.finish("Conv", (call.real(0), call.real(3, axis=0), bias), 6)
+
+
+def _matmul(call: Expansion) -> None:
+    call.finish("MatMul", (call.real(0), call.real(3, axis=1)), 6)
+
+
+def _gemm(call: Expansion) -> None:
+    node = call.node
+    columns = 0 if node.integer("transB", 0) else 1
+    bias = call.bias(6, (call.scale(1), call.scale(4)), node.number("alpha", 1.0)) if call.has(6) else ""
+    call.finish("Gemm", (call.real(0), call.real(3, axis=columns), bias), 7)
+
+
+def _one(op: str) -> Callable[[Expansion], None]:
+    return lambda call: call.finish(op, (call.real(0),), 3)
+
+
+def _two(op: str) -> Callable[[Expansion], None]:
+    return lambda call: call.finish(op, (call.real(0), call.real(3)), 6)
+
+
+def _softmax(call: Expansion) -> None:
+    node = call.node
+    if node.integer("opset", 13) < 13:
+        raise UnsupportedError(
+            f"its attribute 'opset' is {node.integer('opset')}, expected 13 or more",
+            hint="convert the model before it is quantised: onnx.version_converter.convert_version(model, 13)",
+        )
+    call.finish("Softmax", (call.real(0),), 3)
+
+
+def _reduce_mean(call: Expansion) -> None:
+    node = call.node
+    axes = np.array(node.integers("axes", ()), np.int64)
+    names = (call.real(0), call.constant(axes, "axes")) if axes.size else (call.real(0),)
+    call.finish("ReduceMean", names, 3)
+
+
+def _concat(call: Expansion) -> None:
+    count = len(call.node.inputs) - 2
+    if count < 3 or count % 3:
+        raise ModelError(f"it has {count + 2} inputs, expected 2 and 3 for each tensor")
+    call.finish("Concat", [call.real(position) for position in range(2, count + 2, 3)], 0)
+
+
+def _where(call: Expansion) -> None:
+    node = call.node
+    call.finish("Where", (node.inputs[0], call.real(1), call.real(4)), 7)
+
+
+EXPANSIONS: Mapping[str, Callable[[Expansion], None]] = {
+    "QLinearConv": _conv,
+    "QLinearMatMul": _matmul,
+    f"{MICROSOFT}::QGemm": _gemm,
+    f"{MICROSOFT}::QLinearAdd": _two("Add"),
+    f"{MICROSOFT}::QLinearAveragePool": _one("AveragePool"),
+    f"{MICROSOFT}::QLinearConcat": _concat,
+    f"{MICROSOFT}::QLinearConv": _conv,
+    f"{MICROSOFT}::QLinearGlobalAveragePool": _one("GlobalAveragePool"),
+    f"{MICROSOFT}::QLinearLeakyRelu": _one("LeakyRelu"),
+    f"{MICROSOFT}::QLinearMul": _two("Mul"),
+    f"{MICROSOFT}::QLinearReduceMean": _reduce_mean,
+    f"{MICROSOFT}::QLinearSigmoid": _one("Sigmoid"),
+    f"{MICROSOFT}::QLinearSoftmax": _softmax,
+    f"{MICROSOFT}::QLinearWhere": _where,
+}
+"""The operators that name scales, by `Node.key`."""
+
+
+def expanded(node: Node, constants: dict[str, Array]) -> list[Node]:
+    """Return the nodes on real numbers that replace a node; the node itself if it names no scales."""
+    expand = EXPANSIONS.get(node.key)
+    if expand is None:
+        return [node]
+    if not node.outputs or not node.outputs[0]:
+        raise ModelError("its output has no name")
+    call = Expansion(node, constants)
+    try:
+        expand(call)
+    except IndexError as error:
+        raise ModelError(f"it has {len(node.inputs)} inputs, which are too few") from error
+    return call.nodes

@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Brings quantised models into one form: operators on stored integers, and conversions where they are needed.
+
+Both forms of quantised models, QDQ and QOperator, become the same: operators with integers and scales are written as
+operators on real numbers between DequantizeLinear and QuantizeLinear. These conversions are then merged into the
+operators between them. What remains is computed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.onnx import weights
+from ferrule.formats.onnx.encoding import DEQUANTIZE, EIGHT_BITS, QUANTIZE, Encoding, encoding_of
+from ferrule.formats.onnx.folding import Folding
+from ferrule.formats.onnx.integers import Held, Integers, Target, expect_bytes
+from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
+from ferrule.formats.onnx.normalise import Normalised
+from ferrule.formats.onnx.parse import TYPES
+from ferrule.formats.onnx.qlinear import EXPANSIONS, expanded
+from ferrule.graph import Array, LayerType, Rounding
+from ferrule.network.execution import operator_of
+
+COMPUTED: Mapping[str, LayerType] = {
+    "Abs": LayerType.ABS,
+    "Add": LayerType.ADD,
+    "AveragePool": LayerType.AVERAGE_POOL_2D,
+    "Ceil": LayerType.CEIL,
+    "Conv": LayerType.CONV_2D,
+    "ConvTranspose": LayerType.TRANSPOSE_CONV,
+    "Cos": LayerType.COS,
+    "Div": LayerType.DIV,
+    "Elu": LayerType.ELU,
+    "Exp": LayerType.EXP,
+    "Floor": LayerType.FLOOR,
+    "Gemm": LayerType.FULLY_CONNECTED,
+    "GlobalAveragePool": LayerType.MEAN,
+    "HardSwish": LayerType.HARD_SWISH,
+    "LeakyRelu": LayerType.LEAKY_RELU,
+    "Log": LayerType.LOG,
+    "MatMul": LayerType.BATCH_MATMUL,
+    "Mul": LayerType.MUL,
+    "Neg": LayerType.NEG,
+    "PRelu": LayerType.PRELU,
+    "ReduceMean": LayerType.MEAN,
+    "Resize": LayerType.RESIZE_BILINEAR,
+    "Round": LayerType.ROUND,
+    "Sigmoid": LayerType.LOGISTIC,
+    "Sin": LayerType.SIN,
+    "Softmax": LayerType.SOFTMAX,
+    "Sqrt": LayerType.SQRT,
+    "Sub": LayerType.SUB,
+    "Tanh": LayerType.TANH,
+}
+"""The operators that become one layer of int8, if that layer's operator computes ONNX's rule."""
+_WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
+_BINARY = frozenset({"Add", "Div", "Mul", "PRelu", "Sub"})
+_MOVING = frozenset(
+    {
+        "DepthToSpace",
+        "Dropout",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "GlobalMaxPool",
+        "Identity",
+        "MaxPool",
+        "ReduceMax",
+        "ReduceMin",
+        "Reshape",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+"""The operators whose results are elements of their first input, whatever these stand for."""
+_JOINING: Mapping[str, int] = {"Concat": 0, "Max": 0, "Min": 0, "Where": 1}
+"""The operators whose results are elements of several inputs, with the first of these."""
+_ORDERING = frozenset({"ArgMax", "ArgMin", "Shape", "Size"})
+"""The operators whose results depend on the shape of their first input, or on which elements are larger."""
+
+
+def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Normalised:
+    """Return a graph in which quantised tensors are stored as int8, and layers round by ONNX's rule.
+
+    Raises:
+        ModelError: the parameters of a quantisation do not fit.
+        UnsupportedError: the model is quantised in a way that networks do not have; the message names the node.
+    """
+    keys = {node.key for node in graph.nodes}
+    if not keys & (QUANTIZE | DEQUANTIZE | set(EXPANSIONS)):
+        return graph
+    constants = dict(graph.constants)
+    nodes: list[Node] = []
+    for node in graph.nodes:
+        with place(node.where, node.key):
+            if node.key in QUANTIZE and node.has_input(2) and node.inputs[2] in record.narrow:
+                raise UnsupportedError("it quantises to less than 8 bits, expected int8 or uint8", hint=EIGHT_BITS)
+            nodes += expanded(node, constants)
+    nodes = _without_repetitions(nodes, {value.name for value in record.outputs}, constants)
+    return _Pass(record, nodes, constants, folding).run()
+
+
+def _without_repetitions(nodes: Sequence[Node], kept: set[str], constants: Mapping[str, Array]) -> list[Node]:
+    """Return the nodes with one conversion in place of several that do the same."""
+    names: dict[str, str] = {}
+    found: dict[tuple[object, ...], str] = {}
+    remaining = []
+    for each in nodes:
+        node = replace(each, inputs=tuple(names.get(name, name) for name in each.inputs))
+        if node.key in QUANTIZE | DEQUANTIZE and node.inputs and node.outputs and node.outputs[0] not in kept:
+            parameters = [constants.get(name) for name in node.inputs[1:]]
+            values = [(str(data.dtype), data.tobytes()) if data is not None else None for data in parameters]
+            key = (node.op, node.inputs[0], node.attributes.get("axis", 1), *values)
+            first = found.setdefault(key, node.outputs[0])
+            if None not in values and first != node.outputs[0]:
+                names[node.outputs[0]] = first
+                continue
+        remaining.append(node)
+    return remaining
+
+
+class _Pass:
+    """The rewriting of the nodes of one graph."""
+
+    def __init__(
+        self, record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array], folding: Folding
+    ) -> None:
+        self._record = record
+        self._nodes = nodes
+        self._folding = folding
+        self._tensors = Integers(record, nodes, constants)
+
+    def run(self) -> Normalised:
+        """Return the rewritten graph."""
+        tensors = self._tensors
+        self._take_inputs()
+        for node in self._nodes:
+            if node.outputs and node.outputs[0] in tensors.absorbed:
+                continue
+            with place(node.where, node.key):
+                self._visit(node)
+        for name in sorted(tensors.final):
+            tensors.real(name)
+        return Normalised(nodes=tuple(tensors.nodes), constants=tensors.constants, types=tensors.types)
+
+    def _take_inputs(self) -> None:
+        """Take the quantisation of inputs of the graph from the nodes that read them."""
+        known: dict[str, Node] = {}
+        for node in reversed(self._nodes):
+            if not node.inputs or not node.outputs:
+                continue
+            if node.key in DEQUANTIZE:
+                known[node.inputs[0]] = node
+            elif _moves(node) and node.outputs[0] in known:
+                known[node.inputs[0]] = known[node.outputs[0]]
+        for value in self._record.inputs:
+            reader, dtype = known.get(value.name), TYPES.get(value.type)
+            if reader is None or dtype is None or value.name in self._tensors.constants:
+                continue
+            with place(reader.where, reader.key):
+                encoding = encoding_of(reader, self._tensors.constants, dtype.value, ())
+                self._tensors.hold_given(value.name, encoding)
+
+    def _type_of(self, node: Node) -> str:
+        """Return the type of the integers that a node dequantises: that of the zero point, or as declared."""
+        point = self._tensors.constants.get(node.inputs[2]) if node.has_input(2) else None
+        if point is not None:
+            return str(point.dtype)
+        value = self._record.values.get(node.inputs[0])
+        dtype = None if value is None else TYPES.get(value.type)
+        return "uint8" if dtype is None else dtype.value
+
+    def _visit(self, node: Node) -> None:
+        tensors = self._tensors
+        if node.key in DEQUANTIZE | QUANTIZE:
+            if not node.inputs or not node.outputs:
+                raise ModelError("it has no input or no output")
+            (self._dequantize if node.key in DEQUANTIZE else self._quantize)(node)
+        elif any(name in tensors.stored for name in node.inputs):
+            self._on_integers(node)
+        elif not any(name in tensors.reals for name in node.inputs):
+            self._keep(node)
+        elif node.key in _ORDERING and (held := tensors.reals.get(node.inputs[0])) is not None and held.data is None:
+            self._keep(replace(node, inputs=(held.name, *map(tensors.real, node.inputs[1:]))))
+        elif not self._merged(node):
+            self._keep(replace(node, inputs=tuple(map(tensors.real, node.inputs))))
+
+    def _keep(self, node: Node) -> None:
+        for graph in node.graphs.values():
+            for name in sorted(outer_names(graph)):
+                self._tensors.real(name)
+        self._tensors.nodes.append(node)
+
+    def _merged(self, node: Node) -> bool:
+        """Add the node on integers that does what one on real numbers does, if there is one."""
+        if node.key in {"Relu", "Clip"}:
+            return self._rectify(node)
+        if _moves(node):
+            return self._move(node)
+        if node.key == "Pad":
+            return self._pad(node)
+        return self._join(node) if node.key in _JOINING else node.key in COMPUTED and self._compute(node)
+
+    # conversions
+
+    def _dequantize(self, node: Node) -> None:
+        tensors, source = self._tensors, node.inputs[0]
+        held, data = tensors.stored.get(source), tensors.constants.get(source)
+        data = held.data if held is not None and held.data is not None else data
+        if data is not None:
+            encoding = encoding_of(node, tensors.constants, str(data.dtype), data.shape)
+            tensors.reals[node.outputs[0]] = Held(name=source, encoding=encoding, data=data)
+            return
+        type_ = self._type_of(node) if held is None else held.encoding.type
+        encoding = encoding_of(node, tensors.constants, type_, ())
+        if held is None:
+            tensors.hold_given(source, encoding)
+            held = tensors.stored[source]
+        if held.encoding != encoding:
+            raise UnsupportedError(
+                f"tensor '{source}' has another scale or zero point than where it was quantised",
+                hint="give both conversions the same parameters",
+            )
+        tensors.reals[node.outputs[0]] = held
+
+    def _quantize(self, node: Node) -> None:
+        tensors, (source, output) = self._tensors, (node.inputs[0], node.outputs[0])
+        data = tensors.numbers(source)
+        encoding = encoding_of(node, tensors.constants, None, () if data is None else data.shape)
+        if data is not None:
+            integers = encoding.quantised(data)
+            tensors.stored[output] = Held(name=output, encoding=encoding, data=integers)
+            if output in tensors.final:
+                tensors.constants[output] = integers
+            return
+        expect_bytes(encoding)
+        target = tensors.quantised(node, encoding)
+        if source in tensors.reals:
+            tensors.finish(target, tensors.converted(source, encoding))
+            return
+        stored = tensors.name(target, Rounding.ONNX)
+        tensors.nodes.append(replace(node, op="QuantizeLinear", domain="", inputs=(source,), outputs=(stored,)))
+        tensors.finish(target, stored)
+
+    # operators that move elements
+
+    def _rectify(self, node: Node) -> bool:
+        """Clamp integers in place of real numbers: rounding does not change which is larger."""
+        tensors, source = self._tensors, node.inputs[0]
+        bounds = tensors.bounds(node)
+        target = None if bounds is None else tensors.target(node.outputs[0], *bounds)
+        if target is None or source not in tensors.reals:
+            return False
+        tensors.finish(target, tensors.converted(source, target.encoding))
+        return True
+
+    def _move(self, node: Node) -> bool:
+        tensors = self._tensors
+        held = tensors.reals.get(node.inputs[0])
+        if held is None or (held.data is None and not held.encoding.is_byte):
+            return False
+        if held.data is not None:
+            return self._move_constant(node, held, tensors.reals)
+        others = [tensors.real(name) for name in node.inputs[1:]]
+        target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
+        if target is not None and target.encoding == held.encoding:
+            stored = tensors.name(target)
+            tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=(stored,)))
+            tensors.finish(target, stored)
+            return True
+        names = [tensors.new(f"{name}_int8") if name else "" for name in node.outputs]
+        for name, stored in zip(node.outputs, names, strict=True):
+            tensors.types[stored] = held.encoding.stored()
+            tensors.reals[name] = Held(name=stored, encoding=held.encoding)
+        tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=tuple(names)))
+        return True
+
+    def _move_constant(self, node: Node, held: Held, known: dict[str, Held]) -> bool:
+        """Compute what becomes of a constant, such as weights that are transposed; `known` receives the results."""
+        assert held.data is not None
+        tensors, encoding = self._tensors, held.encoding
+        if node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
+            low, high = (min(max(limit, bounds[0]), bounds[1]) for limit in encoding.limits)
+            data = np.clip(held.data, int(low), int(high)).astype(held.data.dtype)
+            known[node.outputs[0]] = replace(held, name=node.outputs[0], data=data)
+            return True
+        if encoding.per_channel:
+            if node.key != "Transpose":
+                return False
+            encoding = encoding.transposed(node.integers("perm", tuple(reversed(range(held.data.ndim)))))
+        others = [tensors.constants.get(name) for name in node.inputs[1:]]
+        if any(each is None for each, name in zip(others, node.inputs[1:], strict=True) if name):
+            return False
+        results = self._folding.outputs(node, [held.data, *others])
+        for name, result in zip(node.outputs, results or (), strict=False):
+            known[name] = Held(name=name, encoding=encoding, data=result)
+        return results is not None
+
+    def _pad(self, node: Node) -> bool:
+        tensors, source = self._tensors, node.inputs[0]
+        held = tensors.reals.get(source)
+        if held is None or held.data is not None:
+            return False
+        number = tensors.numbers(node.inputs[2]) if node.has_input(2) else np.zeros((), np.float32)
+        target = tensors.target(node.outputs[0])
+        encoding = held.encoding if target is None else target.encoding
+        if number is None or number.size != 1 or (target is None and number.any()):
+            return False
+        inputs = [tensors.converted(source, encoding), tensors.real(node.inputs[1]) if node.has_input(1) else "", ""]
+        if node.text("mode", "constant") == "constant":
+            inputs[2] = tensors.constant(f"{node.outputs[0]}_padding", encoding.quantised(number.reshape(())), encoding)
+        made = replace(node, inputs=(*inputs, *node.inputs[3:]))
+        self._add_moved(made, encoding, target)
+        return True
+
+    def _padding(self, node: Node, value: Array, encoding: Encoding) -> str:
+        return self._tensors.constant(f"{node.outputs[0]}_padding", value, encoding)
+
+    def _join(self, node: Node) -> bool:
+        tensors, first = self._tensors, _JOINING[node.key]
+        names = node.inputs[first:]
+        target = tensors.target(node.outputs[0])
+        encodings = {None if held is None else held.encoding for held in map(tensors.reals.get, names)}
+        common = encodings.pop() if len(encodings) == 1 else None
+        encoding = common if target is None else target.encoding
+        if encoding is None or not encoding.is_byte or all(tensors.numbers(name) is not None for name in names):
+            return False
+        inputs = [*map(tensors.real, node.inputs[:first]), *(tensors.converted(name, encoding) for name in names)]
+        self._add_moved(replace(node, inputs=tuple(inputs)), encoding, target)
+        return True
+
+    def _add_moved(self, node: Node, encoding: Encoding, target: Target | None) -> None:
+        """Add a node whose only output has the encoding of its inputs."""
+        tensors, output = self._tensors, node.outputs[0]
+        stored = tensors.new(f"{output}_int8") if target is None else tensors.name(target)
+        tensors.types[stored] = encoding.stored()
+        tensors.nodes.append(replace(node, outputs=(stored,)))
+        if target is None:
+            tensors.reals[output] = Held(name=stored, encoding=encoding)
+        else:
+            tensors.finish(target, stored)
+
+    # operators that compute
+
+    def _compute(self, node: Node) -> bool:
+        tensors = self._tensors
+        rules = operator_of(COMPUTED[node.key]).rules
+        node = self._with_bias(node)
+        target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
+        if target is None or Rounding.ONNX not in rules or (node.key == "Elu" and node.number("alpha", 1.0) != 1):
+            return False
+        made = weights.on_integers(node, tensors) if node.key in _WEIGHTED else self._on_bytes(node, target)
+        if made is None:
+            return False
+        unsigned = target.encoding.offset != 0 and Rounding.ONNX_UINT8 in rules
+        stored = tensors.name(target, Rounding.ONNX_UINT8 if unsigned else Rounding.ONNX)
+        tensors.nodes.append(replace(made, outputs=(stored,)))
+        tensors.finish(target, stored)
+        tensors.absorbed.add(node.outputs[0])
+        return True
+
+    def _with_bias(self, node: Node) -> Node:
+        """Return a MatMul with the constant Add behind it as third input, its bias."""
+        reader = self._tensors.single.get(node.outputs[0])
+        if node.key != "MatMul" or len(node.inputs) != 2 or reader is None or reader.key != "Add":
+            return node
+        others = [name for name in reader.inputs if name != node.outputs[0]]
+        matrix = self._tensors.numbers(node.inputs[1])
+        numbers = self._tensors.numbers(others[0]) if len(others) == 1 else None
+        if numbers is None or matrix is None or matrix.ndim != 2 or numbers.shape != matrix.shape[1:]:
+            return node
+        return replace(node, inputs=(*node.inputs, others[0]), outputs=reader.outputs)
+
+    def _on_bytes(self, node: Node, target: Target) -> Node | None:
+        """Return a node with integers as inputs; None if it has to stay one of floats."""
+        tensors, count = self._tensors, 2 if node.key in _BINARY else 1
+        held = [tensors.reals.get(name) for name in node.inputs[:count]]
+        found = [each for each in held if each is not None and each.encoding.is_byte]
+        if len(found) != count or all(each.data is not None for each in found):
+            return None
+        if count == 2 and any(each.encoding.type != target.encoding.type for each in found):
+            return None
+        inputs = [*map(tensors.integers, found), *map(tensors.real, node.inputs[count:])]
+        return replace(node, inputs=tuple(inputs))
+
+    # operators of the model that have integers as inputs
+
+    def _on_integers(self, node: Node) -> None:
+        tensors = self._tensors
+        held = tensors.stored.get(node.inputs[0])
+        if any(name in tensors.stored for name in node.inputs[1:]):
+            held = None
+        if held is not None and held.data is not None and (_moves(node) or node.key == "Clip"):
+            if self._move_constant(node, held, tensors.stored):
+                return
+            held = None
+        if held is not None and node.key in _ORDERING:
+            self._keep(replace(node, inputs=(held.name, *node.inputs[1:])))
+        elif held is not None and _moves(node):
+            self._move_integers(node, held)
+        elif held is not None and node.key == "Pad":
+            value = tensors.constants.get(node.inputs[2]) if node.has_input(2) else np.zeros((), held.encoding.type)
+            if value is None or value.size != 1 or str(value.dtype) != held.encoding.type:
+                raise ModelError(f"its value is no {held.encoding.type} constant")
+            padding = self._padding(node, value.reshape(()), held.encoding)
+            self._move_integers(replace(node, inputs=(*node.inputs[:2], padding, *node.inputs[3:])), held)
+        elif held is not None and node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
+            low, high = (int(min(max(limit, bounds[0]), bounds[1])) for limit in held.encoding.limits)
+            target = Target(
+                output=node.outputs[0], encoding=held.encoding, low=low, high=high, absorbed=frozenset(node.outputs)
+            )
+            tensors.finish(target, held.name)
+        else:
+            raise UnsupportedError(
+                "it computes with the integers of quantised tensors, not with the numbers for which they stand",
+                hint="quantise the model in the form QDQ (quantize_static(..., quant_format=QuantFormat.QDQ))",
+            )
+
+    def _move_integers(self, node: Node, held: Held) -> None:
+        tensors, encoding = self._tensors, held.encoding
+        names = []
+        for name in node.outputs:
+            stored = tensors.new(f"{name}_int8") if name in tensors.final and encoding.offset else name
+            tensors.types[stored] = encoding.stored()
+            tensors.stored[name] = Held(name=stored, encoding=encoding)
+            names.append(stored)
+        tensors.nodes.append(replace(node, inputs=(held.name, *node.inputs[1:]), outputs=tuple(names)))
+        for name, stored in zip(node.outputs, names, strict=True):
+            if name != stored:
+                tensors.types[name] = encoding.unsigned()
+                tensors.add("QuantizeLinear", (stored,), (name,))
+
+
+def _moves(node: Node) -> bool:
+    """Whether the results of an operator are elements of its first input, whatever these stand for."""
+    return node.key in _MOVING or (node.key == "Resize" and node.text("mode", "nearest") == "nearest")

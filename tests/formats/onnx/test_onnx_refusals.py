@@ -1,0 +1,172 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX models that are refused: the message names the place and the reason, and the hint the way out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx_models import load, model, node
+
+from ferrule import formats
+from ferrule.errors import FerruleError, MissingToolError, ModelError, UnsupportedError
+
+IMAGE = ("float32", [1, 4, 6, 5])
+
+
+def one(op: str, inputs: str = "x", constants: dict[str, Any] | None = None, **attributes: Any) -> Any:  # noqa: ANN401
+    """Return a model of one node that reads an image x."""
+    return model([node(op, inputs, "y", **attributes)], {"x": IMAGE}, ["y"], constants)
+
+
+REFUSED: list[tuple[Callable[[], Any], type[FerruleError], str, str]] = [
+    (lambda: one("Einsum", equation="abcd->ab"), UnsupportedError, "Einsum -> tensor 'y': this operator", "MatMul"),
+    (lambda: one("Foo"), UnsupportedError, "node 0 'Foo_y' Foo -> tensor 'y': this operator is not", "docs/onnx.md"),
+    (lambda: one("DynamicQuantizeLinear"), UnsupportedError, "quantises its input anew", "quantize_static"),
+    (lambda: one("Scale", domain="my.npu"), UnsupportedError, "my.npu::Scale", "inline_local_functions"),
+    (lambda: one("Relu", "x x"), ModelError, "it has 2 inputs, expected 1", ""),
+    (lambda: one("Relu", "nothing"), ModelError, "tensor 'nothing' is read before anything writes it", ""),
+    (lambda: one("Elu", alpha=float("inf")), ModelError, "attribute 'alpha' is inf, expected a finite number", ""),
+    (lambda: one("Elu", alpha="x"), ModelError, "attribute 'alpha' is 'x', expected a finite number", ""),
+    (lambda: one("Softmax", axis=4), ModelError, "its axis is 4, expected -4 to 3", ""),
+    (lambda: one("Softmax", axis=[1]), ModelError, "attribute 'axis' is a value of type tuple", ""),
+    (lambda: one("Transpose", perm=[0, 0, 1, 2]), ModelError, "attribute 'perm' is [0, 0, 1, 2]", ""),
+    (lambda: one("MaxPool"), ModelError, "attribute 'kernel_shape' is absent", ""),
+    (lambda: one("MaxPool", kernel_shape=[1 << 40, 1]), UnsupportedError, "exceed 16384 pixels", ""),
+    (lambda: one("MaxPool", kernel_shape=[2, 2], dilations=[2, 2]), UnsupportedError, "'dilations' is [2, 2]", ""),
+    (lambda: one("Cast", to=11), UnsupportedError, "it converts to float64", "float32"),
+    (lambda: one("Reshape", "x s", {"s": [7, -1]}), ModelError, "its shape [7, -1] does not fit [1, 4, 6, 5]", ""),
+    (lambda: one("Reshape", "x x"), UnsupportedError, "its shape, tensor 'x', is computed at run time", "fixed shapes"),
+    (lambda: one("Conv", "x w", {"w": np.zeros((2, 3, 1, 1), np.float32)}), ModelError, "do not fit an image", ""),
+    (lambda: one("Pad", "x p", {"p": [0, 0, 0, 0, 0, 0, 0, -1]}), UnsupportedError, "expected numbers of 0", "Slice"),
+    (lambda: one("Pad", "x p", {"p": [1] * 8}, mode="wrap"), UnsupportedError, "'mode' is 'wrap'", "reflection"),
+    (
+        lambda: one("Resize", "x - s", {"s": np.ones(4, np.float32)}, mode="cubic"),
+        UnsupportedError,
+        "'cubic'",
+        "linear",
+    ),
+    (lambda: one("Gather", "x i", {"i": [4]}, axis=1), ModelError, "its indices are not within -4 to 3", ""),
+    (lambda: one("Slice", "x a a", {"a": [1]}), UnsupportedError, "expected extents of 1 or more", ""),
+    (lambda: one("Pow", "x e", {"e": np.float32(2.5)}), UnsupportedError, "its exponent is 2.5", "products"),
+    (lambda: one("Add", "x k", {"k": np.ones(7)}), ModelError, "[1, 4, 6, 5], [7]", ""),
+    (lambda: one("Add", "x k", {"k": np.ones(5)}), UnsupportedError, "constant 'k' is float64", "float32"),
+    (
+        lambda: model([node("Relu", "x", "y")], {"x": ("float32", ["N", "T"])}),
+        UnsupportedError,
+        "graph input 'x': the extent of its axis 1 is 'T', expected a number",
+        "make_dynamic_shape_fixed",
+    ),
+    (
+        lambda: model([node("Relu", "x", "y")], {"x": ("float64", [2])}),
+        UnsupportedError,
+        "graph input 'x': it is float64",
+        "float32",
+    ),
+    (lambda: model([node("Relu", "x", "y")], {"x": ("float32", [2])}, opset=12), UnsupportedError, "opset 12", "13"),
+    (lambda: model([node("Relu", "x", "y")], {"x": ("float32", [2])}, opset=99), UnsupportedError, "opset 99", "28"),
+    (
+        lambda: model([node("Relu", "x", "y")], {"x": ("float32", [2])}, []),
+        ModelError,
+        "graph outputs: there is none",
+        "",
+    ),
+    (
+        lambda: model([node("Relu", "x", "y"), node("Abs", "x", "y")], {"x": ("float32", [2])}),
+        ModelError,
+        "tensor 'y' is written twice",
+        "",
+    ),
+    (
+        lambda: model([node("ConstantOfShape", "s", "y")], {}, ["y"], {"s": [1 << 40, 1 << 40]}),
+        UnsupportedError,
+        "the limit for a file of this size",
+        "",
+    ),
+]
+
+
+@pytest.mark.parametrize(("made", "kind", "words", "hint"), REFUSED, ids=[row[2] for row in REFUSED])
+def test_a_model_is_refused(made: Callable[[], Any], kind: type[FerruleError], words: str, hint: str) -> None:
+    with pytest.raises(kind) as caught:
+        load(made())
+    assert words in str(caught.value)
+    assert hint in (caught.value.hint or "")
+
+
+def test_all_nodes_that_block_are_listed() -> None:
+    nodes = [node("Einsum", "x", "a", equation="ab->a"), node("Relu", "a", "b"), node("TopK", "b k", "c d")]
+    made = model([*nodes, node("Det", "x", "y")], {"x": ("float32", [2, 3])}, ["y"], {"k": [1]})
+    with pytest.raises(UnsupportedError) as caught:
+        load(made)
+    assert [problem.kind for problem in caught.value.problems] == ["Einsum", "TopK", "Det"]
+    assert all(problem.hint for problem in caught.value.problems)
+    assert "3 nodes cannot be used" in str(caught.value)
+
+
+def with_external(tmp_path: Path, location: str, **entries: str) -> Path:
+    """Write a model whose factor is in another file, and return its path."""
+    from onnx import TensorProto
+
+    made = model([node("Mul", "x k", "y")], {"x": ("float32", [3])}, ["y"], {"k": np.ones(3, np.float32)})
+    tensor = made.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    for key, value in {"location": location, **entries}.items():
+        tensor.external_data.add(key=key, value=value)
+    path = tmp_path / "folder" / "model.onnx"
+    path.parent.mkdir()
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+def test_data_beside_the_model_is_read(tmp_path: Path) -> None:
+    path = with_external(tmp_path, "weights.bin", offset="4", length="12")
+    (path.parent / "weights.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    (output,) = formats.load(path).run([np.ones(3, np.float32)])
+    np.testing.assert_array_equal(output, [1, 2, 3])
+    with pytest.raises(UnsupportedError, match=r"the file 'weights.bin', but the model has no folder"):
+        formats.load(path.read_bytes())
+
+
+@pytest.mark.parametrize(
+    ("location", "entries", "words"),
+    [
+        ("../weights.bin", {}, "outside of the model's folder"),
+        ("/etc/hostname", {}, "outside of the model's folder"),
+        ("link.bin", {}, "outside of the model's folder"),
+        ("missing.bin", {}, "cannot be read: No such file"),
+        ("model.onnx", {"offset": "-1"}, "which has"),
+        ("model.onnx", {"offset": "x"}, "malformed"),
+        ("model.onnx", {"length": "1000000"}, "which has"),
+        ("model.onnx", {"length": "8"}, "it has 8 bytes, expected 12 for float32[3]"),
+        ("model\0.onnx", {}, "cannot be read"),
+    ],
+)
+def test_data_elsewhere_is_refused(tmp_path: Path, location: str, entries: dict[str, str], words: str) -> None:
+    path = with_external(tmp_path, location, **entries)
+    (tmp_path / "weights.bin").write_bytes(bytes(12))
+    (path.parent / "link.bin").symlink_to(tmp_path / "weights.bin")
+    with pytest.raises(FerruleError) as caught:
+        formats.load(path)
+    assert words in str(caught.value)
+    assert "initialiser 'k'" in str(caught.value)
+
+
+@pytest.mark.parametrize("data", [b"\x08", b"\x08\xff\xff", b"\x08\x0a", b"\x08\x0a:\x00", b"\x08" + bytes(50)])
+def test_a_file_that_is_no_model_is_refused(data: bytes) -> None:
+    with pytest.raises(ModelError):
+        formats.load(data)
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = one("Relu").SerializeToString()
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingToolError) as caught:
+        formats.load(data)
+    assert "the Python package onnx is missing" in str(caught.value)
+    assert caught.value.hint == "pip install 'ferrule[onnx]'"
