@@ -141,7 +141,7 @@ def drawn(shape: Sequence[int], seed: int = 0) -> dict[str, Array]:
 def test_weights(name: str, kind: str, per_channel: bool, dtype: str) -> None:
     case = WEIGHTED[name](kind, per_channel)
     made = between(case.nodes, dtype, case.constants, case.shape)
-    if kind == "uint8" and name in {"Conv-groups", "Conv-depthwise", "ConvTranspose"}:
+    if kind == "uint8" and name in {"Conv-groups", "ConvTranspose"}:
         assert count(load(made), case.layer, LayerType.DEQUANTIZE) == 3, "no kernel has such weights: it stays float32"
         return
     network = agrees(made, drawn(case.shape), exact=True)
