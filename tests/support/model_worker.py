@@ -287,7 +287,8 @@ def _difference(outputs: Sequence[Array], expected: Sequence[Array]) -> Result:
             continue
         a, b = (each.astype(np.float64).reshape(len(each), -1) for each in (found, wanted))
         largest = np.abs(b).max(axis=1, initial=1, keepdims=True)
-        close &= found.dtype.kind == "f" and bool(np.all(np.abs(a - b) <= _RELATIVE * np.abs(b) + _ABSOLUTE * largest))
+        near = (np.abs(a - b) <= _RELATIVE * np.abs(b) + _ABSOLUTE * largest) | (np.isnan(a) & np.isnan(b))
+        close &= found.dtype.kind == "f" and bool(np.all(near))
         wrong = int(np.count_nonzero(a != b))
         if wrong:
             detail.append(f"output {position}: {wrong} of {a.size} differ, by {np.abs(a - b).max():.3g} at most")
@@ -305,7 +306,7 @@ def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dt
     return generator.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
 
 
-_STEPS: dict[str, Callable[..., Result]] = {
+STEPS: dict[str, Callable[..., Result]] = {
     "tflm": tflm,
     "onnxruntime": onnxruntime,
     "load": load,
@@ -313,12 +314,13 @@ _STEPS: dict[str, Callable[..., Result]] = {
     "counted": counted,
     "board": board,
 }
+"""By name: the function (model, folder, number of inputs, seconds for them, further words) -> result."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Perform one step and print its result."""
     step, model, folder, number, seconds, *more = arguments
-    print(json.dumps(_STEPS[step](Path(model), Path(folder), int(number), float(seconds), *more)))
+    print(json.dumps(STEPS[step](Path(model), Path(folder), int(number), float(seconds), *more)))
 
 
 if __name__ == "__main__":
