@@ -41,7 +41,9 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
         return None
     scales = tuple(float(np.float32(alpha) * np.float32(scale)) for scale in weights.encoding.scales)
     scaled = _centred(replace(weights, encoding=replace(weights.encoding, scales=scales)))
-    if any(point + scaled.encoding.offset for point in scaled.encoding.zero_points) and not _takes_zero_point(node, weights.data):
+    if any(point + scaled.encoding.offset for point in scaled.encoding.zero_points) and not _takes_zero_point(
+        node, weights.data
+    ):
         return None
     names = [tensors.integers(data), ""]
     if node.has_input(2):
