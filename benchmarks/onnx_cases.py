@@ -172,11 +172,13 @@ def _product(operator: str, constant: bool) -> Callable[[Case], None]:
 
 
 def _pair(operator: str, about: float) -> Callable[[Case], None]:
-    """Return the builder of an operator on two tensors; the second may broadcast."""
+    """Return the builder of an operator on two tensors; one may broadcast."""
 
     def build(case: Case) -> None:
-        shape = (1, 16, 12, 10)
-        other = [shape, (1, 16, 1, 1), (10,)][int(case.random.integers(3))]
+        shape: Sequence[int] = (1, 16, 12, 10)
+        other: Sequence[int] = [shape, (1, 16, 1, 1), (10,)][int(case.random.integers(3))]
+        if case.random.integers(2):
+            shape, other = other, shape
         if operator.startswith("QLinear"):
             case.output = case.dtype
             first, second = case.source("x", shape), case.source("w", other)

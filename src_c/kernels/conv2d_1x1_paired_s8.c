@@ -1,54 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/kernels/conv2d.h"
 
-static void widen_listed(const int8_t *pixel, const int16_t *inputs, int32_t words,
-                         uint32_t *target)
-{
-    for (int32_t i = 0; i < words; ++i) {
-        target[0] = ferrule_pair(pixel[inputs[0]], pixel[inputs[2]]);
-        target[2] = ferrule_pair(pixel[inputs[1]], pixel[inputs[3]]);
-        inputs += 4;
-        target += 4;
-    }
-}
-
-static inline void widen_pixel(const struct ferrule_conv2d_paired_s8_params *params,
-                               const int8_t *pixel, uint32_t *target)
-{
-    if (params->inputs != NULL) {
-        widen_listed(pixel, params->inputs, params->paired.words, target);
-    } else {
-        ferrule_widen(pixel, params->paired.words, target, 4);
-    }
-}
-
-static inline void convolve(const struct ferrule_conv2d_paired_s8_params *params,
-                            const int8_t *input, int8_t *output, uint32_t *patches, bool plain)
-{
-    const struct ferrule_window *window = &params->window;
-    int32_t input_c = window->input_c;
-    int32_t output_c = params->paired.output_c;
-    int32_t pixels = window->batches * window->output_h * window->output_w;
-
-    for (; pixels > 1; pixels -= 2) {
-        widen_pixel(params, input, patches);
-        widen_pixel(params, input + input_c, patches + 1);
-        ferrule_store_pixels_s8(&params->paired, patches, output, output + output_c, plain);
-        input += 2 * input_c;
-        output += 2 * output_c;
-    }
-    if (pixels > 0) {
-        widen_pixel(params, input, patches);
-        ferrule_store_pixels_s8(&params->paired, patches, output, output, plain);
-    }
-}
-
-void ferrule_conv2d_1x1_paired_s8(const struct ferrule_conv2d_paired_s8_params *params,
-                                  const int8_t *input, int8_t *output, void *scratch)
-{
-    if (ferrule_is_plain(&params->paired.output)) {
-        convolve(params, input, output, scratch, true);
-    } else {
-        convolve(params, input, output, scratch, false);
-    }
-}
+#define FERRULE_KERNEL   ferrule_conv2d_1x1_paired_s8
+#define FERRULE_STORE    ferrule_store_s8
+#define FERRULE_IS_PLAIN ferrule_is_plain
+#include "ferrule/kernels/conv2d_1x1_paired_s8.inc.h"

@@ -2,9 +2,10 @@
 #include "ferrule/kernels/multiply.h"
 
 /* The values of the two pixels are adjacent. */
-#define CONVOLVE ferrule_conv2d_quad_s8
-#define BLOCK    FERRULE_QUAD
-#define DATA     int16_t
+#define FERRULE_KERNEL   ferrule_conv2d_quad_s8
+#define FERRULE_IS_PLAIN ferrule_is_plain
+#define BLOCK            FERRULE_QUAD
+#define DATA             int16_t
 #define PUT(at, value, second)                                                                     \
     do {                                                                                           \
         (at)[(second) ? 1 : 0] = (int16_t)(value);                                                 \

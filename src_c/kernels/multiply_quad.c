@@ -35,7 +35,7 @@
     "3:\n\t" STEP "subs r2, #1\n\t"                                                                \
     "bne 3b\n"                                                                                     \
     "4:\n\t"                                                                                       \
-    "ldr lr, [sp]\n\t" /* the scales */
+    "ldr lr, [sp]\n\t" /* the fourth argument */
 #define BIAS(first, second)                                                                        \
     "ldm lr!, {r0, r1, r2, r3, r12}\n\t"                                                           \
     "add " first ", r0, " first ", lsl #1\n\t"                                                     \
@@ -78,6 +78,14 @@ ferrule_multiply_quad(const int16_t *data UNUSED, const int8_t *weights UNUSED,
     __asm__ volatile(SUMS GENERAL("r4", "r5") GENERAL("r6", "r7") GENERAL("r8", "r9")
                          GENERAL("r10", "r11") RETURN);
 }
+
+__attribute__((naked)) void ferrule_multiply_quad_sums(const int16_t *data UNUSED,
+                                                       const int8_t *weights UNUSED,
+                                                       int32_t products UNUSED,
+                                                       int32_t *sums UNUSED)
+{
+    __asm__ volatile(SUMS "stm lr, {r4, r5, r6, r7, r8, r9, r10, r11}\n\t" RETURN);
+}
 #else
 static void multiply(const int16_t *data, const int8_t *weights, int32_t products,
                      const int32_t *scales, int8_t *first, int8_t *second,
@@ -113,5 +121,18 @@ void ferrule_multiply_quad(const int16_t *data, const int8_t *weights, int32_t p
     const struct ferrule_output_s8 output = {0, low, high}; /* the scales have the zero point */
 
     multiply(data, weights, products, scales, first, second, &output, false);
+}
+
+void ferrule_multiply_quad_sums(const int16_t *data, const int8_t *weights, int32_t products,
+                                int32_t *sums)
+{
+    for (int32_t c = 0; c < FERRULE_QUAD; ++c) {
+        sums[2 * c] = 0;
+        sums[2 * c + 1] = 0;
+        for (int32_t k = 0; k < products; ++k) {
+            sums[2 * c] += data[2 * k] * weights[FERRULE_QUAD * k + c];
+            sums[2 * c + 1] += data[2 * k + 1] * weights[FERRULE_QUAD * k + c];
+        }
+    }
 }
 #endif

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
+from ferrule.backends.cpu_acc.lowering.plain import ruled_kernel, ruled_part
 from ferrule.backends.cpu_acc.lowering.scalar import cost_on, plain_scales
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType
+from ferrule.graph import Array, DataType, Rounding
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted import WEIGHTED_RULES
 from ferrule.operators.window import Window
 
 _LINES = 3
@@ -103,13 +104,16 @@ def _lower(
     taps = (chosen.matrix if len(live) else np.zeros((1, _LINES * _LINES), np.int8)).reshape(-1, _LINES, _LINES)
     by_step = taps if transposed else taps.transpose(0, 2, 1)
     fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
+    kernel = ruled_kernel(context, "depthwise_conv2d_columns")
+    stored = "store_sums" if context.layer.rounding is Rounding.TFLM else "store_sums_once"
     return kernel_call(
         context,
-        "depthwise_conv2d_columns_s8",
+        kernel,
         header="columns",
+        table="depthwise_conv2d_columns_s8_params",
         scratch_bytes=scratch,
         overlaps=() if fixed else plane_overlaps(context, window, transposed=transposed),
-        contribution=KERNELS.part("depthwise_conv2d_columns_s8", "multiply_columns", "store_sums"),
+        contribution=ruled_part(context, kernel, "multiply_columns", stored),
         batches=image.shape[0],
         channels=image.shape[3],
         input_lines=lines.input_extent,
@@ -134,5 +138,5 @@ def _lower(
     )
 
 
-DEPTHWISE_CONV_2D_COLUMNS = Row(kernel="depthwise_conv2d_columns_s8", candidate=_columns)
+DEPTHWISE_CONV_2D_COLUMNS = Row(kernel="depthwise_conv2d_columns_s8", rules=WEIGHTED_RULES, candidate=_columns)
 """The kernel of DEPTHWISE_CONV_2D for cores without the DSP extension."""

@@ -21,7 +21,14 @@ from ferrule.backends.cpu_acc.lowering.paired import (
     live_blobs,
     pair_weights,
 )
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
+from ferrule.backends.cpu_acc.lowering.plain import (
+    check_reach,
+    lower_plain,
+    macs_of,
+    ruled_kernel,
+    ruled_part,
+    weights_of,
+)
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.scalar import CONV_2D_SCALAR
 from ferrule.backends.cpu_acc.lowering.winograd import WINOGRAD_ROWS
@@ -119,13 +126,16 @@ def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channe
     if pointwise:
         matrix, inputs = _leave_out_inputs(context, matrix)
     whole_words = image.shape[3] % 4 == 0
+    single_pixels = pointwise and (whole_words or inputs is not None)
+    kernel = ruled_kernel(context, "conv2d_1x1_paired" if single_pixels else "conv2d_paired")
     words = max(-(-matrix.shape[1] // 4), 1)
     weights = context.blob("weights", pair_weights(matrix, 2))
     scales = context.blob("channels", channel_words(chosen, 2))
     positions, fixed = live_blobs(context, channels, live)
     return kernel_call(
         context,
-        "conv2d_1x1_paired_s8" if pointwise and (whole_words or inputs is not None) else "conv2d_paired_s8",
+        kernel,
+        contribution=ruled_part(context, kernel),
         header="conv2d",
         table="conv2d_paired_s8_params",
         overlaps=pixel_overlaps(context, window, image, output, pixels=2),
@@ -188,7 +198,12 @@ CONV_2D_ROWS: tuple[Row, ...] = tuple(
             MVE_CONV_2D_ROW,
             *WINOGRAD_ROWS,
             *BLOCK_ROWS,
-            Row(kernel="conv2d_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
+            Row(
+                kernel="conv2d_paired_s8",
+                needs=frozenset({Feature.LONG_MULTIPLY}),
+                rules=WEIGHTED_RULES,
+                candidate=_paired,
+            ),
             *CONV_2D_SCALAR,
             CONV_2D_DUAL_S16,
             Row(kernel="conv2d", rules=WEIGHTED_RULES, candidate=_plain),

@@ -14,7 +14,14 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_va
 from ferrule.backends.cpu_acc.lowering.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
+from ferrule.backends.cpu_acc.lowering.plain import (
+    check_reach,
+    lower_plain,
+    macs_of,
+    ruled_kernel,
+    ruled_part,
+    weights_of,
+)
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.sliding import Sliding, choose_sliding, line_words
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -94,10 +101,13 @@ def _lower_3x3(
     lines, steps = sliding.lines, sliding.steps
     chosen = channels.chosen(live)
     positions, fixed = live_blobs(context, channels, live)
+    kernel = ruled_kernel(context, "depthwise_conv2d_3x3")
     return kernel_call(
         context,
-        "depthwise_conv2d_3x3_s8",
+        kernel,
+        contribution=ruled_part(context, kernel),
         header="depthwise_conv2d",
+        table="depthwise_conv2d_3x3_s8_params",
         scratch_bytes=12 * sliding.words,
         overlaps=() if fixed else plane_overlaps(context, window, transposed=sliding.transposed),
         batches=image.shape[0],
@@ -129,7 +139,12 @@ DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
     MVE_DEPTHWISE_ROW,
     lines_row(1),
     lines_row(2),
-    Row(kernel="depthwise_conv2d_3x3_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_3x3),
+    Row(
+        kernel="depthwise_conv2d_3x3_s8",
+        needs=frozenset({Feature.LONG_MULTIPLY}),
+        rules=WEIGHTED_RULES,
+        candidate=_3x3,
+    ),
     DEPTHWISE_CONV_2D_COLUMNS,
     DEPTHWISE_CONV_2D_DUAL_S16,
     TAPS_ROW,

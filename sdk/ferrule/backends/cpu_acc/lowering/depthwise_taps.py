@@ -9,10 +9,12 @@ from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
+from ferrule.backends.cpu_acc.lowering.plain import ruled_kernel, ruled_part
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 _POINTER_BYTES = 8
 """At most: 4 on the cores that have the DSP extension, 8 on the host, where the tests run."""
@@ -46,10 +48,13 @@ def _lower(
     context: LoweringContext, descriptor: DepthwiseConv2dDescriptor, channels: Channels, weights: Array, scratch: int
 ) -> LoweredOp:
     image, output, window = context.input(0), context.operands.output, descriptor.window(context.input(1))
+    kernel = ruled_kernel(context, "depthwise_conv2d_taps")
     return kernel_call(
         context,
-        "depthwise_conv2d_taps_s8",
+        kernel,
+        contribution=ruled_part(context, kernel),
         header="depthwise_conv2d",
+        table="depthwise_conv2d_taps_s8_params",
         scratch_bytes=scratch,
         scratch_alignment=_POINTER_BYTES,
         overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
@@ -71,5 +76,5 @@ def tap_words(matrix: Array) -> Array:
     return np.ascontiguousarray(split).reshape(-1).view("<i4").astype(np.int32)
 
 
-TAPS_ROW = Row(kernel="depthwise_conv2d_taps_s8", needs=frozenset({Feature.DSP}), candidate=_taps)
+TAPS_ROW = Row(kernel="depthwise_conv2d_taps_s8", needs=frozenset({Feature.DSP}), rules=WEIGHTED_RULES, candidate=_taps)
 """The kernel for any window."""

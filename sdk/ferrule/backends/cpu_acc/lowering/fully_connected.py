@@ -10,7 +10,14 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_va
 from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, macs_of, weights_of
+from ferrule.backends.cpu_acc.lowering.plain import (
+    check_reach,
+    lower_plain,
+    macs_of,
+    ruled_kernel,
+    ruled_part,
+    weights_of,
+)
 from ferrule.backends.cpu_acc.lowering.scalar import FULLY_CONNECTED_SCALAR
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -90,10 +97,13 @@ def _lower_paired(
     output_c, input_c = channels.matrix.shape
     words = -(-input_c // 4)
     data, output = context.input(0), context.operands.output
+    kernel = ruled_kernel(context, "fully_connected_paired")
     return kernel_call(
         context,
-        "fully_connected_paired_s8",
+        kernel,
+        contribution=ruled_part(context, kernel),
         header="fully_connected",
+        table="fully_connected_paired_s8_params",
         scratch_bytes=8 * words,
         overlaps=pixel_overlaps(context, _ROW, _column(data, rows, input_c), _column(output, rows, output_c)),
         rows=rows,
@@ -109,7 +119,12 @@ def _lower_paired(
 FULLY_CONNECTED_ROWS: tuple[Row, ...] = (
     MVE_FULLY_CONNECTED_ROW,
     *FULLY_CONNECTED_BLOCK_ROWS,
-    Row(kernel="fully_connected_paired_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_paired),
+    Row(
+        kernel="fully_connected_paired_s8",
+        needs=frozenset({Feature.LONG_MULTIPLY}),
+        rules=WEIGHTED_RULES,
+        candidate=_paired,
+    ),
     *FULLY_CONNECTED_SCALAR,
     FULLY_CONNECTED_DUAL_S16,
     Row(kernel="conv2d", rules=WEIGHTED_RULES, candidate=_plain),

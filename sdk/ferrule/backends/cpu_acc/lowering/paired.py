@@ -102,11 +102,12 @@ def can_pair(channels: Channels, output: TensorInfo, activation: Activation) -> 
 
 
 def can_scale(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
-    """Return whether `ferrule_store_s8` has the same results as the reference kernels."""
-    # With zero point -128 and limits -128 and 127, halves below zero are clamped; otherwise they need a right shift.
+    """Return whether `ferrule_store_s8`, or its like for other rules, has the results of the layer's rule."""
+    # With zero point -128 and limits -128 and 127, TFLM's halves below zero are clamped; otherwise they need a shift.
     plain = (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
     right = np.array([-factor.shift for factor in channels.factors] or [1], np.int64)
-    if right.min() < (0 if plain else 1) or right.max() > _LARGEST_RIGHT_SHIFT:
+    least = 0 if plain and channels.rounding is Rounding.TFLM else 1
+    if right.min() < least or right.max() > _LARGEST_RIGHT_SHIFT:
         return False
     return bool((channels.reach < 1 << 30).all())
 

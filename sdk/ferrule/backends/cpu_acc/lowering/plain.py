@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ferrule.backends.contribution import KERNELS
+from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
@@ -128,8 +128,18 @@ def lower_plain(
         header=operator,
         table=f"{form}{suffix}_params",
         overlaps=overlaps,
-        contribution=KERNELS.part(kernel, *rule_sources(context.layer.rounding)),
+        contribution=ruled_part(context, kernel),
     )
+
+
+def ruled_kernel(context: LoweringContext, form: str) -> str:
+    """Return the name of the int8 kernel of that form for the layer's rule."""
+    return f"{form}_{RULE_KERNELS[context.layer.rounding]}s8"
+
+
+def ruled_part(context: LoweringContext, kernel: str, *others: str) -> Contribution:
+    """Return the sources of an int8 kernel and what it needs for the layer's rule."""
+    return KERNELS.part(kernel, *others, *rule_sources(context.layer.rounding))
 
 
 def rule_sources(rule: Rounding) -> tuple[str, ...]:

@@ -8,17 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
-from ferrule.backends.cpu_acc.lowering.plain import macs_of
+from ferrule.backends.cpu_acc.lowering.plain import macs_of, ruled_kernel, ruled_part
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.weighted import WEIGHTED_RULES
 from ferrule.operators.window import NO_PADDING, Window
 
 QUAD, DUO, OCTET = 4, 2, 8
@@ -122,6 +122,7 @@ def _conv2d(
     pixels = output.elements // output.shape[3]
 
     def lower() -> LoweredOp:
+        ruled = ruled_kernel(context, kernel.removesuffix("_s8"))
         weights = context.blob("weights", pack(matrix), alignment=4)
         scales = context.blob("scales", plain_scales(chosen, output.zero_point, live))
         fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
@@ -132,11 +133,11 @@ def _conv2d(
             inputs = context.blob("inputs", listed)
         return kernel_call(
             context,
-            kernel,
+            ruled,
             header="multiply",
             table="conv2d_blocks_s8_params",
             scratch_bytes=4 * products,
-            contribution=KERNELS.part(kernel, *parts),
+            contribution=ruled_part(context, ruled, *parts),
             overlaps=pixel_overlaps(context, window, image, output, pixels=2),
             window=window_value(window, image, output),
             input_zero_point=image.zero_point,
@@ -192,11 +193,13 @@ def _octet(context: LoweringContext) -> Candidate | str:
     rows = data.elements // products
 
     def lower() -> LoweredOp:
+        kernel = ruled_kernel(context, "fully_connected_octet")
         return kernel_call(
             context,
-            "fully_connected_octet_s8",
+            kernel,
             header="multiply",
-            contribution=KERNELS.part("fully_connected_octet_s8", "multiply_octet"),
+            table="fully_connected_octet_s8_params",
+            contribution=ruled_part(context, kernel, "multiply_octet"),
             overlaps=pixel_overlaps(
                 context, _ROW, _column(data, rows, products), _column(output, rows, count), reads=Reads.PER_ELEMENT
             ),
@@ -218,9 +221,11 @@ def _octet(context: LoweringContext) -> Candidate | str:
 
 
 CONV_2D_SCALAR: tuple[Row, ...] = (
-    Row(kernel="conv2d_quad_s8", needs=frozenset({Feature.LONG_MULTIPLY}), candidate=_quad),
-    Row(kernel="conv2d_duo_s8", candidate=_duo),
+    Row(kernel="conv2d_quad_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=WEIGHTED_RULES, candidate=_quad),
+    Row(kernel="conv2d_duo_s8", rules=WEIGHTED_RULES, candidate=_duo),
 )
 """The kernels of CONV_2D for cores without the DSP extension; the second one for those of Armv6-M."""
-FULLY_CONNECTED_SCALAR: tuple[Row, ...] = (Row(kernel="fully_connected_octet_s8", candidate=_octet),)
+FULLY_CONNECTED_SCALAR: tuple[Row, ...] = (
+    Row(kernel="fully_connected_octet_s8", rules=WEIGHTED_RULES, candidate=_octet),
+)
 """The kernel of FULLY_CONNECTED for cores without the DSP extension."""

@@ -34,6 +34,17 @@ void ferrule_store_sums_plain(const int32_t *sums, int32_t count, const int32_t 
 void ferrule_store_sums(const int32_t *sums, int32_t count, const int32_t *scale, int8_t *output,
                         int32_t step_bytes, int32_t low, int32_t high);
 
+/** @brief The same by the rules SINGLE and ONNX; `plain` is for outputs with
+ * ferrule_is_whole_s8(). */
+void ferrule_store_sums_plain_single(const int32_t *sums, int32_t count, const int32_t *scale,
+                                     int8_t *output, int32_t step_bytes);
+void ferrule_store_sums_single(const int32_t *sums, int32_t count, const int32_t *scale,
+                               int8_t *output, int32_t step_bytes, int32_t low, int32_t high);
+void ferrule_store_sums_plain_onnx(const int32_t *sums, int32_t count, const int32_t *scale,
+                                   int8_t *output, int32_t step_bytes);
+void ferrule_store_sums_onnx(const int32_t *sums, int32_t count, const int32_t *scale,
+                             int8_t *output, int32_t step_bytes, int32_t low, int32_t high);
+
 /**
  * int8; the window slides along steps, line by line: steps are columns of the image and lines are
  * rows, or vice versa. Strides between elements are in bytes.
@@ -66,6 +77,12 @@ struct ferrule_depthwise_conv2d_columns_s8_params {
 /** @brief Convolve each channel on its own; scratch: 12 * columns bytes, and 4 for each step of the
  * output, rounded up to two. Any context. */
 void ferrule_depthwise_conv2d_columns_s8(
+    const struct ferrule_depthwise_conv2d_columns_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+void ferrule_depthwise_conv2d_columns_single_s8(
+    const struct ferrule_depthwise_conv2d_columns_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+void ferrule_depthwise_conv2d_columns_onnx_s8(
     const struct ferrule_depthwise_conv2d_columns_s8_params *params, const int8_t *input,
     int8_t *output, void *scratch);
 

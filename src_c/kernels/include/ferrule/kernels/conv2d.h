@@ -132,6 +132,16 @@ void ferrule_conv2d_paired_s8(const struct ferrule_conv2d_paired_s8_params *para
 void ferrule_conv2d_1x1_paired_s8(const struct ferrule_conv2d_paired_s8_params *params,
                                   const int8_t *input, int8_t *output, void *scratch);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_conv2d_paired_single_s8(const struct ferrule_conv2d_paired_s8_params *params,
+                                     const int8_t *input, int8_t *output, void *scratch);
+void ferrule_conv2d_paired_onnx_s8(const struct ferrule_conv2d_paired_s8_params *params,
+                                   const int8_t *input, int8_t *output, void *scratch);
+void ferrule_conv2d_1x1_paired_single_s8(const struct ferrule_conv2d_paired_s8_params *params,
+                                         const int8_t *input, int8_t *output, void *scratch);
+void ferrule_conv2d_1x1_paired_onnx_s8(const struct ferrule_conv2d_paired_s8_params *params,
+                                       const int8_t *input, int8_t *output, void *scratch);
+
 /**
  * @brief Convolve two pixels and four channels at a time, for the DSP extension.
  *

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * CONV_2D of two pixels and a block of channels at a time. Before inclusion, define CONVOLVE, the
- * kernel's name; BLOCK, the channels of a block; DATA, the type of the patches' elements; PUT(at,
- * value, second), which writes the value of one of the two pixels and moves `at` to the next
- * product; and MULTIPLY(data, weights, products, scales, first, second, output, plain), which
- * computes and stores a block.
+ * CONV_2D of two pixels and a block of channels at a time. Before inclusion, define FERRULE_KERNEL,
+ * the kernel's name; FERRULE_IS_PLAIN, whether an output is plain; BLOCK, the channels of a block;
+ * DATA, the type of the patches' elements; PUT(at, value, second), which writes the value of one of
+ * the two pixels and moves `at` to the next product; and MULTIPLY(data, weights, products, scales,
+ * first, second, output, plain), which computes and stores a block.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -170,10 +170,10 @@ static inline void convolve(const struct ferrule_conv2d_blocks_s8_params *params
     }
 }
 
-void CONVOLVE(const struct ferrule_conv2d_blocks_s8_params *params, const int8_t *input,
-              int8_t *output, void *scratch)
+void FERRULE_KERNEL(const struct ferrule_conv2d_blocks_s8_params *params, const int8_t *input,
+                    int8_t *output, void *scratch)
 {
-    if (ferrule_is_plain(&params->output)) {
+    if (FERRULE_IS_PLAIN(&params->output)) {
         convolve(params, input, output, scratch, true);
     } else {
         convolve(params, input, output, scratch, false);

@@ -132,4 +132,18 @@ void ferrule_depthwise_conv2d_3x3_s8(const struct ferrule_depthwise_conv2d_3x3_s
 void ferrule_depthwise_conv2d_taps_s8(const struct ferrule_depthwise_conv2d_taps_s8_params *params,
                                       const int8_t *input, int8_t *output, void *scratch);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_depthwise_conv2d_3x3_single_s8(
+    const struct ferrule_depthwise_conv2d_3x3_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+void ferrule_depthwise_conv2d_3x3_onnx_s8(
+    const struct ferrule_depthwise_conv2d_3x3_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+void ferrule_depthwise_conv2d_taps_single_s8(
+    const struct ferrule_depthwise_conv2d_taps_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+void ferrule_depthwise_conv2d_taps_onnx_s8(
+    const struct ferrule_depthwise_conv2d_taps_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+
 #endif

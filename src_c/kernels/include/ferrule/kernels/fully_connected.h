@@ -26,6 +26,14 @@ void ferrule_fully_connected_paired_s8(
     const struct ferrule_fully_connected_paired_s8_params *params, const int8_t *input,
     int8_t *output, void *scratch);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_fully_connected_paired_single_s8(
+    const struct ferrule_fully_connected_paired_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+void ferrule_fully_connected_paired_onnx_s8(
+    const struct ferrule_fully_connected_paired_s8_params *params, const int8_t *input,
+    int8_t *output, void *scratch);
+
 /** One row of the input. */
 struct ferrule_block_row {
     const void *data; /**< widened words, or bytes for the direct functions */

@@ -45,6 +45,9 @@ void ferrule_multiply_quad_plain(const int16_t *data, const int8_t *weights, int
 void ferrule_multiply_quad(const int16_t *data, const int8_t *weights, int32_t products,
                            const int32_t *scales, int8_t *first, int8_t *second, int32_t low,
                            int32_t high);
+/** @brief Compute the same four channels of two pixels: sums[2 * channel + pixel]. */
+void ferrule_multiply_quad_sums(const int16_t *data, const int8_t *weights, int32_t products,
+                                int32_t *sums);
 
 /**
  * @brief Compute two channels of two pixels: sums[2 * channel + pixel].
@@ -85,6 +88,16 @@ void ferrule_conv2d_quad_s8(const struct ferrule_conv2d_blocks_s8_params *params
 void ferrule_conv2d_duo_s8(const struct ferrule_conv2d_blocks_s8_params *params,
                            const int8_t *input, int8_t *output, void *scratch);
 
+/** @brief The same by the rules SINGLE and ONNX of `ferrule/kernels/requantize_once.h`. */
+void ferrule_conv2d_quad_single_s8(const struct ferrule_conv2d_blocks_s8_params *params,
+                                   const int8_t *input, int8_t *output, void *scratch);
+void ferrule_conv2d_quad_onnx_s8(const struct ferrule_conv2d_blocks_s8_params *params,
+                                 const int8_t *input, int8_t *output, void *scratch);
+void ferrule_conv2d_duo_single_s8(const struct ferrule_conv2d_blocks_s8_params *params,
+                                  const int8_t *input, int8_t *output, void *scratch);
+void ferrule_conv2d_duo_onnx_s8(const struct ferrule_conv2d_blocks_s8_params *params,
+                                const int8_t *input, int8_t *output, void *scratch);
+
 /** FULLY_CONNECTED in blocks of eight channels. */
 struct ferrule_fully_connected_octet_s8_params {
     int32_t rows;          /**< of the input and of the output */
@@ -98,5 +111,11 @@ struct ferrule_fully_connected_octet_s8_params {
 /** @brief Multiply; no scratch. Any context. */
 void ferrule_fully_connected_octet_s8(const struct ferrule_fully_connected_octet_s8_params *params,
                                       const int8_t *input, int8_t *output);
+void ferrule_fully_connected_octet_single_s8(
+    const struct ferrule_fully_connected_octet_s8_params *params, const int8_t *input,
+    int8_t *output);
+void ferrule_fully_connected_octet_onnx_s8(
+    const struct ferrule_fully_connected_octet_s8_params *params, const int8_t *input,
+    int8_t *output);
 
 #endif

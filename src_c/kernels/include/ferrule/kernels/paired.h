@@ -17,6 +17,7 @@
 
 #include "ferrule/kernels/dual.h"
 #include "ferrule/kernels/requantize.h"
+#include "ferrule/kernels/requantize_once.h"
 
 /**
  * Constants that convert the sums of a channel to stored values: twice the bias (including the
@@ -81,6 +82,58 @@ static inline int8_t ferrule_store_s8(uint32_t sum2, const struct ferrule_scale 
 static inline bool ferrule_is_plain(const struct ferrule_output_s8 *output)
 {
     return output->zero_point == INT8_MIN && output->low == INT8_MIN && output->high == INT8_MAX;
+}
+
+/**
+ * @brief Return the stored value for twice a sum plus bias by the rule SINGLE, before the clamp.
+ *
+ * The right shift is at least 1.
+ */
+static inline int32_t ferrule_scale_sum_single(uint32_t sum2, const struct ferrule_scale *scale)
+{
+    const int32_t twice = (int32_t)(sum2 + scale->bias2);
+
+    return (ferrule_high_product_floor(twice, scale->multiplier) + scale->rounding) >> scale->right;
+}
+
+/** @brief Return the same by the rule ONNX. */
+static inline int32_t ferrule_scale_sum_onnx(uint32_t sum2, const struct ferrule_scale *scale)
+{
+    const int32_t twice = (int32_t)(sum2 + scale->bias2);
+    const int32_t sum = ferrule_high_product_floor(twice, scale->multiplier) + scale->rounding +
+                        ferrule_onnx_margin(scale->right);
+
+    if (ferrule_onnx_is_near_half(sum, scale->right)) {
+        const int32_t zero_point = scale->rounding >> scale->right;
+
+        return ferrule_requantize_onnx_any(twice >> 1, scale->multiplier, -scale->right) +
+               zero_point;
+    }
+    return sum >> scale->right;
+}
+
+/** @brief Return whether an output is clamped to int8 only: `plain` for the functions below. */
+static inline bool ferrule_is_whole_s8(const struct ferrule_output_s8 *output)
+{
+    return output->low == INT8_MIN && output->high == INT8_MAX;
+}
+
+/** @brief Return the stored value by the rule SINGLE or ONNX. */
+static inline int8_t ferrule_store_single_s8(uint32_t sum2, const struct ferrule_scale *scale,
+                                             const struct ferrule_output_s8 *output, bool plain)
+{
+    const int32_t value = ferrule_scale_sum_single(sum2, scale);
+
+    return (int8_t)(plain ? ferrule_saturate_s8(value)
+                          : ferrule_clamp(value, output->low, output->high));
+}
+static inline int8_t ferrule_store_onnx_s8(uint32_t sum2, const struct ferrule_scale *scale,
+                                           const struct ferrule_output_s8 *output, bool plain)
+{
+    const int32_t value = ferrule_scale_sum_onnx(sum2, scale);
+
+    return (int8_t)(plain ? ferrule_saturate_s8(value)
+                          : ferrule_clamp(value, output->low, output->high));
 }
 
 /** Sums of two channels over the same data. */

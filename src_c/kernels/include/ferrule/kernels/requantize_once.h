@@ -16,6 +16,7 @@
 #ifndef FERRULE_KERNELS_REQUANTIZE_ONCE_H_INCLUDED
 #define FERRULE_KERNELS_REQUANTIZE_ONCE_H_INCLUDED
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "ferrule/kernels/high_product.h"
@@ -27,19 +28,19 @@ int32_t ferrule_requantize_single_any(int32_t value, int32_t multiplier, int32_t
 int32_t ferrule_requantize_onnx_any(int32_t value, int32_t multiplier, int32_t shift);
 
 /**
- * @brief Return how far from a half, in units of 2^-right, a product is computed step by step.
+ * @brief Return how far from a half a product is computed step by step: at least 2^-15.
  *
- * It is 2^-15, and a unit at least; `right` is 1 to 30.
+ * Its unit is 2^-right, with `right` from 1 to 30.
  */
 static inline int32_t ferrule_onnx_margin(int32_t right)
 {
-    return right > 15 ? INT32_C(1) << (right - 15) : 1;
+    return ((INT32_C(1) << right) >> 15) + 1;
 }
 
-/** @brief Return the bits of a product plus a half and the margin that are all 0 near a half. */
-static inline int32_t ferrule_onnx_mask(int32_t right)
+/** @brief Return whether a product was near a half before a half and the margin were added. */
+static inline bool ferrule_onnx_is_near_half(int32_t sum, int32_t right)
 {
-    return (INT32_C(1) << right) - 2 * ferrule_onnx_margin(right);
+    return (sum & ((INT32_C(1) << right) - 1)) < 2 * ferrule_onnx_margin(right);
 }
 
 /** @brief Scale by the rule SINGLE. */
@@ -58,11 +59,11 @@ static inline int32_t ferrule_requantize_onnx(int32_t value, int32_t multiplier,
 {
     const int32_t right = -1 - shift; /* of the upper half of the product */
 
-    if (right > 1) {
+    if (right > 0) {
         const int32_t rounding = (INT32_C(1) << (right - 1)) + ferrule_onnx_margin(right);
         const int32_t sum = ferrule_high_product_floor(value, multiplier) + rounding;
 
-        if ((sum & ferrule_onnx_mask(right)) != 0) {
+        if (!ferrule_onnx_is_near_half(sum, right)) {
             return sum >> right;
         }
     }

@@ -58,4 +58,21 @@ static inline int8_t ferrule_store_plain(int32_t sum, const int32_t *scale,
                           : ferrule_clamp(value, output->low, output->high));
 }
 
+/** @brief Return the stored value of a sum by the rule SINGLE or ONNX; `plain` as in
+ * ferrule_is_whole_s8(). */
+static inline int8_t ferrule_store_plain_single(int32_t sum, const int32_t *scale,
+                                                const struct ferrule_output_s8 *output, bool plain)
+{
+    const struct ferrule_scale constants = {(uint32_t)scale[0], scale[1], scale[2], scale[3]};
+
+    return ferrule_store_single_s8(2u * (uint32_t)sum, &constants, output, plain);
+}
+static inline int8_t ferrule_store_plain_onnx(int32_t sum, const int32_t *scale,
+                                              const struct ferrule_output_s8 *output, bool plain)
+{
+    const struct ferrule_scale constants = {(uint32_t)scale[0], scale[1], scale[2], scale[3]};
+
+    return ferrule_store_onnx_s8(2u * (uint32_t)sum, &constants, output, plain);
+}
+
 #endif

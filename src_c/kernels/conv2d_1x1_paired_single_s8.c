@@ -1,0 +1,7 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "ferrule/kernels/conv2d.h"
+
+#define FERRULE_KERNEL   ferrule_conv2d_1x1_paired_single_s8
+#define FERRULE_STORE    ferrule_store_single_s8
+#define FERRULE_IS_PLAIN ferrule_is_whole_s8
+#include "ferrule/kernels/conv2d_1x1_paired_s8.inc.h"

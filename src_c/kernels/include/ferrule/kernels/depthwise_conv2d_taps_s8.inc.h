@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/**
+ * @file The body of DEPTHWISE_CONV_2D with any window, two taps at a time, for each rule of
+ * rounding. A kernel's source file defines these macros, then includes this file:
+ *
+ * FERRULE_KERNEL    name of the kernel
+ * FERRULE_STORE     returns a stored value, as ferrule_store_s8 does
+ * FERRULE_IS_PLAIN  whether it may be called with `plain`
+ */
+#include "ferrule/kernels/depthwise_conv2d.h"
+
+#if !defined(FERRULE_KERNEL) || !defined(FERRULE_STORE) || !defined(FERRULE_IS_PLAIN)
+#error "define the macros listed at the top of this file"
+#endif
+
+/*
+ * Pixel by pixel: scratch has a pointer to the pixel of each tap, or to a pixel of zero points
+ * where the tap is outside. Two taps are multiplied at once, for each of four channels.
+ */
+enum { FOUR = 4 };
+
+/* Load up to four channels, without reading beyond them. */
+static inline uint32_t load(const int8_t *pixel, int32_t channels)
+{
+    if (channels == FOUR) {
+        return ferrule_load_word(pixel);
+    }
+    uint32_t word = 0;
+    for (int32_t c = channels - 1; c >= 0; --c) {
+        word = (word << 8) | (uint8_t)pixel[c];
+    }
+    return word;
+}
+
+#if FERRULE_HAS_DSP
+/* The plain C below for four channels; pairs is positive. */
+static void sum_words(const int8_t *const *taps, const int32_t *weights, int32_t first,
+                      int32_t pairs, uint32_t *sums)
+{
+    register const int8_t *const *r0 __asm__("r0") = taps;
+    register const int32_t *r1 __asm__("r1") = weights;
+    register int32_t r2 __asm__("r2") = first;
+    register int32_t r3 __asm__("r3") = pairs;
+    register uint32_t *r12 __asm__("r12") = sums;
+
+    __asm__ volatile("push {r4-r12}\n\t"
+                     "mov r4, #0\n\t"
+                     "mov r5, #0\n\t"
+                     "mov r6, #0\n\t"
+                     "mov r7, #0\n"
+                     "1:\n\t"
+                     "ldrd r8, r9, [r0], #8\n\t"
+                     "ldr r8, [r8, r2]\n\t"
+                     "ldr r9, [r9, r2]\n\t"
+                     "ldrd r10, r11, [r1], #8\n\t"
+                     "pkhbt r12, r8, r9, lsl #16\n\t"
+                     "pkhtb r8, r9, r8, asr #16\n\t"
+                     "sxtb16 r9, r12\n\t"
+                     "sxtb16 lr, r10\n\t"
+                     "smlad r4, r9, lr, r4\n\t"
+                     "sxtb16 r12, r12, ror #8\n\t"
+                     "sxtb16 r10, r10, ror #8\n\t"
+                     "smlad r5, r12, r10, r5\n\t"
+                     "sxtb16 r9, r8\n\t"
+                     "sxtb16 lr, r11\n\t"
+                     "smlad r6, r9, lr, r6\n\t"
+                     "sxtb16 r8, r8, ror #8\n\t"
+                     "sxtb16 r11, r11, ror #8\n\t"
+                     "smlad r7, r8, r11, r7\n\t"
+                     "subs r3, r3, #1\n\t"
+                     "bne 1b\n\t"
+                     "ldr r12, [sp, #32]\n\t"
+                     "stm r12, {r4-r7}\n\t"
+                     "pop {r4-r12}"
+                     : "+r"(r0), "+r"(r1), "+r"(r2), "+r"(r3), "+r"(r12)
+                     :
+                     : "lr", "cc", "memory");
+}
+#endif
+
+/* Sums of up to four channels. */
+static void sum(const int8_t *const *taps, const int32_t *weights, int32_t first, int32_t channels,
+                int32_t pairs, uint32_t *sums)
+{
+#if FERRULE_HAS_DSP
+    if (channels == FOUR) {
+        sum_words(taps, weights, first, pairs, sums);
+        return;
+    }
+#endif
+    for (int32_t c = 0; c < FOUR; ++c) {
+        sums[c] = 0;
+    }
+    for (; pairs > 0; --pairs) {
+        uint32_t a = load(taps[0] + first, channels);
+        uint32_t b = load(taps[1] + first, channels);
+
+        for (int32_t c = 0; c < FOUR; ++c) {
+            uint32_t data = ferrule_pair((int8_t)(a >> (8 * c)), (int8_t)(b >> (8 * c)));
+            uint32_t word = (uint32_t)weights[c / 2] >> (8 * (c % 2));
+
+            sums[c] = ferrule_dual_multiply_add(data, ferrule_even_bytes(word), sums[c]);
+        }
+        taps += 2;
+        weights += 2;
+    }
+}
+
+static inline void store_four(const struct ferrule_depthwise_conv2d_taps_s8_params *params,
+                              const int8_t *const *taps, int32_t first, int32_t channels,
+                              int8_t *output, bool plain)
+{
+    const struct ferrule_window *window = &params->window;
+    const struct ferrule_output_s8 common = params->output;
+    int32_t pairs = (window->kernel_h * window->kernel_w + 1) / 2;
+    const int32_t *weights = params->weights + first / FOUR * 2 * pairs;
+    const int32_t *scale = params->scales + first * FERRULE_CHANNEL_WORDS;
+    int32_t odd = 2 * common.zero_point + 1;
+    uint32_t sums[FOUR];
+
+    sum(taps, weights, first, channels, pairs, sums);
+    for (int32_t c = 0; c < channels; ++c) {
+        struct ferrule_scale constants = ferrule_scale_of(scale, odd);
+
+        output[first + c] = FERRULE_STORE(2u * sums[c], &constants, &common, plain);
+        scale += FERRULE_CHANNEL_WORDS;
+    }
+}
+
+static void point(const struct ferrule_window *window, const int8_t *image, int32_t y, int32_t x,
+                  const int8_t **taps, const int8_t *outside)
+{
+    for (int32_t i = 0; i < window->kernel_h; ++i) {
+        int32_t row = y + i * window->dilation_h;
+        bool is_inside = row >= 0 && row < window->input_h;
+        const int8_t *line = image + (is_inside ? row : 0) * window->input_w * window->input_c;
+
+        for (int32_t j = 0; j < window->kernel_w; ++j) {
+            int32_t column = x + j * window->dilation_w;
+
+            *taps = is_inside && column >= 0 && column < window->input_w
+                        ? line + column * window->input_c
+                        : outside;
+            ++taps;
+        }
+    }
+}
+
+static inline void store_pixel(const struct ferrule_depthwise_conv2d_taps_s8_params *params,
+                               const int8_t *const *taps, int8_t *output, bool plain)
+{
+    int32_t channels = params->window.input_c;
+    int32_t first = 0;
+
+    for (; channels - first >= FOUR; first += FOUR) {
+        store_four(params, taps, first, FOUR, output, plain);
+    }
+    if (first < channels) {
+        store_four(params, taps, first, channels - first, output, plain);
+    }
+}
+
+void FERRULE_KERNEL(const struct ferrule_depthwise_conv2d_taps_s8_params *params,
+                    const int8_t *input, int8_t *output, void *scratch)
+{
+    const struct ferrule_window *window = &params->window;
+    int32_t count = (window->kernel_h * window->kernel_w + 1) / 2 * 2;
+    const int8_t **taps = scratch;
+    int8_t *outside = (int8_t *)(taps + count);
+    bool plain = FERRULE_IS_PLAIN(&params->output);
+
+    for (int32_t c = 0; c < window->input_c; ++c) {
+        outside[c] = (int8_t)params->input_zero_point;
+    }
+    taps[count - 1] = outside; /* for an odd number of taps; its weights are 0 */
+    for (int32_t b = 0; b < window->batches; ++b) {
+        for (int32_t i = 0; i < window->output_h; ++i) {
+            for (int32_t j = 0; j < window->output_w; ++j) {
+                point(window, input, i * window->stride_h - window->pad_top,
+                      j * window->stride_w - window->pad_left, taps, outside);
+                if (plain) {
+                    store_pixel(params, taps, output, true);
+                } else {
+                    store_pixel(params, taps, output, false);
+                }
+                output += window->input_c;
+            }
+        }
+        input += window->input_h * window->input_w * window->input_c;
+    }
+}

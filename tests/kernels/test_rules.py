@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weighted layers of the rules with one rounding: each kernel's plain C on the host, its assembler on boards."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from ckernels import NativeNetwork
+from layer_case import layer_network
+from lowered_call import lower
+from merged import merged
+from needs import require_module
+from oracle import edge_inputs, random_inputs
+
+from ferrule.backends.cpu_acc.backend import CpuAcc
+from ferrule.backends.target import CoreFeatures, default_target
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, Descriptor, LayerType, Quantization, Rounding, Shape, TensorInfo
+from ferrule.network import Network
+from ferrule.operators.activation import Activation
+from ferrule.operators.batch_matmul import BatchMatmulDescriptor
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.transpose_conv import TransposeConvDescriptor
+from ferrule.operators.window import Padding
+
+RULES = (Rounding.SINGLE, Rounding.ONNX)
+SAME = Padding(top=1, bottom=1, left=1, right=1)
+ORDINARY = 0.0137
+"""A scale of weights with which no result lies halfway between stored values."""
+HALVES = 2.0**-6
+"""One with which many results do."""
+RELU6 = Activation.RELU6
+"""With the output's zero point -100 and its scale, it clamps within int8."""
+
+
+def layer(
+    type_: LayerType,
+    image: Shape,
+    weights: Shape,
+    descriptor: Descriptor,
+    scale: float = HALVES,
+    *,
+    weights_zero_point: int = 0,
+    factor: float = 2.0**-5,
+    dead: int = 0,
+) -> Network:
+    """Return a layer of the rule SINGLE; the output's scale is such that sums are multiplied by about `factor`."""
+    random = np.random.default_rng(sum(image) + sum(weights))
+    channels = weights[3] if type_ is LayerType.DEPTHWISE_CONV_2D else weights[0]
+    quantization = Quantization.of(scale, weights_zero_point)
+    infos = [
+        TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
+        TensorInfo(name="weights", shape=weights, dtype=DataType.INT8, quantization=quantization),
+        TensorInfo(name="bias", shape=(channels,), dtype=DataType.INT32, quantization=Quantization.of(scale / 32)),
+    ]
+    bias = np.where(np.arange(channels) < channels - dead, random.integers(-300, 300, channels), -(2**29))
+    constants = {1: random.integers(-12, 13, weights, np.int8), 2: bias.astype(np.int32)}
+    output = Quantization.of(2.0**-5 * HALVES / factor, -100)
+    return layer_network(type_, descriptor, infos, output, constants, rounding=Rounding.SINGLE)
+
+
+def product() -> Network:
+    """Return a BATCH_MATMUL of two inputs."""
+    infos = [
+        TensorInfo(name=name, shape=shape, dtype=DataType.INT8, quantization=Quantization.of(2.0**-4, 3))
+        for name, shape in (("left", (2, 3, 7)), ("right", (2, 7, 5)))
+    ]
+    output = Quantization.of(2.0, -7)
+    return layer_network(LayerType.BATCH_MATMUL, BatchMatmulDescriptor(), infos, output, rounding=Rounding.SINGLE)
+
+
+CONV, DEPTHWISE, FC = LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED
+CONV_1X1, CONV_3X3 = Conv2dDescriptor(), Conv2dDescriptor(padding=SAME)
+SIX_1X1, SIX_3X3 = Conv2dDescriptor(activation=RELU6), Conv2dDescriptor(padding=SAME, activation=RELU6)
+BY_1, BY_2 = DepthwiseConv2dDescriptor(padding=SAME), DepthwiseConv2dDescriptor(stride_h=2, stride_w=2, padding=SAME)
+SIX_BY_1 = DepthwiseConv2dDescriptor(padding=SAME, activation=RELU6)
+TAPS = DepthwiseConv2dDescriptor(padding=Padding(top=2, bottom=2, left=2, right=2))
+UP = TransposeConvDescriptor(output_h=6, output_w=8, stride_h=2, stride_w=2)
+DENSE, SIX_DENSE = FullyConnectedDescriptor(), FullyConnectedDescriptor(activation=RELU6)
+
+# Kernels are those of a Cortex-M4; "RULE" stands for "single" or "onnx".
+CASES: dict[str, tuple[Network, str]] = {
+    "proved 3x3": (layer(CONV, (1, 5, 5, 3), (4, 3, 3, 3), CONV_3X3, ORDINARY), "conv2d_block_s8"),
+    "proved 1x1": (layer(CONV, (1, 3, 3, 8), (6, 1, 1, 8), CONV_1X1, ORDINARY), "conv2d_1x1_block_s8"),
+    "proved depthwise": (layer(DEPTHWISE, (1, 5, 6, 4), (1, 3, 3, 4), BY_1, ORDINARY), "depthwise_conv2d_3x3_by1_s8"),
+    "proved by 2": (layer(DEPTHWISE, (1, 9, 9, 8), (1, 3, 3, 8), BY_2, ORDINARY), "depthwise_conv2d_3x3_by2_s8"),
+    "proved rows": (layer(FC, (2, 24), (9, 24), DENSE, ORDINARY), "fully_connected_block_s8"),
+    "clamped 3x3": (layer(CONV, (1, 5, 5, 3), (5, 3, 3, 3), SIX_3X3), "conv2d_paired_RULE_s8"),
+    "clamped 1x1": (layer(CONV, (1, 3, 3, 8), (6, 1, 1, 8), SIX_1X1, dead=2), "conv2d_1x1_paired_RULE_s8"),
+    "clamped depthwise": (
+        layer(DEPTHWISE, (1, 5, 6, 2), (1, 3, 3, 2), SIX_BY_1, factor=2.0**-4),
+        "depthwise_conv2d_3x3_RULE_s8",
+    ),
+    "clamped rows": (layer(FC, (6, 19), (9, 19), SIX_DENSE), "fully_connected_paired_RULE_s8"),
+    "taps": (layer(DEPTHWISE, (1, 4, 5, 6), (1, 5, 5, 6), TAPS), "depthwise_conv2d_taps_RULE_s8"),
+    "scaled up": (layer(CONV, (1, 2, 3, 2), (3, 1, 1, 2), CONV_1X1, factor=0.5), "conv2d_RULE_s8"),
+    "depth": (
+        layer(DEPTHWISE, (1, 3, 3, 2), (1, 2, 2, 4), DepthwiseConv2dDescriptor(depth_multiplier=2)),
+        "depthwise_conv2d_RULE_s8",
+    ),
+    "groups": (layer(CONV, (1, 3, 3, 4), (4, 2, 2, 2), CONV_1X1), "conv2d_grouped_RULE_s8"),
+    "offset": (
+        layer(CONV, (1, 3, 3, 3), (5, 2, 2, 3), CONV_1X1, weights_zero_point=4),
+        "conv2d_offset_RULE_s8",
+    ),
+    "offset depthwise": (
+        layer(DEPTHWISE, (1, 5, 4, 5), (1, 3, 3, 5), BY_1, weights_zero_point=-3),
+        "depthwise_conv2d_offset_RULE_s8",
+    ),
+    "transposed": (layer(LayerType.TRANSPOSE_CONV, (1, 3, 4, 3), (4, 3, 3, 3), UP), "transpose_conv_RULE_s8"),
+    "products": (product(), "batch_matmul_RULE_s8"),
+}
+OTHER_CORES = {
+    "cortex-m3": {"conv2d_quad", "fully_connected_octet", "depthwise_conv2d_columns"},
+    "cortex-m0plus": {"conv2d_duo", "fully_connected_octet", "depthwise_conv2d_columns"},
+}
+
+
+def ruled(rule: Rounding) -> list[Network]:
+    """Return the networks of `CASES` with another rule."""
+    found = []
+    for network, _ in CASES.values():
+        (one,) = network.layers
+        copy = Network("case")
+        for name in one.present_inputs:
+            tensor = network.tensor(name)
+            copy.add_input(tensor.info) if tensor.data is None else copy.add_constant(tensor.info, tensor.data)
+        copy.add_layer(replace(one, rounding=rule), network.output_infos(one))
+        copy.set_outputs(one.outputs)
+        found.append(copy)
+    return found
+
+
+BOTH = merged([network for rule in RULES for network in ruled(rule)])
+NAMES = [f"{case}, {rule}" for rule in RULES for case in CASES]
+
+
+def test_each_kernel_of_a_core_with_the_dsp_extension_has_a_case() -> None:
+    for rule in RULES:
+        kernels = [lower(network).kernel for network in ruled(rule)]
+        assert dict(zip(CASES, kernels, strict=True)) == {
+            case: kernel.replace("RULE", rule) for case, (_, kernel) in CASES.items()
+        }
+
+
+@pytest.mark.parametrize("case", [case for case in CASES if not case.startswith("proved")])
+def test_the_rules_differ_in_these_layers(case: str) -> None:
+    which = list(CASES).index(case)
+    single, onnx, tflm = (ruled(rule)[which] for rule in (*RULES, Rounding.TFLM))
+    draws = [random_inputs(single, seed) for seed in range(8)]
+    assert any(not np.array_equal(single.run(inputs)[0], onnx.run(inputs)[0]) for inputs in draws)
+    assert any(not np.array_equal(onnx.run(inputs)[0], tflm.run(inputs)[0]) for inputs in draws)
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize(
+    "core",
+    [
+        "cortex-m0plus",
+        pytest.param("cortex-m3", marks=pytest.mark.nightly),
+        pytest.param("cortex-m4", marks=pytest.mark.nightly),
+    ],
+)
+def test_the_plain_c(core: str) -> None:
+    short = "1" if core == "cortex-m0plus" else "0"
+    features = CoreFeatures(name=core, dsp=core == "cortex-m4")
+    native = NativeNetwork(BOTH, core=features, defines=(f"FERRULE_SHORT_MULTIPLY={short}",))
+    own = {f"{stem}_{rule}_s8" for stem in OTHER_CORES.get(core, ()) for rule in RULES}
+    assert own <= set(native.kernels)
+    for inputs in [random_inputs(BOTH), *edge_inputs(BOTH).values()]:
+        for name, got, wanted in zip(NAMES, native.run(inputs), BOTH.run(inputs), strict=True):
+            np.testing.assert_array_equal(got, wanted, err_msg=name)
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize(
+    "board",
+    [
+        "mps2-an386",
+        pytest.param("mps2-an385", marks=pytest.mark.nightly),
+        pytest.param("mps2-an505", marks=pytest.mark.nightly),
+    ],
+)
+def test_the_assembler(board: str) -> None:
+    require_module("unicorn", "pip install ferrule[run]")
+    require_module("ziglang", "pip install ferrule[run]")
+    import ferrule
+
+    inputs = random_inputs(BOTH)
+    report = ferrule.compile(BOTH, board=board, toolchain="zig").run(inputs, engine="unicorn")
+    for name, got, wanted in zip(NAMES, report.outputs, BOTH.run(inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted, err_msg=name)
+
+
+def test_vector_kernels_leave_these_layers_to_the_others() -> None:
+    core = CoreFeatures(name="cortex-m55", dsp=True, mve=True)
+    for network in ruled(Rounding.ONNX):
+        op, other = lower(network, core), lower(network)
+        assert op.kernel == other.kernel
+        refused = [each.reason for each in op.considered if "mve" in each.kernel]
+        assert refused in ([], ["it does not round by ONNX's rule"]), op.considered
+
+
+def test_layers_without_a_kernel_for_their_rule_are_refused_by_its_name() -> None:
+    infos = [
+        TensorInfo(name=name, shape=(2, 3), dtype=DataType.INT8, quantization=Quantization.of(0.5, 3))
+        for name in ("left", "right")
+    ]
+    output = Quantization.of(0.7, 1)
+    network = layer_network(LayerType.SUB, BinaryDescriptor(), infos, output, rounding=Rounding.ONNX)
+    refusal = "there is no C kernel for SUB with ONNX's rule ('onnx'), expected tflm"
+    with pytest.raises(UnsupportedError) as caught:
+        lower(network)
+    assert refusal in str(caught.value)
+    (one,) = network.layers
+    assert CpuAcc().layer_support().supports(network, one, default_target(CpuAcc.id)).reason == refusal
