@@ -178,6 +178,6 @@ def _prepare(make: Callable[[], list[Any]]) -> Callable[[Path], Check]:
 
 
 TARGETS = (
-    Target(name="onnx", share=0.1, prepare=_prepare(graphs), rate=100),
-    Target(name="onnx-nodes", share=0.1, prepare=_prepare(node_tests), rate=300, sample=0),
+    Target(name="onnx", share=0.07, prepare=_prepare(graphs), rate=100),
+    Target(name="onnx-nodes", share=0.03, prepare=_prepare(node_tests), rate=300, sample=0),
 )
