@@ -21,7 +21,7 @@ from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, ReluDescriptor
+from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
@@ -293,6 +293,35 @@ def every_pair() -> list[Array]:
     return [EVERY.reshape(256, 1), EVERY.reshape(1, 256)]
 
 
+_SOME = np.array([*range(-128, 127, 5), 127], np.int8)
+
+
+def real_pair_case(type_: LayerType, dice: random.Random) -> OnnxLayer:
+    """Return DIV or PRELU of all pairs of some int8 values."""
+    first, second, output = quantization(dice), quantization(dice), quantization(dice)
+    prelu = type_ is LayerType.PRELU
+    inputs = [np.repeat(_SOME, _SOME.size).reshape(-1, _SOME.size) if prelu else _SOME.reshape(-1, 1), _SOME]
+    infos = [
+        tensor(name, data.shape, DataType.INT8, own.scale, own.zero_point)
+        for name, data, own in zip("ab", inputs, (first, second), strict=True)
+    ]
+    descriptor = PreluDescriptor() if prelu else BinaryDescriptor()
+    network = layer_network(type_, descriptor, infos, output, rounding=Rounding.ONNX)
+    exact = _rectified if prelu else _quotient
+    values = _SOME.tolist()
+    wanted = [[quantized(exact(real(x, first), real(y, second)), output) for y in values] for x in values]
+    return OnnxLayer(network=network, inputs=inputs, wanted=np.array(wanted, np.int8))
+
+
+def _quotient(x: np.float32, y: np.float32) -> np.float32:
+    with np.errstate(all="ignore"):
+        return np.float32(x / y)
+
+
+def _rectified(x: np.float32, y: np.float32) -> np.float32:
+    return x if x >= 0 else x * y
+
+
 CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {
     **{each.type.value: partial(function_case, each) for each in FUNCTIONS},
     "QUANTIZE of float32": quantize_case,
@@ -300,6 +329,8 @@ CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {
     "AVERAGE_POOL_2D of uint8": partial(average_case, Rounding.ONNX_UINT8),
     "MEAN": mean_case,
     "SOFTMAX": softmax_case,
+    "DIV": partial(real_pair_case, LayerType.DIV),
+    "PRELU": partial(real_pair_case, LayerType.PRELU),
     "RESIZE_BILINEAR": resize_case,
 }
 """Draws a layer, by name."""

@@ -39,7 +39,7 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_view,
 )
 from ferrule.backends.cpu_acc.lowering.normalization import lower_add_n, lower_l2_normalization, lower_log_softmax
-from ferrule.backends.cpu_acc.lowering.onnx_binary import lower_onnx_arithmetic
+from ferrule.backends.cpu_acc.lowering.onnx_binary import lower_onnx_arithmetic, lower_onnx_pair
 from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_batch_to_space,
     lower_broadcast,
@@ -137,7 +137,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.BATCH_TO_SPACE_ND: lower_batch_to_space,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
-    LayerType.PRELU: lower_prelu,
+    LayerType.PRELU: _by_rule(lower_prelu, lower_onnx_pair),
     LayerType.RELU: _by_rule(lower_rectify, lower_table),
     LayerType.RELU6: _by_rule(lower_rectify, lower_table),
     LayerType.RELU_N1_TO_1: _by_rule(lower_rectify, lower_table),
@@ -174,7 +174,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.LOGICAL_AND: lower_logical,
     LayerType.LOGICAL_OR: lower_logical,
     LayerType.SELECT_V2: lower_select,
-    LayerType.DIV: lower_div,
+    LayerType.DIV: _by_rule(lower_div, lower_onnx_pair),
     LayerType.FLOOR_DIV: lower_floored,
     LayerType.FLOOR_MOD: lower_floored,
     LayerType.SQUARED_DIFFERENCE: lower_squared_difference,
@@ -233,6 +233,8 @@ RULES: Mapping[LayerType, frozenset[Rounding]] = {
     LayerType.ADD: _BOTH_ONNX,
     LayerType.SUB: _ONNX,
     LayerType.MUL: _BOTH_ONNX,
+    LayerType.DIV: _ONNX,
+    LayerType.PRELU: _ONNX,
     LayerType.AVERAGE_POOL_2D: _BOTH_ONNX,
     LayerType.MEAN: _ONNX,
     LayerType.SOFTMAX: _ONNX,
