@@ -23,8 +23,7 @@ _STEPS = np.arange(-127, 128, dtype=np.int64)
 _TRIES = 64
 """How far the multiplier may lie from the nearest one."""
 _MORE_TRIES = 600
-"""The same where nearly every channel has a pair: for outputs without values below the zero point, and for rules that
-round all values alike."""
+"""The same for outputs without values below the zero point, where nearly every channel has a pair."""
 
 
 NOT_PROVED = "a channel has no proved constants"
@@ -55,9 +54,15 @@ def proved_words(
     left = np.arange(len(factors))
     ends = np.stack([low, high], axis=1)
     nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
-    tries = _TRIES if rounding is Rounding.TFLM and zero_point != -128 else _MORE_TRIES
+    tries = _MORE_TRIES if rounding is Rounding.TFLM and zero_point == -128 else _TRIES
+    spread = np.ones(len(factors))
+    if rounding is not Rounding.TFLM:
+        first, last = _possible(least, low, high, nearest, sum_shift)
+        if (first > last).any():
+            return None
+        nearest, spread = (first + last) // 2, np.maximum(last - first, 1) / (2 * tries)
     for step in sorted(range(-tries, tries + 1), key=abs):
-        multiplier = nearest[left] + step
+        multiplier = nearest[left] + np.rint(step * spread[left]).astype(np.int64)
         bias, found = _bias(least[left], low[left], high[left], multiplier, sum_shift)
         scaled = (ends[left] << sum_shift) + bias[:, None]
         found &= (np.abs(scaled) < 1 << 31).all(axis=1) & (multiplier > 0) & (multiplier < 1 << 31)
@@ -95,6 +100,31 @@ class _Reference:
         for _ in range(3):
             least = least - (self(least - 1) >= _STEPS)
         return least if ((self(least) >= _STEPS) & (self(least - 1) < _STEPS)).all() else None
+
+
+def _possible(least: Array, low: Array, high: Array, nearest: Array, sum_shift: int) -> tuple[Array, Array]:
+    """Return the first and the last multiplier that each channel may have, at most `_MORE_TRIES` from the nearest one.
+
+    A channel whose first one is the larger has none. Two steps, one reached at its least sum and one not reached at
+    the sum below its least one, give a limit of the distance between steps, in sums.
+    """
+    ends = np.zeros((2, len(least)), np.int64)
+    for channel, sums in enumerate(least):
+        reached, exceeded = sums <= high[channel], sums > low[channel]
+        reach = np.maximum(sums, low[channel])[reached][:, None]
+        below = np.minimum(sums - 1, high[channel])[exceeded][None, :]
+        steps = _STEPS[reached][:, None] - _STEPS[exceeded][None, :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            limits = (reach - below) / steps
+        most = float(np.min(limits, where=steps > 0, initial=np.inf))
+        least_distance = float(np.max(limits, where=steps < 0, initial=0.0))
+        unit = 2.0 ** (32 + PROVED_SHIFT - sum_shift)
+        first = max(int(unit / most), int(nearest[channel]) - _MORE_TRIES)
+        last = int(nearest[channel]) + _MORE_TRIES
+        if least_distance > 0:
+            last = min(int(np.ceil(unit / least_distance)), last)
+        ends[:, channel] = first, last
+    return ends[0], ends[1]
 
 
 def _bias(least: Array, low: Array, high: Array, multiplier: Array, sum_shift: int) -> tuple[Array, Array]:
