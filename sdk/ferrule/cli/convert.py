@@ -60,7 +60,7 @@ def command(
         raise FerruleError("--input is given without --rounding, for which it counts results")
     require_writable("OUTPUT", output)
     (network,) = reading.load([model])
-    rule = None if rounding is None else Rounding(rounding)
+    rule = None if rounding is None else Rounding.TFLM
     data = to_tflite(network, rounding=rule)
     change = RoundingChange(layers=(), outputs=())
     if rule is not None:

@@ -82,7 +82,7 @@ def rounding_change(graph: Graph, rule: Rounding, samples: Sequence[Sample]) -> 
         sources = check_inputs(graph, sample)
         values |= sources | {each.source: state[each.name] for each in graph.states}
 
-        def observe(layer: Layer, results: list[Array], values: dict[str, Array] = values) -> None:
+        def observe(layer: Layer, results: Sequence[Array], values: dict[str, Array] = values) -> None:
             values |= zip(layer.outputs, results, strict=True)
             after = changed.layer(layer.name)
             if after.rounding is layer.rounding:
