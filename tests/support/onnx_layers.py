@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 from layer_case import layer_network, tensor
@@ -22,6 +23,7 @@ from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.window import Padding
 
@@ -226,6 +228,42 @@ def softmax_case(dice: random.Random) -> OnnxLayer:
     return OnnxLayer(network=network, inputs=[data], wanted=wanted)
 
 
+def resize_case(dice: random.Random) -> OnnxLayer:
+    """Return RESIZE_BILINEAR, often to the double size, where many results are ties."""
+    image, own = _image(dice), quantization(dice)
+    output = _output(dice, own)
+    extents = image.shape[1:3]
+    sizes = dice.choice([(2 * extents[0], 2 * extents[1]), (dice.randint(1, 9), dice.randint(1, 9))])
+    aligned, centred = dice.choice([(False, False), (True, False), (False, True)])
+    descriptor = ResizeDescriptor(height=sizes[0], width=sizes[1], align_corners=aligned, half_pixel_centers=centred)
+    source = tensor("x", image.shape, DataType.INT8, own.scale, own.zero_point)
+    network = layer_network(LayerType.RESIZE_BILINEAR, descriptor, [source], output, rounding=Rounding.ONNX)
+    wanted = np.empty(network.outputs[0].shape, np.int8)
+    for _, i, j, c in np.ndindex(*wanted.shape):
+        rows = _taps(i, extents[0], sizes[0], descriptor)
+        columns = _taps(j, extents[1], sizes[1], descriptor)
+        total = np.float32(0)
+        for (y, down), (x, across) in product(rows, columns):
+            total = total + across * down * real(int(image[0, y, x, c]), own)
+        wanted[0, i, j, c] = quantized(total, output)
+    return OnnxLayer(network=network, inputs=[image], wanted=wanted)
+
+
+def _taps(index: int, extent: int, count: int, descriptor: ResizeDescriptor) -> tuple[tuple[int, np.float32], ...]:
+    """Return the two pixels that a pixel of the output interpolates, with their weights."""
+    half, scale_ = np.float32(0.5), np.float32(count) / np.float32(extent)
+    if descriptor.align_corners:
+        place = np.float32(0) if count == 1 else np.float32(index * (extent - 1)) / np.float32(count - 1)
+    else:
+        place = (np.float32(index) + half) / scale_ - half if descriptor.half_pixel_centers else index / scale_
+    place = min(max(np.float32(place), np.float32(0)), np.float32(extent - 1))
+    first = int(place)
+    second = min(first + 1, extent - 1)
+    if first == second:
+        return (first, half), (second, half)
+    return (first, np.float32(second) - place), (second, place - np.float32(first))
+
+
 PAIRS = tuple(
     (type_, rule)
     for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL)
@@ -262,5 +300,6 @@ CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {
     "AVERAGE_POOL_2D of uint8": partial(average_case, Rounding.ONNX_UINT8),
     "MEAN": mean_case,
     "SOFTMAX": softmax_case,
+    "RESIZE_BILINEAR": resize_case,
 }
 """Draws a layer, by name."""

@@ -50,7 +50,7 @@ def command(
     """
     from ferrule.cli.arrays import parse_input_options, require_writable, save
     from ferrule.formats import to_tflite
-    from ferrule.graph import roundings
+    from ferrule.graph import Rounding
     from ferrule.network.rounding import RoundingChange, rounding_change
     from ferrule.network.samples import random_sample, split
 
@@ -60,7 +60,7 @@ def command(
         raise FerruleError("--input is given without --rounding, for which it counts results")
     require_writable("OUTPUT", output)
     (network,) = reading.load([model])
-    (rule,) = (None,) if rounding is None else roundings([rounding])
+    rule = None if rounding is None else Rounding.TFLM
     data = to_tflite(network, rounding=rule)
     change = RoundingChange(layers=(), outputs=())
     if rule is not None:

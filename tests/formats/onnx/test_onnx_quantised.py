@@ -141,7 +141,7 @@ def drawn(shape: Sequence[int], seed: int = 0) -> dict[str, Array]:
 def test_weights(name: str, kind: str, per_channel: bool, dtype: str) -> None:
     case = WEIGHTED[name](kind, per_channel)
     made = between(case.nodes, dtype, case.constants, case.shape)
-    if kind == "uint8" and name in {"Conv-groups", "Conv-depthwise", "ConvTranspose"}:
+    if kind == "uint8" and name in {"Conv-groups", "ConvTranspose"}:
         assert count(load(made), case.layer, LayerType.DEQUANTIZE) == 3, "no kernel has such weights: it stays float32"
         return
     network = agrees(made, drawn(case.shape), exact=True)
@@ -222,7 +222,8 @@ def test_pairs(op: str, shapes: tuple[Sequence[int], Sequence[int]], dtype: str,
     generator = np.random.default_rng(3)
     inputs = {f"x{i}": generator.normal(size=shape).astype(np.float32) * 3 for i, shape in enumerate(shapes)}
     network = agrees(made, inputs, exact=True)
-    rule = Rounding.ONNX_UINT8 if dtype == "uint8" and op != "Sub" else Rounding.ONNX
+    unsigned = op != "Sub" and (dtype == "uint8" or not linear)
+    rule = Rounding.ONNX_UINT8 if unsigned else Rounding.ONNX
     assert rules(network, LayerType[op.upper()]) == [rule]
 
 
@@ -336,6 +337,53 @@ def test_functions_with_scales(op: str, attributes: Mapping[str, float], dtype: 
     assert network.inputs[0].dtype == network.outputs[0].dtype == dtype
 
 
+POOLS: Mapping[str, tuple[Callable[[], Any], LayerType]] = {
+    "AveragePool": (partial(node, "AveragePool", "d", "r", kernel_shape=[2, 2]), LayerType.AVERAGE_POOL_2D),
+    "AveragePool-pads": (
+        partial(node, "AveragePool", "d", "r", kernel_shape=[3, 3], pads=[1, 1, 1, 1], count_include_pad=1),
+        LayerType.AVERAGE_POOL_2D,
+    ),
+    "GlobalAveragePool": (partial(node, "GlobalAveragePool", "d", "r"), LayerType.MEAN),
+    "ReduceMean": (partial(node, "ReduceMean", "d axes", "r"), LayerType.MEAN),
+    "Softmax": (partial(node, "Softmax", "d", "r"), LayerType.SOFTMAX),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name", POOLS)
+def test_means(name: str, dtype: str) -> None:
+    """The same scale before and behind makes many ties."""
+    build, layer = POOLS[name]
+    scales = points(dtype)
+    constants = {"sy": scales["sx"], "zy": scales["zx"]} if name != "Softmax" else {"sy": scale(0.0043)}
+    made_node = build()
+    axes = {"axes": np.array([2, 3])} if "axes" in made_node.input else {}
+    network = agrees(between([made_node], dtype, constants | axes, (2, 6, 8, 8)), drawn((2, 6, 8, 8)), exact=True)
+    rule = Rounding.ONNX_UINT8 if layer is LayerType.AVERAGE_POOL_2D else Rounding.ONNX
+    assert rules(network, layer) == [rule]
+    assert count(network, LayerType.DEQUANTIZE) == 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize(
+    ("op", "layer", "attributes"),
+    [
+        ("AveragePool", LayerType.AVERAGE_POOL_2D, {"kernel_shape": [2, 2]}),
+        ("GlobalAveragePool", LayerType.MEAN, {}),
+        ("Softmax", LayerType.SOFTMAX, {"opset": 13}),
+    ],
+)
+def test_means_with_scales(op: str, layer: LayerType, attributes: Mapping[str, Any], dtype: str) -> None:
+    scales = points(dtype)
+    constants = scales | ({"sy": scale(0.0043)} if op == "Softmax" else {"sy": scales["sx"]})
+    linear = node(f"QLinear{op}", "x sx zx sy zy", "y", MICROSOFT, **attributes)
+    made = model([linear], {"x": (dtype, [2, 6, 8, 8])}, ["y"], constants)
+    inputs = {"x": np.random.default_rng(2).integers(0, 256, (2, 6, 8, 8)).astype(np.uint8).view(dtype)}
+    network = agrees(made, inputs, exact=True)
+    pool = dtype == "uint8" and layer is LayerType.AVERAGE_POOL_2D
+    assert rules(network, layer) == [Rounding.ONNX_UINT8 if pool else Rounding.ONNX]
+
+
 def test_what_has_no_form_of_int8_stays_float32() -> None:
     made = between([node("HardSigmoid", "d", "h"), node("Mul", "h d", "r")], "int8", {}, (2, 6, 8, 8))
     network = agrees(made, drawn((2, 6, 8, 8)), exact=True)
@@ -416,7 +464,7 @@ def test_shared_conversions() -> None:
     )
     made.graph.output.add().name = "e"
     network = agrees(made, drawn((2, 6, 8, 8)), exact=True)
-    assert rules(network, LayerType.ADD) == [Rounding.ONNX]
+    assert rules(network, LayerType.ADD) == [Rounding.ONNX_UINT8]
     assert count(network, LayerType.QUANTIZE) == 1
     assert count(network, LayerType.DEQUANTIZE) == 2
 

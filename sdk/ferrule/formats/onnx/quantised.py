@@ -8,7 +8,7 @@ operators between them. What remains is computed in float32.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -102,13 +102,17 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Norma
         return graph
     constants = dict(graph.constants)
     nodes: list[Node] = []
+    linear: set[str] = set()
     for node in graph.nodes:
         with place(node.where, node.key):
             if node.key in QUANTIZE and node.has_input(2) and node.inputs[2] in record.narrow:
                 raise UnsupportedError("it quantises to less than 8 bits, expected int8 or uint8", hint=EIGHT_BITS)
-            nodes += expanded(node, constants)
+            made = expanded(node, constants)
+        nodes += made
+        if node.key in EXPANSIONS:
+            linear.update(name for each in made for name in each.outputs)
     nodes = _without_repetitions(nodes, {value.name for value in record.outputs}, constants)
-    return _Pass(record, nodes, constants, folding).run()
+    return _Pass(record, nodes, Integers(record, nodes, constants), folding, linear).run()
 
 
 def _without_repetitions(nodes: Sequence[Node], kept: set[str], constants: Mapping[str, Array]) -> list[Node]:
@@ -134,12 +138,14 @@ class _Pass:
     """The rewriting of the nodes of one graph."""
 
     def __init__(
-        self, record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array], folding: Folding
+        self, record: GraphRecord, nodes: Sequence[Node], tensors: Integers, folding: Folding, linear: Container[str]
     ) -> None:
         self._record = record
         self._nodes = nodes
+        self._tensors = tensors
         self._folding = folding
-        self._tensors = Integers(record, nodes, constants)
+        self._linear = linear
+        """The outputs of nodes that stand for one with scales."""
 
     def run(self) -> Normalised:
         """Return the rewritten graph."""
@@ -363,8 +369,10 @@ class _Pass:
         made = weights.on_integers(node, tensors) if node.key in _WEIGHTED else self._on_bytes(node, target)
         if made is None:
             return False
-        unsigned = target.encoding.offset != 0 and Rounding.ONNX_UINT8 in rules
-        stored = tensors.name(target, Rounding.ONNX_UINT8 if unsigned else Rounding.ONNX)
+        # onnxruntime on x86-64 converts the form QDQ from int8 to uint8; operators with scales keep int8
+        unsigned = target.encoding.offset != 0 or node.outputs[0] not in self._linear
+        rule = Rounding.ONNX_UINT8 if unsigned and Rounding.ONNX_UINT8 in rules else Rounding.ONNX
+        stored = tensors.name(target, rule)
         tensors.nodes.append(replace(made, outputs=(stored,)))
         tensors.finish(target, stored)
         tensors.absorbed.add(node.outputs[0])

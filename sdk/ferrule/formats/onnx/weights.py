@@ -41,7 +41,9 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
         return None
     scales = tuple(float(np.float32(alpha) * np.float32(scale)) for scale in weights.encoding.scales)
     scaled = _centred(replace(weights, encoding=replace(weights.encoding, scales=scales)))
-    if any(point + scaled.encoding.offset for point in scaled.encoding.zero_points) and not _takes_zero_point(node):
+    if any(point + scaled.encoding.offset for point in scaled.encoding.zero_points) and not _takes_zero_point(
+        node, weights.data
+    ):
         return None
     names = [tensors.integers(data), ""]
     if node.has_input(2):
@@ -56,9 +58,11 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
     return replace(node, inputs=tuple(names), attributes=attributes)
 
 
-def _takes_zero_point(node: Node) -> bool:
-    """Whether the layer of int8 has weights with a zero point."""
-    return node.op in {"Gemm", "MatMul"} or (node.op == "Conv" and node.integer("group", 1) == 1)
+def _takes_zero_point(node: Node, weights: Array) -> bool:
+    """Whether the layer of int8 has weights with a zero point: not with groups of several channels."""
+    if node.op != "Conv":
+        return node.op != "ConvTranspose"
+    return node.integer("group", 1) == 1 or weights.shape[1] == 1
 
 
 def _groups(node: Node) -> int:

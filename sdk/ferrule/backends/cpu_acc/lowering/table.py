@@ -53,7 +53,11 @@ from ferrule.backends.cpu_acc.lowering.rearrange import (
 from ferrule.backends.cpu_acc.lowering.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
 from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_onnx_pool2d, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
-from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
+from ferrule.backends.cpu_acc.lowering.resize import (
+    lower_onnx_resize_bilinear,
+    lower_resize_bilinear,
+    lower_resize_nearest_neighbor,
+)
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
 from ferrule.backends.cpu_acc.lowering.transpose_conv import lower_transpose_conv
 from ferrule.backends.cpu_acc.lowering.unary import (
@@ -103,7 +107,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.MAX_POOL_2D: lower_pool2d,
     LayerType.L2_POOL_2D: lower_pool2d,
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
-    LayerType.RESIZE_BILINEAR: lower_resize_bilinear,
+    LayerType.RESIZE_BILINEAR: _by_rule(lower_resize_bilinear, lower_onnx_resize_bilinear),
     LayerType.ADD: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
     LayerType.SUB: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
     LayerType.MUL: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
@@ -232,6 +236,7 @@ RULES: Mapping[LayerType, frozenset[Rounding]] = {
     LayerType.AVERAGE_POOL_2D: _BOTH_ONNX,
     LayerType.MEAN: _ONNX,
     LayerType.SOFTMAX: _ONNX,
+    LayerType.RESIZE_BILINEAR: _ONNX,
 }
 """The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
 
