@@ -27,7 +27,7 @@ from ferrule.runtime import Runtime
 INPUT = np.array([[-3, 0, 100]], np.int8)
 
 
-def onnx_model(nodes: Sequence[Any], inputs: Mapping[str, Array]) -> Any:
+def onnx_model(nodes: Sequence[Any], inputs: Mapping[str, Array]) -> Any:  # noqa: ANN401 - onnx has no types
     infos = [
         helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
         for name, array in inputs.items()

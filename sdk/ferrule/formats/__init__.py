@@ -93,7 +93,10 @@ def load(
     A model whose weights alone are quantised (dynamic-range quantisation, "hybrid") is refused, since such layers
     quantise their input anew in every run. With `dequantize_weights`, its weights become float32, scale * (stored -
     zero point), and its layers compute in float32: not the arithmetic of TensorFlow Lite, but nearer to the network as
-    it was trained. A run fails if a WHILE has more than `max_iterations`.
+    it was trained. A run fails if a WHILE has more than `max_iterations`. Both concern TensorFlow Lite.
+
+    ONNX files need the package `onnx` (`pip install 'ferrule[onnx]'`); tensors in further files are read from the
+    folder of the model only.
 
     TensorFlow Lite files do not state how layers round. `rounding` names the program whose results the network has:
     "tflm" (the default), TensorFlow Lite Micro, or "litert-2.3", LiteRT with XNNPACK, as far as docs/operators.md says.
@@ -102,6 +105,7 @@ def load(
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
         UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
+        MissingToolError: the file is ONNX, and the package `onnx` is not installed.
         FerruleError: `source` is neither a path nor bytes, or `rounding` is unknown or not one for the format.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):

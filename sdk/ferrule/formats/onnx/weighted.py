@@ -107,6 +107,8 @@ def _finish_transposed_groups(
 ) -> None:
     """Add a TRANSPOSE_CONV for each group of channels, and the CONCATENATION of their results."""
     bias = call.parameter(2, "bias")
+    if bias is not None and bias.shape != (weights.shape[1] * groups,):
+        raise ModelError(f"its bias has shape {list(bias.shape)}, expected {weights.shape[1] * groups} numbers")
     depth = weights.shape[0] // groups
     parts = []
     for group in range(groups):

@@ -137,10 +137,10 @@ def int8_scales(
     rounding = context.layer.rounding
     if rounding is Rounding.ONNX:
         exact = np.ldexp(multipliers.astype(np.float64), shifts - 31).astype(np.float32)
-        rows = np.zeros((4, len(bias)), np.int32)
-        rows[0], rows[1] = wrap_int32(bias), exact.view(np.int32)
+        table = np.zeros((4, len(bias)), np.int32)
+        table[0], table[1] = wrap_int32(bias), exact.view(np.int32)
         none = np.zeros(len(bias), np.bool_)
-        return Int8Scales(rounding=HostRounding.ONNX, rows=rows, float_rows=rows, proved=none)
+        return Int8Scales(rounding=HostRounding.ONNX, rows=table, float_rows=table, proved=none)
     rows = (wrap_int32(bias), multipliers, np.maximum(shifts, 0), np.maximum(-shifts, 0))
     rule = float_rule(channel_factors, reach, output.zero_point, low, high, rounding)
     return Int8Scales(
