@@ -36,6 +36,7 @@ class Even:
 
 def even(combination: Combination) -> Even | None:
     """Return constants with the exact result for every pair of int8 inputs; None if there are none."""
+    slopes: tuple[float, ...]
     match combination:
         case FusedSum(output=output):
             slopes = (combination.first_factor, combination.second_factor)
