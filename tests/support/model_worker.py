@@ -219,6 +219,27 @@ def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> 
     )
 
 
+def host(model: Path, folder: Path, number: int, _seconds: float) -> Result:
+    """Run the runtime on this machine, with CpuAcc and, for layers that it refuses, CpuRef; compare with numpy."""
+    from ferrule.optimizer import optimize
+    from ferrule.runtime import Runtime
+
+    network = _network(model, folder)
+    samples = list(zip(*_sequence(folder, number)[0], strict=True))
+    with Runtime() as runtime:
+        optimized = optimize(network, ["CpuAcc", "CpuRef"], runtime.registry)
+        loaded = runtime.load_network(optimized)
+        found = [runtime.enqueue_workload(loaded, sample) for sample in samples]
+    wanted = [network.run(sample) for sample in samples]
+    outputs, expected = ([np.stack(each) for each in zip(*runs, strict=True)] for runs in (found, wanted))
+    fallen = sum(assigned.backend == "CpuRef" for assigned in optimized.assignment.values())
+    return _difference(outputs, expected) | {
+        "steps": len(samples),
+        "layers": len(optimized.assignment),
+        "cpu_ref": fallen,
+    }
+
+
 def _lacks(data: bytes) -> list[str]:
     """Return the operators of all subgraphs that Ferrule's table lacks."""
     import tflite
@@ -313,6 +334,7 @@ STEPS: dict[str, Callable[..., Result]] = {
     "compare": compare,
     "counted": counted,
     "board": board,
+    "host": host,
 }
 """By name: the function (model, folder, number of inputs, seconds for them, further words) -> result."""
 

@@ -8,6 +8,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 
 import numpy as np
 from layer_case import layer_network, tensor
@@ -20,8 +21,9 @@ from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, ReluDescriptor
+from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.resize import ResizeDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.window import Padding
 
@@ -226,6 +228,42 @@ def softmax_case(dice: random.Random) -> OnnxLayer:
     return OnnxLayer(network=network, inputs=[data], wanted=wanted)
 
 
+def resize_case(dice: random.Random) -> OnnxLayer:
+    """Return RESIZE_BILINEAR, often to the double size, where many results are ties."""
+    image, own = _image(dice), quantization(dice)
+    output = _output(dice, own)
+    extents = image.shape[1:3]
+    sizes = dice.choice([(2 * extents[0], 2 * extents[1]), (dice.randint(1, 9), dice.randint(1, 9))])
+    aligned, centred = dice.choice([(False, False), (True, False), (False, True)])
+    descriptor = ResizeDescriptor(height=sizes[0], width=sizes[1], align_corners=aligned, half_pixel_centers=centred)
+    source = tensor("x", image.shape, DataType.INT8, own.scale, own.zero_point)
+    network = layer_network(LayerType.RESIZE_BILINEAR, descriptor, [source], output, rounding=Rounding.ONNX)
+    wanted = np.empty(network.outputs[0].shape, np.int8)
+    for _, i, j, c in np.ndindex(*wanted.shape):
+        rows = _taps(i, extents[0], sizes[0], descriptor)
+        columns = _taps(j, extents[1], sizes[1], descriptor)
+        total = np.float32(0)
+        for (y, down), (x, across) in product(rows, columns):
+            total = total + across * down * real(int(image[0, y, x, c]), own)
+        wanted[0, i, j, c] = quantized(total, output)
+    return OnnxLayer(network=network, inputs=[image], wanted=wanted)
+
+
+def _taps(index: int, extent: int, count: int, descriptor: ResizeDescriptor) -> tuple[tuple[int, np.float32], ...]:
+    """Return the two pixels that a pixel of the output interpolates, with their weights."""
+    half, scale_ = np.float32(0.5), np.float32(count) / np.float32(extent)
+    if descriptor.align_corners:
+        place = np.float32(0) if count == 1 else np.float32(index * (extent - 1)) / np.float32(count - 1)
+    else:
+        place = (np.float32(index) + half) / scale_ - half if descriptor.half_pixel_centers else index / scale_
+    place = min(max(np.float32(place), np.float32(0)), np.float32(extent - 1))
+    first = int(place)
+    second = min(first + 1, extent - 1)
+    if first == second:
+        return (first, half), (second, half)
+    return (first, np.float32(second) - place), (second, place - np.float32(first))
+
+
 PAIRS = tuple(
     (type_, rule)
     for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL)
@@ -255,6 +293,35 @@ def every_pair() -> list[Array]:
     return [EVERY.reshape(256, 1), EVERY.reshape(1, 256)]
 
 
+_SOME = np.array([*range(-128, 127, 5), 127], np.int8)
+
+
+def real_pair_case(type_: LayerType, dice: random.Random) -> OnnxLayer:
+    """Return DIV or PRELU of all pairs of some int8 values."""
+    first, second, output = quantization(dice), quantization(dice), quantization(dice)
+    prelu = type_ is LayerType.PRELU
+    inputs = [np.repeat(_SOME, _SOME.size).reshape(-1, _SOME.size) if prelu else _SOME.reshape(-1, 1), _SOME]
+    infos = [
+        tensor(name, data.shape, DataType.INT8, own.scale, own.zero_point)
+        for name, data, own in zip("ab", inputs, (first, second), strict=True)
+    ]
+    descriptor = PreluDescriptor() if prelu else BinaryDescriptor()
+    network = layer_network(type_, descriptor, infos, output, rounding=Rounding.ONNX)
+    exact = _rectified if prelu else _quotient
+    values = _SOME.tolist()
+    wanted = [[quantized(exact(real(x, first), real(y, second)), output) for y in values] for x in values]
+    return OnnxLayer(network=network, inputs=inputs, wanted=np.array(wanted, np.int8))
+
+
+def _quotient(x: np.float32, y: np.float32) -> np.float32:
+    with np.errstate(all="ignore"):
+        return np.float32(x / y)
+
+
+def _rectified(x: np.float32, y: np.float32) -> np.float32:
+    return x if x >= 0 else x * y
+
+
 CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {
     **{each.type.value: partial(function_case, each) for each in FUNCTIONS},
     "QUANTIZE of float32": quantize_case,
@@ -262,5 +329,8 @@ CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {
     "AVERAGE_POOL_2D of uint8": partial(average_case, Rounding.ONNX_UINT8),
     "MEAN": mean_case,
     "SOFTMAX": softmax_case,
+    "DIV": partial(real_pair_case, LayerType.DIV),
+    "PRELU": partial(real_pair_case, LayerType.PRELU),
+    "RESIZE_BILINEAR": resize_case,
 }
 """Draws a layer, by name."""

@@ -143,7 +143,7 @@ def _is_given(context: click.Context, parameter: str) -> bool:
     return context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
 
 
-_READING_OPTIONS = {"dequantize_weights", "max_iterations", "states"}
+_READING_OPTIONS = {"dequantize_weights", "max_iterations", "rounding", "states"}
 _CLASS_OPTIONS = _READING_OPTIONS | {"models", "target", "acl_version", "float16", "names", "force", "out"}
 
 

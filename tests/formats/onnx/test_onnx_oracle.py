@@ -16,8 +16,8 @@ sys.path.append(str(Path(__file__).parents[3] / "benchmarks"))
 import onnx_oracle
 from onnx_cases import OPERATORS, case_of
 
-NEAR = {"AveragePool", "Conv + Clip", "QLinearAveragePool", "QLinearSoftmax", "Resize", "Softmax"}
-"""What onnxruntime computes by other steps of float32: results on ties differ by 1."""
+NEAR = {"Conv + Clip", "ConvTranspose", "Resize"}
+"""What onnxruntime computes by other steps of float32: results next to ties differ by 1."""
 
 
 @pytest.mark.parametrize("operator", OPERATORS)

@@ -166,7 +166,8 @@ def _batch_normalization(call: Call) -> None:
     arrays = [call.parameter(index, role) for index, role in enumerate(roles, 1)]
     shape = call.shape(0)
     channels = shape[1] if len(shape) > 1 else 1
-    values = [each.astype(np.float64) for each in arrays if each is not None and each.shape == (channels,)]
+    with np.errstate(all="ignore"):
+        values = [each.astype(np.float64) for each in arrays if each is not None and each.shape == (channels,)]
     if len(values) != 4:
         raise ModelError(f"its parameters do not have one number for each of {channels} channels")
     scale, offset, mean, variance = values

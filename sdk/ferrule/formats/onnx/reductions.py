@@ -10,6 +10,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout, identity, without
+from ferrule.formats.onnx.node import MAX_ELEMENTS
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axes, front_axis
 from ferrule.graph import Array, DataType, Descriptor, LayerType
@@ -143,10 +144,10 @@ def _unordered(stored: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
 
 
 def _cumsum(call: Call) -> None:
-    axis = call.scalar(1, "axis")
+    axis = front_axis(call.single(1, "axis", 0), call.rank(0))
     source, order = call.ordered(0)
     descriptor = CumsumDescriptor(
-        axis=order.index(front_axis(int(axis or 0), call.rank(0))),
+        axis=order.index(axis),
         exclusive=call.node.integer("exclusive", 0) != 0,
         reverse=call.node.integer("reverse", 0) != 0,
     )
@@ -209,7 +210,7 @@ def _per_channel(call: Call) -> list[Array]:
     found = []
     for position, role in ((1, "scale"), (2, "bias")):
         data = call.parameter(position, role)
-        if data is None or data.ndim != 1 or channels % data.size:
+        if data is None or data.ndim != 1 or data.size < 1 or channels % data.size or channels > MAX_ELEMENTS:
             raise ModelError(f"its {role} does not have one number for each of {channels} channels")
         found.append(np.repeat(data, channels // data.size).reshape(-1, *(1,) * (rank - 2)))
     return found

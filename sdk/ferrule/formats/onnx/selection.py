@@ -10,7 +10,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout
-from ferrule.formats.onnx.node import elements
+from ferrule.formats.onnx.node import MAX_ELEMENTS, elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, LayerType
@@ -25,7 +25,9 @@ def _trilu(call: Call) -> None:
     """Select the elements of one side of a diagonal with a constant mask."""
     if call.rank(0) < 2:
         raise ModelError(f"its input has {call.rank(0)} axes, expected 2 or more")
-    diagonal, upper = int(call.scalar(1, "diagonal") or 0), call.node.integer("upper", 1) != 0
+    diagonal, upper = call.single(1, "diagonal", 0), call.node.integer("upper", 1) != 0
+    if elements(call.shape(0)[-2:]) > MAX_ELEMENTS:
+        raise UnsupportedError(f"its matrices have the shape {list(call.shape(0)[-2:])}, which is too large")
     rows, columns = np.indices(call.shape(0)[-2:])
     mask = columns - rows >= diagonal if upper else columns - rows <= diagonal
     source, order = call.ordered(0)
@@ -57,7 +59,7 @@ def _gather_elements(call: Call) -> None:
 
 def _one_hot(call: Call) -> None:
     """Compare indices with each number below the depth, and select one of two constants."""
-    depth, values = int(call.scalar(1, "depth") or 0), call.parameter(2, "values")
+    depth, values = call.single(1, "depth", 0), call.parameter(2, "values")
     if values is None or values.shape != (2,) or depth < 1:
         raise ModelError("it has no depth of 1 or more, or not two values")
     if depth > 1 << 16:

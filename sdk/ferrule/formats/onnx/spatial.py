@@ -82,7 +82,7 @@ def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
             raise ModelError(f"its scales or sizes are {given}, expected positive numbers up to {MAX_EXTENT}")
         sizes[axis] = int(value) if wanted is not None else math.floor(shape[axis] * value)
         factors[axis] = sizes[axis] / shape[axis] if wanted is not None else float(value)
-    if max(sizes) > MAX_EXTENT * max(shape):
+    if any(size > MAX_EXTENT and size != extent for size, extent in zip(sizes, shape, strict=True)):
         raise UnsupportedError(f"its output has shape {sizes}, which is too large")
     return tuple(factors), static(sizes)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.errors import ModelError
+from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout, identity
+from ferrule.formats.onnx.node import MAX_ELEMENTS, elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import Window, finish_image, image
 from ferrule.graph import Array, Descriptor, LayerType, Shape
@@ -94,6 +95,8 @@ def _dilated(call: Call, kernel: Shape, dilations: tuple[int, int]) -> Array:
     weights = call.parameter(1, "weights, with groups or dilations,")
     assert weights is not None
     spread = [(extent - 1) * step + 1 for extent, step in zip(kernel[2:], dilations, strict=True)]
+    if elements((*kernel[:2], *spread)) > MAX_ELEMENTS:
+        raise UnsupportedError(f"its window spans {spread} pixels, which is too large for its {kernel[0]} channels")
     result = np.zeros((*kernel[:2], *spread), weights.dtype)
     result[:, :, :: dilations[0], :: dilations[1]] = weights.reshape(kernel)
     return result
@@ -104,6 +107,8 @@ def _finish_transposed_groups(
 ) -> None:
     """Add a TRANSPOSE_CONV for each group of channels, and the CONCATENATION of their results."""
     bias = call.parameter(2, "bias")
+    if bias is not None and bias.shape != (weights.shape[1] * groups,):
+        raise ModelError(f"its bias has shape {list(bias.shape)}, expected {weights.shape[1] * groups} numbers")
     depth = weights.shape[0] // groups
     parts = []
     for group in range(groups):

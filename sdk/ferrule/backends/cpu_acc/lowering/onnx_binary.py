@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD, SUB and MUL of int8 by ONNX's rule in C.
+"""ADD, SUB, MUL, DIV and PRELU of int8 by ONNX's rule in C.
 
 Where a check of all inputs shows it exact, a layer is computed with integers: sums by the kernels of TFLM's rule,
 products by one multiplication. The other layers are computed in float32, step by step.
@@ -21,8 +21,10 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Float, Integer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import LayerType, Rounding
+from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, combination_of
 from ferrule.operators.elementwise import Combination
+from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput
 
 
@@ -65,21 +67,8 @@ def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
                 constant=total.constant,
                 rounded=rounded_fields(total.output),
             )
-        case FloatDifference() as difference:
-            return binary_call(
-                context,
-                kernel,
-                "float_difference_params",
-                shape=shape,
-                first_scale=difference.first_scale,
-                second_scale=difference.second_scale,
-                scale=difference.scale,
-                first_zero_point=difference.first_zero_point,
-                second_zero_point=difference.second_zero_point,
-                zero_point=difference.zero_point,
-                low=difference.low,
-                high=difference.high,
-            )
+        case FloatDifference():
+            return lower_onnx_pair(context)
         case FloatProduct() as product:
             return binary_call(
                 context,
@@ -94,6 +83,28 @@ def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
             )
         case other:
             raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
+
+
+def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
+    """Return the call of the kernel that computes SUB, DIV or PRELU with float32 values."""
+    descriptor = context.layer.descriptor
+    activation = descriptor.activation if isinstance(descriptor, BinaryDescriptor) else Activation.NONE
+    first, second, output = context.input(0), context.input(1), context.operands.output
+    low, high = activation_range(activation, output)
+    return binary_call(
+        context,
+        _ONNX_KERNELS[context.layer.type],
+        "float_pair_params",
+        shape=broadcast_shape(context),
+        first_scale=first.scale,
+        second_scale=second.scale,
+        scale=output.scale,
+        first_zero_point=first.zero_point,
+        second_zero_point=second.zero_point,
+        zero_point=output.zero_point,
+        low=low,
+        high=high,
+    )
 
 
 def _combination(context: LoweringContext) -> Combination:
@@ -145,6 +156,8 @@ _RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
 _ONNX_KERNELS = {
     LayerType.ADD: "fused_sum_s8",
     LayerType.SUB: "float_difference_s8",
+    LayerType.DIV: "float_quotient_s8",
+    LayerType.PRELU: "float_prelu_s8",
     LayerType.MUL: "float_product_s8",
 }
 _FPU_COSTS = {"fused_sum_s8": 30, "float_difference_s8": 50, "float_product_s8": 30}

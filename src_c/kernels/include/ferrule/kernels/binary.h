@@ -80,8 +80,8 @@ struct ferrule_fused_sum_params {
     struct ferrule_rounded rounded;
 };
 
-/** SUB of int8 in float32. */
-struct ferrule_float_difference_params {
+/** SUB, DIV and PRELU of int8 in float32. */
+struct ferrule_float_pair_params {
     struct ferrule_broadcast shape;
     float first_scale;
     float second_scale;
@@ -145,8 +145,15 @@ void ferrule_sum_table_s8(const struct ferrule_sum_table_params *params, const i
 void ferrule_fused_sum_s8(const struct ferrule_fused_sum_params *params, const int8_t *first,
                           const int8_t *second, int8_t *output);
 /** @brief Subtract int8 in float32, rounding halves to even (ONNX's rule). */
-void ferrule_float_difference_s8(const struct ferrule_float_difference_params *params,
+void ferrule_float_difference_s8(const struct ferrule_float_pair_params *params,
                                  const int8_t *first, const int8_t *second, int8_t *output);
+/** @brief Divide int8 in float32, rounding halves to even (ONNX's rule); x / 0 is a limit, and 0 /
+ * 0 the lower one. */
+void ferrule_float_quotient_s8(const struct ferrule_float_pair_params *params, const int8_t *first,
+                               const int8_t *second, int8_t *output);
+/** @brief Multiply negative int8 by a factor in float32, rounding halves to even (ONNX's rule). */
+void ferrule_float_prelu_s8(const struct ferrule_float_pair_params *params, const int8_t *first,
+                            const int8_t *second, int8_t *output);
 /** @brief Multiply int8 in float32, rounding halves to even (ONNX's rule). */
 void ferrule_float_product_s8(const struct ferrule_float_product_params *params,
                               const int8_t *first, const int8_t *second, int8_t *output);
