@@ -330,6 +330,16 @@ def test_functions_of_one_tensor(op: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_one_slope(dtype: str) -> None:
+    """A PRelu that has one constant slope, quantised or not, is LEAKY_RELU."""
+    slopes = [node("DequantizeLinear", "a sa", "b"), node("PRelu", "d b", "m")]
+    more = [node("QuantizeLinear", "m sx zx", "n"), node("DequantizeLinear", "n sx zx", "o"), node("PRelu", "o e", "r")]
+    constants = {"a": np.array([[[31]]], "int8"), "sa": scale(0.0077), "e": np.array([-0.13], np.float32)}
+    network = agrees(between([*slopes, *more], dtype, constants, (2, 6, 8, 8)), drawn((2, 6, 8, 8)), exact=True)
+    assert rules(network, LayerType.LEAKY_RELU) == [Rounding.ONNX] * 2
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize(("op", "attributes"), [("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"alpha": 0.3})])
 def test_functions_with_scales(op: str, attributes: Mapping[str, float], dtype: str) -> None:
     made = model([node(op, "x sx zx sy zy", "y", MICROSOFT, **attributes)], {"x": (dtype, [256])}, ["y"], points(dtype))
@@ -382,6 +392,16 @@ def test_means_with_scales(op: str, layer: LayerType, attributes: Mapping[str, A
     network = agrees(made, inputs, exact=True)
     pool = dtype == "uint8" and layer is LayerType.AVERAGE_POOL_2D
     assert rules(network, layer) == [Rounding.ONNX_UINT8 if pool else Rounding.ONNX]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners"])
+def test_interpolation(coordinates: str, dtype: str) -> None:
+    resize = node("Resize", "d - factors", "r", mode="linear", coordinate_transformation_mode=coordinates)
+    scales = points(dtype)
+    constants = {"factors": MOVED_CONSTANTS["factors"], "sy": scales["sx"], "zy": scales["zx"]}
+    network = agrees(between([resize], dtype, constants, (2, 6, 8, 8)), drawn((2, 6, 8, 8)), exact=True)
+    assert rules(network, LayerType.RESIZE_BILINEAR) == [Rounding.ONNX]
 
 
 def test_what_has_no_form_of_int8_stays_float32() -> None:
@@ -500,7 +520,7 @@ def two_scales() -> Any:  # noqa: ANN401
 
 
 def without_output() -> Any:  # noqa: ANN401
-    made = another()
+    made = model([node("QLinearSigmoid", "x sx zx sy zy", "y", MICROSOFT)], {"x": ("int8", [2])}, ["x"], points("int8"))
     del made.graph.node[0].output[:]
     return made
 

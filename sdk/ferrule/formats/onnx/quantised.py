@@ -367,8 +367,8 @@ class _Pass:
 
     def _compute(self, node: Node) -> bool:
         tensors = self._tensors
+        node = self._with_bias(self._without_slopes(node))
         rules = operator_of(COMPUTED[node.key]).rules
-        node = self._with_bias(node)
         target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
         if target is None or Rounding.ONNX not in rules or (node.key == "Elu" and node.number("alpha", 1.0) != 1):
             return False
@@ -383,6 +383,14 @@ class _Pass:
         tensors.finish(target, stored)
         tensors.absorbed.add(node.outputs[0])
         return True
+
+    def _without_slopes(self, node: Node) -> Node:
+        """Return a PRelu that has one constant slope as LeakyRelu."""
+        slope = self._tensors.numbers(node.inputs[1]) if node.key == "PRelu" and len(node.inputs) == 2 else None
+        if slope is None or slope.size != 1 or not np.isfinite(slope).all():
+            return node
+        alpha = float(np.float32(slope.reshape(-1)[0]))
+        return replace(node, op="LeakyRelu", inputs=node.inputs[:1], attributes={"alpha": alpha})
 
     def _with_bias(self, node: Node) -> Node:
         """Return a MatMul with the constant Add behind it as third input, its bias."""
