@@ -404,6 +404,30 @@ def test_interpolation(coordinates: str, dtype: str) -> None:
     assert rules(network, LayerType.RESIZE_BILINEAR) == [Rounding.ONNX]
 
 
+JOINS: Mapping[str, tuple[Callable[[], Any], LayerType, int]] = {
+    "QLinearConcat": (
+        partial(node, "QLinearConcat", "sy zy x sx zx v sy zy", "y", MICROSOFT, axis=1),
+        LayerType.CONCATENATION,
+        1,
+    ),
+    "QLinearWhere": (partial(node, "QLinearWhere", "c x sx zx v sy zy sy zy", "y", MICROSOFT), LayerType.SELECT_V2, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_with_scales(name: str, dtype: str) -> None:
+    build, layer, converted = JOINS[name]
+    shape = (2, 6, 8, 8)
+    constants = points(dtype) | ({"c": np.arange(8) % 2 == 0} if name == "QLinearWhere" else {})
+    made = model([build()], {"x": (dtype, shape), "v": (dtype, shape)}, ["y"], constants)
+    generator = np.random.default_rng(8)
+    inputs = {each: generator.integers(0, 256, shape).astype(np.uint8).view(dtype) for each in ("x", "v")}
+    network = agrees(made, inputs, exact=True)
+    assert count(network, layer) == 1
+    assert [rule for rule in rules(network, LayerType.QUANTIZE) if rule is Rounding.ONNX] == [Rounding.ONNX] * converted
+
+
 def test_what_has_no_form_of_int8_stays_float32() -> None:
     made = between([node("HardSigmoid", "d", "h"), node("Mul", "h d", "r")], "int8", {}, (2, 6, 8, 8))
     network = agrees(made, drawn((2, 6, 8, 8)), exact=True)
