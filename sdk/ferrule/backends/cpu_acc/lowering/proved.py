@@ -44,33 +44,56 @@ def proved_words(
     Sums are multiplied by 2**sum_shift, by default as above. `low` and `high` are the ends of each channel's sums,
     which include the folded bias; the returned bias does not. The output must be clamped to int8 only.
     """
+    words, found = _search(low, high, factors, zero_point, rounding, sum_shift, every=True)
+    return words if found.all() else None
+
+
+def proved_channels(low: Array, high: Array, factors: Sequence[Factor], zero_point: int, rounding: Rounding) -> Array:
+    """Return whether each channel has a pair of `proved_words`."""
+    return _search(low, high, factors, zero_point, rounding, 8, every=False)[1]
+
+
+def _search(
+    low: Array,
+    high: Array,
+    factors: Sequence[Factor],
+    zero_point: int,
+    rounding: Rounding,
+    sum_shift: int,
+    *,
+    every: bool,
+) -> tuple[Array, Array]:
+    """Return the pairs, and which channels have one; with `every`, the search ends if it is known that one has none."""
     reference = _Reference(factors, zero_point, rounding)
     words = np.zeros((len(factors), 2), np.int64)
+    proved = np.zeros(len(factors), bool)
     if not len(factors):
-        return words.astype(np.int32)
-    least = reference.least_sums()
-    if least is None:
-        return None
-    left = np.arange(len(factors))
+        return words.astype(np.int32), proved
+    least, possible = reference.least_sums()
+    if every and not possible.all():
+        return words.astype(np.int32), proved
     ends = np.stack([low, high], axis=1)
     nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
     tries = _MORE_TRIES if rounding is Rounding.TFLM and zero_point == -128 else _TRIES
     spread = np.ones(len(factors))
     if rounding is not Rounding.TFLM:
         first, last = _possible(least, low, high, nearest, sum_shift)
-        if (first > last).any():
-            return None
+        possible &= first <= last
+        if every and not possible.all():
+            return words.astype(np.int32), proved
         nearest, spread = (first + last) // 2, np.maximum(last - first, 1) / (2 * tries)
+    left = np.flatnonzero(possible)
     for step in sorted(range(-tries, tries + 1), key=abs):
+        if not left.size:
+            break
         multiplier = nearest[left] + np.rint(step * spread[left]).astype(np.int64)
         bias, found = _bias(least[left], low[left], high[left], multiplier, sum_shift)
         scaled = (ends[left] << sum_shift) + bias[:, None]
         found &= (np.abs(scaled) < 1 << 31).all(axis=1) & (multiplier > 0) & (multiplier < 1 << 31)
         words[left[found]] = np.stack([multiplier, bias], axis=1)[found]
+        proved[left[found]] = True
         left = left[~found]
-        if not left.size:
-            return words.astype(np.int32)
-    return None
+    return words.astype(np.int32), proved
 
 
 class _Reference:
@@ -87,19 +110,17 @@ class _Reference:
         scaled = rescale(sums, self._multipliers, self._shifts, self._rounding) + self._zero_point
         return np.asarray(scaled.clip(-128, 127), np.int64)
 
-    def least_sums(self) -> Array | None:
-        """Return the least sum of each channel that reaches each of `_STEPS`; None if one could not be found."""
-        if (self._multipliers == 0).any():
-            return None
-        sums = np.ceil((_STEPS - self._zero_point - 0.5) / self.scales[:, None])
-        if np.abs(sums).max() >= 1 << 30:
-            return None
-        least = sums.astype(np.int64)
+    def least_sums(self) -> tuple[Array, Array]:
+        """Return the least sum of each channel that reaches each of `_STEPS`, and for which channels all were found."""
+        scales = np.where(self.scales == 0, 2.0**-31, self.scales)[:, None]
+        sums = np.ceil((_STEPS - self._zero_point - 0.5) / scales)
+        small = (np.abs(sums).max(axis=1) < 1 << 30) & (self.scales != 0)
+        least = np.where(small[:, None], sums, 0).astype(np.int64)
         for _ in range(3):
             least = least + (self(least) < _STEPS)
         for _ in range(3):
             least = least - (self(least - 1) >= _STEPS)
-        return least if ((self(least) >= _STEPS) & (self(least - 1) < _STEPS)).all() else None
+        return least, small & ((self(least) >= _STEPS) & (self(least - 1) < _STEPS)).all(axis=1)
 
 
 def _possible(least: Array, low: Array, high: Array, nearest: Array, sum_shift: int) -> tuple[Array, Array]:
