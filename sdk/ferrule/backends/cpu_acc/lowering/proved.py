@@ -100,7 +100,7 @@ def _search(
 def _nearest_pairs(
     least: Array, low: Array, high: Array, nearest: Array, sum_shift: int, tries: int
 ) -> tuple[Array, Array]:
-    """Return the pair of each channel whose multiplier is nearest but not equal to `nearest`, and whether it has one."""
+    """Return the pair of each channel whose multiplier is nearest to but not `nearest`, and whether it has one."""
     words, found = np.zeros((len(nearest), 2), np.int64), np.zeros(len(nearest), bool)
     left = np.arange(len(nearest))
     order = np.array(sorted(range(-tries, tries + 1), key=abs)[1:])
