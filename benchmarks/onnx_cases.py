@@ -172,11 +172,13 @@ def _product(operator: str, constant: bool) -> Callable[[Case], None]:
 
 
 def _pair(operator: str, about: float) -> Callable[[Case], None]:
-    """Return the builder of an operator on two tensors; the second may broadcast."""
+    """Return the builder of an operator on two tensors; one may broadcast."""
 
     def build(case: Case) -> None:
-        shape = (1, 16, 12, 10)
-        other = [shape, (1, 16, 1, 1), (10,)][int(case.random.integers(3))]
+        shape: Sequence[int] = (1, 16, 12, 10)
+        other: Sequence[int] = [shape, (1, 16, 1, 1), (10,)][int(case.random.integers(3))]
+        if case.random.integers(2):
+            shape, other = other, shape
         if operator.startswith("QLinear"):
             case.output = case.dtype
             first, second = case.source("x", shape), case.source("w", other)
@@ -227,7 +229,8 @@ def _stored_concatenation(case: Case) -> None:
 
 
 def _requantisation(case: Case) -> None:
-    case.quantised(case.real("x", (1, 16, 8, 8)), 0.05)
+    """Build two conversions; the input has 8 bits, since onnxruntime makes one of two behind a QuantizeLinear."""
+    case.quantised(case.node("DequantizeLinear", case.source("x", (1, 16, 8, 8)), "x_real"), 0.05)
 
 
 _RESIZED = (None, np.array([1, 1, 2, 1.5], np.float32))

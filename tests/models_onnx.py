@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A folder of ONNX models: which of them load, how far they equal onnxruntime, and whether boards are exact.
 
-python tests/models_onnx.py --models FOLDER [--board mps2-an386] [--jobs 2] [WORD ...]
+python tests/models_onnx.py --models FOLDER [--board host] [--board mps2-an386] [--jobs 2] [WORD ...]
 
 The scripts of tests/exporters write such folders; other models need no more than their .onnx file. onnxruntime runs
 each model in the configuration of docs/onnx.md, on the inputs in NAME.npz (input0, input1, ...; the first axis is the
 run) or on random ones. Ferrule's numpy kernels run the same inputs: floats must be within the documented tolerance,
-and of quantised models the differences are counted. The firmware on each board must give the bits of the numpy
-kernels. With WORDs, only models with all of them in their paths.
+and of quantised models the differences are counted. The firmware on each board, and the runtime with CpuAcc for
+--board host, must give the bits of the numpy kernels. With WORDs, only models with all of them in their paths.
 
 The exit status is 1 if a result is wrong or missing; a model that is refused is neither.
 """

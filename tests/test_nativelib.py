@@ -17,7 +17,7 @@ from needs import require_cc, require_module
 from ferrule import nativelib
 from ferrule.errors import MissingToolError
 from ferrule.firmware import probe
-from ferrule.nativelib import NativeLibrary, host_compiler
+from ferrule.nativelib import CompilationError, NativeLibrary, host_compiler
 
 ZIG = (sys.executable, "-m", "ziglang", "cc")
 
@@ -143,3 +143,28 @@ def test_doctor_names_the_command(bare: Path, monkeypatch: pytest.MonkeyPatch) -
         assert row.version == f"a compiler 1.2.3 {shown}"
         assert row.path == str(bare / (shlex.split(value) or ["cc"])[0])
         assert os.access(row.path, os.X_OK)
+
+
+@pytest.mark.cc
+def test_units_are_compiled_in_place_of_the_sources_and_errors_name_the_source(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_cc()
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+    for name, text in {"one": "int one(void) { return 1; }\n", "two": "int two(void) { return ONE + 1; }\n"}.items():
+        (tmp_path / f"{name}.c").write_text(text, encoding="utf-8")
+
+    def library(*units: str) -> NativeLibrary:
+        return NativeLibrary(
+            name="numbers",
+            title="numbers",
+            purpose="a test",
+            sources=(tmp_path / "one.c", tmp_path / "two.c"),
+            include_dirs=(tmp_path,),
+            units=lambda: units,
+        )
+
+    with pytest.raises(CompilationError, match=r"two\.c:1"):
+        library('#include "one.c"\n#include "two.c"\n').file()
+    loaded = ctypes.CDLL(str(library('#include "one.c"\n', '#define ONE 1\n#include "two.c"\n').file()))
+    assert (loaded.one(), loaded.two()) == (1, 2)

@@ -4,22 +4,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 import score_cmsis
+import score_onnx
 import score_table
 import score_tflm
+from onnx import TensorProto, helper
 from score_cases import Case, Run, SourceError, pinned
 
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.errors import UnsupportedError
 from ferrule.formats import to_tflite
+from ferrule.graph import Array
 from ferrule.runtime import Runtime
 
 INPUT = np.array([[-3, 0, 100]], np.int8)
+
+
+def onnx_model(nodes: Sequence[Any], inputs: Mapping[str, Array]) -> Any:  # noqa: ANN401 - onnx has no types
+    infos = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+        for name, array in inputs.items()
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "graph", infos, [output])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
 
 
 def network() -> Network:
@@ -62,11 +77,32 @@ def test_a_refusal_is_a_pass_only_if_the_suite_expects_an_error() -> None:
 def test_without_sources_the_variables_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for suite in score_table.SUITES:
+    suites = [suite for suite in score_table.SUITES if suite.variable]
+    for suite in suites:
         monkeypatch.delenv(suite.variable, raising=False)
-    assert score_table.main(None, []) == 1
+    assert score_table.main(None, [suite.name for suite in suites]) == 1
     printed = capsys.readouterr().out
-    assert all(f"set {suite.variable} to " in printed for suite in score_table.SUITES)
+    assert all(f"set {suite.variable} to " in printed for suite in suites)
+
+
+@pytest.mark.nightly
+def test_onnx_node_tests() -> None:
+    score = score_table.score(score_onnx.NODES)
+    assert [each for each in score.outcomes if each.result == score_table.FAIL] == []
+    assert score.counts[score_table.PASS] >= 500
+
+
+def test_inputs_that_must_be_constants_are_those_of_the_test(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = onnx_model(
+        [helper.make_node("Reshape", ["x", "shape"], ["y"])],
+        {"x": np.zeros((2, 3), np.float32), "shape": np.array([3, 2])},
+    )
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    test = SimpleNamespace(name="reshape", model=model, data_sets=[([x, np.array([3, 2])], [x.reshape(3, 2)])])
+    monkeypatch.setattr(score_onnx, "load_model_tests", lambda kind: [test])
+    (case,) = score_onnx.node_tests(Path())
+    with Runtime() as runtime:
+        assert score_table.outcome_of(case, runtime).result == score_table.PASS
 
 
 def test_an_empty_corpus_fails(

@@ -464,7 +464,7 @@ struct ferrule_batch_to_space_nd_descriptor {
 
 /**
  * RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR. One input and one output, NHWC, with the same
- * quantisation.
+ * quantisation unless they are rounded by ONNX's rule.
  */
 struct ferrule_resize_descriptor {
     /** Of the output, as `width`. */

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -84,6 +84,9 @@ class NativeLibrary:
     """Folders of the headers; where they are does not affect the result."""
     flags: tuple[str, ...] = ()
     """Compiler flags; those for a shared library and for the include folders are added."""
+    units: Callable[[], Sequence[str]] | None = None
+    """Returns texts to compile in place of the sources: each includes some of them, and together they include all, with
+    the same result. Those that take longest come first, so that all cores have work until the end."""
     facts: tuple[str, ...] = ()
     """Further facts that the result depends on, such as the version of a library whose headers are used."""
 
@@ -120,20 +123,28 @@ class NativeLibrary:
 
     def _build(self, library: Path, command: tuple[str, ...]) -> None:
         flags = [*self.flags, *(f"-I{folder}" for folder in self.include_dirs), "-fPIC"]
-        if len(self.sources) == 1:
-            self._compile([*command, *flags, *_SHARED, "-o", str(library), str(self.sources[0])])
+        sources = self.sources if self.units is None else _written(self.units(), library.parent)
+        if len(sources) == 1:
+            self._compile([*command, *flags, *_SHARED, "-o", str(library), str(sources[0])])
             return
-        objects = [str(library.parent / f"{index}_{source.stem}.o") for index, source in enumerate(self.sources)]
+        objects = [str(library.parent / f"{index}_{source.stem}.o") for index, source in enumerate(sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             steps = (
                 [*command, *flags, "-c", "-o", target, str(source)]
-                for target, source in zip(objects, self.sources, strict=True)
+                for target, source in zip(objects, sources, strict=True)
             )
             list(pool.map(self._compile, steps))
         self._compile([*command, *flags, *_SHARED, "-o", str(library), *objects])
 
     def _compile(self, argv: Sequence[str]) -> None:
         run_compiler(argv, f"can't compile the {self.title}")
+
+
+def _written(units: Sequence[str], folder: Path) -> list[Path]:
+    paths = [folder / f"unit_{index}.c" for index in range(len(units))]
+    for path, text in zip(paths, units, strict=True):
+        path.write_text(text, encoding="utf-8")
+    return paths
 
 
 def run_compiler(argv: Sequence[str], failure: str, *, text: str = "") -> str:

@@ -122,7 +122,7 @@ def test_a_backend_declares_a_rule_or_refuses_it_by_name(backend_id: str, face: 
     reason = backend.layer_support().supports(graph, graph.layer("layer"), default_target(backend.id, face)).reason
     declared = declared_rules(backend.capabilities())
     assert Rounding.TFLM in declared
-    assert (f"('{rule}'), {backend_id} declares 'tflm'" in reason) == (rule not in declared), reason
+    assert (f"('{rule}'), {backend_id} declares '" in reason) == (rule not in declared), reason
 
 
 @pytest.mark.parametrize("type_", [LayerType.FULLY_CONNECTED, LayerType.IF, LayerType.WHILE], ids=str)

@@ -27,8 +27,10 @@ from ferrule.cli import main
 from ferrule.cli.options import GOALS, OVERLAPS, PLATFORMS, TRANSFERS, JobOptions
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ITERATIONS
+from ferrule.cli.reading import VERSIONS as ROUNDINGS
 from ferrule.facade.configuration import Configuration
 from ferrule.firmware import Job, StackBound, ToolStatus, ZigToolchain
+from ferrule.formats.tflite.versions import VERSIONS
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.optimizer import options as optimizer_options
 from ferrule.progress import Step
@@ -211,6 +213,13 @@ def test_inspect_as_json(ferrule: Ferrule, two_by_two: Path) -> None:
     assert [layer.type for layer in inspection.layers] == ["ADD", "MAXIMUM"]
 
 
+@pytest.mark.parametrize(("version", "rule"), [("tflm", "tflm"), ("litert-2.3", "onnx")])
+def test_inspect_with_a_rounding(ferrule: Ferrule, dense: Path, version: str, rule: str) -> None:
+    outcome = ferrule("inspect", dense, "--rounding", version, "--json")
+    assert outcome.code == 0
+    assert [layer["rounding"] for layer in json.loads(outcome.out)["layers"]] == [rule]
+
+
 def test_an_output_becomes_a_state(ferrule: Ferrule, two_by_two: Path, dense: Path, tmp_path: Path) -> None:
     outcome = ferrule("inspect", two_by_two, "--state", "left=sum")
     assert "input 'left'" not in outcome.out
@@ -252,6 +261,7 @@ def test_the_platforms_are_those_of_the_package() -> None:
     assert GOALS == firmware.job.GOALS
     assert set(PLATFORMS) == set(firmware.PLATFORMS)
     assert ITERATIONS == DEFAULT_ITERATIONS
+    assert tuple(VERSIONS) == ROUNDINGS
     assert PLATFORMS[0] == firmware.DEFAULT_PLATFORM
 
 

@@ -9,6 +9,7 @@ from pages import ROOT
 
 from ferrule.formats.onnx.folding import FOLDS
 from ferrule.formats.onnx.operators import OPERATORS
+from ferrule.formats.onnx.qlinear import EXPANSIONS
 
 SECTION = (ROOT / "docs" / "onnx.md").read_text(encoding="utf-8").partition("## Operators\n")[2].partition("\n## ")[0]
 
@@ -22,3 +23,8 @@ def test_every_operator_has_one_row() -> None:
 def test_every_operator_that_is_computed_is_listed() -> None:
     (listed,) = re.findall(r"with these\noperators: (.*?)\.", SECTION, re.DOTALL)
     assert sorted(re.split(r",\s+", listed)) == sorted({*FOLDS, "Constant"})
+
+
+def test_every_operator_with_scales_is_listed() -> None:
+    words = set(re.findall(r"\bQ(?:Gemm|Linear[A-Z]\w+)", SECTION))
+    assert words == {name.rpartition("::")[2] for name in EXPANSIONS}

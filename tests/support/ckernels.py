@@ -28,8 +28,8 @@ from ferrule.network import Network
 
 WARNINGS = ("-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Werror")
 UNDEFINED = ("-fsanitize=undefined", "-fno-sanitize-recover=undefined")
-ADDRESS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
-_FLAGS = ("-std=c11", "-O1", "-g", "-fPIC", "-ffp-contract=off", *WARNINGS)
+ADDRESS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-g")  # without -g, it names no lines
+_FLAGS = ("-std=c11", "-O1", "-fPIC", "-ffp-contract=off", *WARNINGS)
 _GUARD_BYTES = 64
 _PATTERN = 0xA5
 _WORKSPACE_BYTES = 1 << 22

@@ -216,7 +216,7 @@ def small_elf() -> bytes:
 
 
 TARGETS = (
-    Target(name="tflite", share=0.2, prepare=_tflite(_samples)),
+    Target(name="tflite", share=0.1, prepare=_tflite(_samples)),
     Target(name="tflite-calls", share=0.04, prepare=_tflite(call_models)),
     Target(name="tflite-weights", share=0.03, prepare=_tflite(models_with_stored_weights)),
     Target(name="tflite-folding", share=0.03, prepare=_tflite(models_with_computed_parameters)),

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
-from ferrule.graph import DataType, Quantization, Shape, TensorInfo
+from ferrule.graph import DataType, Graph, GraphEditor, Quantization, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 
@@ -150,6 +150,13 @@ def halfway_sums() -> Network:
     )
     network.set_outputs([network.layers[-1].outputs[0]])
     return network
+
+
+def ruled(network: Network, rule: Rounding) -> Graph:
+    """Return a network of one layer that rounds by a rule."""
+    editor = GraphEditor(network)
+    editor.replace_layer(replace(network.layers[0], rounding=rule))
+    return editor.finish()
 
 
 WEIGHTED = {"conv2d": convolutions, "depthwise_conv2d": depthwise_convolutions, "fully_connected": products}

@@ -204,14 +204,14 @@ def _library(contributions: tuple[Contribution, ...], headers: tuple[str, ...]) 
     compiler = require_cc()
     from cffi import FFI
 
-    sanitizer = (
-        ("-fsanitize=address",) if _address_sanitizer() else ("-fsanitize=undefined", "-fno-sanitize-recover=all")
+    sanitizer = (  # only the address sanitizer needs -g to name lines
+        ("-fsanitize=address", "-g") if _address_sanitizer() else ("-fsanitize=undefined", "-fno-sanitize-recover=all")
     )
     folder = Path(tempfile.mkdtemp(prefix="ferrule_kernels_"))
     target = folder / "kernels.so"
     includes = [path for part in contributions for path in part.include_paths]
     sources = [str(path) for part in contributions for path in part.source_paths]
-    command = [*compiler, "-std=c11", "-O1", "-g", "-ffp-contract=off", "-fPIC", "-shared", *WARNINGS, *sanitizer]
+    command = [*compiler, "-std=c11", "-O1", "-ffp-contract=off", "-fPIC", "-shared", *WARNINGS, *sanitizer]
     subprocess.run([*command, *(f"-I{path}" for path in includes), *sources, "-o", str(target)], check=True)
     ffi = FFI()
     ffi.cdef(declarations(headers, includes))

@@ -219,6 +219,27 @@ def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> 
     )
 
 
+def host(model: Path, folder: Path, number: int, _seconds: float) -> Result:
+    """Run the runtime on this machine, with CpuAcc and, for layers that it refuses, CpuRef; compare with numpy."""
+    from ferrule.optimizer import optimize
+    from ferrule.runtime import Runtime
+
+    network = _network(model, folder)
+    samples = list(zip(*_sequence(folder, number)[0], strict=True))
+    with Runtime() as runtime:
+        optimized = optimize(network, ["CpuAcc", "CpuRef"], runtime.registry)
+        loaded = runtime.load_network(optimized)
+        found = [runtime.enqueue_workload(loaded, sample) for sample in samples]
+    wanted = [network.run(sample) for sample in samples]
+    outputs, expected = ([np.stack(each) for each in zip(*runs, strict=True)] for runs in (found, wanted))
+    fallen = sum(assigned.backend == "CpuRef" for assigned in optimized.assignment.values())
+    return _difference(outputs, expected) | {
+        "steps": len(samples),
+        "layers": len(optimized.assignment),
+        "cpu_ref": fallen,
+    }
+
+
 def _lacks(data: bytes) -> list[str]:
     """Return the operators of all subgraphs that Ferrule's table lacks."""
     import tflite
@@ -287,7 +308,8 @@ def _difference(outputs: Sequence[Array], expected: Sequence[Array]) -> Result:
             continue
         a, b = (each.astype(np.float64).reshape(len(each), -1) for each in (found, wanted))
         largest = np.abs(b).max(axis=1, initial=1, keepdims=True)
-        close &= found.dtype.kind == "f" and bool(np.all(np.abs(a - b) <= _RELATIVE * np.abs(b) + _ABSOLUTE * largest))
+        near = (np.abs(a - b) <= _RELATIVE * np.abs(b) + _ABSOLUTE * largest) | (np.isnan(a) & np.isnan(b))
+        close &= found.dtype.kind == "f" and bool(np.all(near))
         wrong = int(np.count_nonzero(a != b))
         if wrong:
             detail.append(f"output {position}: {wrong} of {a.size} differ, by {np.abs(a - b).max():.3g} at most")
@@ -305,20 +327,22 @@ def _random(generator: np.random.Generator, shape: tuple[int, ...], dtype: np.dt
     return generator.integers(limits.min, limits.max, shape, dtype=dtype, endpoint=True)
 
 
-_STEPS: dict[str, Callable[..., Result]] = {
+STEPS: dict[str, Callable[..., Result]] = {
     "tflm": tflm,
     "onnxruntime": onnxruntime,
     "load": load,
     "compare": compare,
     "counted": counted,
     "board": board,
+    "host": host,
 }
+"""By name: the function (model, folder, number of inputs, seconds for them, further words) -> result."""
 
 
 def main(arguments: Sequence[str]) -> None:
     """Perform one step and print its result."""
     step, model, folder, number, seconds, *more = arguments
-    print(json.dumps(_STEPS[step](Path(model), Path(folder), int(number), float(seconds), *more)))
+    print(json.dumps(STEPS[step](Path(model), Path(folder), int(number), float(seconds), *more)))
 
 
 if __name__ == "__main__":

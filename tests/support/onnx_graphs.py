@@ -103,7 +103,7 @@ class Nodes:
         return onnx.shape_inference.infer_shapes(made, check_type=True, strict_mode=True)
 
 
-def small_cnn(side: int = 12, *, clip: bool = False, opset: int = OPSET) -> onnx.ModelProto:
+def small_cnn(side: int = 12, *, clip: bool = False, opset: int = OPSET, pool: str = "AveragePool") -> onnx.ModelProto:
     """Conv, depthwise Conv and Gemm, each pair with a pool between; Clip (ReLU6) or Relu."""
     made = Nodes("small_cnn", (1, 3, side, side), opset=opset)
 
@@ -116,7 +116,7 @@ def small_cnn(side: int = 12, *, clip: bool = False, opset: int = OPSET) -> onnx
     at = made.node("MaxPool", at, kernel_shape=[2, 2], strides=[2, 2])
     at = active(made.conv(at, (8, 8), (3, 3), group=8))
     at = active(made.conv(at, (8, 16), (1, 1)))
-    at = made.node("AveragePool", at, kernel_shape=[2, 2], strides=[2, 2])
+    at = made.node(pool, at, kernel_shape=[2, 2], strides=[2, 2])
     pixels = (side // 4) ** 2
     return made.model(made.gemm(made.node("Flatten", at), 16 * pixels, 10))
 

@@ -7,6 +7,8 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 
 import numpy as np
 from layer_case import layer_network, tensor
@@ -17,8 +19,13 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, ReluDescriptor
+from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
+from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.window import Padding
 
 EVERY = np.arange(-128, 128, dtype=np.int8)
 _ALPHA = float(np.float32(0.1))
@@ -145,6 +152,118 @@ def quantize_case(dice: random.Random) -> OnnxLayer:
     return OnnxLayer(network=network, inputs=[values], wanted=np.array(wanted, np.int8))
 
 
+def _image(dice: random.Random) -> Array:
+    shape = (1, dice.randint(3, 7), dice.randint(3, 7), dice.randint(1, 5))
+    return np.random.default_rng(dice.getrandbits(32)).integers(-128, 127, shape, dtype=np.int8, endpoint=True)
+
+
+def _output(dice: random.Random, own: Quantization) -> Quantization:
+    """Draw the quantisation of a mean: often that of the input, so that there are ties."""
+    factor = dice.choice([1.0, 1.0, 0.5, 2.0, dice.uniform(0.5, 2)])
+    return Quantization.of(float(np.float32(own.scale * factor)), dice.choice([own.zero_point, 3, -128]))
+
+
+def average_case(rule: Rounding, dice: random.Random) -> OnnxLayer:
+    """Return AVERAGE_POOL_2D; for uint8, the model's zero point is 128 more."""
+    image, own = _image(dice), quantization(dice)
+    output, descriptor = _output(dice, own), _pool(dice)
+    source = tensor("x", image.shape, DataType.INT8, own.scale, own.zero_point)
+    network = layer_network(LayerType.AVERAGE_POOL_2D, descriptor, [source], output, rounding=rule)
+    offset = 128 if rule is Rounding.ONNX_UINT8 else 0
+    wanted = np.empty(network.outputs[0].shape, np.int8)
+    for _, i, j, c in np.ndindex(*wanted.shape):
+        total, count = np.float32(0), 0
+        for y in range(i * descriptor.stride_h - descriptor.padding.top, image.shape[1])[: descriptor.pool_h]:
+            for x in range(j * descriptor.stride_w - descriptor.padding.left, image.shape[2])[: descriptor.pool_w]:
+                if min(y, x) >= 0:
+                    total, count = total + real(int(image[0, y, x, c]), own), count + 1
+        steps = total / np.float32(count) / np.float32(output.scale) + np.float32(output.zero_point + offset)
+        wanted[0, i, j, c] = saturated(to_even(float(steps)) - offset)
+    return OnnxLayer(network=network, inputs=[image], wanted=wanted)
+
+
+def _pool(dice: random.Random) -> Pool2dDescriptor:
+    top, left = dice.choice([0, 1]), dice.choice([0, 1])
+    return Pool2dDescriptor(
+        pool_h=dice.randint(top + 1, 3),
+        pool_w=dice.randint(left + 1, 3),
+        stride_h=dice.randint(1, 2),
+        stride_w=dice.randint(1, 2),
+        padding=Padding(top=top, bottom=top, left=left, right=left),
+    )
+
+
+def mean_case(dice: random.Random) -> OnnxLayer:
+    """Return MEAN over the height and the width."""
+    image, own = _image(dice), quantization(dice)
+    output = _output(dice, own)
+    source = tensor("x", image.shape, DataType.INT8, own.scale, own.zero_point)
+    descriptor = ReduceDescriptor(axes=(1, 2), keep_dims=True)
+    network = layer_network(LayerType.MEAN, descriptor, [source], output, rounding=Rounding.ONNX)
+    sums = (image.astype(np.int64) - own.zero_point).sum((1, 2))[0]
+    factor = np.float32(own.scale) / (np.float32(output.scale) * np.float32(image.shape[1] * image.shape[2]))
+    wanted = [saturated(to_even(float(np.float32(total) * factor)) + output.zero_point) for total in sums]
+    return OnnxLayer(network=network, inputs=[image], wanted=np.array(wanted, np.int8).reshape(1, 1, 1, -1))
+
+
+def softmax_case(dice: random.Random) -> OnnxLayer:
+    """Return SOFTMAX of a few rows."""
+    depth = dice.choice([1, 2, 10, 300])
+    data = np.random.default_rng(dice.getrandbits(32)).integers(-128, 127, (3, depth), dtype=np.int8, endpoint=True)
+    own = Quantization.of(dice.choice([scale(dice), math.log(3) / 2]), 7)  # ln 3: many shares are ties
+    step = dice.choice([1 / 256, 1 / 118, float(np.float32(1 / 255)), float(np.float32(dice.uniform(0.001, 0.02)))])
+    output = Quantization.of(step, dice.choice([-128, 0, 5]))
+    source = tensor("x", data.shape, DataType.INT8, own.scale, own.zero_point)
+    network = layer_network(LayerType.SOFTMAX, SoftmaxDescriptor(), [source], output, rounding=Rounding.ONNX)
+    largest = float(np.finfo(np.float32).max / np.float32(depth))
+    bonus = max(0.0, float(np.float32(math.log(largest))) - 5) / own.scale
+    whole = float(np.floor(np.float32(1) / np.float32(step)))
+    wanted = np.empty(data.shape, np.int8)
+    for row, results in zip(data.tolist(), wanted, strict=True):
+        shares = [np.float32(math.exp((x - max(row) + bonus) * own.scale)) for x in row]
+        total = np.float32(0)
+        for share in shares:
+            total = total + share
+        results[:] = [saturated(to_even(float(share) * whole / float(total)) + output.zero_point) for share in shares]
+    return OnnxLayer(network=network, inputs=[data], wanted=wanted)
+
+
+def resize_case(dice: random.Random) -> OnnxLayer:
+    """Return RESIZE_BILINEAR, often to the double size, where many results are ties."""
+    image, own = _image(dice), quantization(dice)
+    output = _output(dice, own)
+    extents = image.shape[1:3]
+    sizes = dice.choice([(2 * extents[0], 2 * extents[1]), (dice.randint(1, 9), dice.randint(1, 9))])
+    aligned, centred = dice.choice([(False, False), (True, False), (False, True)])
+    descriptor = ResizeDescriptor(height=sizes[0], width=sizes[1], align_corners=aligned, half_pixel_centers=centred)
+    source = tensor("x", image.shape, DataType.INT8, own.scale, own.zero_point)
+    network = layer_network(LayerType.RESIZE_BILINEAR, descriptor, [source], output, rounding=Rounding.ONNX)
+    wanted = np.empty(network.outputs[0].shape, np.int8)
+    for _, i, j, c in np.ndindex(*wanted.shape):
+        rows = _taps(i, extents[0], sizes[0], descriptor)
+        columns = _taps(j, extents[1], sizes[1], descriptor)
+        total = np.float32(0)
+        for (y, down), (x, across) in product(rows, columns):
+            total = total + across * down * real(int(image[0, y, x, c]), own)
+        wanted[0, i, j, c] = quantized(total, output)
+    return OnnxLayer(network=network, inputs=[image], wanted=wanted)
+
+
+def _taps(index: int, extent: int, count: int, descriptor: ResizeDescriptor) -> tuple[tuple[int, np.float32], ...]:
+    """Return the two pixels that a pixel of the output interpolates, with their weights."""
+    half, scale_ = np.float32(0.5), np.float32(count) / np.float32(extent)
+    if descriptor.align_corners:
+        place = np.float32(0) if count == 1 else np.float32(index * (extent - 1)) / np.float32(count - 1)
+    else:
+        place = (np.float32(index) + half) / scale_ - half if descriptor.half_pixel_centers else index / scale_
+    place = min(max(np.float32(place), np.float32(0)), np.float32(extent - 1))
+    first = int(place)
+    second = min(first + 1, extent - 1)
+    if first == second:
+        return (first, half), (second, half)
+    return (first, np.float32(second) - place), (second, place - np.float32(first))
+
+
 PAIRS = tuple(
     (type_, rule)
     for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL)
@@ -174,8 +293,44 @@ def every_pair() -> list[Array]:
     return [EVERY.reshape(256, 1), EVERY.reshape(1, 256)]
 
 
+_SOME = np.array([*range(-128, 127, 5), 127], np.int8)
+
+
+def real_pair_case(type_: LayerType, dice: random.Random) -> OnnxLayer:
+    """Return DIV or PRELU of all pairs of some int8 values."""
+    first, second, output = quantization(dice), quantization(dice), quantization(dice)
+    prelu = type_ is LayerType.PRELU
+    inputs = [np.repeat(_SOME, _SOME.size).reshape(-1, _SOME.size) if prelu else _SOME.reshape(-1, 1), _SOME]
+    infos = [
+        tensor(name, data.shape, DataType.INT8, own.scale, own.zero_point)
+        for name, data, own in zip("ab", inputs, (first, second), strict=True)
+    ]
+    descriptor = PreluDescriptor() if prelu else BinaryDescriptor()
+    network = layer_network(type_, descriptor, infos, output, rounding=Rounding.ONNX)
+    exact = _rectified if prelu else _quotient
+    values = _SOME.tolist()
+    wanted = [[quantized(exact(real(x, first), real(y, second)), output) for y in values] for x in values]
+    return OnnxLayer(network=network, inputs=inputs, wanted=np.array(wanted, np.int8))
+
+
+def _quotient(x: np.float32, y: np.float32) -> np.float32:
+    with np.errstate(all="ignore"):
+        return np.float32(x / y)
+
+
+def _rectified(x: np.float32, y: np.float32) -> np.float32:
+    return x if x >= 0 else x * y
+
+
 CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {
-    **{each.type.value: lambda dice, each=each: function_case(each, dice) for each in FUNCTIONS},  # type: ignore[misc]
+    **{each.type.value: partial(function_case, each) for each in FUNCTIONS},
     "QUANTIZE of float32": quantize_case,
+    "AVERAGE_POOL_2D": partial(average_case, Rounding.ONNX),
+    "AVERAGE_POOL_2D of uint8": partial(average_case, Rounding.ONNX_UINT8),
+    "MEAN": mean_case,
+    "SOFTMAX": softmax_case,
+    "DIV": partial(real_pair_case, LayerType.DIV),
+    "PRELU": partial(real_pair_case, LayerType.PRELU),
+    "RESIZE_BILINEAR": resize_case,
 }
 """Draws a layer, by name."""

@@ -17,6 +17,8 @@ from typing import Any
 
 from public_models import step
 
+HOST = "host"
+"""Stands for the runtime on this machine where a board's name is expected."""
 _REFUSED = "refused"
 
 
@@ -71,7 +73,7 @@ def check(path: Path, boards: Sequence[str], *, steps: int, board_steps: int, li
             found = run("counted", 0)
             outcome.counted = {"verdict": "fails", "detail": found["error"]} if "error" in found else found
         for board in boards if outcome.verdict not in {_REFUSED, "fails"} else ():
-            ran = run("board", board_steps, board)
+            ran = run("host", steps) if board == HOST else run("board", board_steps, board)
             outcome.boards[board] = {"verdict": "fails", "detail": ran["error"]} if "error" in ran else ran
     return outcome
 
@@ -106,6 +108,9 @@ def _counts(verdicts: Any) -> str:  # noqa: ANN401
 def _on_board(found: dict[str, Any] | None) -> str:
     if found is None:
         return "-"
+    if "cpu_ref" in found:
+        fallen = f"{found['cpu_ref']} of {found['layers']} layers on CpuRef"
+        return ", ".join(filter(None, [found["verdict"], f"{found['steps']} runs", fallen, found.get("detail", "")]))
     if "count" not in found:
         return ": ".join(filter(None, [str(found["verdict"]), str(found.get("detail", ""))]))
     return (
@@ -119,7 +124,12 @@ def main(description: str | None, arguments: Sequence[str] | None = None) -> int
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="WORD")
     parser.add_argument("--models", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--board", action="append", default=[], help="also run the firmware on this board; repeatable")
+    parser.add_argument(
+        "--board",
+        action="append",
+        default=[],
+        help="also run the firmware on this board, or the runtime for 'host'; repeatable",
+    )
     parser.add_argument("--steps", type=int, default=8, help="number of inputs")
     parser.add_argument("--board-steps", type=int, default=2, help="how many of them the boards run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())

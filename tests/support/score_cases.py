@@ -33,6 +33,8 @@ class Case:
     """Makes the network and its runs; a FerruleError is a refusal."""
     tolerance: int = 0
     """The difference of integers that the suite itself allows."""
+    relative: float = 1e-5
+    """The relative tolerance of float32, by default that of docs/operators.md."""
     invalid: bool = False
     """Whether the suite expects an error."""
 
@@ -44,7 +46,7 @@ class Suite:
     name: str
     title: str
     variable: str
-    """The environment variable with the path of the source."""
+    """The environment variable with the path of the source; empty if the source is an installed package."""
     source: str
     """What the variable is to be set to."""
     least: int

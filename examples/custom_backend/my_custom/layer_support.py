@@ -3,8 +3,7 @@
 
 from __future__ import annotations
 
-from ferrule.backends import Support, Target
-from ferrule.backends.target import Face
+from ferrule.backends import Face, Support, Target
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 from ferrule.network import operands_of

@@ -70,8 +70,8 @@ def command(
     renode: Path | None,
     out: Path,
 ) -> None:
-    """Write a self-contained firmware project for MODEL (.tflite), with --library a library, or with --target a C++
-    class.
+    """Write a self-contained firmware project for MODEL (.tflite or .onnx), with --library a library, or with --target
+    a C++ class.
 
     Several models become one firmware, with one library and each device once; the link serves all of them.
 
@@ -143,7 +143,7 @@ def _is_given(context: click.Context, parameter: str) -> bool:
     return context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
 
 
-_READING_OPTIONS = {"dequantize_weights", "max_iterations", "states"}
+_READING_OPTIONS = {"dequantize_weights", "max_iterations", "rounding", "states"}
 _CLASS_OPTIONS = _READING_OPTIONS | {"models", "target", "acl_version", "float16", "names", "force", "out"}
 
 

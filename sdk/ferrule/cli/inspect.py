@@ -66,7 +66,7 @@ def command(
     classes: ClassOptions,
     reading: ReadingOptions,
 ) -> None:
-    """Show the layers of MODEL (.tflite), with shapes, quantisation, MACs and weights, and the arena that they need.
+    """Show the layers of MODEL (.tflite or .onnx), with shapes, quantisation, MACs and weights, and the arena.
 
     With --backends, also show which backend takes each layer, why the others do not, and which backend runs it in the
     end, on the host and in firmware, once every backend has optimised its layers, and how tensors pass from one

@@ -34,6 +34,7 @@ _COMMANDS = {
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),
     "cache": ("ferrule.cli.cache", "Show or clear the cache of compiled code."),
+    "convert": ("ferrule.cli.convert", "Write a model as a TensorFlow Lite file."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),

@@ -44,12 +44,12 @@ ARENAS = ("separate", "shared")
 
 
 def model_argument(function: _F) -> _F:
-    """Add the argument MODEL, a .tflite file."""
+    """Add the argument MODEL, a .tflite or .onnx file."""
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
 
 
 def models_argument(function: _F) -> _F:
-    """Add the argument MODEL..., one or several .tflite files, as `models`."""
+    """Add the argument MODEL..., one or several .tflite or .onnx files, as `models`."""
     path = click.Path(dir_okay=False, path_type=Path)
     return click.argument("models", metavar="MODEL...", type=path, nargs=-1, required=True)(function)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -20,6 +21,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 ITERATIONS = 10_000
 """The default of --max-iterations; a test compares it with the operator's."""
+VERSIONS = ("tflm", "litert-2.3")
+"""The values of --rounding; a test compares them with the format's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +32,7 @@ class ReadingOptions:
     dequantize_weights: bool
     max_iterations: int
     states: tuple[str, ...]
+    rounding: str | None
 
     def load(self, models: Sequence[Path], names: Sequence[str] = ()) -> list[Network]:
         """Return the networks of model files, with names if they are given.
@@ -43,7 +47,13 @@ class ReadingOptions:
             raise FerruleError(f"--name is given {len(names)} times for {len(models)} models, expected one for each")
         given: Sequence[str | None] = names or [None] * len(models)
         networks = [
-            formats.load(model, name, dequantize_weights=self.dequantize_weights, max_iterations=self.max_iterations)
+            formats.load(
+                model,
+                name,
+                dequantize_weights=self.dequantize_weights,
+                max_iterations=self.max_iterations,
+                rounding=self.rounding,
+            )
             for model, name in zip(models, given, strict=True)
         ]
         for state in self.states:
@@ -62,14 +72,30 @@ def _keep(state: str, networks: Sequence[Network]) -> None:
 
 
 def reading_options(function: _F) -> _F:
-    """Add --dequantize-weights, --max-iterations and --state, passed as one argument `reading`."""
+    """Add the options with which models are read, passed as one argument `reading`.
+
+    A command with a parameter `rounding` has an option --rounding of its own.
+    """
+    own_rounding = "rounding" in signature(function).parameters
 
     @wraps(function)
     def command(*, dequantize_weights: bool, max_iterations: int, states: tuple[str, ...], **given: Any) -> Any:  # noqa: ANN401
-        reading = ReadingOptions(dequantize_weights=dequantize_weights, max_iterations=max_iterations, states=states)
+        reading = ReadingOptions(
+            dequantize_weights=dequantize_weights,
+            max_iterations=max_iterations,
+            states=states,
+            rounding=None if own_rounding else given.pop("rounding"),
+        )
         return function(reading=reading, **given)
 
     result = cast(_F, command)
+    if not own_rounding:
+        result = click.option(
+            "--rounding",
+            type=click.Choice(VERSIONS),
+            help="The program whose rounding the layers of a TensorFlow Lite model have: TensorFlow Lite Micro (the "
+            "default), or LiteRT with XNNPACK (docs/operators.md).",
+        )(result)
     for option in (
         click.option(
             "--state",

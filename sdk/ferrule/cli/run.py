@@ -136,7 +136,7 @@ def command(
     reset_each: bool,
     quiet: bool,
 ) -> int:
-    """Import MODEL (.tflite), generate and build its firmware, run it on a board and compare its outputs.
+    """Import MODEL (.tflite or .onnx), generate and build its firmware, run it on a board and compare its outputs.
 
     The table shows each layer and its cost; the verdict states how the outputs compare with the numpy reference.
     Several models are built as one firmware, which runs once for each of them; --json then writes a list.

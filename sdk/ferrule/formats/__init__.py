@@ -33,6 +33,8 @@ class ReadingOptions:
     """The limit of each loop."""
     folder: Path | None
     """The folder of the file, in which further files may have data; None for bytes."""
+    rounding: str | None
+    """The program whose results layers are to have; None for what the format says."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +61,16 @@ FORMATS: Sequence[Format] = (
         suffix=".tflite",
         magic=b"TFL3",
         magic_offset=4,
-        read=lambda data, name, options: read_tflite(data, name, options.dequantize_weights, options.max_iterations),
+        read=lambda data, name, options: read_tflite(
+            data, name, options.dequantize_weights, options.max_iterations, options.rounding or "tflm"
+        ),
     ),
     Format(
         name="ONNX",
         suffix=".onnx",
         magic=b"\x08",  # the first field of the message, `ir_version`
         magic_offset=0,
-        read=lambda data, name, options: read_onnx(data, name, options.folder),
+        read=lambda data, name, options: read_onnx(data, name, _folder_without_rounding(options)),
     ),
 )
 """The formats that `load` supports."""
@@ -78,6 +82,7 @@ def load(
     *,
     dequantize_weights: bool = False,
     max_iterations: int = DEFAULT_ITERATIONS,
+    rounding: str | None = None,
 ) -> Network:
     """Return the network of a model, given the path or the bytes of its file.
 
@@ -88,12 +93,20 @@ def load(
     A model whose weights alone are quantised (dynamic-range quantisation, "hybrid") is refused, since such layers
     quantise their input anew in every run. With `dequantize_weights`, its weights become float32, scale * (stored -
     zero point), and its layers compute in float32: not the arithmetic of TensorFlow Lite, but nearer to the network as
-    it was trained. A run fails if a WHILE has more than `max_iterations`.
+    it was trained. A run fails if a WHILE has more than `max_iterations`. Both concern TensorFlow Lite.
+
+    ONNX files need the package `onnx` (`pip install 'ferrule[onnx]'`); tensors in further files are read from the
+    folder of the model only.
+
+    TensorFlow Lite files do not state how layers round. `rounding` names the program whose results the network has:
+    "tflm" (the default), TensorFlow Lite Micro, or "litert-2.3", LiteRT with XNNPACK, as far as docs/operators.md says.
+    An ONNX model states its rule.
 
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
         UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
-        FerruleError: `source` is neither a path nor bytes.
+        MissingToolError: the file is ONNX, and the package `onnx` is not installed.
+        FerruleError: `source` is neither a path nor bytes, or `rounding` is unknown or not one for the format.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         label = name = name or "model"
@@ -112,9 +125,21 @@ def load(
         if not formats:
             found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
             raise ModelError(f"{label}: the file has {found}, expected {_suffixes()}", hint=_known())
-    options = ReadingOptions(dequantize_weights=dequantize_weights, max_iterations=max_iterations, folder=folder)
+    options = ReadingOptions(
+        dequantize_weights=dequantize_weights, max_iterations=max_iterations, folder=folder, rounding=rounding
+    )
     with place(label):
         return _recognised(data, formats).read(data, name, options)
+
+
+def _folder_without_rounding(options: ReadingOptions) -> Path | None:
+    """Return the folder of an ONNX file, whose layers round by ONNX's rule only."""
+    if options.rounding is not None:
+        raise FerruleError(
+            f"the rounding '{options.rounding}' is one for TensorFlow Lite models, and this is an ONNX model",
+            hint="an ONNX model states its rule: leave the rounding out",
+        )
+    return options.folder
 
 
 def _recognised(data: bytes, formats: Sequence[Format]) -> Format:

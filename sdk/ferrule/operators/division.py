@@ -23,6 +23,7 @@ from ferrule.operators.fixed_point import (
     saturating_rounding_doubling_high_mul,
     wrap_int32,
 )
+from ferrule.operators.onnx_real import computed_as_real
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
@@ -160,13 +161,15 @@ def _sample_floored(sample: LayerSample) -> None:
     sample.descriptor = FlooredDescriptor()
 
 
-DIV = Operator(
-    descriptor=BinaryDescriptor,
-    type=LayerType.DIV,
-    infer=infer_broadcast,
-    check=_check_div,
-    kernel=_compute_div,
-    sample=_sample_div,
+DIV = computed_as_real(
+    Operator(
+        descriptor=BinaryDescriptor,
+        type=LayerType.DIV,
+        infer=infer_broadcast,
+        check=_check_div,
+        kernel=_compute_div,
+        sample=_sample_div,
+    )
 )
 FLOOR_DIV, FLOOR_MOD = (
     Operator(

@@ -12,7 +12,7 @@ import numpy as np
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import stored_unary
 from ferrule.operators.movement import check_types
-from ferrule.operators.onnx_unary import tabulated
+from ferrule.operators.onnx_real import tabulated
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import sample_unary
 from ferrule.operators.stored_unary import StoredFunction

@@ -22,7 +22,7 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     rounding_divide_by_pot,
 )
-from ferrule.operators.onnx_unary import tabulated
+from ferrule.operators.onnx_real import tabulated
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1, sample_fixed, sample_unary
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE

@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.onnx_elementwise import OnnxOutput
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.quantize import real_values
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, clamp_float, required_array
 from ferrule.operators.window import NO_PADDING, Padding, Window, padded
@@ -62,7 +64,7 @@ def _check(descriptor: Pool2dDescriptor, operands: Operands) -> None:
         return
     for info in (image, output):
         check_activation_tensor(info)
-    if image.quantization != output.quantization:
+    if image.quantization != output.quantization and operands.rounding is Rounding.TFLM:
         raise UnsupportedError(f"'{image.name}' and '{output.name}' differ in quantisation, expected the same")
     activation_range(descriptor.activation, output)
 
@@ -94,12 +96,31 @@ def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[
     _, out_h, out_w, _ = operands.output.shape
     if operands.output.dtype.is_float:
         return [clamp_float(_means(descriptor, operands, image), descriptor.activation).astype(np.float32)]
+    if operands.rounding is not Rounding.TFLM:
+        return [_average_onnx(descriptor, operands, image)]
     counts, source = _counts(descriptor, operands), padded(image, descriptor.padding, 0, np.dtype(np.int64))
     sums = _reduce_windows(np.add, source, descriptor.window, out_h, out_w)
     # Halves round away from zero: divide the magnitudes, then restore the sign.
     means = np.sign(sums) * ((np.abs(sums) + counts // 2) // counts)
     low, high = activation_range(descriptor.activation, operands.output)
     return [np.clip(means, low, high).astype(operands.output.dtype.numpy)]
+
+
+def _average_onnx(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
+    """Return the means as onnxruntime's QLinearAveragePool: float32 sums in the order of the pixels, row by row."""
+    output, window = operands.output, descriptor.window
+    _, out_h, out_w, _ = output.shape
+    source = padded(real_values(image, operands.input(0)), descriptor.padding, 0, np.dtype(np.float32))
+    total = np.zeros(output.shape, np.float32)
+    down, across = (out_h - 1) * window.stride_h + 1, (out_w - 1) * window.stride_w + 1
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        for y in range(window.height):
+            for x in range(window.width):
+                total += source[:, y : y + down : window.stride_h, x : x + across : window.stride_w]
+        means = total / _counts(descriptor, operands).astype(np.float32)
+        result = OnnxOutput.of(output, descriptor.activation, operands.rounding)
+        steps = np.asarray(means / np.float32(output.scale) + np.float32(result.zero_point), np.float32)
+        return result.store(steps).astype(np.int8)
 
 
 def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:
@@ -171,6 +192,7 @@ AVERAGE_POOL_2D = Operator(
     infer=_infer,
     check=_check,
     kernel=_average,
+    rules=frozenset({Rounding.TFLM, Rounding.ONNX, Rounding.ONNX_UINT8}),
     sample=_sample,
 )
 MAX_POOL_2D = Operator(

@@ -22,7 +22,7 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.movement import check_axes, check_quantisations, check_types, data_input
-from ferrule.operators.onnx_unary import tabulated
+from ferrule.operators.onnx_real import computed_as_real, tabulated
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted import check_activation_tensor, required_array
@@ -278,11 +278,13 @@ LEAKY_RELU = _operator(
     LeakyReluDescriptor,
     lambda sample: LeakyReluDescriptor(alpha=sample.dice.choice([0.25, -0.5, 2.0])),
 )
-PRELU = Operator(
-    descriptor=PreluDescriptor,
-    type=LayerType.PRELU,
-    infer=infer_prelu,
-    check=check_prelu,
-    kernel=compute_prelu,
-    sample=_sample_prelu,
+PRELU = computed_as_real(
+    Operator(
+        descriptor=PreluDescriptor,
+        type=LayerType.PRELU,
+        infer=infer_prelu,
+        check=check_prelu,
+        kernel=compute_prelu,
+        sample=_sample_prelu,
+    )
 )

@@ -11,8 +11,8 @@ from functools import partial
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, wrap_int32
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
+from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.quantize import requantize
 from ferrule.operators.sample import LayerSample
@@ -77,7 +77,11 @@ def kernel(
             return [np.asarray(total / divisor(layer_type, descriptor, source), np.float32)]
     total = wrap_int32(data.sum(axis=axes, keepdims=descriptor.keep_dims, dtype=np.int64))
     multiplier, shift = rescaling(layer_type, descriptor, operands)
-    return [requantize(total, source.zero_point * reduced_count(descriptor, source), multiplier, shift, output)]
+    offset = source.zero_point * reduced_count(descriptor, source)
+    if operands.rounding is Rounding.ONNX:
+        moved = rescale(wrap_int32(total - offset), multiplier, shift, operands.rounding) + output.zero_point
+        return [np.asarray(np.clip(moved, -128, 127), np.int8)]
+    return [requantize(total, offset, multiplier, shift, output)]
 
 
 def reduced_count(descriptor: ReduceDescriptor, source: TensorInfo) -> int:
@@ -93,6 +97,8 @@ def divisor(layer_type: LayerType, descriptor: ReduceDescriptor, source: TensorI
 def rescaling(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> tuple[int, int]:
     """Return the multiplier and the shift of integer sums; for MEAN they include the division."""
     source, output = operands.input(0), operands.output
+    if operands.rounding is Rounding.ONNX:
+        return quantize_multiplier(onnx_factor(source, output, reduced_count(descriptor, source)))
     multiplier, shift = quantize_multiplier(source.scale / output.scale)
     if layer_type is LayerType.SUM:
         return multiplier, shift
@@ -100,6 +106,12 @@ def rescaling(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Ope
     # move bits from the shift into the multiplier, up to the bit length of the count minus 1; the shift stays >= -31
     bits = min(count.bit_length() - 1, 32, 31 + shift)
     return (multiplier << bits) // count, shift - bits
+
+
+def onnx_factor(source: TensorInfo, output: TensorInfo, count: int) -> float:
+    """Return the float32 factor of integer sums by ONNX's rule, as onnxruntime's QLinearGlobalAveragePool has it."""
+    with np.errstate(over="ignore", under="ignore", divide="ignore"):
+        return float(np.float32(source.scale) / (np.float32(output.scale) * np.float32(count)))
 
 
 def _check_axes(descriptor: ReduceDescriptor, source: TensorInfo) -> None:
@@ -118,16 +130,17 @@ def _sample(sample: LayerSample) -> None:
     sample.descriptor = ReduceDescriptor(axes=tuple(sorted(axes)), keep_dims=sample.dice.random() < 0.5)
 
 
-def _operator(layer_type: LayerType) -> Operator:
+def _operator(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
     return Operator(
         descriptor=ReduceDescriptor,
         type=layer_type,
         infer=infer,
         check=partial(check, layer_type),
         kernel=partial(kernel, layer_type),
+        rules=rules,
         sample=_sample,
     )
 
 
-MEAN = _operator(LayerType.MEAN)
-SUM = _operator(LayerType.SUM)
+MEAN = _operator(LayerType.MEAN, frozenset({Rounding.TFLM, Rounding.ONNX}))
+SUM = _operator(LayerType.SUM, frozenset({Rounding.TFLM}))

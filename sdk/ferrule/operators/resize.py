@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.quantize import quantize_to_even, real_values
 from ferrule.operators.rounding import round_half_away
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
@@ -22,7 +23,7 @@ _INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeDescriptor(Descriptor):
-    """One input and one output, NHWC, with the same quantisation."""
+    """One input and one output, NHWC, with the same quantisation unless they are rounded by ONNX's rule."""
 
     height: int
     """Of the output, as `width`."""
@@ -71,6 +72,34 @@ def integer_taps(descriptor: ResizeDescriptor, extent: int, count: int) -> Taps:
     return _taps(position // WHOLE, -(-position // WHOLE), position, extent, WHOLE)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class OnnxTaps:
+    """The two pixels along one axis that each output pixel interpolates by ONNX's rule; the arrays are [2, count]."""
+
+    pixels: Array
+    """int64."""
+    weights: Array
+    """float32."""
+
+
+def onnx_taps(descriptor: ResizeDescriptor, extent: int, count: int) -> OnnxTaps:
+    """Return the pixels of one axis in the float32 steps of onnxruntime; equal pixels have the weights 1/2."""
+    index, half = np.arange(count, dtype=np.float32), np.float32(0.5)
+    scale = np.float32(count) / np.float32(extent)
+    if descriptor.align_corners:
+        place = index * np.float32(extent - 1) / np.float32(max(count - 1, 1))
+    elif descriptor.half_pixel_centers:
+        place = (index + half) / scale - half
+    else:
+        place = index / scale
+    place = np.clip(place, np.float32(0), np.float32(extent - 1))
+    first = np.minimum(np.floor(place).astype(np.int64), extent - 1)
+    pixels = np.stack([first, np.minimum(first + 1, extent - 1)])
+    distances = np.abs(place - pixels.astype(np.float32))
+    weights = np.where(pixels[0] == pixels[1], half, distances[::-1])
+    return OnnxTaps(pixels=pixels, weights=weights.astype(np.float32))
+
+
 def _taps(lower: Array, upper: Array, position: Array, extent: int, whole: int) -> Taps:
     first = np.maximum(lower, 0)
     apart = np.minimum(upper, extent - 1) > first
@@ -113,7 +142,7 @@ def _infer(descriptor: ResizeDescriptor, inputs: Sequence[TensorInfo | None]) ->
     return ((image.shape[0], descriptor.height, descriptor.width, image.shape[3]),)
 
 
-def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataType, ...]) -> None:
+def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataType, ...], *, same: bool = True) -> None:
     image, output = operands.input(0), operands.output
     if image.dtype not in types or output.dtype is not image.dtype:
         raise UnsupportedError(
@@ -122,7 +151,7 @@ def _check_types(layer_type: LayerType, operands: Operands, types: tuple[DataTyp
         )
     if image.quantization is not None and not image.dtype.is_float:
         check_activation_tensor(image)
-    if not image.dtype.is_float and image.quantization != output.quantization:
+    if same and not image.dtype.is_float and image.quantization != output.quantization:
         raise UnsupportedError(f"'{image.name}' and '{output.name}' differ in quantisation, expected the same")
 
 
@@ -132,9 +161,15 @@ def _check_nearest(descriptor: ResizeDescriptor, operands: Operands) -> None:
 
 
 def _check_bilinear(descriptor: ResizeDescriptor, operands: Operands) -> None:
-    _check_types(LayerType.RESIZE_BILINEAR, operands, (DataType.FLOAT32, DataType.INT8))
+    onnx = operands.rounding is Rounding.ONNX
+    types = (DataType.INT8,) if onnx else (DataType.FLOAT32, DataType.INT8)
+    _check_types(LayerType.RESIZE_BILINEAR, operands, types, same=not onnx)
     if descriptor.align_corners and descriptor.half_pixel_centers:
         raise UnsupportedError("align_corners and half_pixel_centers are both set, expected at most one of them")
+    if onnx:
+        check_activation_tensor(operands.input(0))
+        check_activation_tensor(operands.output)
+        return
     image = operands.input(0)
     sizes = ((image.shape[1], descriptor.height), (image.shape[2], descriptor.width))
     for extent, count in sizes:
@@ -162,6 +197,8 @@ def _nearest(descriptor: ResizeDescriptor, operands: Operands, arrays: Sequence[
 def _bilinear(descriptor: ResizeDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
     image = required_array(arrays, 0)
     _, height, width, _ = operands.output.shape
+    if operands.rounding is Rounding.ONNX:
+        return [_bilinear_onnx(descriptor, operands, image)]
     is_float = operands.output.dtype.is_float
     find: Callable[[ResizeDescriptor, int, int], Taps] = float_taps if is_float else integer_taps
     with np.errstate(invalid="ignore", over="ignore"):
@@ -174,6 +211,19 @@ def _bilinear(descriptor: ResizeDescriptor, operands: Operands, arrays: Sequence
     half = WHOLE * WHOLE // 2  # halves round away from zero
     means = np.sign(sums) * ((np.abs(sums) + half) // (WHOLE * WHOLE))
     return [means.astype(operands.output.dtype.numpy)]
+
+
+def _bilinear_onnx(descriptor: ResizeDescriptor, operands: Operands, image: Array) -> Array:
+    """Return the pixels interpolated in float32: four products, added up in order, and quantised."""
+    _, height, width, _ = operands.output.shape
+    values = real_values(image, operands.input(0))
+    rows, columns = onnx_taps(descriptor, image.shape[1], height), onnx_taps(descriptor, image.shape[2], width)
+    total = np.zeros(operands.output.shape, np.float32)
+    for below, right in np.ndindex(2, 2):
+        weights = rows.weights[below][:, np.newaxis] * columns.weights[right]
+        corner = values.take(rows.pixels[below], 1).take(columns.pixels[right], 2)
+        total += corner * weights[:, :, np.newaxis]
+    return quantize_to_even(total, operands.output)
 
 
 def _interpolate(image: Array, taps: Taps, axis: int, whole: int) -> Array:
@@ -205,5 +255,6 @@ RESIZE_BILINEAR = Operator(
     infer=_infer,
     check=_check_bilinear,
     kernel=_bilinear,
+    rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
     sample=_sample,
 )

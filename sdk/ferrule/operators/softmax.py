@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """SOFTMAX.
 
-The int8 kernel uses exponentials of the differences from the row's maximum in Q0.31 and their sum in Q12.19. The int16
-kernel interpolates linearly in two tables of 513 values, one for exp over [-10, 0] and one for 1 / (1 + x) over
-[0, 1].
+TensorFlow Lite Micro's int8 kernel uses exponentials of the differences from the row's maximum in Q0.31 and their sum
+in Q12.19. The int16 kernel interpolates linearly in two tables of 513 values, one for exp over [-10, 0] and one for
+1 / (1 + x) over [0, 1].
+
+By ONNX's rule (onnxruntime's QLinearSoftmax), the exponentials of the differences are a table of 256 float32 numbers,
+as large as their sum allows, which is added up in order. The quotients are rounded in float64.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.fixed_point import (
     multiply_by_quantized_multiplier,
@@ -25,6 +28,7 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
+from ferrule.operators.movement import check_types
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.rounding import round_half_away
 from ferrule.operators.sample import FROM_0_TO_1, sample_fixed
@@ -34,6 +38,7 @@ _DIFFERENCE_BITS = 5
 _SUM_BITS = 12
 _SUM_LIMIT = (1 << (_SUM_BITS + 1)) - 1
 """The longest row whose sum of exponentials fits into 32 bits, in elements."""
+_MOST_STEPS = 1 << 16
 _INT16_SUM_LIMIT = (1 << 31) // 32767
 
 _Floats = NDArray[np.float32]
@@ -53,6 +58,12 @@ def check(descriptor: SoftmaxDescriptor, operands: Operands) -> None:
     if not source.shape:
         raise UnsupportedError(f"tensor '{source.name}' is a scalar, SOFTMAX needs an axis")
     check_per_tensor(source, output)
+    if operands.rounding is Rounding.ONNX:
+        check_types(operands, frozenset({DataType.INT8}))
+        if descriptor.beta != 1:
+            raise UnsupportedError(f"SOFTMAX has beta {descriptor.beta:g}, expected 1 by {operands.rounding.phrase}")
+        onnx_steps(output)
+        return
     match source.dtype, output.dtype:
         case (DataType.FLOAT32, DataType.FLOAT32):
             return
@@ -106,11 +117,33 @@ def kernel(descriptor: SoftmaxDescriptor, operands: Operands, arrays: Sequence[A
     """Return the softmax over the last axis."""
     data = np.asarray(arrays[0])
     source, output = operands.input(0), operands.output
+    if operands.rounding is Rounding.ONNX:
+        return [_softmax_onnx(data, source, output)]
     if source.dtype is DataType.FLOAT32:
         return [_softmax_float(data, descriptor.beta)]
     if source.dtype is DataType.INT8:
         return [_softmax_int8(data, exponentials(descriptor.beta, source.scale), output.dtype)]
     return [_softmax_int16(data, descriptor.beta, source.scale)]
+
+
+@lru_cache(maxsize=64)
+def onnx_exponentials(scale: float, depth: int) -> Array:
+    """Return exp((i - 255) * scale + bonus) as float32 for i = 0 to 255; `depth` of them do not overflow in a sum."""
+    share = np.finfo(np.float32).max / np.float32(depth)
+    bonus = max(0.0, float(np.float32(math.log(float(share)))) - 5) / scale
+    with np.errstate(under="ignore"):
+        table: Array = np.exp((np.arange(256) - 255 + bonus) * scale).astype(np.float32)
+    table.setflags(write=False)
+    return table
+
+
+def onnx_steps(output: TensorInfo) -> int:
+    """Return how many whole steps of the output's scale 1 has, in float32; onnxruntime multiplies with them."""
+    with np.errstate(over="ignore"):
+        steps = np.floor(np.float32(1) / np.float32(output.scale))
+    if steps > _MOST_STEPS:
+        raise UnsupportedError(f"tensor '{output.name}' has scale {output.scale:g}, SOFTMAX needs 2^-16 or more")
+    return int(steps)
 
 
 @lru_cache(maxsize=64)
@@ -189,6 +222,14 @@ def _softmax_int8(data: Array, table: Array, dtype: DataType) -> Array:
     return np.asarray(np.clip(scaled + limits.min, limits.min, limits.max), dtype.numpy)
 
 
+def _softmax_onnx(data: Array, source: TensorInfo, output: TensorInfo) -> Array:
+    difference = data.astype(np.intp) - data.max(axis=-1, keepdims=True)
+    exponential = onnx_exponentials(source.scale, data.shape[-1])[difference + 255]
+    total = np.add.accumulate(exponential, axis=-1)[..., -1:]  # in order; np.sum is not
+    steps = np.rint(exponential.astype(np.float64) * onnx_steps(output) / total.astype(np.float64))
+    return np.asarray(np.clip(steps + output.zero_point, -128, 127), np.int8)
+
+
 def _softmax_int16(data: Array, beta: float, scale: float) -> Array:
     exp_table, inverse_table = int16_tables()
     multiplier, shift = int16_multiplier(beta, scale)
@@ -217,5 +258,6 @@ SOFTMAX = Operator(
     infer=infer_same_shape,
     check=check,
     kernel=kernel,
+    rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
     sample=sample_fixed(SoftmaxDescriptor(beta=0.5), FROM_0_TO_1),
 )

@@ -6,12 +6,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 from covering import EXHAUSTIVE
-from host_cases import WEIGHTED, halfway_sums, pools
+from host_cases import WEIGHTED, halfway_sums, pools, ruled
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
@@ -30,9 +31,10 @@ from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.dom import Call, Evaluate, Null
-from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
-from ferrule.network import Network
+from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, Rounding, TensorInfo
+from ferrule.network import Network, run_graph
 from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 (NEON,) = (item for item in SETS if item.name == "neon")
@@ -130,16 +132,18 @@ def test_the_sources_compile_for_aarch64(tmp_path: Path, source: Path) -> None:
 @given(data=st.data())
 def test_neon_kernels_are_the_numpy_ones(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
     types = (DataType.INT8, DataType.INT8, DataType.FLOAT32)
-    networks = [data.draw(family(dtype)).network for family in WEIGHTED.values() for dtype in types * 2]
+    networks: list[Graph] = [data.draw(family(dtype)).network for family in WEIGHTED.values() for dtype in types * 2]
+    for family, rule in product(WEIGHTED.values(), (Rounding.SINGLE, Rounding.ONNX)):
+        networks.append(ruled(data.draw(family(DataType.INT8)).network, rule))
     networks += [data.draw(pools(kind)) for kind in ("average", "max")]
-    networks += [sums(LayerType.ADD), sums(LayerType.SUB), halfway_sums()]
+    networks += [sums(LayerType.ADD), sums(LayerType.SUB), *(ruled(halfway_sums(), rule) for rule in WEIGHTED_RULES)]
     inputs = [random_inputs(network, seed) for seed, network in enumerate(networks)]
     outputs, kernels = run_emulated(
         merged(networks), [array for arrays in inputs for array in arrays], tmp_path_factory.mktemp("neon")
     )
     assert sum(kernel.endswith("_neon") for kernel in kernels) > len(kernels) / 2
     for network, given_inputs, got in zip(networks, inputs, outputs, strict=True):
-        (wanted,) = network.run(given_inputs)
+        (wanted,) = run_graph(network, given_inputs)
         if wanted.dtype == np.float32:
             assert within_tolerance(network, given_inputs, got, wanted)
         else:

@@ -10,9 +10,9 @@ from oracle import random_inputs
 from small_networks import two_by_two
 
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
-from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
+from ferrule.graph import Array, DataType, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
+from ferrule.operators.fixed_point import rescale
 from ferrule.operators.weighted import Factor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
@@ -65,16 +65,17 @@ def test_the_call_with_the_most_arguments_is_part_of_a_sequence() -> None:
 
 @pytest.mark.parametrize("zero_point", [-128, 3, 127])
 @pytest.mark.parametrize("low", [-128, -7])
-def test_a_proved_rule_is_the_integer_rule_for_every_sum(zero_point: int, low: int) -> None:
+@pytest.mark.parametrize("rounding", [Rounding.TFLM, Rounding.SINGLE], ids=str)
+def test_a_proved_rule_is_the_integer_rule_for_every_sum(zero_point: int, low: int, rounding: Rounding) -> None:
     random = np.random.default_rng(300 + zero_point + low)
     factors = [Factor(multiplier=int(random.integers(1 << 30, (1 << 31) - 1)), shift=-shift) for shift in range(1, 13)]
     reach = np.full(len(factors), 200_000)
-    rule = float_rule(factors, reach, zero_point, low, 127)
+    rule = float_rule(factors, reach, zero_point, low, 127, rounding)
     assert rule.proved.sum() >= 6
     sums = np.arange(-200_000, 200_001)
     for channel in np.flatnonzero(rule.proved):
         factor = factors[channel]
-        exact = multiply_by_quantized_multiplier(sums, factor.multiplier, factor.shift) + zero_point
+        exact = rescale(sums, factor.multiplier, factor.shift, rounding) + zero_point
         scale, offset, drop = rule.rows[:, channel]
         wide = (sums + rule.shift[channel]) * np.float64(scale) + np.float64(offset)
         value = wide.astype(np.float32)

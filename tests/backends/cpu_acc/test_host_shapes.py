@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from host_cases import ACTIVATIONS, WEIGHTED, Case, halfway_sums, pools
+from host_cases import ACTIVATIONS, WEIGHTED, Case, halfway_sums, pools, ruled
 from host_face import LoadedGraph
 from host_library import library
 from hypothesis import given, settings
@@ -18,20 +20,24 @@ from ferrule.backends.cpu_acc.host.instruction_set import available
 from ferrule.backends.cpu_acc.host.lowering.sum import linear_sum
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
-from ferrule.graph import Array, DataType, LayerType, Quantization, TensorInfo
-from ferrule.network import Network
+from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, Rounding, TensorInfo
+from ferrule.network import Network, run_graph
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.elementwise import int8_results, sum_of
 from ferrule.operators.operator import Operands
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 pytestmark = pytest.mark.cc
 
 
-def check(case: Case) -> None:
-    network = case.network
+RULES = sorted(WEIGHTED_RULES)
+
+
+def check(case: Case, rule: Rounding = Rounding.TFLM) -> None:
+    network = ruled(case.network, rule)
     inputs = [random_inputs(network), *edge_inputs(network).values()]
-    wanted = [network.run(given_inputs)[0] for given_inputs in inputs]
+    wanted = [run_graph(network, given_inputs)[0] for given_inputs in inputs]
     for instructions in available(library()):
         factory = CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
         loaded = LoadedGraph(network, factory)
@@ -53,9 +59,16 @@ def test_weighted_layers(family: str, dtype: DataType, data: st.DataObject) -> N
     check(data.draw(WEIGHTED[family](dtype)))
 
 
-def check_exact(network: Network) -> None:
-    for inputs in (random_inputs(network), *edge_inputs(network).values()):
-        wanted = network.run(inputs)[0]
+@pytest.mark.parametrize("family", WEIGHTED)
+@settings(max_examples=30)
+@given(data=st.data(), rule=st.sampled_from([Rounding.SINGLE, Rounding.ONNX]))
+def test_weighted_layers_of_other_rules(family: str, data: st.DataObject, rule: Rounding) -> None:
+    check(data.draw(WEIGHTED[family](DataType.INT8)), rule)
+
+
+def check_exact(network: Graph, *more: list[Array]) -> None:
+    for inputs in (random_inputs(network), *edge_inputs(network).values(), *more):
+        wanted = run_graph(network, inputs)[0]
         for instructions in available(library()):
             loaded = LoadedGraph(
                 network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
@@ -63,12 +76,52 @@ def check_exact(network: Network) -> None:
             np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)
 
 
-def test_halfway_sums_are_rounded_alike() -> None:
-    check_exact(halfway_sums())
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_halfway_sums_are_rounded_alike(rule: Rounding) -> None:
+    check_exact(ruled(halfway_sums(), rule))
 
 
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("depthwise", [False, True])
+@pytest.mark.parametrize("zero_point", [-128, 5])
+def test_sums_next_to_halves_and_beyond_24_bits_are_rounded_alike(
+    rule: Rounding, depthwise: bool, zero_point: int
+) -> None:
+    """The bias of each channel brings its sums next to a half of a result, or to where float32 has gaps."""
+    random = np.random.default_rng(zero_point + 200)
+    channels = 300
+    exponents = random.integers(-24, 3, channels)
+    factors = np.where(
+        random.random(channels) < 0.5, 2.0**exponents, 2.0**exponents * random.uniform(1.0, 1.999, channels)
+    ).astype(np.float32)
+    halves = np.rint((random.integers(-127, 127, channels) + 0.5) / factors.astype(np.float64))
+    far = random.integers(-(2**31) + 2**17, 2**31 - 2**17, channels)
+    bias = np.where((np.abs(halves) < 2**31 - 2**17) & (random.random(channels) < 0.8), halves, far).astype(np.int32)
+    scales = {
+        "bias": bias,
+        "weights_quantization": Quantization(
+            scales=tuple(map(float, factors)), zero_points=(0,) * channels, axis=3 if depthwise else 0
+        ),
+        "quantization": Quantization.of(1.0, zero_point),
+    }
+    network = Network("case")
+    info = TensorInfo(name="x", shape=(9, 1), dtype=DataType.INT8, quantization=Quantization.of(1.0, 1))
+    if depthwise:
+        network.add_input(replace(info, shape=(9, 1, 1, channels)))
+        network.add_depthwise_conv2d_layer("x", np.ones((1, 1, 1, channels), np.int8), **scales)
+    else:
+        network.add_input(info)
+        network.add_fully_connected_layer("x", np.ones((channels, 1), np.int8), **scales)
+    network.set_outputs([network.layers[-1].outputs[0]])
+    column = np.arange(-3, 6, dtype=np.int8).reshape(9, *[1] * (len(network.inputs[0].shape) - 1))
+    near = [np.ascontiguousarray(np.broadcast_to(column, network.inputs[0].shape))]
+    check_exact(ruled(network, rule), near)
+    assert rule is Rounding.TFLM or (run_graph(ruled(network, rule), near)[0] != network.run(near)[0]).any()
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
 @pytest.mark.parametrize("shift", [-31, -30, -8, 0, 3, 12, 30])
-def test_every_shift_is_rounded_alike(shift: int) -> None:
+def test_every_shift_is_rounded_alike(shift: int, rule: Rounding) -> None:
     random = np.random.default_rng(shift + 100)
     network = Network("case")
     network.add_input(
@@ -86,7 +139,7 @@ def test_every_shift_is_rounded_alike(shift: int) -> None:
         quantization=Quantization.of(1.0, -7),
     )
     network.set_outputs([network.layers[-1].outputs[0]])
-    check_exact(network)
+    check_exact(ruled(network, rule))
 
 
 def check_everywhere(network: Network, inputs: list[Array], kernel: str | None) -> None:

@@ -116,6 +116,8 @@ FUNCTIONS = [
     of("HardSigmoid", alpha=1 / 6),
     of("ThresholdedRelu", alpha=0.5),
     of("Gelu", approximate="tanh"),
+    Case("Gelu", draw=lambda array: array * 3),
+    Case("Erf", draw=lambda array: array * 2),
     of("com.microsoft::QuickGelu"),
     of("Dropout"),
     Case("Swish", opset=24),
@@ -126,6 +128,9 @@ FUNCTIONS = [
     with_constants("PRelu", floats(4, 1, 1)),
     of("Cast", to=6),
     of("Cast", to=1),
+    with_constants("CastLike", np.int32(0)),
+    of("IsInf"),
+    of("Tan"),
     Case("Not", kinds=("bool",)),
 ]
 PAIRS = [
@@ -158,6 +163,8 @@ WEIGHTED = [
     with_constants("ConvTranspose", floats(4, 3, 3, 2), strides=[2, 3], pads=[1, 0, 1, 1], output_padding=[1, 0]),
     with_constants("ConvTranspose", floats(4, 3, 3, 3), strides=[2, 2], auto_pad="SAME_UPPER"),
     with_constants("ConvTranspose", floats(4, 3, 3, 3), strides=[2, 2], output_shape=[11, 10]),
+    with_constants("ConvTranspose", floats(4, 3, 3, 2), floats(6), group=2, strides=[2, 1], dilations=[1, 2]),
+    with_constants("ConvTranspose", floats(4, 3, 3, 2), strides=[2, 1], dilations=[1, 2]),
     with_constants("ConvTranspose", floats(4, 3, 4), shape=(1, 4, 6), strides=[2], pads=[1, 1]),
     with_constants("Gemm", floats(5, 7), floats(7), shape=(3, 5), alpha=0.5, beta=2.0),
     with_constants("Gemm", floats(7, 5), floats(3, 1), shape=(3, 5), transB=1, beta=0.5),
@@ -202,6 +209,7 @@ POOLS = [
     of("DepthToSpace", blocksize=2),
     of("DepthToSpace", (1, 8, 2, 3), blocksize=2, mode="CRD"),
     of("SpaceToDepth", (1, 3, 4, 6), blocksize=2),
+    with_constants("Resize", None, None, np.array([9, 13]), axes=[2, 3], keep_aspect_ratio_policy="not_larger"),
 ]
 REDUCTIONS = [
     *(with_constants(f"Reduce{each}", np.array([1, -1]), keepdims=0) for each in ("Mean", "Sum", "Max", "Min", "L1")),
@@ -209,6 +217,11 @@ REDUCTIONS = [
     Case("ReduceLogSum", (IMAGE,), {1: np.array([1])}, {"keepdims": 0}, draw=near),
     Case("ReduceMean", attributes={"axes": [2, 3]}, opset=13),
     of("ReduceSum"),
+    with_constants("ReduceLogSumExp", np.array([1, 3]), keepdims=0),
+    with_constants("ReduceLogSumExp", np.array([2])),
+    Case("ArgMax", attributes={"axis": 1, "select_last_index": 1}, draw=np.round),
+    of("LpNormalization", axis=1, p=1),
+    Case("LayerNormalization", constants={1: floats(5)}, outputs=3),
     of("ArgMax", axis=1),
     of("ArgMin", axis=2, keepdims=0),
     of("ArgMax", (3, 5), axis=-1, keepdims=0),
@@ -251,6 +264,16 @@ MOVEMENT = [
     with_constants("Gather", np.array([2, 0, -1]), axis=1),
     with_constants("Gather", np.array([[2, 0], [1, 1]]), axis=2),
     Case("Gather", ((3, 4),), {0: floats(7, 5)}, kinds=("int64",), draw=lambda array: np.clip(array * 3, -7, 6)),
+    with_constants("Trilu", np.array(1)),
+    of("Trilu", upper=0),
+    with_constants("GatherElements", np.array([[[[0, -1], [2, 3]]]]), axis=1),
+    Case(
+        "OneHot",
+        ((2, 3),),
+        {1: np.array(4), 2: np.array([-1, 2], np.float32)},
+        kinds=("int64",),
+        draw=lambda array: array * 4,
+    ),
     with_constants("GatherND", np.array([[0, 1], [0, -2]])),
 ]
 FAMILIES = [*FUNCTIONS, *PAIRS, *WEIGHTED, *POOLS, *REDUCTIONS, *MOVEMENT]

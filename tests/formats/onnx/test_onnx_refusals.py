@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx_models import load, model, node
 
 from ferrule import formats
 from ferrule.errors import FerruleError, MissingToolError, ModelError, UnsupportedError
-from onnx_models import load, model, node
 
 IMAGE = ("float32", [1, 4, 6, 5])
 
@@ -28,7 +28,12 @@ REFUSED: list[tuple[Callable[[], Any], type[FerruleError], str, str]] = [
     (lambda: one("Foo"), UnsupportedError, "node 0 'Foo_y' Foo -> tensor 'y': this operator is not", "docs/onnx.md"),
     (lambda: one("DynamicQuantizeLinear"), UnsupportedError, "quantises its input anew", "quantize_static"),
     (lambda: one("Scale", domain="my.npu"), UnsupportedError, "my.npu::Scale", "inline_local_functions"),
-    (lambda: one("Gelu"), UnsupportedError, "expected the attribute approximate='tanh'", "approximate='tanh'"),
+    (
+        lambda: model([node("Constant", "", "y", value_string="t")], {}),
+        UnsupportedError,
+        "no tensor of numbers",
+        "texts",
+    ),
     (lambda: one("Relu", "x x"), ModelError, "it has 2 inputs, expected 1", ""),
     (lambda: one("Relu", "nothing"), ModelError, "tensor 'nothing' is read before anything writes it", ""),
     (lambda: one("Elu", alpha=float("inf")), ModelError, "attribute 'alpha' is inf, expected a finite number", ""),
@@ -83,6 +88,14 @@ REFUSED: list[tuple[Callable[[], Any], type[FerruleError], str, str]] = [
         "",
     ),
     (
+        lambda: model([node("Trilu", "x", "y")], {"x": ("float32", [1 << 13, 1 << 13])}),
+        UnsupportedError,
+        "its matrices have the shape [8192, 8192], which is too large",
+        "",
+    ),
+    (lambda: one("Expand", "x s", {"s": [1 << 40, 4, 6, 5]}), UnsupportedError, "its output has", ""),
+    (lambda: one("CumSum", "x a", {"a": np.float32("nan")}), ModelError, "its axis is float32[]", ""),
+    (
         lambda: model([node("ConstantOfShape", "s", "y")], {}, ["y"], {"s": [1 << 40, 1 << 40]}),
         UnsupportedError,
         "the limit for a file of this size",
@@ -101,12 +114,24 @@ def test_a_model_is_refused(made: Callable[[], Any], kind: type[FerruleError], w
 
 def test_all_nodes_that_block_are_listed() -> None:
     nodes = [node("Einsum", "x", "a", equation="ab->a"), node("Relu", "a", "b"), node("TopK", "b k", "c d")]
-    made = model([*nodes, node("Gelu", "x", "y")], {"x": ("float32", [2, 3])}, ["y"], {"k": [1]})
+    made = model([*nodes, node("Det", "x", "y")], {"x": ("float32", [2, 3])}, ["y"], {"k": [1]})
     with pytest.raises(UnsupportedError) as caught:
         load(made)
-    assert [problem.kind for problem in caught.value.problems] == ["Einsum", "TopK", "Gelu"]
+    assert [problem.kind for problem in caught.value.problems] == ["Einsum", "TopK", "Det"]
     assert all(problem.hint for problem in caught.value.problems)
     assert "3 nodes cannot be used" in str(caught.value)
+
+
+def test_nodes_with_integers_are_listed_with_the_others() -> None:
+    constants: dict[str, Any] = {"s": np.array(0.5, np.float32), "z": np.array(128, np.uint8)}
+    nodes = [
+        node("QuantizeLinear", "x s z", "q"),
+        node("QLinearConv", "q s", "r"),
+        node("Einsum", "x", "y", equation="a"),
+    ]
+    with pytest.raises(FerruleError) as caught:
+        load(model(nodes, {"x": ("float32", [2, 3])}, ["y"], constants))
+    assert {"QLinearConv", "Einsum"} <= {problem.kind for problem in caught.value.problems}
 
 
 def with_external(tmp_path: Path, location: str, **entries: str) -> Path:

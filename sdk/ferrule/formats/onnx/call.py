@@ -71,6 +71,13 @@ class Call:
             raise ModelError(f"its {role} has shape {list(data.shape)}, expected one number")
         return float(data.reshape(-1)[0])
 
+    def single(self, position: int, role: str, default: int) -> int:
+        """Return the single integer of an input that must be a constant, or the default if it is absent."""
+        values = self.integers(position, role)
+        if values is not None and len(values) != 1:
+            raise ModelError(f"its {role} is {list(values)}, expected one integer")
+        return default if values is None else values[0]
+
     def place(self, position: int) -> tuple[str, Layout]:
         """Return the network's tensor for an input and its layout, which may be pending; constants are plain."""
         name = self._name(position)

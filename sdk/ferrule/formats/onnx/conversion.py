@@ -23,6 +23,6 @@ def _dequantize(call: Call) -> None:
 
 
 ROWS: Mapping[str, Row] = {
-    "DequantizeLinear": Row(emit=_dequantize),
-    "QuantizeLinear": Row(emit=_quantize),
+    "DequantizeLinear": Row(emit=_dequantize, inputs=range(1, 4)),
+    "QuantizeLinear": Row(emit=_quantize, inputs=range(1, 4)),
 }

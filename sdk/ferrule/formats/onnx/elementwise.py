@@ -166,7 +166,8 @@ def _batch_normalization(call: Call) -> None:
     arrays = [call.parameter(index, role) for index, role in enumerate(roles, 1)]
     shape = call.shape(0)
     channels = shape[1] if len(shape) > 1 else 1
-    values = [each.astype(np.float64) for each in arrays if each is not None and each.shape == (channels,)]
+    with np.errstate(all="ignore"):
+        values = [each.astype(np.float64) for each in arrays if each is not None and each.shape == (channels,)]
     if len(values) != 4:
         raise ModelError(f"its parameters do not have one number for each of {channels} channels")
     scale, offset, mean, variance = values
@@ -179,9 +180,9 @@ def _batch_normalization(call: Call) -> None:
 
 
 def _per_axis(call: Call, values: Array, order: Sequence[int], axis: int, role: str) -> str:
-    """Add a constant of float32 with one number for each index of an axis of the model's tensor."""
+    """Add a constant with one number for each index of an axis of the model's tensor."""
     behind = len(order) - 1 - tuple(order).index(axis) if len(order) > axis else 0
-    return call.array(values.astype(np.float32).reshape(-1, *(1,) * behind), role)
+    return call.array(values.astype(call.dtype(0).numpy).reshape(-1, *(1,) * behind), role)
 
 
 _BOOL = DataType.BOOL

@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.layout import NHWC, Layout, identity, moves_nothing
-from ferrule.formats.onnx.node import TensorType, elements
+from ferrule.formats.onnx.node import MAX_TENSOR_BYTES, TensorType, elements
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel
@@ -224,6 +224,8 @@ class Emission:
                 dtype=kind.dtype if kind else first.dtype,
                 quantization=kind.quantization if kind else first.quantization,
             )
+            if described.size_bytes > MAX_TENSOR_BYTES:
+                raise UnsupportedError(f"its output has {described.size_bytes} bytes, expected {MAX_TENSOR_BYTES}")
             outputs.append(described)
         made = Layer(
             name=self._layer_names.take(layer or outputs[0].name),

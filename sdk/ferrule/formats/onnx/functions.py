@@ -53,12 +53,12 @@ def _elu_of(call: Call, source: str, alpha: float, inner: float, gain: float) ->
     """Return the two addends of gain * (max(x, 0) + min(0, alpha * (exp(x / inner) - 1)))."""
     positive = call.add(LayerType.RELU, ReluDescriptor(), source)
     if gain != 1:
-        positive = call.add(LayerType.MUL, _PLAIN, positive, call.number(gain, positive))
+        positive = _times(call, positive, gain)
     negative = call.add(LayerType.MINIMUM, ExtremumDescriptor(), source, call.number(0, source))
     if inner != 1:
-        negative = call.add(LayerType.MUL, _PLAIN, negative, call.number(1 / inner, negative))
+        negative = _times(call, negative, 1 / inner)
     negative = call.add(LayerType.ELU, _FUNCTION, negative)
-    return positive, call.add(LayerType.MUL, _PLAIN, negative, call.number(alpha * gain, negative))
+    return positive, _times(call, negative, alpha * gain)
 
 
 def _elu(call: Call) -> None:
@@ -86,8 +86,8 @@ def _softplus_of(call: Call, source: str) -> tuple[str, str]:
     """Return the two addends of log(1 + exp(x)), max(x, 0) and log(1 + exp(-|x|)), which do not overflow."""
     size = call.add(LayerType.ABS, _FUNCTION, source)
     power = call.add(LayerType.EXP, _FUNCTION, call.add(LayerType.NEG, _FUNCTION, size))
-    total = call.add(LayerType.ADD, _PLAIN, power, call.number(1, power))
-    return call.add(LayerType.RELU, ReluDescriptor(), source), call.add(LayerType.LOG, _FUNCTION, total)
+    total = call.add(LayerType.LOG, _FUNCTION, _plus(call, power, 1))
+    return call.add(LayerType.RELU, ReluDescriptor(), source), total
 
 
 def _mish(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
@@ -97,33 +97,60 @@ def _mish(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
 
 def _softsign(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
     size = call.add(LayerType.ABS, _FUNCTION, source)
-    return LayerType.DIV, _PLAIN, source, call.add(LayerType.ADD, _PLAIN, size, call.number(1, size))
+    return LayerType.DIV, _PLAIN, source, _plus(call, size, 1)
 
 
 def _swish(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
     default = 1.702 if call.node.domain else 1.0
     alpha, inner = call.node.number("alpha", default), source
     if alpha != 1:
-        inner = call.add(LayerType.MUL, _PLAIN, source, call.number(alpha, source))
+        inner = _times(call, source, alpha)
     return LayerType.MUL, _PLAIN, source, call.add(LayerType.LOGISTIC, LogisticDescriptor(), inner)
 
 
+def _times(call: Call, source: str, factor: float) -> str:
+    return call.add(LayerType.MUL, _PLAIN, source, call.number(factor, source))
+
+
+def _plus(call: Call, source: str, addend: float) -> str:
+    return call.add(LayerType.ADD, _PLAIN, source, call.number(addend, source))
+
+
+_ERFC = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
+"""Coefficients of Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26."""
+
+
+def _erfc_of(call: Call, size: str, scale: float, gain: float) -> str:
+    """Return gain * erfc(scale * x) for x of 0 or more, with an error of 1.5e-7 * gain."""
+    divisor = _plus(call, _times(call, size, 0.3275911 * scale), 1)
+    inner = call.add(LayerType.DIV, _PLAIN, call.number(1, divisor), divisor)
+    result = _times(call, inner, _ERFC[-1] * gain)
+    for coefficient in _ERFC[-2::-1]:
+        result = call.add(LayerType.MUL, _PLAIN, _plus(call, result, coefficient * gain), inner)
+    exponent = _times(call, call.add(LayerType.SQUARE, _FUNCTION, size), -scale * scale)
+    return call.add(LayerType.MUL, _PLAIN, result, call.add(LayerType.EXP, _FUNCTION, exponent))
+
+
+def _erf(call: Call) -> None:
+    """Add 1 - erfc(|x|) with the sign of x."""
+    source, layout = call.place(0)
+    rest = _erfc_of(call, call.add(LayerType.ABS, _FUNCTION, source), 1, 1)
+    size = call.add(LayerType.SUB, _PLAIN, call.number(1, rest), rest)
+    negative = call.add(LayerType.LESS, ComparisonDescriptor(), source, call.number(0, source), dtype=DataType.BOOL)
+    below, dtype = call.add(LayerType.NEG, _FUNCTION, size), call.info(source).dtype
+    call.finish(LayerType.SELECT_V2, SelectV2Descriptor(), negative, below, size, layout=layout, dtype=dtype)
+
+
 def _gelu(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    """Add x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
-    if call.node.text("approximate", "none") != "tanh":
-        raise UnsupportedError(
-            "it is the exact function, which needs erf, expected the attribute approximate='tanh'",
-            hint="train or export the model with torch.nn.GELU(approximate='tanh')",
-        )
+    """Add max(x, 0) - |x| / 2 * erfc(|x| / sqrt(2)), or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    if call.node.choice("approximate", "none", ("none", "tanh")) == "none":
+        size = call.add(LayerType.ABS, _FUNCTION, source)
+        rest = call.add(LayerType.MUL, _PLAIN, size, _erfc_of(call, size, math.sqrt(0.5), 0.5))
+        return LayerType.SUB, _PLAIN, call.add(LayerType.RELU, ReluDescriptor(), source), rest
     square = call.add(LayerType.SQUARE, _FUNCTION, source)
-    scaled = call.add(LayerType.MUL, _PLAIN, square, call.number(0.044715, square))
-    inner = call.add(LayerType.ADD, _PLAIN, scaled, call.number(1, scaled))
-    inner = call.add(LayerType.MUL, _PLAIN, inner, source)
-    inner = call.add(LayerType.MUL, _PLAIN, inner, call.number(math.sqrt(2 / math.pi), inner))
-    outer = call.add(LayerType.TANH, TanhDescriptor(), inner)
-    outer = call.add(LayerType.ADD, _PLAIN, outer, call.number(1, outer))
-    half = call.add(LayerType.MUL, _PLAIN, source, call.number(0.5, source))
-    return LayerType.MUL, _PLAIN, half, outer
+    inner = call.add(LayerType.MUL, _PLAIN, _plus(call, _times(call, square, 0.044715), 1), source)
+    outer = _plus(call, call.add(LayerType.TANH, TanhDescriptor(), _times(call, inner, math.sqrt(2 / math.pi))), 1)
+    return LayerType.MUL, _PLAIN, _times(call, source, 0.5), outer
 
 
 def _hard_sigmoid(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
@@ -215,6 +242,28 @@ def _cast(call: Call) -> None:
     call.finish(LayerType.CAST, CastDescriptor(), source, layout=layout, dtype=dtype)
 
 
+def _cast_like(call: Call) -> None:
+    source, layout = call.place(0)
+    dtype = call.dtype(1)
+    if call.info(source).dtype is dtype:
+        call.alias(0)
+        return
+    call.finish(LayerType.CAST, CastDescriptor(), source, layout=layout, dtype=dtype)
+
+
+def _is_inf(call: Call) -> None:
+    if call.node.integer("detect_negative", 1) == 0 or call.node.integer("detect_positive", 1) == 0:
+        raise UnsupportedError("it detects one sign only, expected both")
+    source, layout = call.place(0)
+    size = call.add(LayerType.ABS, _FUNCTION, source)
+    infinite = call.number(math.inf, size)
+    call.finish(LayerType.EQUAL, ComparisonDescriptor(), size, infinite, layout=layout, dtype=DataType.BOOL)
+
+
+def _tan(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
+    return LayerType.DIV, _PLAIN, call.add(LayerType.SIN, _FUNCTION, source), call.add(LayerType.COS, _FUNCTION, source)
+
+
 def _identity(call: Call) -> None:
     if call.node.op == "Dropout":
         call.refuse_outputs(1)
@@ -226,18 +275,21 @@ def _identity(call: Call) -> None:
 ROWS: Mapping[str, Row] = {
     "Abs": unary(LayerType.ABS),
     "Cast": Row(emit=_cast),
+    "CastLike": Row(emit=_cast_like, inputs=range(2, 3)),
     "Ceil": unary(LayerType.CEIL),
     "Celu": composed(_celu),
     "Clip": Row(emit=_clip, inputs=range(1, 4)),
     "Cos": unary(LayerType.COS),
     "Dropout": Row(emit=_identity, inputs=range(1, 4), outputs=range(1, 3)),
     "Elu": Row(emit=_elu),
+    "Erf": Row(emit=_erf),
     "Exp": unary(LayerType.EXP),
     "Floor": unary(LayerType.FLOOR),
     "Gelu": composed(_gelu),
     "HardSigmoid": composed(_hard_sigmoid),
     "HardSwish": unary(LayerType.HARD_SWISH, HardSwishDescriptor()),
     "Identity": Row(emit=_identity),
+    "IsInf": Row(emit=_is_inf),
     "IsNaN": Row(emit=_is_nan),
     "LeakyRelu": Row(emit=_leaky_relu),
     "Log": unary(LayerType.LOG),
@@ -256,6 +308,7 @@ ROWS: Mapping[str, Row] = {
     "Softsign": composed(_softsign),
     "Sqrt": unary(LayerType.SQRT),
     "Swish": composed(_swish),
+    "Tan": composed(_tan),
     "Tanh": unary(LayerType.TANH, TanhDescriptor()),
     "ThresholdedRelu": Row(emit=_thresholded_relu),
     f"{MICROSOFT}::QuickGelu": composed(_swish),

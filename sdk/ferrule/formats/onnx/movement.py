@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -150,14 +151,16 @@ def _pad(call: Call) -> None:
     source, order = call.ordered(0)
     sides = tuple(before.get(axis, 0) for axis in order), tuple(after.get(axis, 0) for axis in order)
     value = call.scalar(2, "value")
-    quantization = call.info(source).quantization
+    quantization, is_float = call.info(source).quantization, call.info(source).dtype.is_float
+    if value is not None and not is_float and not math.isfinite(value):
+        raise ModelError(f"its value is {value}, expected an integer")
     if mode == "reflect":
         mirror = MirrorPadDescriptor(before=sides[0], after=sides[1], reflect=True)
         call.finish(LayerType.MIRROR_PAD, mirror, source, order=order)
     elif value is None or value == (quantization.zero_point if quantization else 0):
         call.finish(LayerType.PAD, PadDescriptor(before=sides[0], after=sides[1]), source, order=order)
     else:
-        stored = value if call.info(source).dtype.is_float else int(value)
+        stored = value if is_float else int(value)
         descriptor = PadV2Descriptor(before=sides[0], after=sides[1], value=stored)
         call.finish(LayerType.PADV2, descriptor, source, order=order)
 

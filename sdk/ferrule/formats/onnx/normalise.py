@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ferrule.errors import place
+from ferrule.errors import FerruleError
 from ferrule.formats.onnx.folding import Folding, constant_of
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType
 from ferrule.graph import Array
@@ -24,11 +24,7 @@ class Normalised:
 
 
 def normalised(record: GraphRecord, folding: Folding) -> Normalised:
-    """Return the nodes of a graph without those that compute constants, and without Identity and Dropout.
-
-    Raises:
-        ModelError, UnsupportedError: a node that computes a constant cannot be computed.
-    """
+    """Return the nodes of a graph without those that compute constants, and without Identity and Dropout."""
     nodes, constants = _folded(record, folding)
     nodes = _without_identities(record, nodes)
     return Normalised(nodes=tuple(nodes), constants=constants, types={})
@@ -38,13 +34,10 @@ def _folded(record: GraphRecord, folding: Folding) -> tuple[list[Node], dict[str
     """Return the nodes that cannot be computed, and all constants."""
     constants, remaining = dict(record.constants), []
     for node in record.nodes:
-        with place(node.where, node.key):
-            if node.key == "Constant" and len(node.outputs) == 1:
-                results: Sequence[Array] | None = [constant_of(node)]
-            elif node.graphs or not all(name in constants for name in node.inputs if name):
-                results = None
-            else:
-                results = folding.outputs(node, [constants.get(name) for name in node.inputs])
+        try:
+            results = _computed(node, constants, folding)
+        except FerruleError:
+            results = None  # it is computed again, and refused, when the nodes become layers
         if results is None or any(name in constants for name in node.outputs):
             remaining.append(node)
             continue
@@ -52,6 +45,15 @@ def _folded(record: GraphRecord, folding: Folding) -> tuple[list[Node], dict[str
             data.setflags(write=False)
             constants[name] = data
     return remaining, constants
+
+
+def _computed(node: Node, constants: Mapping[str, Array], folding: Folding) -> Sequence[Array] | None:
+    """Return the outputs of a node that depends on constants only; None for another one."""
+    if node.key == "Constant" and len(node.outputs) == 1:
+        return [constant_of(node)]
+    if node.graphs or not all(name in constants for name in node.inputs if name):
+        return None
+    return folding.outputs(node, [constants.get(name) for name in node.inputs])
 
 
 def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> list[Node]:

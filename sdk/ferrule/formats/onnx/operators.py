@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.formats.onnx import conversion, elementwise, functions, movement, reductions, spatial, weighted, windows
+from ferrule.formats.onnx import (
+    conversion,
+    elementwise,
+    functions,
+    movement,
+    reductions,
+    selection,
+    spatial,
+    weighted,
+    windows,
+)
 from ferrule.formats.onnx.rows import Row
 
 OPERATORS: Mapping[str, Row] = {
@@ -14,6 +24,7 @@ OPERATORS: Mapping[str, Row] = {
     **functions.ROWS,
     **movement.ROWS,
     **reductions.ROWS,
+    **selection.ROWS,
     **spatial.ROWS,
     **weighted.ROWS,
     **windows.ROWS,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +12,17 @@ from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, to
 from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.emission import Emission
-from ferrule.formats.onnx.folding import FOLDS, Folding, shape_of
-from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, ValueRecord, elements
-from ferrule.formats.onnx.normalise import normalised
+from ferrule.formats.onnx.folding import FOLDS, Folding, constant_of, shape_of
+from ferrule.formats.onnx.node import MAX_TENSOR_BYTES, GraphRecord, Node, TensorType, ValueRecord, elements
+from ferrule.formats.onnx.normalise import Normalised, normalised
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
+from ferrule.formats.onnx.qlinear import EXPANSIONS
 from ferrule.formats.onnx.quantised import quantised
 from ferrule.formats.onnx.refusals import unsupported
 from ferrule.graph import Rounding, Shape
 from ferrule.network import Network
 
-_MAX_TENSOR_BYTES = 2**31 - 1
 _FIXED = (
     "export the model with inputs of fixed shapes, or fix them: "
     "python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param NAME --dim_value N model.onnx fixed.onnx"
@@ -50,7 +51,7 @@ class _Reader:
     def __init__(self, record: GraphRecord, name: str, folding: Folding) -> None:
         self._record = record
         self._folding = folding
-        graph = quantised(record, normalised(record, folding), folding)
+        graph = _prepared(record, folding)
         self._nodes = graph.nodes
         self._emission = Emission(name, graph.constants, graph.types)
         self._emission.final = frozenset(value.name for value in record.outputs)
@@ -103,6 +104,8 @@ class _Reader:
         if self._computed(node):
             return
         row = OPERATORS.get(node.key)
+        if row is None and node.key in FOLDS:
+            raise UnsupportedError("its inputs are computed at run time, expected constants and shapes", hint=_FIXED)
         if row is None:
             raise unsupported(node)
         row.check(node)
@@ -111,6 +114,9 @@ class _Reader:
     def _computed(self, node: Node) -> bool:
         """Compute a node that depends on constants and shapes only, and return whether it is one."""
         emission = self._emission
+        if node.key == "Constant" and len(node.outputs) == 1:
+            emission.add_constant(node.outputs[0], constant_of(node))
+            return True
         if node.key in {"Shape", "Size"} and len(node.inputs) == len(node.outputs) == 1:
             shape = emission.shape(node.inputs[0])
             size = np.array(elements(shape), np.int64)
@@ -141,6 +147,38 @@ class _Reader:
                 self._lost.add(name)
 
 
+def _prepared(record: GraphRecord, folding: Folding) -> Normalised:
+    """Return the nodes that become layers.
+
+    If they cannot be prepared, the error names the nodes whose operator is not supported, too.
+    """
+    wrong = _problems(record.nodes, lambda node: OPERATORS[node.key].check(node) if node.key in OPERATORS else None)
+    try:
+        if wrong:
+            raise together(wrong, "nodes")
+        return quantised(record, normalised(record, folding), folding)
+    except FerruleError as error:
+        others = _problems(record.nodes, _check_known)
+        raise together([error, *others], "nodes") from None
+
+
+def _problems(nodes: Sequence[Node], check: Callable[[Node], None]) -> list[FerruleError]:
+    """Return the errors of a check of each node."""
+    problems: list[FerruleError] = []
+    for node in nodes:
+        try:
+            with place(node.where, node.key):
+                check(node)
+        except FerruleError as error:
+            problems.append(error)
+    return problems
+
+
+def _check_known(node: Node) -> None:
+    if not any(node.key in known for known in (OPERATORS, FOLDS, EXPANSIONS, {"Constant"})):
+        raise unsupported(node)
+
+
 def _described(value: ValueRecord) -> tuple[Shape, TensorType] | None:
     """Return the shape and type of a tensor, with 1 for an unknown first extent; None if the file does not state both.
 
@@ -162,6 +200,6 @@ def _described(value: ValueRecord) -> tuple[Shape, TensorType] | None:
     if len(info) > MAX_RANK:
         raise UnsupportedError(f"its shape is {list(info)}, expected at most {MAX_RANK} axes")
     size = dtype.size_bytes * elements(info)
-    if size > _MAX_TENSOR_BYTES:
-        raise UnsupportedError(f"it has {size} bytes, expected at most {_MAX_TENSOR_BYTES}")
+    if size > MAX_TENSOR_BYTES:
+        raise UnsupportedError(f"it has {size} bytes, expected at most {MAX_TENSOR_BYTES}")
     return info, TensorType(dtype=dtype)

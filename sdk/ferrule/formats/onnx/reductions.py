@@ -10,6 +10,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout, identity, without
+from ferrule.formats.onnx.node import MAX_ELEMENTS
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axes, front_axis
 from ferrule.graph import Array, DataType, Descriptor, LayerType
@@ -20,7 +21,9 @@ from ferrule.operators.cumsum import CumsumDescriptor
 from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.l2_normalization import L2NormalizationDescriptor
 from ferrule.operators.log_softmax import LogSoftmaxDescriptor
+from ferrule.operators.mirror import ReverseV2Descriptor
 from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
 from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
 
@@ -47,11 +50,42 @@ def _along(type_: LayerType, descriptor: Descriptor) -> Row:
     return Row(emit=emit)
 
 
-def _l2_normalization(call: Call) -> None:
-    if call.node.integer("p", 2) != 2:
-        raise UnsupportedError(f"its attribute 'p' is {call.node.integer('p')}, expected 2")
-    source, order = last(call, front_axis(call.node.integer("axis", -1), call.rank(0)))
-    call.finish(LayerType.L2_NORMALIZATION, L2NormalizationDescriptor(), source, order=order)
+def _lp_normalization(call: Call) -> None:
+    power, axis = call.node.integer("p", 2), front_axis(call.node.integer("axis", -1), call.rank(0))
+    if power == 2:
+        source, order = last(call, axis)
+        call.finish(LayerType.L2_NORMALIZATION, L2NormalizationDescriptor(), source, order=order)
+        return
+    if power != 1:
+        raise UnsupportedError(f"its attribute 'p' is {power}, expected 1 or 2")
+    source, order = call.ordered(0)
+    reduce = ReduceDescriptor(axes=(order.index(axis),), keep_dims=True)
+    total = call.add(LayerType.SUM, reduce, call.add(LayerType.ABS, _FUNCTION, source))
+    call.finish(LayerType.DIV, _PLAIN, source, total, order=order)
+
+
+def _log_sum_exp(call: Call, source: str, axes: tuple[int, ...]) -> tuple[str, str]:
+    """Return the largest element along axes, and the logarithm of the sum of exp(x - largest)."""
+    reduce = ReduceDescriptor(axes=axes, keep_dims=True)
+    largest = call.add(LayerType.REDUCE_MAX, reduce, source)
+    power = call.add(LayerType.EXP, _FUNCTION, call.add(LayerType.SUB, _PLAIN, source, largest))
+    return largest, call.add(LayerType.LOG, _FUNCTION, call.add(LayerType.SUM, reduce, power))
+
+
+def _reduce_log_sum_exp(call: Call) -> None:
+    axes = call.integers(1, "axes")
+    source, order = call.ordered(0)
+    chosen = front_axes(axes if axes is not None else call.node.integers("axes", ()), call.rank(0))
+    if not chosen and call.node.integer("noop_with_empty_axes", 0) != 0:
+        raise UnsupportedError("it has no axes, expected one or more")
+    chosen = chosen or identity(call.rank(0))
+    addends = _log_sum_exp(call, source, tuple(place for place, axis in enumerate(order) if axis in chosen))
+    if call.node.integer("keepdims", 1) != 0:
+        call.finish(LayerType.ADD, _PLAIN, *addends, order=order)
+        return
+    kept = call.add(LayerType.ADD, _PLAIN, *addends)
+    shape = tuple(call.shape(0)[axis] for axis in order if axis not in chosen)
+    call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=shape), kept, order=without(order, chosen))
 
 
 def _reduction(type_: LayerType, before: LayerType | None = None, after: LayerType | None = None) -> Row:
@@ -85,12 +119,15 @@ def _reduction(type_: LayerType, before: LayerType | None = None, after: LayerTy
 
 def _arg_select(type_: LayerType) -> Row:
     def emit(call: Call) -> None:
-        if call.node.integer("select_last_index", 0) != 0:
-            raise UnsupportedError("its attribute 'select_last_index' is 1, expected 0: of equal elements the first")
         axis = front_axis(call.node.integer("axis", 0), call.rank(0))
         source, order = call.ordered(0)
-        descriptor = ArgSelectDescriptor(axis=order.index(axis))
-        found = call.add(type_, descriptor, source, dtype=DataType.INT32)
+        place, last = order.index(axis), call.node.integer("select_last_index", 0) != 0
+        if last:
+            source = call.add(LayerType.REVERSE_V2, ReverseV2Descriptor(axes=(place,)), source)
+        found = call.add(type_, ArgSelectDescriptor(axis=place), source, dtype=DataType.INT32)
+        if last:
+            end = call.number(call.shape(0)[axis] - 1, found)
+            found = call.add(LayerType.SUB, _PLAIN, end, found)
         rest = without(order, [axis])
         layout = Layout(order=rest, split=_unordered(call.info(found).shape, rest), shape=())
         kept = list(layout.split)
@@ -107,28 +144,34 @@ def _unordered(stored: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
 
 
 def _cumsum(call: Call) -> None:
-    axis = call.scalar(1, "axis")
+    axis = front_axis(call.single(1, "axis", 0), call.rank(0))
     source, order = call.ordered(0)
     descriptor = CumsumDescriptor(
-        axis=order.index(front_axis(int(axis or 0), call.rank(0))),
+        axis=order.index(axis),
         exclusive=call.node.integer("exclusive", 0) != 0,
         reverse=call.node.integer("reverse", 0) != 0,
     )
     call.finish(LayerType.CUMSUM, descriptor, source, order=order)
 
 
-def _standardised(call: Call, source: str, axes: tuple[int, ...], epsilon: float, *, centre: bool = True) -> str:
-    """Return (x - mean) / sqrt(variance + epsilon) along axes; without `centre`, the mean counts as 0."""
+def _standardised(call: Call, source: str, axes: tuple[int, ...], epsilon: float, *, centre: bool = True) -> list[str]:
+    """Return (x - mean) / sqrt(variance + epsilon) along axes, that factor and the mean.
+
+    Without `centre`, the mean counts as 0, and is not returned.
+    """
     reduce = ReduceDescriptor(axes=axes, keep_dims=True)
+    means: list[str] = []
     if centre:
         mean = call.add(LayerType.MEAN, reduce, source)
         squares = call.add(LayerType.SQUARED_DIFFERENCE, SquaredDifferenceDescriptor(), source, mean)
         source = call.add(LayerType.SUB, _PLAIN, source, mean)
+        means.append(mean)
     else:
         squares = call.add(LayerType.SQUARE, _FUNCTION, source)
     variance = call.add(LayerType.MEAN, reduce, squares)
     variance = call.add(LayerType.ADD, _PLAIN, variance, call.number(epsilon, variance))
-    return call.add(LayerType.MUL, _PLAIN, source, call.add(LayerType.RSQRT, _FUNCTION, variance))
+    factor = call.add(LayerType.RSQRT, _FUNCTION, variance)
+    return [call.add(LayerType.MUL, _PLAIN, source, factor), factor, *means]
 
 
 def _finish_affine(call: Call, source: str, order: tuple[int, ...], factors: Sequence[Array | None]) -> None:
@@ -146,17 +189,19 @@ def _finish_affine(call: Call, source: str, order: tuple[int, ...], factors: Seq
 
 
 def _layer_normalization(call: Call) -> None:
-    call.refuse_outputs(1)
     rank = call.rank(0)
     axis = front_axis(call.node.integer("axis", -1), rank)
     source, order = call.ordered(0)
     axes = tuple(place for place, each in enumerate(order) if each >= axis)
     centre = call.node.op != "RMSNormalization"
-    result = _standardised(call, source, axes, call.node.number("epsilon", 1e-5), centre=centre)
+    result, *others = _standardised(call, source, axes, call.node.number("epsilon", 1e-5), centre=centre)
     factors = [call.parameter(1, "scale"), call.parameter(2, "bias")]
     if any(data is not None and data.ndim > rank for data in factors):
         raise ModelError("its scale or bias has more axes than its input")
     _finish_affine(call, result, order, factors)
+    for index, name in enumerate(call.node.outputs[1:], 1):
+        if name:
+            call.declare(others[2 - index], order=order, index=index)
 
 
 def _per_channel(call: Call) -> list[Array]:
@@ -165,7 +210,7 @@ def _per_channel(call: Call) -> list[Array]:
     found = []
     for position, role in ((1, "scale"), (2, "bias")):
         data = call.parameter(position, role)
-        if data is None or data.ndim != 1 or channels % data.size:
+        if data is None or data.ndim != 1 or data.size < 1 or channels % data.size or channels > MAX_ELEMENTS:
             raise ModelError(f"its {role} does not have one number for each of {channels} channels")
         found.append(np.repeat(data, channels // data.size).reshape(-1, *(1,) * (rank - 2)))
     return found
@@ -176,7 +221,7 @@ def _instance_normalization(call: Call) -> None:
         raise ModelError(f"its input has {call.rank(0)} axes, expected 3 or more")
     source, order = call.ordered(0)
     axes = tuple(place for place, axis in enumerate(order) if axis >= 2)
-    result = _standardised(call, source, axes, call.node.number("epsilon", 1e-5))
+    result = _standardised(call, source, axes, call.node.number("epsilon", 1e-5))[0]
     _finish_affine(call, result, order, _per_channel(call))
 
 
@@ -192,15 +237,14 @@ def _group_normalization(call: Call) -> None:
     result = _standardised(
         call, call.reshaped(source, divided), tuple(sorted((*axes, place + 1))), call.node.number("epsilon", 1e-5)
     )
-    _finish_affine(call, call.reshaped(result, stored), order, _per_channel(call))
+    _finish_affine(call, call.reshaped(result[0], stored), order, _per_channel(call))
 
 
 def _mean_variance_normalization(call: Call) -> None:
     axes = front_axes(call.node.integers("axes", (0, 2, 3)), call.rank(0))
     source, order = call.ordered(0)
     chosen = tuple(place for place, axis in enumerate(order) if axis in axes)
-    result = _standardised(call, source, chosen, 1e-9)
-    call.declare(result, order=order)
+    call.declare(_standardised(call, source, chosen, 1e-9)[0], order=order)
 
 
 ROWS: Mapping[str, Row] = {
@@ -211,12 +255,13 @@ ROWS: Mapping[str, Row] = {
     "InstanceNormalization": Row(emit=_instance_normalization, inputs=range(3, 4)),
     "LayerNormalization": Row(emit=_layer_normalization, inputs=range(2, 4), outputs=range(1, 4)),
     "LogSoftmax": _along(LayerType.LOG_SOFTMAX, LogSoftmaxDescriptor()),
-    "LpNormalization": Row(emit=_l2_normalization),
+    "LpNormalization": Row(emit=_lp_normalization),
     "MeanVarianceNormalization": Row(emit=_mean_variance_normalization),
     "RMSNormalization": Row(emit=_layer_normalization, inputs=range(2, 3)),
     "ReduceL1": _reduction(LayerType.SUM, before=LayerType.ABS),
     "ReduceL2": _reduction(LayerType.SUM, before=LayerType.SQUARE, after=LayerType.SQRT),
     "ReduceLogSum": _reduction(LayerType.SUM, after=LayerType.LOG),
+    "ReduceLogSumExp": Row(emit=_reduce_log_sum_exp, inputs=range(1, 3)),
     "ReduceMax": _reduction(LayerType.REDUCE_MAX),
     "ReduceMean": _reduction(LayerType.MEAN),
     "ReduceMin": _reduction(LayerType.REDUCE_MIN),

@@ -16,6 +16,7 @@ from ferrule.formats.onnx.windows import MAX_EXTENT, finish_image, image
 from ferrule.graph import Array, LayerType
 from ferrule.operators.block import DepthToSpaceDescriptor, SpaceToDepthDescriptor
 from ferrule.operators.gather import GatherDescriptor
+from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.resize import ResizeDescriptor, float_taps, nearest_pixels
 from ferrule.operators.transpose import TransposeDescriptor
 
@@ -35,7 +36,6 @@ def _resize(call: Call) -> None:
         raise UnsupportedError(
             "its attribute 'antialias' or 'exclude_outside' is 1, expected 0", hint="resize with antialias=False"
         )
-    node.choice("keep_aspect_ratio_policy", "stretch", ("stretch",))
     scales, sizes = _scales(call)
     if sizes == call.shape(0):
         call.alias(0)
@@ -67,15 +67,22 @@ def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
     data, wanted = call.parameter(2, "scales"), call.integers(3, "sizes")
     if wanted is None and (data is None or data.size == 0):
         raise ModelError("it has neither scales nor sizes")
-    given = list(wanted) if wanted is not None else [float(each) for each in np.ravel(data if data is not None else ())]
+    given: list[float] = (
+        list(wanted) if wanted is not None else [float(each) for each in np.ravel(data if data is not None else ())]
+    )
     if len(given) != len(axes):
         raise ModelError(f"it has {len(given)} scales or sizes for {len(axes)} axes")
+    policy = call.node.choice("keep_aspect_ratio_policy", "stretch", ("stretch", "not_larger", "not_smaller"))
+    if wanted is not None and policy != "stretch" and given:
+        ratios = [value / shape[axis] for axis, value in zip(axes, given, strict=True)]
+        ratio = min(ratios) if policy == "not_larger" else max(ratios)
+        given = [math.floor(ratio * shape[axis] + 0.5) for axis in axes]
     for axis, value in zip(axes, given, strict=True):
         if not math.isfinite(value) or value <= 0 or value > MAX_EXTENT:
             raise ModelError(f"its scales or sizes are {given}, expected positive numbers up to {MAX_EXTENT}")
         sizes[axis] = int(value) if wanted is not None else math.floor(shape[axis] * value)
         factors[axis] = sizes[axis] / shape[axis] if wanted is not None else float(value)
-    if max(sizes) > MAX_EXTENT * max(shape):
+    if any(size > MAX_EXTENT and size != extent for size, extent in zip(sizes, shape, strict=True)):
         raise UnsupportedError(f"its output has shape {sizes}, which is too large")
     return tuple(factors), static(sizes)
 
@@ -169,9 +176,17 @@ def _depth_to_space(call: Call) -> None:
 
 
 def _space_to_depth(call: Call) -> None:
-    source = image(call, 0)
-    descriptor = SpaceToDepthDescriptor(block_size=_block(call, call.shape(0)))
-    finish_image(call, LayerType.SPACE_TO_DEPTH, descriptor, source)
+    source, size = image(call, 0), _block(call, call.shape(0))
+    descriptor = SpaceToDepthDescriptor(block_size=size)
+    crossed = call.node.choice("mode", "DCR", ("DCR", "CRD")) == "CRD" and call.shape(0)[1] > 1
+    if not crossed:
+        finish_image(call, LayerType.SPACE_TO_DEPTH, descriptor, source)
+        return
+    moved = call.add(LayerType.SPACE_TO_DEPTH, descriptor, source)
+    batch, height, width, channels = call.info(moved).shape
+    parts = call.reshaped(moved, (batch * height * width, size * size, channels // (size * size)))
+    parts = call.add(LayerType.TRANSPOSE, TransposeDescriptor(permutation=(0, 2, 1)), parts)
+    finish_image(call, LayerType.RESHAPE, ReshapeDescriptor(shape=(batch, height, width, channels)), parts)
 
 
 ROWS: Mapping[str, Row] = {

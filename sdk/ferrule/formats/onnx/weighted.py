@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout, identity
+from ferrule.formats.onnx.node import MAX_ELEMENTS, elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import Window, finish_image, image
 from ferrule.graph import Array, Descriptor, LayerType, Shape
@@ -19,6 +20,8 @@ from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.join import ConcatenationDescriptor
+from ferrule.operators.slice import SliceDescriptor
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
 
 
@@ -58,36 +61,71 @@ def _conv(call: Call) -> None:
 
 
 def _conv_transpose(call: Call) -> None:
-    node, source, kernel = call.node, image(call, 0), _kernel(call.shape(1), call.rank(0))
-    info, groups = call.info(source), node.integer("group", 1)
-    if groups != 1:
-        raise UnsupportedError(
-            f"its attribute 'group' is {groups}, expected 1", hint="divide it into one ConvTranspose for each group"
-        )
+    node, kernel = call.node, _kernel(call.shape(1), call.rank(0))
+    source, groups, spatial = image(call, 0), node.integer("group", 1), call.rank(0) - 2
+    channels = call.info(source).shape[3]
+    if groups < 1 or kernel[0] != channels or channels % groups:
+        raise ModelError(f"its weights {list(kernel)} in {groups} groups do not fit an image of {channels} channels")
     window = Window.of(call, (kernel[2], kernel[3]))
-    if window.dilations != (1, 1):
-        raise UnsupportedError(f"its attribute 'dilations' is {list(window.dilations)}, expected 1 along each axis")
-    extra = node.integers("output_padding", (0,) * (call.rank(0) - 2))
-    wanted = node.integers("output_shape", ())
-    spatial = call.rank(0) - 2
+    extra, wanted = node.integers("output_padding", (0,) * spatial), node.integers("output_shape", ())
     if len(extra) != spatial or len(wanted) not in {0, spatial}:
         raise ModelError(f"its attributes output_padding and output_shape need {spatial} numbers each")
     extra, wanted = (0,) * (2 - spatial) + extra, (1,) * (2 - spatial) + wanted if wanted else ()
-    sizes, starts = [], []
-    for axis in range(2):
-        size, start = window.transposed_size(axis, info.shape[1 + axis], extra[axis], wanted[axis] if wanted else None)
-        sizes.append(size)
-        starts.append(start)
+    extents = call.info(source).shape[1:3]
+    (height, top), (width, left) = (
+        window.transposed_size(axis, extents[axis], extra[axis], wanted[axis] if wanted else None) for axis in range(2)
+    )
     descriptor = TransposeConvDescriptor(
-        output_h=sizes[0],
-        output_w=sizes[1],
+        output_h=height,
+        output_w=width,
         stride_h=window.strides[0],
         stride_w=window.strides[1],
-        pad_top=starts[0],
-        pad_left=starts[1],
+        pad_top=top,
+        pad_left=left,
     )
     bias = call.tensor(2) if node.has_input(2) else None
-    finish_image(call, LayerType.TRANSPOSE_CONV, descriptor, source, call.tensor(1, (1, 2, 3, 0), kernel), bias)
+    if groups == 1 and window.dilations == (1, 1):
+        finish_image(call, LayerType.TRANSPOSE_CONV, descriptor, source, call.tensor(1, (1, 2, 3, 0), kernel), bias)
+        return
+    _finish_transposed_groups(call, descriptor, source, _dilated(call, kernel, window.dilations), groups)
+
+
+def _dilated(call: Call, kernel: Shape, dilations: tuple[int, int]) -> Array:
+    """Return the constant weights with zeros between the pixels of the window."""
+    weights = call.parameter(1, "weights, with groups or dilations,")
+    assert weights is not None
+    spread = [(extent - 1) * step + 1 for extent, step in zip(kernel[2:], dilations, strict=True)]
+    if elements((*kernel[:2], *spread)) > MAX_ELEMENTS:
+        raise UnsupportedError(f"its window spans {spread} pixels, which is too large for its {kernel[0]} channels")
+    result = np.zeros((*kernel[:2], *spread), weights.dtype)
+    result[:, :, :: dilations[0], :: dilations[1]] = weights.reshape(kernel)
+    return result
+
+
+def _finish_transposed_groups(
+    call: Call, descriptor: TransposeConvDescriptor, source: str, weights: Array, groups: int
+) -> None:
+    """Add a TRANSPOSE_CONV for each group of channels, and the CONCATENATION of their results."""
+    bias = call.parameter(2, "bias")
+    if bias is not None and bias.shape != (weights.shape[1] * groups,):
+        raise ModelError(f"its bias has shape {list(bias.shape)}, expected {weights.shape[1] * groups} numbers")
+    depth = weights.shape[0] // groups
+    parts = []
+    for group in range(groups):
+        chosen = weights[group * depth : (group + 1) * depth].transpose(1, 2, 3, 0)
+        offset = None if bias is None else np.split(bias, groups)[group]
+        names = (
+            call.variant(1, chosen, ("group", group, groups), axis=1),
+            None if offset is None else call.variant(2, offset, ("group", group, groups), axis=0),
+        )
+        if groups == 1:
+            finish_image(call, LayerType.TRANSPOSE_CONV, descriptor, source, *names)
+            return
+        begin = (0, 0, 0, group * depth)
+        shape = call.info(source).shape
+        image_of = call.add(LayerType.SLICE, SliceDescriptor(begin=begin, size=(*shape[:3], depth)), source)
+        parts.append(call.add(LayerType.TRANSPOSE_CONV, descriptor, image_of, *names))
+    finish_image(call, LayerType.CONCATENATION, ConcatenationDescriptor(axis=3), *parts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

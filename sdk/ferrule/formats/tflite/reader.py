@@ -22,6 +22,7 @@ from ferrule.formats.tflite.row import MANY, Row
 from ferrule.formats.tflite.tensors import Tensors, check_signature, real_values
 from ferrule.formats.tflite.unsigned import Unsigned
 from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Variables
+from ferrule.formats.tflite.versions import Version
 from ferrule.formats.tflite.windows import needs_narrow_bias
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, TensorInfo
 from ferrule.network import Network, check_kernel
@@ -37,21 +38,27 @@ _WEIGHTS = 1
 
 
 def read_tflite(
-    data: bytes, name: str, dequantize_weights: bool = False, max_iterations: int = DEFAULT_ITERATIONS
+    data: bytes,
+    name: str,
+    dequantize_weights: bool = False,
+    max_iterations: int = DEFAULT_ITERATIONS,
+    rounding: str = "tflm",
 ) -> Network:
     """Return the network of a TensorFlow Lite model.
 
     Tensor names are kept, except that empty and repeated ones are numbered; layers are named `<type>_<position>`. An
     unknown batch size is read as 1. A network that is returned is valid (`Network.validate`). `dequantize_weights`
     makes quantised weights of layers with float32 activations float32, instead of refusing such layers.
-    `max_iterations` is the limit of each loop.
+    `max_iterations` is the limit of each loop, and `rounding` names the program whose results the layers have.
 
     Raises:
+        FerruleError: there is no such program, see `versions.VERSIONS`.
         ModelError: the file is malformed; the message names the place.
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
-    file = _File(read_model(data), dequantize_weights, Budget(len(data)), max_iterations)
+    version = Version.named(rounding)
+    file = _File(read_model(data), dequantize_weights, Budget(len(data)), max_iterations, version)
     network = file.reader(0, name).network()
     file.require_one_signature()
     return network
@@ -61,13 +68,19 @@ class _File:
     """The subgraphs of one file, each read when it is called."""
 
     def __init__(
-        self, subgraphs: tuple[SubgraphRecord, ...], dequantize_weights: bool, budget: Budget, max_iterations: int
+        self,
+        subgraphs: tuple[SubgraphRecord, ...],
+        dequantize_weights: bool,
+        budget: Budget,
+        max_iterations: int,
+        version: Version,
     ) -> None:
         self._subgraphs = subgraphs
         self.budget = budget
         """The work that computing constants may take."""
         self._dequantize_weights = dequantize_weights
         self.max_iterations = max_iterations
+        self.version = version
         self._read: set[int] = set()
         self._open: list[int] = []
         """The subgraphs that are being read, each of which calls the next one."""
@@ -309,6 +322,7 @@ class _Reader:
             inputs=tuple(sources),
             outputs=tuple(info.name for info in outputs),
         )
+        layer = replace(layer, rounding=self._file.version.rule(self._network, layer))
         self._append(record, layer, outputs)
         for key, info in states.items():
             self._variables.replace_value(key, info.name)

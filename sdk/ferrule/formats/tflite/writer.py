@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ferrule.errors import UnsupportedError
+from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.encoder import ModelContent, SubgraphContent, write_model
 from ferrule.formats.tflite.operators import OPERATORS
@@ -11,25 +11,31 @@ from ferrule.formats.tflite.periods import without_periods
 from ferrule.formats.tflite.states import WrittenStates
 from ferrule.formats.tflite.unsigned import with_unsigned_convolutions
 from ferrule.graph import Graph, Layer, Rounding, SubgraphView
+from ferrule.network.rounding import with_rounding
 
 _MAX_BYTES = 2**31 - 1
 """Offsets in flatbuffers are limited to 31 bits."""
 
 
-def to_tflite(network: Graph | SubgraphView) -> bytes:
+def to_tflite(network: Graph | SubgraphView, *, rounding: Rounding | None = None) -> bytes:
     """Return the network as a TensorFlow Lite model; the same network always produces the same bytes.
 
     For a subgraph view, the model has only the layers of the view, and its inputs and outputs are those of the view.
 
     Padding that is neither SAME nor VALID becomes a PAD before the layer. Convolutions whose weights have a zero point
-    are written in uint8, between two QUANTIZE. Tensor names are kept; the format cannot
-    store layer names, nor the rules by which layers round: only those with the TFLM rule are written.
+    are written in uint8, between two QUANTIZE. Tensor names are kept; the format cannot store layer names, nor the
+    rules by which layers round: only those with the TFLM rule are written. With `rounding` TFLM, layers of other rules
+    are given that one, which changes some of their results; `ferrule convert` counts them.
 
     Raises:
         UnsupportedError: TensorFlow Lite cannot express a part of the network, or its constants take 2 GiB or more.
     """
     if isinstance(network, SubgraphView):
         network = network.to_graph()
+    if rounding is not None:
+        if rounding is not Rounding.TFLM:
+            raise FerruleError(f"the rule is '{rounding}', expected '{Rounding.TFLM}', the one that such files have")
+        network = with_rounding(network, rounding)
     network = with_unsigned_convolutions(without_periods(network))
     size_bytes = sum(tensor.data.nbytes for tensor in network.tensors if tensor.data is not None)
     if size_bytes > _MAX_BYTES:
@@ -84,5 +90,7 @@ def _refuse_other_rules(layer: Layer) -> None:
     if layer.rounding is not Rounding.TFLM:
         raise UnsupportedError(
             f"layer '{layer.name}': {layer.type} rounds by {layer.rounding.phrase} ('{layer.rounding}'), which a "
-            "TensorFlow Lite model cannot state: its readers round by their own rule"
+            "TensorFlow Lite model cannot state: its readers round by their own rule",
+            hint="ferrule convert --rounding tflm (to_tflite(network, rounding=Rounding.TFLM)) changes the rule and "
+            "counts the results that differ",
         )

@@ -13,6 +13,7 @@ from typing import Any
 
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.contribution import HEADERS, KERNELS, Contribution
+from ferrule.backends.cpu_acc.host.units import units
 from ferrule.errors import FerruleError
 from ferrule.nativelib import NativeLibrary
 
@@ -48,8 +49,9 @@ def native_library(extra_flags: Sequence[str] = ()) -> NativeLibrary:
         purpose="CpuAcc on the host",
         sources=tuple(path for part in _PARTS for path in part.source_paths),
         headers=tuple(part.folder / name for part in (*_PARTS, HEADERS) for name in part.files if name.endswith(".h")),
-        include_dirs=_INCLUDE_DIRS,
+        include_dirs=(*_INCLUDE_DIRS, *(part.folder for part in _PARTS)),
         flags=(*FLAGS, *extra_flags),
+        units=lambda: [*(f'#include "{source}"\n' for source in reversed(HOST.sources)), *units(KERNELS)],
     )
 
 

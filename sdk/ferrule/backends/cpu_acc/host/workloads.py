@@ -24,7 +24,7 @@ from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.dom import Identifier
-from ferrule.graph import Array, DataType, Graph, Rounding
+from ferrule.graph import Array, DataType, Graph
 
 
 class KernelWorkload:
@@ -215,7 +215,7 @@ def _lower(graph: Graph, names: dict[str, str], target: Target, host: Host | Non
         scratch=Identifier(SCRATCH),
     )
     own = HOST_LOWERINGS.get(layer.type)
-    if own is not None and host is not None and layer.rounding is Rounding.TFLM:
+    if own is not None and host is not None:
         op = own(context, host)
         if op is not None:
             return op

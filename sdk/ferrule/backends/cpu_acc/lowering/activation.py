@@ -15,7 +15,14 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.nonlinear import hard_swish_table, logistic_table, sigmoid_multiplier, tanh_table
 from ferrule.operators.rectify import LeakyReluDescriptor, Slope, int8_table, prelu_of, rectifier_of
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE
-from ferrule.operators.softmax import SoftmaxDescriptor, exponentials, int16_multiplier, int16_tables
+from ferrule.operators.softmax import (
+    SoftmaxDescriptor,
+    exponentials,
+    int16_multiplier,
+    int16_tables,
+    onnx_exponentials,
+    onnx_steps,
+)
 
 
 def lower_logistic(context: LoweringContext) -> LoweredOp:
@@ -151,6 +158,23 @@ def _slope_fields(slope: Slope) -> Aggregate:
             Field(Integer(slope.shift), "shift"),
             Field(Integer(slope.sign), "sign"),
         )
+    )
+
+
+def lower_onnx_softmax(context: LoweringContext) -> LoweredOp:
+    """Return the call for SOFTMAX by ONNX's rule."""
+    source, output = context.input(0), context.operands.output
+    depth = source.shape[-1]
+    return unary_call(
+        context,
+        "float_softmax_s8",
+        header="softmax",
+        parameters="float_softmax_params",
+        exponentials=context.blob("exponentials", onnx_exponentials(source.scale, depth)),
+        steps=onnx_steps(output),
+        zero_point=output.zero_point,
+        rows=source.elements // depth,
+        depth=depth,
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD, SUB and MUL of int8 by ONNX's rule in C.
+"""ADD, SUB, MUL, DIV and PRELU of int8 by ONNX's rule in C.
 
 Where a check of all inputs shows it exact, a layer is computed with integers: sums by the kernels of TFLM's rule,
 products by one multiplication. The other layers are computed in float32, step by step.
@@ -7,7 +7,7 @@ products by one multiplication. The other layers are computed in float32, step b
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from ferrule.backends.cpu_acc.lowering.binary import (
     binary_call,
@@ -16,13 +16,16 @@ from ferrule.backends.cpu_acc.lowering.binary import (
     table_candidate,
 )
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.even import even
 from ferrule.backends.cpu_acc.lowering.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Float, Integer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import LayerType, Rounding
+from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, combination_of
 from ferrule.operators.elementwise import Combination
+from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput
 
 
@@ -65,21 +68,8 @@ def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
                 constant=total.constant,
                 rounded=rounded_fields(total.output),
             )
-        case FloatDifference() as difference:
-            return binary_call(
-                context,
-                kernel,
-                "float_difference_params",
-                shape=shape,
-                first_scale=difference.first_scale,
-                second_scale=difference.second_scale,
-                scale=difference.scale,
-                first_zero_point=difference.first_zero_point,
-                second_zero_point=difference.second_zero_point,
-                zero_point=difference.zero_point,
-                low=difference.low,
-                high=difference.high,
-            )
+        case FloatDifference():
+            return lower_onnx_pair(context)
         case FloatProduct() as product:
             return binary_call(
                 context,
@@ -94,6 +84,28 @@ def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
             )
         case other:
             raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
+
+
+def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
+    """Return the call of the kernel that computes SUB, DIV or PRELU with float32 values."""
+    descriptor = context.layer.descriptor
+    activation = descriptor.activation if isinstance(descriptor, BinaryDescriptor) else Activation.NONE
+    first, second, output = context.input(0), context.input(1), context.operands.output
+    low, high = activation_range(activation, output)
+    return binary_call(
+        context,
+        _ONNX_KERNELS[context.layer.type],
+        "float_pair_params",
+        shape=broadcast_shape(context),
+        first_scale=first.scale,
+        second_scale=second.scale,
+        scale=output.scale,
+        first_zero_point=first.zero_point,
+        second_zero_point=second.zero_point,
+        zero_point=output.zero_point,
+        low=low,
+        high=high,
+    )
 
 
 def _combination(context: LoweringContext) -> Combination:
@@ -141,10 +153,26 @@ def _scaled_product(context: LoweringContext) -> Candidate | str:
     )
 
 
+def _even(context: LoweringContext) -> Candidate | str:
+    """Return the kernel of exact integers."""
+    kernel = "even_product_s8" if context.layer.type is LayerType.MUL else "even_sum_s8"
+    constants = even(_combination(context))
+    if constants is None:
+        return "the scales are no small whole numbers over powers of two"
+    return Candidate(
+        kernel=kernel,
+        instructions=18 * context.operands.output.elements,
+        weight_bytes=0,
+        lower=lambda: binary_call(context, kernel, "even_params", shape=broadcast_shape(context), **asdict(constants)),
+    )
+
+
 _RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
 _ONNX_KERNELS = {
     LayerType.ADD: "fused_sum_s8",
     LayerType.SUB: "float_difference_s8",
+    LayerType.DIV: "float_quotient_s8",
+    LayerType.PRELU: "float_prelu_s8",
     LayerType.MUL: "float_product_s8",
 }
 _FPU_COSTS = {"fused_sum_s8": 30, "float_difference_s8": 50, "float_product_s8": 30}
@@ -152,6 +180,7 @@ _SOFT_FLOAT_COSTS = {"fused_sum_s8": 500, "float_difference_s8": 600, "float_pro
 ONNX_SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=_RULES, candidate=_scaled_sum),
     Row(kernel="sum_table_s8", rules=_RULES, candidate=table_candidate),
+    Row(kernel="even_sum_s8", rules=_RULES, candidate=_even),
     Row(kernel="float_sum", rules=_RULES, candidate=_exact),
 )
 """The kernels of ADD and SUB by ONNX's rule."""
@@ -162,6 +191,7 @@ ONNX_PRODUCT_ROWS: tuple[Row, ...] = (
         rules=_RULES,
         candidate=_scaled_product,
     ),
+    Row(kernel="even_product_s8", rules=_RULES, candidate=_even),
     Row(kernel="float_product_s8", rules=_RULES, candidate=_exact),
 )
 """The kernels of MUL by ONNX's rule."""

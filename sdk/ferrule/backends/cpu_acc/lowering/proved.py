@@ -23,7 +23,10 @@ _STEPS = np.arange(-127, 128, dtype=np.int64)
 _TRIES = 64
 """How far the multiplier may lie from the nearest one."""
 _MORE_TRIES = 600
-"""The same for outputs without values below the zero point, where nearly every channel has a pair."""
+"""The same where nearly every channel has a pair: for outputs without values below the zero point, and for rules that
+round all values alike."""
+_AT_ONCE = 256
+"""The most multipliers that are examined together, over all channels."""
 
 
 NOT_PROVED = "a channel has no proved constants"
@@ -72,28 +75,45 @@ def _search(
     least, possible = reference.least_sums()
     if every and not possible.all():
         return words.astype(np.int32), proved
-    ends = np.stack([low, high], axis=1)
     nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
-    tries = _MORE_TRIES if rounding is Rounding.TFLM and zero_point == -128 else _TRIES
-    spread = np.ones(len(factors))
-    if rounding is not Rounding.TFLM:
-        first, last = _possible(least, low, high, nearest, sum_shift)
-        possible &= first <= last
-        if every and not possible.all():
+    pairs, slack = _pairs(least, low, high, nearest[:, None], sum_shift)
+    words, slack = pairs[:, 0], slack[:, 0]
+    proved = possible & (slack >= 0)
+    left = np.flatnonzero(possible & ~proved)
+    left = left[np.argsort(slack[left], kind="stable")]
+    if rounding is not Rounding.TFLM and left.size:
+        first, last = _possible(least[left], low[left], high[left], nearest[left], sum_shift)
+        if every and (first > last).any():
             return words.astype(np.int32), proved
-        nearest, spread = (first + last) // 2, np.maximum(last - first, 1) / (2 * tries)
-    left = np.flatnonzero(possible)
-    for step in sorted(range(-tries, tries + 1), key=abs):
-        if not left.size:
+        left = left[first <= last]
+    tries = _TRIES if rounding is Rounding.TFLM and zero_point != -128 else _MORE_TRIES
+    count = 1  # a channel without a pair is probably among those that lack most
+    while left.size:
+        some, left = left[:count], left[count:]
+        words[some], proved[some] = _nearest_pairs(least[some], low[some], high[some], nearest[some], sum_shift, tries)
+        if every and not proved[some].all():
             break
-        multiplier = nearest[left] + np.rint(step * spread[left]).astype(np.int64)
-        bias, found = _bias(least[left], low[left], high[left], multiplier, sum_shift)
-        scaled = (ends[left] << sum_shift) + bias[:, None]
-        found &= (np.abs(scaled) < 1 << 31).all(axis=1) & (multiplier > 0) & (multiplier < 1 << 31)
-        words[left[found]] = np.stack([multiplier, bias], axis=1)[found]
-        proved[left[found]] = True
-        left = left[~found]
+        count *= 4
     return words.astype(np.int32), proved
+
+
+def _nearest_pairs(
+    least: Array, low: Array, high: Array, nearest: Array, sum_shift: int, tries: int
+) -> tuple[Array, Array]:
+    """Return the pair of each channel whose multiplier is nearest to but not `nearest`, and whether it has one."""
+    words, found = np.zeros((len(nearest), 2), np.int64), np.zeros(len(nearest), bool)
+    left = np.arange(len(nearest))
+    order = np.array(sorted(range(-tries, tries + 1), key=abs)[1:])
+    count = 1
+    while order.size and left.size:
+        steps, order = order[:count], order[count:]
+        pairs, slack = _pairs(least[left], low[left], high[left], nearest[left, None] + steps, sum_shift)
+        has_one = (slack >= 0).any(axis=1)
+        words[left[has_one]] = pairs[has_one, (slack >= 0).argmax(axis=1)[has_one]]
+        found[left[has_one]] = True
+        left = left[~has_one]
+        count = max(1, min(4 * count, _AT_ONCE // max(left.size, 1)))
+    return words, found
 
 
 class _Reference:
@@ -148,19 +168,22 @@ def _possible(least: Array, low: Array, high: Array, nearest: Array, sum_shift: 
     return ends[0], ends[1]
 
 
-def _bias(least: Array, low: Array, high: Array, multiplier: Array, sum_shift: int) -> tuple[Array, Array]:
-    """Return a bias with which the result is that of the rule from `low` to `high`, and whether there is one.
+def _pairs(least: Array, low: Array, high: Array, multipliers: Array, sum_shift: int) -> tuple[Array, Array]:
+    """Return each of the multipliers [channels, any number] with a bias, and its slack, negative without a proof.
 
-    Each step is reached at its least sum, and is not reached at the sum below; of both, the sums from `low` to `high`
-    count.
+    With the bias, the result is that of the rule from `low` to `high`: each step is reached at its least sum, and
+    is not reached at the sum below; of both, the sums from `low` to `high` count. All the biases up to the slack do.
     """
     none = np.iinfo(np.int64).max // 4
-    needed = -((-(_STEPS << (32 + PROVED_SHIFT))) // np.maximum(multiplier, 1)[:, None])
-    low, high = low[:, None], high[:, None]
+    least, low, high = least[:, None], low[:, None, None], high[:, None, None]
+    needed = -((-(_STEPS << (32 + PROVED_SHIFT))) // np.maximum(multipliers, 1)[..., None])
     reached = needed - (np.maximum(least, low) << sum_shift)
     exceeded = needed - 1 - (np.minimum(least - 1, high) << sum_shift)
-    lowest = np.where(least <= high, reached, -none).max(axis=1)
-    highest = np.where(least > low, exceeded, none).min(axis=1)
+    lowest = np.where(least <= high, reached, -none).max(axis=-1)
+    highest = np.where(least > low, exceeded, none).min(axis=-1)
     middle = lowest + (highest - lowest) // 2
     bias = np.where(lowest == -none, highest, np.where(highest == none, lowest, middle))
-    return bias, lowest <= highest
+    fits = (multipliers > 0) & (multipliers < 1 << 31)
+    for end in (low, high):
+        fits &= np.abs((end[..., 0] << sum_shift) + bias) < 1 << 31
+    return np.stack([multipliers, bias], axis=-1), np.where(fits, highest - lowest, -none)

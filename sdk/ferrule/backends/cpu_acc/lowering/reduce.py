@@ -16,8 +16,9 @@ from ferrule.backends.cpu_acc.lowering.unary import unary_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers
 from ferrule.dom import Aggregate, Field
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, LayerType, Shape
+from ferrule.graph import DataType, LayerType, Rounding, Shape
 from ferrule.operators.fixed_point import activation_range, wrap_int32
+from ferrule.operators.onnx_elementwise import OnnxOutput
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.reduce import ReduceDescriptor, divisor, reduced_count, rescaling
 
@@ -42,7 +43,20 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
             reduced=loops_value(reduced),
             divisor=float(divisor(layer.type, descriptor, source)),
         )
+    offset = int(wrap_int32(-source.zero_point * reduced_count(descriptor, source)))
     multiplier, shift = rescaling(layer.type, descriptor, context.operands)
+    if context.operands.rounding is not Rounding.TFLM:
+        return unary_call(
+            context,
+            "float_mean_s8",
+            header="reduce",
+            parameters="float_mean_params",
+            kept=loops_value(kept),
+            reduced=loops_value(reduced),
+            offset=offset,
+            output_zero_point=output.zero_point,
+            factor=math.ldexp(multiplier, shift - 31),
+        )
     return unary_call(
         context,
         "reduce_s8" if source.dtype is DataType.INT8 else "reduce_s16",
@@ -50,7 +64,7 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
         parameters="reduce_int_params",
         kept=loops_value(kept),
         reduced=loops_value(reduced),
-        offset=int(wrap_int32(-source.zero_point * reduced_count(descriptor, source))),
+        offset=offset,
         output_zero_point=output.zero_point,
         multiplier=multiplier,
         shift=shift,
@@ -92,6 +106,29 @@ _POOL_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: 
 def lower_pool2d(context: LoweringContext) -> LoweredOp:
     """Return the call for AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
     return choose(context, POOL_2D_ROWS[context.layer.type])
+
+
+def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
+    """Return the call for AVERAGE_POOL_2D by ONNX's rule."""
+    descriptor, image, output = _pool_descriptor(context), context.input(0), context.operands.output
+    window = descriptor.window
+    result = OnnxOutput.of(output, descriptor.activation, context.operands.rounding)
+    return kernel_call(
+        context,
+        "float_average_pool2d_s8",
+        header="pool2d",
+        table="float_pool2d_params",
+        overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
+        contribution=KERNELS.part("float_average_pool2d_s8"),
+        window=window_value(window, image, output),
+        scale=image.scale,
+        zero_point=image.zero_point,
+        output_scale=output.scale,
+        output_zero_point=float(result.zero_point),
+        stored_offset=result.stored_offset,
+        low=float(result.low),
+        high=float(result.high),
+    )
 
 
 def _lower_pool2d(context: LoweringContext, kernel: str) -> LoweredOp:

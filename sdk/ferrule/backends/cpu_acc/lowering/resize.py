@@ -9,7 +9,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
-from ferrule.operators.resize import ResizeDescriptor, Taps, float_taps, integer_taps, nearest_pixels
+from ferrule.operators.resize import ResizeDescriptor, Taps, float_taps, integer_taps, nearest_pixels, onnx_taps
 
 _MOST_PIXELS = 1 << 15
 
@@ -55,6 +55,34 @@ def lower_resize_bilinear(context: LoweringContext) -> LoweredOp:
         row_weights=_weights(context, "row_weights", rows, is_float=is_float),
         columns=_indices(context, "columns", columns.lower),
         column_weights=_weights(context, "column_weights", columns, is_float=is_float),
+    )
+
+
+def lower_onnx_resize_bilinear(context: LoweringContext) -> LoweredOp:
+    """Return the call for RESIZE_BILINEAR by ONNX's rule."""
+    descriptor, image, output = _descriptor(context), context.input(0), context.operands.output
+    batches, height, width, channels = image.shape
+    rows = onnx_taps(descriptor, height, descriptor.height)
+    columns = onnx_taps(descriptor, width, descriptor.width)
+    return kernel_call(
+        context,
+        "float_resize_bilinear_s8",
+        header="resize",
+        table="float_resize_bilinear_params",
+        batches=batches,
+        input_h=height,
+        input_w=width,
+        channels=channels,
+        output_h=descriptor.height,
+        output_w=descriptor.width,
+        rows=_indices(context, "rows", rows.pixels.reshape(-1)),
+        row_weights=context.blob("row_weights", rows.weights),
+        columns=_indices(context, "columns", columns.pixels.reshape(-1)),
+        column_weights=context.blob("column_weights", columns.weights),
+        scale=image.scale,
+        zero_point=image.zero_point,
+        output_scale=output.scale,
+        output_zero_point=output.zero_point,
     )
 
 

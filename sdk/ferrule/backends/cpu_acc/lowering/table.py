@@ -10,6 +10,7 @@ from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, low
 from ferrule.backends.cpu_acc.lowering.activation import (
     lower_hard_swish,
     lower_logistic,
+    lower_onnx_softmax,
     lower_prelu,
     lower_rectify,
     lower_softmax,
@@ -38,7 +39,7 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_view,
 )
 from ferrule.backends.cpu_acc.lowering.normalization import lower_add_n, lower_l2_normalization, lower_log_softmax
-from ferrule.backends.cpu_acc.lowering.onnx_binary import lower_onnx_arithmetic
+from ferrule.backends.cpu_acc.lowering.onnx_binary import lower_onnx_arithmetic, lower_onnx_pair
 from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_batch_to_space,
     lower_broadcast,
@@ -50,9 +51,13 @@ from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_zeros_like,
 )
 from ferrule.backends.cpu_acc.lowering.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
-from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_pool2d, lower_reduce
+from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_onnx_pool2d, lower_pool2d, lower_reduce
 from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
-from ferrule.backends.cpu_acc.lowering.resize import lower_resize_bilinear, lower_resize_nearest_neighbor
+from ferrule.backends.cpu_acc.lowering.resize import (
+    lower_onnx_resize_bilinear,
+    lower_resize_bilinear,
+    lower_resize_nearest_neighbor,
+)
 from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
 from ferrule.backends.cpu_acc.lowering.transpose_conv import lower_transpose_conv
 from ferrule.backends.cpu_acc.lowering.unary import (
@@ -75,7 +80,7 @@ def _by_rule(tflm: Lowering, onnx: Lowering) -> Lowering:
 
 
 LOWERINGS: Mapping[LayerType, Lowering] = {
-    LayerType.SOFTMAX: lower_softmax,
+    LayerType.SOFTMAX: _by_rule(lower_softmax, lower_onnx_softmax),
     LayerType.LOGISTIC: _by_rule(lower_logistic, lower_table),
     LayerType.TANH: _by_rule(lower_tanh, lower_table),
     LayerType.HARD_SWISH: _by_rule(lower_hard_swish, lower_table),
@@ -98,11 +103,11 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.TRANSPOSE_CONV: lower_transpose_conv,
     LayerType.FULLY_CONNECTED: lower_fully_connected,
     LayerType.BATCH_MATMUL: lower_batch_matmul,
-    LayerType.AVERAGE_POOL_2D: lower_pool2d,
+    LayerType.AVERAGE_POOL_2D: _by_rule(lower_pool2d, lower_onnx_pool2d),
     LayerType.MAX_POOL_2D: lower_pool2d,
     LayerType.L2_POOL_2D: lower_pool2d,
     LayerType.RESIZE_NEAREST_NEIGHBOR: lower_resize_nearest_neighbor,
-    LayerType.RESIZE_BILINEAR: lower_resize_bilinear,
+    LayerType.RESIZE_BILINEAR: _by_rule(lower_resize_bilinear, lower_onnx_resize_bilinear),
     LayerType.ADD: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
     LayerType.SUB: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
     LayerType.MUL: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
@@ -132,7 +137,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.BATCH_TO_SPACE_ND: lower_batch_to_space,
     LayerType.SLICE: lower_slice,
     LayerType.STRIDED_SLICE: lower_strided_slice,
-    LayerType.PRELU: lower_prelu,
+    LayerType.PRELU: _by_rule(lower_prelu, lower_onnx_pair),
     LayerType.RELU: _by_rule(lower_rectify, lower_table),
     LayerType.RELU6: _by_rule(lower_rectify, lower_table),
     LayerType.RELU_N1_TO_1: _by_rule(lower_rectify, lower_table),
@@ -169,7 +174,7 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.LOGICAL_AND: lower_logical,
     LayerType.LOGICAL_OR: lower_logical,
     LayerType.SELECT_V2: lower_select,
-    LayerType.DIV: lower_div,
+    LayerType.DIV: _by_rule(lower_div, lower_onnx_pair),
     LayerType.FLOOR_DIV: lower_floored,
     LayerType.FLOOR_MOD: lower_floored,
     LayerType.SQUARED_DIFFERENCE: lower_squared_difference,
@@ -228,6 +233,12 @@ RULES: Mapping[LayerType, frozenset[Rounding]] = {
     LayerType.ADD: _BOTH_ONNX,
     LayerType.SUB: _ONNX,
     LayerType.MUL: _BOTH_ONNX,
+    LayerType.DIV: _ONNX,
+    LayerType.PRELU: _ONNX,
+    LayerType.AVERAGE_POOL_2D: _BOTH_ONNX,
+    LayerType.MEAN: _ONNX,
+    LayerType.SOFTMAX: _ONNX,
+    LayerType.RESIZE_BILINEAR: _ONNX,
 }
 """The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
 

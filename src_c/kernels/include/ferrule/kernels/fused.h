@@ -46,7 +46,11 @@ static inline int64_t ferrule_shift_to_odd(int64_t value, int32_t shift)
 /** @brief Return value * factor + addend, rounded once; the value has at most 9 bits and a sign. */
 static inline float ferrule_fused(int32_t value, const struct ferrule_number *factor, float addend)
 {
-#if defined(__ARM_FEATURE_FMA) || defined(__FMA__)
+#if defined(__ARM_FEATURE_FMA) && defined(__arm__)
+    /* Clang calls a function of the C library instead. */
+    __asm__("vfma.f32 %0, %1, %2" : "+t"(addend) : "t"((float)value), "t"(factor->value));
+    return addend;
+#elif defined(__ARM_FEATURE_FMA) || defined(__FMA__)
     return __builtin_fmaf((float)value, factor->value, addend);
 #else
     struct ferrule_number other = ferrule_number(addend);

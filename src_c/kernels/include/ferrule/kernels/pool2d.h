@@ -24,6 +24,18 @@ struct ferrule_pool2d_f32_params {
     float high;
 };
 
+/** int8 in float32; as ferrule_pool2d_params. */
+struct ferrule_float_pool2d_params {
+    struct ferrule_window window;
+    float scale;
+    int32_t zero_point;
+    float output_scale;
+    float output_zero_point; /**< an integer, of the model's values */
+    int32_t stored_offset;   /**< turns a value of the model into a stored one */
+    float low;               /**< an integer, of the stored values, as high */
+    float high;
+};
+
 /** @brief Return the quotient rounded to nearest, halves away from zero. */
 static inline int32_t ferrule_mean(int32_t sum, int32_t count)
 {
@@ -37,6 +49,10 @@ void ferrule_average_pool2d_s16(const struct ferrule_pool2d_params *params, cons
                                 int16_t *output);
 void ferrule_average_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,
                                 float *output);
+
+/** @brief Average in float32 with any scales, halves to even (ONNX's rule); no scratch. */
+void ferrule_float_average_pool2d_s8(const struct ferrule_float_pool2d_params *params,
+                                     const int8_t *input, int8_t *output);
 
 /** @brief Root of the mean of the squares of the pixels inside the image; no scratch. */
 void ferrule_l2_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,

@@ -26,6 +26,14 @@ struct ferrule_reduce_int_params {
     int32_t shift; /* -31 to 30, see requantize.h */
 };
 
+struct ferrule_float_mean_params {
+    struct ferrule_reduce_loops kept;
+    struct ferrule_reduce_loops reduced;
+    int32_t offset; /* added to each sum: minus zero point times elements; sums have 32 bits */
+    int32_t output_zero_point;
+    float factor; /* includes the division */
+};
+
 struct ferrule_reduce_f32_params {
     struct ferrule_reduce_loops kept;
     struct ferrule_reduce_loops reduced;
@@ -35,6 +43,10 @@ struct ferrule_reduce_f32_params {
 /** @brief Mean or sum of int8; the sums wrap at 32 bits, the results saturate. */
 void ferrule_reduce_s8(const struct ferrule_reduce_int_params *params, const int8_t *input,
                        int8_t *output);
+
+/** @brief Mean of int8, rounded to even in float32 (ONNX's rule); the results saturate. */
+void ferrule_float_mean_s8(const struct ferrule_float_mean_params *params, const int8_t *input,
+                           int8_t *output);
 
 /** @brief Mean or sum of int16; the sums wrap at 32 bits, the results saturate. */
 void ferrule_reduce_s16(const struct ferrule_reduce_int_params *params, const int16_t *input,

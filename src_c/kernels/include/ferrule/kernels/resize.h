@@ -57,6 +57,24 @@ struct ferrule_resize_bilinear_f32_params {
     const float *column_weights;
 };
 
+/** int8 in float32; each array has the numbers of the first pixels, then those of the second. */
+struct ferrule_float_resize_bilinear_params {
+    int32_t batches;
+    int32_t input_h;
+    int32_t input_w;
+    int32_t channels;
+    int32_t output_h;
+    int32_t output_w;
+    const int16_t *rows;
+    const float *row_weights;
+    const int16_t *columns;
+    const float *column_weights;
+    float scale;
+    int32_t zero_point;
+    float output_scale;
+    int32_t output_zero_point;
+};
+
 /** @brief Copy the listed pixels of any type. */
 void ferrule_resize_nearest_neighbor(const struct ferrule_resize_nearest_neighbor_params *params,
                                      const void *input, void *output);
@@ -64,6 +82,10 @@ void ferrule_resize_nearest_neighbor(const struct ferrule_resize_nearest_neighbo
 /** @brief Interpolate between four pixels; halves are rounded away from zero. */
 void ferrule_resize_bilinear_s8(const struct ferrule_resize_bilinear_s8_params *params,
                                 const int8_t *input, int8_t *output);
+
+/** @brief Interpolate between four pixels with any scales, halves to even (ONNX's rule). */
+void ferrule_float_resize_bilinear_s8(const struct ferrule_float_resize_bilinear_params *params,
+                                      const int8_t *input, int8_t *output);
 
 /** @brief Interpolate between four pixels. */
 void ferrule_resize_bilinear_f32(const struct ferrule_resize_bilinear_f32_params *params,

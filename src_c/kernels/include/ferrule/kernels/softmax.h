@@ -26,6 +26,14 @@ struct ferrule_softmax_s16_params {
     int32_t depth; /* elements of a row, at most 65538 */
 };
 
+struct ferrule_float_softmax_params {
+    const float *exponentials; /* of the differences from -255 to 0 */
+    int32_t steps;             /* of the output's scale in 1; 0 to 65536 */
+    int32_t zero_point;
+    int32_t rows;
+    int32_t depth;
+};
+
 struct ferrule_softmax_f32_params {
     float beta;
     int32_t rows;
@@ -43,6 +51,11 @@ void ferrule_softmax_s8_s16(const struct ferrule_softmax_s8_params *params, cons
 /** @brief Softmax of int16 to int16 with scale 1/32768 and zero point 0. */
 void ferrule_softmax_s16(const struct ferrule_softmax_s16_params *params, const int16_t *input,
                          int16_t *output);
+
+/** @brief Softmax of int8 with any scales in float32, added up in order, halves to even (ONNX's
+ * rule). */
+void ferrule_float_softmax_s8(const struct ferrule_float_softmax_params *params,
+                              const int8_t *input, int8_t *output);
 
 /** @brief Softmax of float32; a row with a NaN or an infinite maximum gives NaN. */
 void ferrule_softmax_f32(const struct ferrule_softmax_f32_params *params, const float *input,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
 from ferrule.backends.cpu_acc.lowering.kernel_call import table_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Call, Evaluate, Identifier, Integer, Variable
-from ferrule.graph import Array
+from ferrule.graph import Array, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range, wrap_int32
 from ferrule.operators.weighted import Factor
@@ -78,26 +79,38 @@ _LARGEST_DIFFERENCE = 255
 """The largest magnitude of a stored int8 minus its zero point."""
 
 
+class HostRounding(IntEnum):
+    """enum ferrule_host_rounding of ferrule/cpu_acc/host.h."""
+
+    TFLM = 0
+    FLOAT = 1
+    ONNX = 2
+    SINGLE = 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Int8Scales:
     """The numbers by which an int8 kernel turns the sums of each channel into stored values."""
 
+    rounding: HostRounding
+    """How vectors with a channel that is not proved are rounded."""
     rows: Array
-    """int32 [4, channels]: bias, multiplier, left shift and right shift."""
+    """int32 [4, channels]: the scales for that."""
     float_rows: Array
     """int32 [4, channels]: bias, and scale, offset and drop as float32."""
     proved: Array
     """bool, one per channel: whether the float32 rule may be used."""
 
     def packed(self, channels: Array) -> tuple[Array, Array]:
-        """Return the rows of `channels`, [..., lanes], as [..., 4, lanes], and which of the vectors are float32, uint8.
+        """Return the rows of `channels`, [..., lanes], as [..., 4, lanes], and how each vector is rounded, uint8.
 
         A channel -1 is none.
         """
         there = channels >= 0
         in_float: Array = np.asarray((self.proved[channels] | ~there).all(axis=-1))
         rows = np.where(in_float[..., np.newaxis], self.float_rows[:, channels], self.rows[:, channels])
-        return np.moveaxis(np.where(there, rows, 0), 0, -2), np.asarray(in_float, np.uint8)
+        rounding = np.where(in_float, np.uint8(HostRounding.FLOAT), np.uint8(self.rounding))
+        return np.moveaxis(np.where(there, rows, 0), 0, -2), np.asarray(rounding, np.uint8)
 
 
 def int8_scales(
@@ -118,15 +131,20 @@ def int8_scales(
         bias -= (context.input(0).zero_point + _UNSIGNED_OFFSET) * matrix.sum(axis=1, dtype=np.int64)
     output = context.operands.output
     low, high = activation_range(activation, output)
-    shifts = np.array([factor.shift for factor in channel_factors], np.int64)
-    rows = (
-        wrap_int32(bias),
-        np.array([factor.multiplier for factor in channel_factors], np.int64),
-        np.maximum(shifts, 0),
-        np.maximum(-shifts, 0),
+    multipliers, shifts = (
+        np.array([getattr(factor, name) for factor in channel_factors], np.int64) for name in ("multiplier", "shift")
     )
-    rule = float_rule(channel_factors, reach, output.zero_point, low, high)
+    rounding = context.layer.rounding
+    if rounding is Rounding.ONNX:
+        exact = np.ldexp(multipliers.astype(np.float64), shifts - 31).astype(np.float32)
+        table = np.zeros((4, len(bias)), np.int32)
+        table[0], table[1] = wrap_int32(bias), exact.view(np.int32)
+        none = np.zeros(len(bias), np.bool_)
+        return Int8Scales(rounding=HostRounding.ONNX, rows=table, float_rows=table, proved=none)
+    rows = (wrap_int32(bias), multipliers, np.maximum(shifts, 0), np.maximum(-shifts, 0))
+    rule = float_rule(channel_factors, reach, output.zero_point, low, high, rounding)
     return Int8Scales(
+        rounding=HostRounding[rounding.name],
         rows=np.stack(rows).astype(np.int32),
         float_rows=np.stack((wrap_int32(bias + rule.shift), *rule.rows.view(np.int32))).astype(np.int32),
         proved=rule.proved,

@@ -144,9 +144,9 @@ def lower_products(
         found = int8_scales(
             context, segments.reshape(len(segments), -1), channel_factors, activation, host.instructions
         )
-        scales, in_float = found.packed(block_channels(len(segments), lanes))
+        scales, rounding = found.packed(block_channels(len(segments), lanes))
         segments = segments.astype(np.dtype(f"i{host.instructions.element_bytes}"))
-        closing = {"in_float": context.blob("in_float", in_float), "output": output_value(info, activation)}
+        closing = {"rounding": context.blob("rounding", rounding), "output": output_value(info, activation)}
     pixels = work.output[1] * work.output[2]
     closing[PIECES] = host.pieces(pixels * work.weights.size, MIN_PRODUCTS, pixels)
     members: dict[str, FieldValue] = {

@@ -85,14 +85,14 @@ def _lower_int8(
     # [taps, vector, part, lane] -> [vector, group of taps, part, lane, tap of the group]
     packed = taps[:, channels].reshape(-1, group, *channels.shape).transpose(2, 0, 3, 4, 1)
     found = int8_scales(context, matrix.T, factors(context.operands, 3), descriptor.activation, host.instructions)
-    scales, in_float = found.packed(channels)
+    scales, rounding = found.packed(channels)
     members: dict[str, FieldValue] = {
         "taps": len(taps),
         "period": len(channels),
         "offsets": context.blob("offsets", np.array(offsets + offsets[:1] * missing, np.int32)),
         "weights": context.blob("weights", as_bytes(packed)),
         "scales": context.blob("scales", np.ascontiguousarray(scales)),
-        "in_float": context.blob("in_float", in_float),
+        "rounding": context.blob("rounding", rounding),
         "output": output_value(output, descriptor.activation),
     }
     return host_call(

@@ -2,10 +2,10 @@
 """Requantisation in float32 that is proved to have the integer rule's results.
 
 The float32 rule is clamp(round(value)), with value = (sum + shift) * scale + offset by one fused multiply-add, less a
-drop where it is below the zero point. The drop is there because the integer rule (TFLM's,
-`ferrule.operators.fixed_point`) rounds halves away from zero. Neither rule decreases when the sum increases. They are
-therefore equal for all sums if they are equal on both sides of each sum at which the integer rule's result changes, of
-zero, and at the ends of the range of sums.
+drop where it is below the zero point. The drop is there because TFLM's integer rule (`ferrule.operators.fixed_point`)
+rounds halves away from zero; it is 0 for the rule of one rounding. Neither rule decreases when the sum increases. They
+are therefore equal for all sums if they are equal on both sides of each sum at which the integer rule's result changes,
+of zero, and at the ends of the range of sums.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from itertools import product
 
 import numpy as np
 
-from ferrule.graph import Array
-from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
+from ferrule.graph import Array, Rounding
+from ferrule.operators.fixed_point import rescale
 from ferrule.operators.weighted import Factor
 
 _OFFSET_UNIT = 2.0**-21
@@ -44,7 +44,14 @@ class FloatRule:
     """bool: whether the rule is equal to the integer rule; the other numbers have no meaning if it is not."""
 
 
-def float_rule(channel_factors: Sequence[Factor], reach: Array, zero_point: int, low: int, high: int) -> FloatRule:
+def float_rule(
+    channel_factors: Sequence[Factor],
+    reach: Array,
+    zero_point: int,
+    low: int,
+    high: int,
+    rounding: Rounding = Rounding.TFLM,
+) -> FloatRule:
     """Return the float32 rule of each channel that has one.
 
     `reach` is the largest magnitude of each channel's sum, int64; the results are clamped to `low` and `high`.
@@ -56,16 +63,13 @@ def float_rule(channel_factors: Sequence[Factor], reach: Array, zero_point: int,
     real = multipliers * np.exp2(shifts.astype(np.float64) - 31)
     able = ((most < _EXACT_SUM) & (most * np.exp2(np.maximum(shifts, 0)) < 2.0**31) & (real < 1))[:, 0]
     found = FloatRule(np.zeros(count, np.int64), np.zeros((3, count), np.float32), np.zeros(count, np.bool_))
-    ends = [
-        np.clip(multiply_by_quantized_multiplier(end, multipliers, shifts) + zero_point, low, high)
-        for end in (-most, most)
-    ]
+    ends = [np.clip(rescale(end, multipliers, shifts, rounding) + zero_point, low, high) for end in (-most, most)]
     constant = (ends[0] == ends[1])[:, 0] & (most * np.exp2(np.maximum(shifts, 0)) < 2.0**31)[:, 0]
     found.rows[1, constant], found.proved[constant] = ends[0][constant, 0], True
     able &= ~constant
     if able.any():
         chosen = np.flatnonzero(able)
-        search = _Search(multipliers[chosen], shifts[chosen], most[chosen], zero_point, low, high)
+        search = _Search(multipliers[chosen], shifts[chosen], most[chosen], zero_point, low, high, rounding)
         found.shift[chosen], found.rows[:, chosen], found.proved[chosen] = search.run()
     return found
 
@@ -80,13 +84,14 @@ class _Search:
     zero_point: int
     low: int
     high: int
+    rounding: Rounding
 
     def rule(self, sums: Array, channels: Array | None = None) -> Array:
         """Return the integer rule's result before the clamp."""
         multipliers, shifts = self.multipliers, self.shifts
         if channels is not None:
             multipliers, shifts = multipliers[channels], shifts[channels]
-        return multiply_by_quantized_multiplier(sums, multipliers, shifts) + self.zero_point
+        return rescale(sums, multipliers, shifts, self.rounding) + self.zero_point
 
     def run(self) -> tuple[Array, Array, Array]:
         """Return shift, rows and whether they are proved."""
@@ -96,7 +101,8 @@ class _Search:
         shift = np.where(most + np.abs(shift) < _EXACT_SUM, shift, 0)
         steps = np.arange(self.low + 1, self.high + 1, dtype=np.int64)[None, :]
         first = self._first_sums(real, steps)
-        drop = np.where((self.shifts < 0) & (self.low < self.zero_point), np.exp2(self.shifts.astype(np.float64)), 0.0)
+        away = (self.shifts < 0) & (self.low < self.zero_point) & (self.rounding is Rounding.TFLM)
+        drop = np.where(away, np.exp2(self.shifts.astype(np.float64)), 0.0)
         around = (-most, most, np.full_like(most, -1), np.zeros_like(most), first, first - 1)
         sums = np.clip(np.concatenate(around, axis=1), -most, most)
         check = _Check(

@@ -14,17 +14,17 @@ from ferrule.backends.cpu_acc.host.lowering.sum import lower_sum
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, window_value
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, LayerType
+from ferrule.graph import DataType, LayerType, Rounding
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.pool2d import Pool2dDescriptor
 
 
 def lower_pool2d(context: LoweringContext, host: Host) -> LoweredOp | None:
-    """Return the call for an int8 AVERAGE_POOL_2D or MAX_POOL_2D, None for other types."""
+    """Return the call for an int8 AVERAGE_POOL_2D or MAX_POOL_2D, None for other types and rules of rounding."""
     descriptor, image, output = context.layer.descriptor, context.input(0), context.operands.output
     if not isinstance(descriptor, Pool2dDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    if output.dtype is not DataType.INT8:
+    if output.dtype is not DataType.INT8 or context.layer.rounding is not Rounding.TFLM:
         return None
     low, high = activation_range(descriptor.activation, output)
     average = context.layer.type is LayerType.AVERAGE_POOL_2D

@@ -96,6 +96,18 @@ FERRULE_INLINE vector round_scaled(vector sum, const int32_t *scale,
     return _mm256_min_epi32(rounded, _mm256_set1_epi32(output->high));
 }
 
+/** Return ONNX's rule: the float32 product, halves to even, plus the zero point, clamped. */
+FERRULE_INLINE vector round_product(vector sum, const int32_t *scale,
+                                    const struct ferrule_output_s8 *output)
+{
+    floats value =
+        _mm256_mul_ps(_mm256_cvtepi32_ps(sum), _mm256_castsi256_ps(load_vector(scale + LANES)));
+
+    value = _mm256_max_ps(value, _mm256_set1_ps((float)(output->low - output->zero_point)));
+    value = _mm256_min_ps(value, _mm256_set1_ps((float)(output->high - output->zero_point)));
+    return _mm256_add_epi32(_mm256_cvtps_epi32(value), _mm256_set1_epi32(output->zero_point));
+}
+
 /** Store the first `count` lanes, which hold int8 values. */
 FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
 {

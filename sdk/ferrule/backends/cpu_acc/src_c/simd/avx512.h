@@ -99,6 +99,18 @@ FERRULE_INLINE vector round_scaled(vector sum, const int32_t *scale,
     return _mm512_min_epi32(rounded, _mm512_set1_epi32(output->high));
 }
 
+/** Return ONNX's rule: the float32 product, halves to even, plus the zero point, clamped. */
+FERRULE_INLINE vector round_product(vector sum, const int32_t *scale,
+                                    const struct ferrule_output_s8 *output)
+{
+    floats value =
+        _mm512_mul_ps(_mm512_cvtepi32_ps(sum), _mm512_castsi512_ps(load_vector(scale + LANES)));
+
+    value = _mm512_max_ps(value, _mm512_set1_ps((float)(output->low - output->zero_point)));
+    value = _mm512_min_ps(value, _mm512_set1_ps((float)(output->high - output->zero_point)));
+    return _mm512_add_epi32(_mm512_cvtps_epi32(value), _mm512_set1_epi32(output->zero_point));
+}
+
 /** Store the first `count` lanes, which hold int8 values. */
 FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
 {

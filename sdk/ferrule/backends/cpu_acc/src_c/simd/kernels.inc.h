@@ -11,11 +11,38 @@
 
 enum { SCALE_VECTORS = 4, VECTOR_BYTES = 4 * LANES };
 
-/** Return the stored values of sums by the layer's rule, which the scales are for. */
-FERRULE_INLINE vector stored(vector sums, const int32_t *scale,
-                             const struct ferrule_output_s8 *output, uint8_t in_float)
+/** Return sums rounded once, halves up, and clamped; for the few channels without a float32 form.
+ */
+__attribute__((noinline)) FERRULE_TARGET static vector
+round_once(vector sums, const int32_t *scale, const struct ferrule_output_s8 *output)
 {
-    return in_float != 0 ? round_scaled(sums, scale, output) : requantize(sums, scale, output);
+    int32_t values[LANES];
+
+    __builtin_memcpy(values, &sums, sizeof(values));
+    for (int32_t i = 0; i < LANES; ++i) {
+        int32_t shift = 31 - scale[2 * LANES + i] + scale[3 * LANES + i];
+        int64_t half = INT64_C(1) << (shift - 1);
+        int64_t value = ((int64_t)values[i] * scale[LANES + i] + half) >> shift;
+
+        value += output->zero_point;
+        value = value < output->low ? output->low : value;
+        values[i] = (int32_t)(value > output->high ? output->high : value);
+    }
+    return load_vector(values);
+}
+
+/** Return the stored values of sums by the rule for which the scales are. */
+FERRULE_INLINE vector stored(vector sums, const int32_t *scale,
+                             const struct ferrule_output_s8 *output, uint8_t rounding)
+{
+    if (rounding == FERRULE_HOST_FLOAT) {
+        return round_scaled(sums, scale, output);
+    }
+    if (rounding == FERRULE_HOST_TFLM) {
+        return requantize(sums, scale, output);
+    }
+    return rounding == FERRULE_HOST_ONNX ? round_product(sums, scale, output)
+                                         : round_once(sums, scale, output);
 }
 
 FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params *params,
@@ -36,7 +63,7 @@ FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params 
 #pragma GCC unroll 4
     for (int32_t p = 0; p < PARTS; ++p) {
         sums[p] = stored(sums[p], scales + p * SCALE_VECTORS * LANES, &params->output,
-                         params->in_float[place * PARTS + p]);
+                         params->rounding[place * PARTS + p]);
     }
     store_parts(target, sums, count);
 }
@@ -61,7 +88,7 @@ FERRULE_INLINE void convolve_taps(const struct ferrule_host_depthwise_s8_params 
 #define LOAD_WORD     load_word
 #define LOAD_WEIGHTS  load_vector
 #define MULTIPLY_ADD  multiply_add
-#define FLAGS(params) ((params)->in_float)
+#define FLAGS(params) ((params)->rounding)
 #define STORE(target, sum, scale, flag, params, count)                                             \
     store_block(target, stored(sum, scale, &(params)->output, *(flag)), count)
 #include "conv2d.inc.h"

@@ -97,6 +97,18 @@ FERRULE_INLINE vector round_scaled(vector sum, const int32_t *scale,
     return vminq_s32(rounded, vdupq_n_s32(output->high));
 }
 
+/** Return ONNX's rule: the float32 product, halves to even, plus the zero point, clamped. */
+FERRULE_INLINE vector round_product(vector sum, const int32_t *scale,
+                                    const struct ferrule_output_s8 *output)
+{
+    float32x4_t value =
+        vmulq_f32(vcvtq_f32_s32(sum), vreinterpretq_f32_s32(load_vector(scale + LANES)));
+
+    value = vmaxq_f32(value, vdupq_n_f32((float)(output->low - output->zero_point)));
+    value = vminq_f32(value, vdupq_n_f32((float)(output->high - output->zero_point)));
+    return vaddq_s32(vcvtnq_s32_f32(value), vdupq_n_s32(output->zero_point));
+}
+
 /** Store the first `count` lanes, which hold int8 values. */
 FERRULE_INLINE void store_block(int8_t *target, vector values, int32_t count)
 {

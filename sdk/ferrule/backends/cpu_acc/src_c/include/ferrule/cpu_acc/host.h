@@ -22,6 +22,14 @@ enum ferrule_host_feature {
     FERRULE_HOST_NEON = 4,
 };
 
+/** How the sums of a vector of channels become stored values, and what its four scales are. */
+enum ferrule_host_rounding {
+    FERRULE_HOST_TFLM = 0,  /**< the TFLM rule: bias, multiplier, left shift, right shift */
+    FERRULE_HOST_FLOAT = 1, /**< any rule, proved equal in float32: bias, scale, offset, drop */
+    FERRULE_HOST_ONNX = 2,  /**< ONNX's rule: bias, factor as float32, 0, 0 */
+    FERRULE_HOST_SINGLE = 3 /**< one rounding, halves up: as for the TFLM rule */
+};
+
 /** The layout of an image in scratch: padded, converted, and its columns sorted by phase. */
 struct ferrule_host_image {
     int32_t batches;
@@ -48,8 +56,8 @@ struct ferrule_host_conv2d_s8_params {
     int32_t words;           /**< per segment; a word has 4 bytes */
     const int32_t *offsets;  /**< of the segments from the window's start, in elements */
     const int8_t *weights;   /**< one vector per group of blocks, segment, word and block */
-    const int32_t *scales;   /**< per block, vectors of bias, multiplier, left, right shift */
-    const uint8_t *in_float; /**< per block; not 0: bias, and scale, offset and drop as float32 */
+    const int32_t *scales;   /**< per block, four vectors: see enum ferrule_host_rounding */
+    const uint8_t *rounding; /**< per block: enum ferrule_host_rounding */
     struct ferrule_output_s8 output;
     int32_t pieces; /**< pieces of work that threads of a pool may share; at least 1 */
 };
@@ -83,8 +91,8 @@ struct ferrule_host_depthwise_s8_params {
     const int32_t *offsets; /**< of the taps from the window's start, in elements */
     const int8_t
         *weights; /**< per vector of the period and group of taps, the vectors of its parts */
-    const int32_t *scales; /**< per vector of the period and part: bias, multiplier, left, right */
-    const uint8_t *in_float; /**< per vector and part; as for convolutions */
+    const int32_t *scales;   /**< per vector of the period and part, as for convolutions */
+    const uint8_t *rounding; /**< per vector and part: enum ferrule_host_rounding */
     struct ferrule_output_s8 output;
     int32_t pieces; /**< pieces of work that threads of a pool may share; at least 1 */
 };

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules by which programs that run TensorFlow Lite models round.
+
+A model does not state a rule. TensorFlow Lite Micro's is the default; LiteRT's were measured, operator by operator, by
+benchmarks/rounding_rules.py (docs/operators.md has the table).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ferrule.errors import FerruleError
+from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
+
+_OF_LITERT = frozenset(
+    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
+)
+VERSIONS: Mapping[str, frozenset[LayerType]] = {"tflm": frozenset(), "litert-2.3": _OF_LITERT}
+"""By name of a version: the layers of int8 with constant weights that round by ONNX's rule; all others are TFLM's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """A program whose results the layers of a model are to have."""
+
+    once: frozenset[LayerType]
+
+    @classmethod
+    def named(cls, name: str) -> Version:
+        """Return a version of `VERSIONS`.
+
+        Raises:
+            FerruleError: there is none of this name.
+        """
+        if name not in VERSIONS:
+            raise FerruleError(f"there is no rounding '{name}', expected {' or '.join(VERSIONS)}")
+        return cls(once=VERSIONS[name])
+
+    def rule(self, graph: Graph, layer: Layer) -> Rounding:
+        """Return the rule of a layer whose inputs the graph has."""
+        if layer.type not in self.once or layer.inputs[0] is None or layer.inputs[1] is None:
+            return Rounding.TFLM
+        narrow = graph.info(layer.inputs[0]).dtype is DataType.INT8
+        return Rounding.ONNX if narrow and graph.tensor(layer.inputs[1]).data is not None else Rounding.TFLM
