@@ -19,10 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+
+from merged import merged
+
 import ferrule
 from ferrule.backends.cpu_acc.lowering.proved import proved_words
 from ferrule.backends.cpu_acc.lowering.table import RULES
 from ferrule.graph import Graph, GraphEditor, Quantization, Rounding, TensorInfo
+from ferrule.network import Network
 from ferrule.operators.weighted import Factor
 
 BOARD = "mps2-an386"
@@ -32,7 +37,7 @@ LARGEST = 512
 """The largest magnitude of a sum, in stored values."""
 
 
-def with_rule(graph: Graph, rule: Rounding, *, halves: bool) -> Graph:
+def with_rule(graph: Graph, rule: Rounding, *, halves: bool) -> Network:
     """Return the network with another rule in its weighted layers, and all scales powers of two."""
     editor = GraphEditor(graph)
     if halves:
@@ -41,7 +46,7 @@ def with_rule(graph: Graph, rule: Rounding, *, halves: bool) -> Graph:
     for layer in graph.layers:
         if rule in RULES.get(layer.type, ()):
             editor.replace_layer(replace(layer, rounding=rule))
-    return editor.finish()
+    return merged([editor.finish()])
 
 
 def _by_powers_of_two(info: TensorInfo) -> TensorInfo:
@@ -67,9 +72,9 @@ def print_costs(model: Path) -> None:
     print("| layer | " + " | ".join(columns) + " |")
     print("|---|" + "---:|" * len(columns))
     for rows in zip(*columns.values(), strict=True):
-        cells = [f"{row.instructions:,} `{row.kernel}`" for row in rows]
+        cells = [f"{row.count:,} `{row.kernel}`" for row in rows]
         print(f"| {rows[0].name} | " + " | ".join(cells) + " |")
-    totals = [sum(row.instructions for row in rows) for rows in columns.values()]
+    totals = [sum(row.count for row in rows) for rows in columns.values()]
     print("| all | " + " | ".join(f"{total:,}" for total in totals) + " |")
 
 

@@ -59,17 +59,19 @@ def test_every_kernel_computes_the_rule_for_all_pairs(
 
 
 @pytest.mark.parametrize(("type_", "rule"), PAIRS, ids=str)
-def test_most_layers_of_two_inputs_need_no_float32(type_: LayerType, rule: Rounding) -> None:
-    found = Counter()
+@pytest.mark.parametrize("powers", [False, True], ids=["any", "powers of two"])
+def test_most_layers_of_two_inputs_need_no_float32(type_: LayerType, rule: Rounding, *, powers: bool) -> None:
+    found: Counter[str] = Counter()
     for seed in range(12):
         dice = random.Random(seed)
-        scales = [float(np.float32(10 ** dice.uniform(-3, 0))) for _ in range(2)]
-        step = scales[0] * scales[1] * dice.uniform(30, 120) if type_ is LayerType.MUL else 1.3 * max(scales)
+        scales = [2.0 ** dice.randint(-8, 0) if powers else float(np.float32(10 ** dice.uniform(-3, 0))) for _ in "ab"]
+        step = scales[0] * scales[1] if type_ is LayerType.MUL else max(scales)
+        step *= 2.0 ** dice.randint(0, 6) if powers else dice.uniform(1, 2) * (60 if type_ is LayerType.MUL else 1)
         infos = [tensor(name, (4096,), DataType.INT8, own, -3) for name, own in zip("ab", scales, strict=True)]
         output = Quantization.of(float(np.float32(step)), 7)
         network = layer_network(type_, BinaryDescriptor(), infos, output, rounding=rule)
         found[lower(network, WITHOUT_DSP).kernel] += 1
-    assert found["scaled_product_s8"] + found["sum_table_s8"] + found["sum_s8"] >= 11, found
+    assert sum(count for kernel, count in found.items() if "f" not in kernel) >= (12 if powers else 11), found
 
 
 def test_scales_that_are_too_far_apart_are_refused() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from needs import require_module
+from oracle import onnxruntime_outputs
 
 from ferrule import formats
 from ferrule.graph import Array, LayerType
@@ -56,33 +57,6 @@ def _described(name: str, dtype: str, shape: Sequence[int | str]) -> Any:  # noq
     from onnx import helper
 
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), shape)
-
-
-def onnxruntime_outputs(made: Any, inputs: Mapping[str, Array]) -> list[Array]:  # noqa: ANN401
-    """Return the outputs of onnxruntime in the configuration in which it is an oracle.
-
-    With session.x64quantprecision, it does not have QLinearConv of int8; such a model runs without.
-    """
-    require_module("onnxruntime", "pip install 'ferrule[oracle]'")
-    from onnxruntime.capi import onnxruntime_pybind11_state as states
-
-    try:
-        session = _session(made, precise=True)
-    except (states.Fail, states.NotImplemented):
-        session = _session(made, precise=False)
-    return [np.asarray(each) for each in session.run(None, dict(inputs))]
-
-
-def _session(made: Any, *, precise: bool) -> Any:  # noqa: ANN401
-    import onnxruntime
-
-    onnxruntime.set_default_logger_severity(4)
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    if precise:
-        options.add_session_config_entry("session.x64quantprecision", "1")
-    return onnxruntime.InferenceSession(made.SerializeToString(), options, providers=["CPUExecutionProvider"])
 
 
 def load(made: Any) -> Network:  # noqa: ANN401

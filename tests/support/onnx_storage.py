@@ -17,33 +17,33 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-from onnxruntime.quantization.shape_inference import quant_pre_process
 
 Array = NDArray[Any]
 Sample = Mapping[str, Array]
 """The inputs of one run by their names."""
 
 
-def session(model: bytes | Path) -> ort.InferenceSession:
+def session(model: bytes | Path, *, fused: bool = True) -> ort.InferenceSession:
     """Return a session of onnxruntime in the one configuration in which docs/onnx.md counts differences.
 
-    With session.x64quantprecision, onnxruntime 1.32.0 changes int8 weights to uint8. It then fails at a QLinearConv of
-    int8, and at weights or biases that several nodes share. Such a model runs without, which is exact where the
-    processor has VNNI.
+    That is: extended optimisations, or none unless `fused`; one thread; and sums of int8 products that do not saturate
+    on processors without VNNI (`session.x64quantprecision`). This option turns int8 weights into uint8. onnxruntime
+    1.32.0 then fails at a QLinearConv or QGemm of int8 data, and at weights or biases that several nodes share; such a
+    model runs without the option, which is exact where the processor has VNNI.
     """
     states = ort.capi.onnxruntime_pybind11_state
     try:
-        return _session(model, precise=True)
+        return _session(model, fused=fused, precise=True)
     except (states.Fail, states.NotImplemented):
-        return _session(model, precise=False)
+        return _session(model, fused=fused, precise=False)
 
 
-def _session(model: bytes | Path, *, precise: bool) -> ort.InferenceSession:
+def _session(model: bytes | Path, *, fused: bool, precise: bool) -> ort.InferenceSession:
+    level = ort.GraphOptimizationLevel
     options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    options.graph_optimization_level = level.ORT_ENABLE_EXTENDED if fused else level.ORT_DISABLE_ALL
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
+    options.log_severity_level = 4
     if precise:
         options.add_session_config_entry("session.x64quantprecision", "1")
     content = model if isinstance(model, bytes) else str(model)
@@ -110,17 +110,18 @@ SMALL_FORMS = {
 """Further forms, in which small networks are written."""
 
 
-class _Calibration(CalibrationDataReader):  # type: ignore[misc]
-    def __init__(self, samples: Sequence[Sample]) -> None:
-        self._left: Iterator[Sample] = iter(samples)
-
-    def get_next(self) -> dict[str, Array] | None:
-        sample = next(self._left, None)
-        return None if sample is None else dict(sample)
-
-
 def quantised(model: onnx.ModelProto, samples: Sequence[Sample], form: Form) -> onnx.ModelProto:
     """Return what quantize_static makes of a float32 model, prepared as onnxruntime's documentation says."""
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
+
+    left: Iterator[Sample] = iter(samples)
+
+    class Calibration(CalibrationDataReader):  # type: ignore[misc]
+        def get_next(self) -> dict[str, Array] | None:
+            sample = next(left, None)
+            return None if sample is None else dict(sample)
+
     with tempfile.TemporaryDirectory() as name:
         given, prepared, written = (Path(name) / each for each in ("given.onnx", "prepared.onnx", "written.onnx"))
         onnx.save(model, given)
@@ -128,7 +129,7 @@ def quantised(model: onnx.ModelProto, samples: Sequence[Sample], form: Form) -> 
         quantize_static(
             str(prepared),
             str(written),
-            _Calibration(samples),
+            Calibration(),
             quant_format=QuantFormat.QOperator if form.operators else QuantFormat.QDQ,
             activation_type=QuantType[form.activations],
             weight_type=QuantType[form.weights],

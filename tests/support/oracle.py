@@ -58,31 +58,12 @@ def litert_reference(network: Graph | bytes, inputs: Sequence[Array]) -> list[Ar
 def onnxruntime_outputs(
     model: ModelProto, inputs: Mapping[str, Array], outputs: Sequence[str] | None = None, *, fused: bool = True
 ) -> list[Array]:
-    """Return the outputs of onnxruntime for an `onnx.ModelProto` in the configuration with which reports compare.
-
-    That is: extended optimisations, or none unless `fused`; one thread; and sums of int8 products that do not saturate
-    on processors without VNNI (`session.x64quantprecision`). This option turns int8 weights into uint8, for which
-    onnxruntime 1.32 has no QLinearConv and QGemm of int8 data, so models with such a node do without it.
-    """
+    """Return the outputs of onnxruntime for an `onnx.ModelProto` in the configuration of `onnx_storage.session`."""
     require_module("onnxruntime", "pip install onnxruntime")
-    import onnxruntime
+    from onnx_storage import session
 
-    level = onnxruntime.GraphOptimizationLevel
-    options = onnxruntime.SessionOptions()
-    options.graph_optimization_level = level.ORT_ENABLE_EXTENDED if fused else level.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 3
-    if not _has_sums_of_int8(model):
-        options.add_session_config_entry("session.x64quantprecision", "1")
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
-    return [np.asarray(array) for array in session.run(outputs, dict(inputs))]
-
-
-def _has_sums_of_int8(model: ModelProto) -> bool:
-    from onnx import TensorProto
-
-    signed = {tensor.name for tensor in model.graph.initializer if tensor.data_type == TensorProto.INT8}
-    return any(node.op_type in {"QLinearConv", "QGemm"} and node.input[2] in signed for node in model.graph.node)
+    running = session(model.SerializeToString(), fused=fused)
+    return [np.asarray(array) for array in running.run(outputs, dict(inputs))]
 
 
 def random_inputs(network: Graph, seed: int = 0) -> list[Array]:

@@ -330,6 +330,16 @@ def test_functions_of_one_tensor(op: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
+def test_one_slope(dtype: str) -> None:
+    """A PRelu that has one constant slope, quantised or not, is LEAKY_RELU."""
+    slopes = [node("DequantizeLinear", "a sa", "b"), node("PRelu", "d b", "m")]
+    more = [node("QuantizeLinear", "m sx zx", "n"), node("DequantizeLinear", "n sx zx", "o"), node("PRelu", "o e", "r")]
+    constants = {"a": np.array([[[31]]], "int8"), "sa": scale(0.0077), "e": np.array([-0.13], np.float32)}
+    network = agrees(between([*slopes, *more], dtype, constants, (2, 6, 8, 8)), drawn((2, 6, 8, 8)), exact=True)
+    assert rules(network, LayerType.LEAKY_RELU) == [Rounding.ONNX] * 2
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize(("op", "attributes"), [("QLinearSigmoid", {}), ("QLinearLeakyRelu", {"alpha": 0.3})])
 def test_functions_with_scales(op: str, attributes: Mapping[str, float], dtype: str) -> None:
     made = model([node(op, "x sx zx sy zy", "y", MICROSOFT, **attributes)], {"x": (dtype, [256])}, ["y"], points(dtype))
@@ -382,6 +392,40 @@ def test_means_with_scales(op: str, layer: LayerType, attributes: Mapping[str, A
     network = agrees(made, inputs, exact=True)
     pool = dtype == "uint8" and layer is LayerType.AVERAGE_POOL_2D
     assert rules(network, layer) == [Rounding.ONNX_UINT8 if pool else Rounding.ONNX]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "asymmetric", "align_corners"])
+def test_interpolation(coordinates: str, dtype: str) -> None:
+    resize = node("Resize", "d - factors", "r", mode="linear", coordinate_transformation_mode=coordinates)
+    scales = points(dtype)
+    constants = {"factors": MOVED_CONSTANTS["factors"], "sy": scales["sx"], "zy": scales["zx"]}
+    network = agrees(between([resize], dtype, constants, (2, 6, 8, 8)), drawn((2, 6, 8, 8)), exact=True)
+    assert rules(network, LayerType.RESIZE_BILINEAR) == [Rounding.ONNX]
+
+
+JOINS: Mapping[str, tuple[Callable[[], Any], LayerType, int]] = {
+    "QLinearConcat": (
+        partial(node, "QLinearConcat", "sy zy x sx zx v sy zy", "y", MICROSOFT, axis=1),
+        LayerType.CONCATENATION,
+        1,
+    ),
+    "QLinearWhere": (partial(node, "QLinearWhere", "c x sx zx v sy zy sy zy", "y", MICROSOFT), LayerType.SELECT_V2, 1),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_with_scales(name: str, dtype: str) -> None:
+    build, layer, converted = JOINS[name]
+    shape = (2, 6, 8, 8)
+    constants = points(dtype) | ({"c": np.arange(8) % 2 == 0} if name == "QLinearWhere" else {})
+    made = model([build()], {"x": (dtype, shape), "v": (dtype, shape)}, ["y"], constants)
+    generator = np.random.default_rng(8)
+    inputs = {each: generator.integers(0, 256, shape).astype(np.uint8).view(dtype) for each in ("x", "v")}
+    network = agrees(made, inputs, exact=True)
+    assert count(network, layer) == 1
+    assert [rule for rule in rules(network, LayerType.QUANTIZE) if rule is Rounding.ONNX] == [Rounding.ONNX] * converted
 
 
 def test_what_has_no_form_of_int8_stays_float32() -> None:
@@ -493,6 +537,18 @@ def another() -> Any:  # noqa: ANN401
     return model(made, FLOATS, ["y"], points("int8"))
 
 
+def two_scales() -> Any:  # noqa: ANN401
+    values = points("int8") | weighted(6, 6, 3, 3, channels=6, per_channel=True) | {"sx": np.ones(2, np.float32)}
+    made = [node("QLinearConv", "x sx zx w sw zw sy zy b", "y")]
+    return model(made, {"x": ("int8", [1, 6, 8, 8])}, ["y"], values)
+
+
+def without_output() -> Any:  # noqa: ANN401
+    made = model([node("QLinearSigmoid", "x sx zx sy zy", "y", MICROSOFT)], {"x": ("int8", [2])}, ["x"], points("int8"))
+    del made.graph.node[0].output[:]
+    return made
+
+
 def dynamic() -> Any:  # noqa: ANN401
     return model([node("DynamicQuantizeLinear", "x", "y s z")], FLOATS, ["y"])
 
@@ -526,6 +582,8 @@ REFUSED: Mapping[str, tuple[Callable[[], Any], str, str]] = {
     "int16": (lambda: bad({"zx": np.array(0, np.int16)}), "it quantises to int16", "QInt8"),
     "scale": (lambda: bad({"sx": scale(0)}), "its scale is 0.0", ""),
     "another": (another, "another scale or zero point", "same parameters"),
+    "two scales": (two_scales, "its scales have 2 and 6 elements", ""),
+    "no output": (without_output, "its first output has no name", ""),
     "dynamic": (dynamic, "quantises its input anew", "quantize_static"),
     "scale at run time": (computed_scale, "its scale is computed at run time", "quantize_static"),
     "integers": (of_integers, "computes with the integers", "QDQ"),

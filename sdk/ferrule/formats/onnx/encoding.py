@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -93,6 +93,13 @@ class Encoding:
     def transposed(self, permutation: tuple[int, ...]) -> Encoding:
         """Return the encoding of a transposed tensor."""
         return replace(self, axis=permutation.index(self.axis)) if self.per_channel else self
+
+    def within(self, bounds: tuple[float, float], limits: Sequence[int] | None = None) -> tuple[int, int]:
+        """Return the limits of values of the model, by default those of the type, clamped as Clip does."""
+        low, high = self.limits
+        first, last = limits or (low, high)
+        clamped = [min(max(each, bounds[0]), bounds[1]) for each in (first, last)]
+        return int(max(low, min(high, clamped[0]))), int(max(low, min(high, clamped[1])))
 
     def _along(self, rank: int) -> tuple[Array, Array]:
         shape = [1] * rank

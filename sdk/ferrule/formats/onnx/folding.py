@@ -54,17 +54,17 @@ class Folding:
             return None
         for each in inputs:
             if each is not None:
-                self._spend(each.shape)
+                self.spend(each.shape)
         try:
             with np.errstate(all="ignore"):
-                results = [np.asarray(each) for each in fold(node, inputs, self._spend)]
+                results = [np.asarray(each) for each in fold(node, inputs, self.spend)]
         except FerruleError:
             raise
         except (ValueError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError) as error:
             raise ModelError(f"its constant inputs do not fit: {error}") from error
         return results[: len(node.outputs)] if len(results) >= len(node.outputs) else None
 
-    def _spend(self, shape: Shape) -> None:
+    def spend(self, shape: Shape) -> None:
         """Count the elements of a tensor; UnsupportedError if they are too many."""
         self._spent += elements(shape)
         if self._spent > self._limit or min(shape, default=0) < 0:

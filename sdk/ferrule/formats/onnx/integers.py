@@ -11,8 +11,10 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError, place
 from ferrule.formats.onnx.encoding import EIGHT_BITS, QUANTIZE, Encoding, encoding_of
+from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, single_readers
 from ferrule.graph import Array, Rounding
+from ferrule.graph.names import UniqueNames
 
 _OPSET = 21
 """The opset of the nodes that are made."""
@@ -50,8 +52,11 @@ class Target:
 class Integers:
     """The rewritten nodes so far, and what is known about their tensors."""
 
-    def __init__(self, record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array]) -> None:
+    def __init__(
+        self, record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array], folding: Folding
+    ) -> None:
         self.constants = constants
+        self._folding = folding
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = {}
         self.reals: dict[str, Held] = {}
@@ -62,7 +67,10 @@ class Integers:
         """Outputs of nodes that another node takes over."""
         self.single = single_readers(record, nodes)
         self.final = {value.name for value in record.outputs}
-        self._taken = {name for node in nodes for name in node.outputs} | {value.name for value in record.inputs}
+        self._names = UniqueNames(constants)
+        for name in (*(name for node in nodes for name in node.outputs), *(value.name for value in record.inputs)):
+            self._names.add(name)
+        self._encodings: dict[tuple[object, ...], Encoding] = {}
         self._made: set[str] = set()
         """Those of `reals` that also exist as float32."""
         self._copies: dict[tuple[str, Encoding], str] = {}
@@ -83,12 +91,27 @@ class Integers:
 
     def new(self, wanted: str) -> str:
         """Return a name that no tensor has."""
-        name, count = wanted, 1
-        while name in self.constants or name in self._taken:
-            count += 1
-            name = f"{wanted}_{count}"
-        self._taken.add(name)
-        return name
+        return self._names.take(wanted)
+
+    def encoding(self, node: Node, data_type: str | None, shape: tuple[int, ...] = ()) -> Encoding:
+        """Return the encoding that a conversion states; see `encoding_of`."""
+        attributes = (node.attributes.get(name) for name in ("axis", "block_size", "output_dtype"))
+        key = (node.inputs[1:], data_type, shape, *attributes)
+        if key not in self._encodings:
+            found = encoding_of(node, self.constants, data_type, shape)
+            self._folding.spend((len(found.scales),))
+            self._encodings[key] = found
+        return self._encodings[key]
+
+    def quantised_data(self, data: Array, encoding: Encoding) -> Array:
+        """Return the integers of the model for a constant."""
+        self._folding.spend(data.shape)
+        return encoding.quantised(data)
+
+    def _dequantised(self, held: Held) -> Array:
+        assert held.data is not None
+        self._folding.spend(held.data.shape)
+        return held.encoding.dequantised(held.data)
 
     def hold_given(self, name: str, encoding: Encoding) -> None:
         """Declare integers that another node or the caller makes; uint8 is converted."""
@@ -110,7 +133,7 @@ class Integers:
         if held.data is None:
             self.add("DequantizeLinear", (held.name,), (name,))
         else:
-            data = held.encoding.dequantised(held.data)
+            data = self._dequantised(held)
             data.setflags(write=False)
             self.constants[name] = data
         return name
@@ -119,7 +142,7 @@ class Integers:
         """Return the data of a constant, as real numbers if it was quantised; None if it is computed at run time."""
         held = self.reals.get(name)
         if held is not None:
-            return None if held.data is None else held.encoding.dequantised(held.data)
+            return None if held.data is None else self._dequantised(held)
         return self.constants.get(name)
 
     # conversions
@@ -147,7 +170,7 @@ class Integers:
         if held is not None and held.encoding == encoding:
             return self.integers(held)
         if numbers is not None:
-            return self.constant(name, encoding.quantised(numbers), encoding)
+            return self.constant(name, self.quantised_data(numbers, encoding), encoding)
         source = name if held is None else held.name
         key = (source, encoding)
         if key not in self._copies:
@@ -174,7 +197,7 @@ class Integers:
         if reader is None or reader.key not in QUANTIZE or reader.inputs[0] != name or reader.outputs[0] in self.stored:
             return None
         with place(reader.where, reader.key):
-            encoding = encoding_of(reader, self.constants, None, ())
+            encoding = self.encoding(reader, None)
         return self.quantised(reader, encoding, (low, high), behind) if encoding.is_byte else None
 
     def quantised(
@@ -192,7 +215,7 @@ class Integers:
         if reader is not None and reader.key == "Clip" and reader.inputs[0] == output:
             clip = self.bounds(reader)
             if clip is not None:
-                limits = [int(min(max(limit, clip[0]), clip[1])) for limit in limits]
+                limits = encoding.within(clip, limits)
                 output = reader.outputs[0]
                 absorbed.add(output)
         return Target(output=output, encoding=encoding, low=limits[0], high=limits[1], absorbed=frozenset(absorbed))

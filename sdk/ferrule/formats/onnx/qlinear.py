@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx.encoding import STATIC
 from ferrule.formats.onnx.node import MICROSOFT, Node
 from ferrule.graph import Array
 
@@ -45,8 +46,11 @@ class Expansion:
         product = np.array(factor, np.float32)
         for scale in scales:
             if scale is None or scale.dtype != np.float32:
-                raise UnsupportedError("one of its scales is no constant of float32, expected one")
-            product = product * scale
+                raise UnsupportedError("one of its scales is no constant of float32, expected one", hint=STATIC)
+            if scale.ndim > 1 or (product.size != 1 and scale.size != 1):
+                raise ModelError(f"its scales have {product.size} and {scale.size} elements, expected one for the data")
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+                product = product * scale
         scale_name = self.constant(np.asarray(product, np.float32), "bias_scale")
         return self._dequantised((name, scale_name, ""), position, 0)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.onnx import weights
-from ferrule.formats.onnx.encoding import DEQUANTIZE, EIGHT_BITS, QUANTIZE, Encoding, encoding_of
+from ferrule.formats.onnx.encoding import DEQUANTIZE, EIGHT_BITS, QUANTIZE, Encoding
 from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.integers import Held, Integers, Target, expect_bytes
 from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
@@ -105,6 +105,8 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Norma
     linear: set[str] = set()
     for node in graph.nodes:
         with place(node.where, node.key):
+            if not node.outputs or not node.outputs[0]:
+                raise ModelError("its first output has no name")
             if node.key in QUANTIZE and node.has_input(2) and node.inputs[2] in record.narrow:
                 raise UnsupportedError("it quantises to less than 8 bits, expected int8 or uint8", hint=EIGHT_BITS)
             made = expanded(node, constants)
@@ -112,7 +114,7 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Norma
         if node.key in EXPANSIONS:
             linear.update(name for each in made for name in each.outputs)
     nodes = _without_repetitions(nodes, {value.name for value in record.outputs}, constants)
-    return _Pass(record, nodes, Integers(record, nodes, constants), folding, linear).run()
+    return _Pass(record, nodes, Integers(record, nodes, constants, folding), folding, linear).run()
 
 
 def _without_repetitions(nodes: Sequence[Node], kept: set[str], constants: Mapping[str, Array]) -> list[Node]:
@@ -123,15 +125,20 @@ def _without_repetitions(nodes: Sequence[Node], kept: set[str], constants: Mappi
     for each in nodes:
         node = replace(each, inputs=tuple(names.get(name, name) for name in each.inputs))
         if node.key in QUANTIZE | DEQUANTIZE and node.inputs and node.outputs and node.outputs[0] not in kept:
-            parameters = [constants.get(name) for name in node.inputs[1:]]
-            values = [(str(data.dtype), data.tobytes()) if data is not None else None for data in parameters]
-            key = (node.op, node.inputs[0], node.attributes.get("axis", 1), *values)
+            parameters = (_identity(constants, name) for name in node.inputs[1:])
+            key = (node.op, node.inputs[0], node.attributes.get("axis", 1), *parameters)
             first = found.setdefault(key, node.outputs[0])
-            if None not in values and first != node.outputs[0]:
+            if first != node.outputs[0]:
                 names[node.outputs[0]] = first
                 continue
         remaining.append(node)
     return remaining
+
+
+def _identity(constants: Mapping[str, Array], name: str) -> object:
+    """Return what tells a parameter from others: its value if it is a number, otherwise its name."""
+    data = constants.get(name)
+    return name if data is None or data.size != 1 else (str(data.dtype), data.item())
 
 
 class _Pass:
@@ -175,7 +182,7 @@ class _Pass:
             if reader is None or dtype is None or value.name in self._tensors.constants:
                 continue
             with place(reader.where, reader.key):
-                encoding = encoding_of(reader, self._tensors.constants, dtype.value, ())
+                encoding = self._tensors.encoding(reader, dtype.value)
                 self._tensors.hold_given(value.name, encoding)
 
     def _type_of(self, node: Node) -> str:
@@ -225,11 +232,11 @@ class _Pass:
         held, data = tensors.stored.get(source), tensors.constants.get(source)
         data = held.data if held is not None and held.data is not None else data
         if data is not None:
-            encoding = encoding_of(node, tensors.constants, str(data.dtype), data.shape)
+            encoding = tensors.encoding(node, str(data.dtype), data.shape)
             tensors.reals[node.outputs[0]] = Held(name=source, encoding=encoding, data=data)
             return
         type_ = self._type_of(node) if held is None else held.encoding.type
-        encoding = encoding_of(node, tensors.constants, type_, ())
+        encoding = tensors.encoding(node, type_)
         if held is None:
             tensors.hold_given(source, encoding)
             held = tensors.stored[source]
@@ -243,9 +250,9 @@ class _Pass:
     def _quantize(self, node: Node) -> None:
         tensors, (source, output) = self._tensors, (node.inputs[0], node.outputs[0])
         data = tensors.numbers(source)
-        encoding = encoding_of(node, tensors.constants, None, () if data is None else data.shape)
+        encoding = tensors.encoding(node, None, () if data is None else data.shape)
         if data is not None:
-            integers = encoding.quantised(data)
+            integers = tensors.quantised_data(data, encoding)
             tensors.stored[output] = Held(name=output, encoding=encoding, data=integers)
             if output in tensors.final:
                 tensors.constants[output] = integers
@@ -297,8 +304,7 @@ class _Pass:
         assert held.data is not None
         tensors, encoding = self._tensors, held.encoding
         if node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
-            low, high = (min(max(limit, bounds[0]), bounds[1]) for limit in encoding.limits)
-            data = np.clip(held.data, int(low), int(high)).astype(held.data.dtype)
+            data = np.clip(held.data, *encoding.within(bounds)).astype(held.data.dtype)
             known[node.outputs[0]] = replace(held, name=node.outputs[0], data=data)
             return True
         if encoding.per_channel:
@@ -361,8 +367,8 @@ class _Pass:
 
     def _compute(self, node: Node) -> bool:
         tensors = self._tensors
+        node = self._with_bias(self._without_slopes(node))
         rules = operator_of(COMPUTED[node.key]).rules
-        node = self._with_bias(node)
         target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
         if target is None or Rounding.ONNX not in rules or (node.key == "Elu" and node.number("alpha", 1.0) != 1):
             return False
@@ -377,6 +383,14 @@ class _Pass:
         tensors.finish(target, stored)
         tensors.absorbed.add(node.outputs[0])
         return True
+
+    def _without_slopes(self, node: Node) -> Node:
+        """Return a PRelu that has one constant slope as LeakyRelu."""
+        slope = self._tensors.numbers(node.inputs[1]) if node.key == "PRelu" and len(node.inputs) == 2 else None
+        if slope is None or slope.size != 1 or not np.isfinite(slope).all():
+            return node
+        alpha = float(np.float32(slope.reshape(-1)[0]))
+        return replace(node, op="LeakyRelu", inputs=node.inputs[:1], attributes={"alpha": alpha})
 
     def _with_bias(self, node: Node) -> Node:
         """Return a MatMul with the constant Add behind it as third input, its bias."""
@@ -424,7 +438,7 @@ class _Pass:
             padding = self._padding(node, value.reshape(()), held.encoding)
             self._move_integers(replace(node, inputs=(*node.inputs[:2], padding, *node.inputs[3:])), held)
         elif held is not None and node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
-            low, high = (int(min(max(limit, bounds[0]), bounds[1])) for limit in held.encoding.limits)
+            low, high = held.encoding.within(bounds)
             target = Target(
                 output=node.outputs[0], encoding=held.encoding, low=low, high=high, absorbed=frozenset(node.outputs)
             )

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.errors import UnsupportedError
+from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.encoding import Encoding
 from ferrule.formats.onnx.integers import Held, Integers
 from ferrule.formats.onnx.node import Node
@@ -25,6 +25,8 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
     Raises:
         UnsupportedError: networks have no such weights or no such bias.
     """
+    if len(node.inputs) < 2:
+        return None
     data, weights = (tensors.reals.get(name) for name in node.inputs[:2])
     if data is None or weights is None or not data.encoding.is_byte:
         return None
@@ -39,7 +41,10 @@ def on_integers(node: Node, tensors: Integers) -> Node | None:
     axis = _channel_axis(node, weights.data)
     if axis is None or (weights.encoding.per_channel and weights.encoding.axis != axis):
         return None
-    scales = tuple(float(np.float32(alpha) * np.float32(scale)) for scale in weights.encoding.scales)
+    with np.errstate(over="ignore", under="ignore"):
+        scales = tuple(float(np.float32(alpha) * np.float32(scale)) for scale in weights.encoding.scales)
+    if not all(0 < scale < np.inf for scale in scales):
+        return None
     scaled = _centred(replace(weights, encoding=replace(weights.encoding, scales=scales)))
     if any(point + scaled.encoding.offset for point in scaled.encoding.zero_points) and not _takes_zero_point(
         node, weights.data
@@ -113,13 +118,14 @@ def _bias(node: Node, tensors: Integers, data: Encoding, weights: Encoding, outp
     held, numbers = tensors.reals.get(name), tensors.numbers(name)
     if numbers is None or numbers.size not in {1, outputs} or (numbers.size > 1 and numbers.shape[-1] != outputs):
         return None
-    steps = np.float32(data.scales[0]) * np.array(weights.scales, np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        steps = np.float32(data.scales[0]) * np.array(weights.scales, np.float32)
     if not np.all(steps > 0) or not np.all(np.isfinite(steps)):
         raise UnsupportedError("the product of the scales of its data and weights is no positive number of float32")
     if held is not None and held.data is not None:
         exact = _steps_of(held, steps, name)
     else:
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             exact = np.rint(numbers.astype(np.float32).reshape(-1) / steps).astype(np.float64)
     whole = np.broadcast_to(exact, (outputs,))
     if np.any(whole < _INT32.min) or np.any(whole > _INT32.max) or not np.all(np.isfinite(whole)):
@@ -137,6 +143,8 @@ def _steps_of(held: Held, steps: Array, name: str) -> Array:
     """Return integers with another scale in steps; UnsupportedError if they are not whole."""
     assert held.data is not None
     own = np.array(held.encoding.scales, np.float32)
+    if own.size not in {1, held.data.size}:
+        raise ModelError(f"its bias '{name}' has {own.size} scales and {held.data.size} elements")
     values = (held.data.astype(np.int64).reshape(-1) - np.array(held.encoding.zero_points, np.int64)).astype(np.float64)
     if own.size in {1, steps.size} and np.all(own == steps):
         return np.asarray(values)

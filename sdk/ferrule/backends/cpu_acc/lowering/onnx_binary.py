@@ -7,7 +7,7 @@ products by one multiplication. The other layers are computed in float32, step b
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 from ferrule.backends.cpu_acc.lowering.binary import (
     binary_call,
@@ -16,6 +16,7 @@ from ferrule.backends.cpu_acc.lowering.binary import (
     table_candidate,
 )
 from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.even import even
 from ferrule.backends.cpu_acc.lowering.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Float, Integer
@@ -152,6 +153,20 @@ def _scaled_product(context: LoweringContext) -> Candidate | str:
     )
 
 
+def _even(context: LoweringContext) -> Candidate | str:
+    """Return the kernel of exact integers."""
+    kernel = "even_product_s8" if context.layer.type is LayerType.MUL else "even_sum_s8"
+    constants = even(_combination(context))
+    if constants is None:
+        return "the scales are no small whole numbers over powers of two"
+    return Candidate(
+        kernel=kernel,
+        instructions=18 * context.operands.output.elements,
+        weight_bytes=0,
+        lower=lambda: binary_call(context, kernel, "even_params", shape=broadcast_shape(context), **asdict(constants)),
+    )
+
+
 _RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
 _ONNX_KERNELS = {
     LayerType.ADD: "fused_sum_s8",
@@ -165,6 +180,7 @@ _SOFT_FLOAT_COSTS = {"fused_sum_s8": 500, "float_difference_s8": 600, "float_pro
 ONNX_SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=_RULES, candidate=_scaled_sum),
     Row(kernel="sum_table_s8", rules=_RULES, candidate=table_candidate),
+    Row(kernel="even_sum_s8", rules=_RULES, candidate=_even),
     Row(kernel="float_sum", rules=_RULES, candidate=_exact),
 )
 """The kernels of ADD and SUB by ONNX's rule."""
@@ -175,6 +191,7 @@ ONNX_PRODUCT_ROWS: tuple[Row, ...] = (
         rules=_RULES,
         candidate=_scaled_product,
     ),
+    Row(kernel="even_product_s8", rules=_RULES, candidate=_even),
     Row(kernel="float_product_s8", rules=_RULES, candidate=_exact),
 )
 """The kernels of MUL by ONNX's rule."""

@@ -116,6 +116,19 @@ struct ferrule_scaled_product_params {
     int32_t high;
 };
 
+/** ADD, SUB and MUL of int8 in exact integers. */
+struct ferrule_even_params {
+    struct ferrule_broadcast shape;
+    int32_t first;  /**< factor of the first input of a sum; minus the zero point for a product */
+    int32_t second; /**< the same for the second input */
+    int32_t multiplier; /**< of a product */
+    int32_t constant;
+    int32_t shift;      /**< 1 to 30 */
+    int32_t zero_point; /**< added after the rounding */
+    int32_t low;
+    int32_t high;
+};
+
 /** ADD, SUB, MUL and DIV of float32. */
 struct ferrule_binary_f32_params {
     struct ferrule_broadcast shape;
@@ -141,6 +154,13 @@ void ferrule_sum_s8(const struct ferrule_scaled_sum_params *params, const int8_t
 /** @brief Add or subtract int8 by tables that give the exact result for every pair. */
 void ferrule_sum_table_s8(const struct ferrule_sum_table_params *params, const int8_t *first,
                           const int8_t *second, int8_t *output);
+/** @brief Add int8, or subtract them, with factors that are whole numbers over a power of two,
+ * rounding halves to even. */
+void ferrule_even_sum_s8(const struct ferrule_even_params *params, const int8_t *first,
+                         const int8_t *second, int8_t *output);
+/** @brief Multiply int8 in the same way. */
+void ferrule_even_product_s8(const struct ferrule_even_params *params, const int8_t *first,
+                             const int8_t *second, int8_t *output);
 /** @brief Add int8 by two fused multiply-adds, rounding halves to even (ONNX's rule). */
 void ferrule_fused_sum_s8(const struct ferrule_fused_sum_params *params, const int8_t *first,
                           const int8_t *second, int8_t *output);

@@ -21,4 +21,13 @@ static inline int32_t ferrule_round_even(float value, float low, float high)
     return (int32_t)((value + whole) - whole);
 }
 
+/** @brief Return value / 2^shift rounded to the nearest integer, halves to even; shift is 1 to 30,
+ * and the value stays 2^shift below 2^31. */
+static inline int32_t ferrule_shift_to_even(int32_t value, int32_t shift)
+{
+    int32_t below_half = (INT32_C(1) << (shift - 1)) - 1;
+
+    return (value + below_half + ((value >> shift) & 1)) >> shift;
+}
+
 #endif
