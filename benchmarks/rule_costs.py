@@ -17,24 +17,18 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from merged import merged
+from proved_shares import share
 
 import ferrule
-from ferrule.backends.cpu_acc.lowering.proved import proved_words
-from ferrule.backends.cpu_acc.lowering.table import RULES
-from ferrule.graph import Graph, GraphEditor, Quantization, Rounding, TensorInfo
+from ferrule.graph import Graph, GraphEditor, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.weighted import Factor
 
 BOARD = "mps2-an386"
 ORDER = (Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX)
-CHANNELS, LAYERS = 16, 10
-LARGEST = 512
-"""The largest magnitude of a sum, in stored values."""
+WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED)
 
 
 def with_rule(graph: Graph, rule: Rounding, *, halves: bool) -> Network:
@@ -44,7 +38,7 @@ def with_rule(graph: Graph, rule: Rounding, *, halves: bool) -> Network:
         for tensor in graph.tensors:
             editor.set_tensor(replace(tensor, info=_by_powers_of_two(tensor.info)))
     for layer in graph.layers:
-        if rule in RULES.get(layer.type, ()):
+        if layer.type in WEIGHTED:
             editor.replace_layer(replace(layer, rounding=rule))
     return merged([editor.finish()])
 
@@ -90,13 +84,8 @@ def print_shares() -> None:
 
 def _share(exponent: int, rule: Rounding, zero_point: int) -> str:
     """Return the share of channels and of layers as text."""
-    random = np.random.default_rng(exponent + 100)
-    proved = np.zeros((LAYERS, CHANNELS), bool)
-    for index in np.ndindex(*proved.shape):
-        factor = Factor(multiplier=int(random.integers(1 << 23, 1 << 24)) << 7, shift=exponent)
-        reach = np.array([round(LARGEST * 2.0**31 / math.ldexp(factor.multiplier, exponent))])
-        proved[index] = proved_words(-reach, reach, [factor], zero_point, rule) is not None
-    return f"{100 * proved.mean():.0f} % ({100 * proved.all(axis=1).mean():.0f} %)"
+    channels, layers = share(exponent, rule, zero_point)
+    return f"{100 * channels:.0f} % ({100 * layers:.0f} %)"
 
 
 def main() -> None:
