@@ -109,13 +109,13 @@ class Call:
 
     def add(self, type_: LayerType, descriptor: Descriptor, *inputs: str | None, dtype: DataType | None = None) -> str:
         """Add a layer whose result is no tensor of the model and return that; by default of the first input's type."""
-        wanted = f"{self.node.outputs[0]}_{type_.lower()}"
+        wanted = f"{self.name}_{type_.lower()}"
         stored = None if dtype is None else TensorType(dtype=dtype)
         return self.emission.add(type_, descriptor, inputs, wanted=wanted, stored=stored)
 
     def array(self, data: Array, role: str) -> str:
         """Add a constant and return its name; `role` becomes part of it."""
-        return self.emission.array(data, f"{self.node.outputs[0]}_{role}")
+        return self.emission.array(data, f"{self.name}_{role}")
 
     def number(self, value: float, like: str) -> str:
         """Add a scalar constant of the type of a tensor of the network and return its name."""
@@ -171,7 +171,7 @@ class Call:
         """
         wanted = self.wanted(0, order, layout)
         tensor = self.emission.add(
-            type_, descriptor, inputs, wanted=wanted, stored=self.stored(dtype=dtype), layer=self._layer_name()
+            type_, descriptor, inputs, wanted=wanted, stored=self.stored(dtype=dtype), layer=self.layer_name
         )
         self.declare(tensor, order=order, layout=layout)
 
@@ -190,7 +190,7 @@ class Call:
             inputs,
             wanted=[self.wanted(index, order) for index in range(count)],
             stored=[self.stored(index=index) for index in range(count)],
-            layer=self._layer_name(),
+            layer=self.layer_name,
         )
         for index, tensor in enumerate(tensors):
             if self.node.outputs[index]:
@@ -214,12 +214,19 @@ class Call:
         tensor, found = self.place(position)
         self.declare(tensor, layout=found if layout is None else layout)
 
-    def _layer_name(self) -> str:
+    @property
+    def layer_name(self) -> str:
+        """The name of the node's last layer."""
         return self.node.name or f"{self.node.op.lower()}_{self.node.index}"
+
+    @property
+    def name(self) -> str:
+        """The first part of the names of further tensors."""
+        return next(filter(None, self.node.outputs), self.layer_name)
 
     def wanted(self, index: int, order: Sequence[int] | None, layout: Layout | None = None) -> str:
         """Return the name of an output's tensor: the model's, unless a copy in the model's order will need that."""
-        name = self.node.outputs[index] or f"{self._layer_name()}_output_{index}"
+        name = self.node.outputs[index] or f"{self.layer_name}_output_{index}"
         order = layout.order if layout is not None else order
         moved = order is not None and tuple(order) != identity(len(order))
         if name not in self.emission.final or not (moved or (layout is not None and layout.is_pending)):

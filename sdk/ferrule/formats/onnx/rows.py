@@ -23,6 +23,8 @@ class Row:
     inputs: range = range(1, 2)
     """The allowed numbers of inputs."""
     outputs: range = range(1, 2)
+    first_is_optional: bool = False
+    """Whether the first output may be absent."""
 
     def check(self, node: Node) -> None:
         """Raise ModelError for a wrong number of inputs or outputs."""
@@ -31,5 +33,5 @@ class Row:
                 last = allowed[-1]
                 expected = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {last}"
                 raise ModelError(f"it has {len(names)} {what}, expected {expected}")
-        if not node.outputs[0]:
+        if not node.outputs[0] and not self.first_is_optional:
             raise ModelError("its first output has no name")

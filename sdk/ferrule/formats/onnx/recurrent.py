@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of LSTM and GRU in float32."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError
+from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.layout import Layout, identity
+from ferrule.formats.onnx.rows import Row
+from ferrule.graph import Array, Descriptor, LayerType
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
+from ferrule.operators.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
+from ferrule.operators.mirror import ReverseV2Descriptor
+from ferrule.operators.nonlinear import LogisticDescriptor, TanhDescriptor
+from ferrule.operators.slice import SliceDescriptor
+from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
+
+MAX_STEPS = 64
+"""The most steps of a GRU, which has its own layers for each."""
+
+_WEIGHTS, _RECURRENT, _BIAS, _LENGTHS, _PEEPHOLES = 1, 2, 3, 4, 7
+_LSTM_GATES = (0, 2, 3, 1)
+"""The positions of the gates input, forget, cell and output in the format, which has input, output, forget, cell."""
+_PLAIN = BinaryDescriptor()
+_DENSE = FullyConnectedDescriptor()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Direction:
+    """The constants of one direction of a node; gates lie one after another in the first axis."""
+
+    is_reverse: bool
+    weights: Array
+    recurrent: Array
+    input_bias: Array
+    recurrent_bias: Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Result:
+    """The results of one direction: the hidden states of all steps, if they are read, and the last states."""
+
+    sequence: str | None
+    states: tuple[str, ...]
+
+
+class _Sequence:
+    """The data of a node, and its directions."""
+
+    def __init__(self, call: Call, activations: tuple[str, ...], gates: int) -> None:
+        self.call = call
+        self.batch_axis = 1 - _flag(call, "layout", 0)
+        source, order = call.ordered(0)
+        if len(order) != 3:
+            raise ModelError(f"its data has {len(order)} axes, expected steps, batches and inputs")
+        if order[2] != 2:
+            source, order = call.tensor(0), identity(3)
+        self.source, self.order = source, order
+        shape = call.shape(0)
+        self.steps, self.batches, self.inputs = shape[1 - self.batch_axis], shape[self.batch_axis], shape[2]
+        if call.dtype(0) != "float32":
+            raise UnsupportedError(f"its data is {call.dtype(0)}, expected float32", hint="export the model in float32")
+        direction = call.node.choice("direction", "forward", ("forward", "reverse", "bidirectional"))
+        reverse = {"forward": (False,), "reverse": (True,)}.get(direction, (False, True))
+        self._check_options(activations * len(reverse))
+        self.directions = self._divided(reverse, gates)
+        self.units = self.directions[0].recurrent.shape[1]
+
+    @property
+    def time_axis(self) -> int:
+        """The axis of the steps in the network's tensors."""
+        return self.order.index(1 - self.batch_axis)
+
+    def _check_options(self, activations: tuple[str, ...]) -> None:
+        node = self.call.node
+        if "clip" in node.attributes:
+            raise UnsupportedError("its attribute 'clip' is not supported", hint="export the model without it")
+        wanted = list(activations)
+        found: object = node.attributes.get("activations", tuple(wanted))
+        names = list(found) if isinstance(found, tuple) else [found]
+        if [str(name).lower() for name in names] != [name.lower() for name in wanted]:
+            raise UnsupportedError(
+                f"its attribute 'activations' is {', '.join(map(str, names))}, expected {', '.join(wanted)}",
+                hint="train the model with the default activations",
+            )
+        lengths = self.call.integers(_LENGTHS, "sequence_lens")
+        if lengths is not None and set(lengths) != {self.steps}:
+            raise UnsupportedError(
+                f"its sequence_lens are {list(lengths)}, expected {self.steps} for each sequence",
+                hint="export the model for sequences of one length",
+            )
+
+    def _divided(self, reverse: Sequence[bool], gates: int) -> tuple[_Direction, ...]:
+        """Return the constants of each direction."""
+        call, count = self.call, len(reverse)
+        weights, recurrent = call.parameter(_WEIGHTS, "weights W"), call.parameter(_RECURRENT, "weights R")
+        if weights is None or recurrent is None:
+            raise ModelError("its weights are absent, expected W and R")
+        units = recurrent.shape[-1] if recurrent.ndim else 0
+        rows = gates * units
+        bias = call.parameter(_BIAS, "bias B")
+        bias = np.zeros((count, 2 * rows), np.float32) if bias is None else bias
+        wanted = {"W": (count, rows, self.inputs), "R": (count, rows, units), "B": (count, 2 * rows)}
+        for (name, shape), data in zip(wanted.items(), (weights, recurrent, bias), strict=True):
+            if data.shape != shape or data.dtype != np.float32:
+                raise ModelError(f"its {name} is {data.dtype}{list(data.shape)}, expected float32{list(shape)}")
+        if units != call.node.integer("hidden_size", units):
+            raise ModelError(f"its hidden_size is {call.node.integer('hidden_size')}, expected {units} as R has")
+        return tuple(
+            _Direction(
+                is_reverse=reverse[index],
+                weights=weights[index],
+                recurrent=recurrent[index],
+                input_bias=bias[index, :rows],
+                recurrent_bias=bias[index, rows:],
+            )
+            for index in range(count)
+        )
+
+    def initial(self, position: int, index: int) -> str | Array:
+        """Return an initial state [batches, units] of one direction: its data, or a tensor of the network."""
+        call, shape = self.call, (self.batches, self.units)
+        if not call.node.has_input(position):
+            return np.zeros(shape, np.float32)
+        axis = 1 - self.batch_axis
+        wanted = list(shape)
+        wanted.insert(axis, len(self.directions))
+        if call.shape(position) != tuple(wanted) or call.dtype(position) != "float32":
+            found = f"{call.dtype(position)}{list(call.shape(position))}"
+            raise ModelError(f"its initial state, input {position}, is {found}, expected float32{wanted}")
+        data = call.constant(position)
+        if data is not None:
+            return np.ascontiguousarray(data.take(index, axis))
+        if len(self.directions) == 1:
+            return call.tensor(position, None, shape)
+        begin = tuple(index if each == axis else 0 for each in range(3))
+        size = tuple(1 if each == axis else extent for each, extent in enumerate(wanted))
+        part = call.add(LayerType.SLICE, SliceDescriptor(begin=begin, size=size), call.tensor(position))
+        return call.reshaped(part, shape)
+
+    def declare(self, results: Sequence[_Result]) -> None:
+        """Declare the outputs of the node."""
+        outputs = self.call.node.outputs
+        for number in range(1, len(outputs)):
+            if outputs[number]:
+                self._declare_state([each.states[number - 1] for each in results], number)
+        sequences = [each.sequence for each in results if each.sequence is not None]
+        if sequences:
+            self._declare_sequence(sequences)
+
+    def _declare_state(self, states: Sequence[str], number: int) -> None:
+        call, axis = self.call, 1 - self.batch_axis
+        shape = [self.batches, self.units]
+        shape.insert(axis, 1)
+        if len(states) == 1:
+            layout = Layout(order=(0, 1), split=(self.batches, self.units), shape=tuple(shape))
+            call.declare(states[0], layout=layout, index=number)
+            return
+        parts = [call.reshaped(state, tuple(shape)) for state in states]
+        call.declare(call.add(LayerType.CONCATENATION, ConcatenationDescriptor(axis=axis), *parts), index=number)
+
+    def _declare_sequence(self, sequences: Sequence[str]) -> None:
+        call, count = self.call, len(self.directions)
+        shape = list(call.shape(0)[:2])
+        if count == 1:
+            split = (*shape, self.units)
+            shape.insert(1 if self.batch_axis else 2, 1)
+            call.declare(
+                sequences[0], layout=Layout(order=self.order, split=split, shape=(*shape, self.units)), index=0
+            )
+            return
+        joined = call.add(LayerType.CONCATENATION, ConcatenationDescriptor(axis=2), *sequences)
+        stored = call.info(joined).shape
+        tensor = call.reshaped(joined, (*stored[:2], count, self.units))
+        steps, batches, directions = (0, 2, 1) if self.batch_axis else (1, 0, 2)
+        first = (batches, steps) if self.time_axis else (steps, batches)
+        call.declare(tensor, order=(*first, directions, 3))
+
+
+def _flag(call: Call, name: str, default: int) -> int:
+    value = call.node.integer(name, default)
+    if value not in {0, 1}:
+        raise ModelError(f"its attribute '{name}' is {value}, expected 0 or 1")
+    return value
+
+
+def _lstm(call: Call) -> None:
+    if _flag(call, "input_forget", 0):
+        raise UnsupportedError("its attribute 'input_forget' is 1, expected 0", hint="train the model with all gates")
+    peepholes = call.parameter(_PEEPHOLES, "peephole weights P")
+    if peepholes is not None and np.any(peepholes):
+        raise UnsupportedError("it has peephole weights P, expected none", hint="train the model without peepholes")
+    sequence = _Sequence(call, ("Sigmoid", "Tanh", "Tanh"), 4)
+    sequence.declare([_lstm_direction(sequence, index) for index in range(len(sequence.directions))])
+
+
+def _lstm_direction(sequence: _Sequence, index: int) -> _Result:
+    """Add the UNIDIRECTIONAL_SEQUENCE_LSTM of one direction."""
+    call, direction = sequence.call, sequence.directions[index]
+    turn = ReverseV2Descriptor(axes=(sequence.time_axis,))
+    source = call.add(LayerType.REVERSE_V2, turn, sequence.source) if direction.is_reverse else sequence.source
+    inputs: list[str | None] = [source, *[None] * CELL]
+    bias = direction.input_bias + direction.recurrent_bias
+    for positions, role, data in (
+        (INPUT_WEIGHTS, "weights", direction.weights),
+        (RECURRENT_WEIGHTS, "recurrent", direction.recurrent),
+        (BIASES, "bias", bias),
+    ):
+        parts = np.split(data, 4)
+        for position, gate in zip(positions, _LSTM_GATES, strict=True):
+            inputs[position] = call.array(parts[gate], role)
+    for position, given in ((HIDDEN, 5), (CELL, 6)):
+        state = sequence.initial(given, index)
+        inputs[position] = state if isinstance(state, str) else call.array(state, "initial")
+    name = call.name
+    outputs = call.emission.add_many(
+        LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM,
+        LstmDescriptor(time_major=sequence.time_axis == 0),
+        inputs,
+        wanted=[f"{name}_sequence", f"{name}_hidden", f"{name}_cell"],
+        stored=[None] * 3,
+        layer=call.layer_name,
+    )
+    result = outputs[0]
+    if direction.is_reverse and call.node.outputs[0]:
+        result = call.add(LayerType.REVERSE_V2, turn, result)
+    return _Result(sequence=result if call.node.outputs[0] else None, states=outputs[1:])
+
+
+def _gru(call: Call) -> None:
+    sequence = _Sequence(call, ("Sigmoid", "Tanh"), 3)
+    if sequence.steps > MAX_STEPS:
+        raise UnsupportedError(
+            f"it has {sequence.steps} steps, and each becomes layers of its own: expected at most {MAX_STEPS}",
+            hint="train with LSTM, which is one layer of any length; or export the model for shorter sequences, with "
+            "the hidden state as an input and an output",
+        )
+    results = [_Unrolled(sequence, index).result() for index in range(len(sequence.directions))]
+    sequence.declare(results)
+
+
+class _Unrolled:
+    """One direction of a GRU: its constants in the network."""
+
+    def __init__(self, sequence: _Sequence, index: int) -> None:
+        self._call, self._sequence = sequence.call, sequence
+        self._direction = direction = sequence.directions[index]
+        self._first = sequence.initial(5, index)
+        self._resets_late = _flag(sequence.call, "linear_before_reset", 0) == 1
+        units, call = sequence.units, sequence.call
+        self._units = units
+        inner = direction.recurrent_bias.copy()
+        outer = direction.input_bias.copy()
+        joined = slice(None, 2 * units) if self._resets_late else slice(None)
+        outer[joined] += inner[joined]
+        inner[joined] = 0
+        self._gates = direction.recurrent[: 2 * units]
+        self._new, self._new_bias = direction.recurrent[2 * units :], inner[2 * units :]
+        self._gate_weights = call.array(self._gates, "recurrent_gates")
+        self._new_weights = call.array(self._new, "recurrent_new")
+        self._new_offset = call.array(self._new_bias, "recurrent_bias") if self._resets_late else None
+        self._products = self._steps(outer)
+
+    def _steps(self, bias: Array) -> Sequence[str]:
+        """Return the products of the inputs with the weights of all gates, by step."""
+        call, axis = self._call, self._sequence.time_axis
+        weights = call.array(self._direction.weights, "weights")
+        dense = FullyConnectedDescriptor(keep_num_dims=True)
+        offset = call.array(bias, "bias")
+        all_steps = call.add(LayerType.FULLY_CONNECTED, dense, self._sequence.source, weights, offset)
+        count = self._sequence.steps
+        if count == 1:
+            return [call.reshaped(all_steps, (self._sequence.batches, 3 * self._units))]
+        return self._many(LayerType.UNPACK, UnpackDescriptor(axis=axis), all_steps, count)
+
+    def _many(self, type_: LayerType, descriptor: Descriptor, source: str, count: int) -> Sequence[str]:
+        name = f"{self._call.name}_{type_.lower()}"
+        return self._call.emission.add_many(
+            type_, descriptor, [source], wanted=[f"{name}_{index}" for index in range(count)], stored=[None] * count
+        )
+
+    def result(self) -> _Result:
+        """Add the layers of all steps."""
+        state: str | Array = self._first
+        states: list[str] = []
+        for product in reversed(self._products) if self._direction.is_reverse else self._products:
+            state = self._advanced(product, state)
+            states.append(state)
+        last = states[-1]
+        if not self._call.node.outputs[0]:
+            return _Result(sequence=None, states=(last,))
+        if self._direction.is_reverse:
+            states.reverse()
+        axis = self._sequence.time_axis
+        return _Result(sequence=self._call.add(LayerType.PACK, PackDescriptor(axis=axis), *states), states=(last,))
+
+    def _advanced(self, product: str, state: str | Array) -> str:
+        """Add the layers of one step, and return the new state."""
+        call, units = self._call, self._units
+        for_gates, for_new = self._many(
+            LayerType.SPLIT_V, SplitVDescriptor(axis=1, sizes=(2 * units, units)), product, 2
+        )
+        sums = call.add(LayerType.ADD, _PLAIN, for_gates, self._product(state, self._gates, None, self._gate_weights))
+        both = call.add(LayerType.LOGISTIC, LogisticDescriptor(), sums)
+        update, reset = self._many(LayerType.SPLIT, SplitDescriptor(axis=1, splits=2), both, 2)
+        old = state if isinstance(state, str) else call.array(state, "initial")
+        if self._resets_late:
+            kept = self._product(state, self._new, self._new_bias, self._new_weights, self._new_offset)
+            inner = call.add(LayerType.MUL, _PLAIN, reset, kept)
+        else:
+            kept = call.add(LayerType.MUL, _PLAIN, reset, old)
+            inner = call.add(LayerType.FULLY_CONNECTED, _DENSE, kept, self._new_weights)
+        new = call.add(LayerType.TANH, TanhDescriptor(), call.add(LayerType.ADD, _PLAIN, for_new, inner))
+        step = call.add(LayerType.MUL, _PLAIN, update, call.add(LayerType.SUB, _PLAIN, old, new))
+        return call.add(LayerType.ADD, _PLAIN, new, step)
+
+    def _product(
+        self, state: str | Array, matrix: Array, bias: Array | None, weights: str, offset: str | None = None
+    ) -> str:
+        """Return the product of a state and a matrix, which is a constant for a constant state."""
+        call = self._call
+        if isinstance(state, str):
+            return call.add(LayerType.FULLY_CONNECTED, _DENSE, state, weights, offset)
+        data = state.astype(np.float64) @ matrix.T.astype(np.float64)
+        return call.array((data + (0 if bias is None else bias)).astype(np.float32), "initial_product")
+
+
+ROWS: Mapping[str, Row] = {
+    "GRU": Row(emit=_gru, inputs=range(3, 7), outputs=range(1, 3), first_is_optional=True),
+    "LSTM": Row(emit=_lstm, inputs=range(3, 9), outputs=range(1, 4), first_is_optional=True),
+}
