@@ -100,8 +100,8 @@ class Model:
         """Return what onnxruntime computes for each 8-bit tensor.
 
         A tensor between QuantizeLinear and DequantizeLinear is observed behind another DequantizeLinear: as an output
-        of the graph it would keep onnxruntime from fusing the nodes before it. An int8 tensor with one
-        DequantizeLinear becomes uint8 in onnxruntime, but not if it has two: the model is then cut behind the first.
+        of the graph it would keep onnxruntime from fusing the nodes before it. An int8 tensor that
+        is used once becomes uint8 in onnxruntime, but not if it is used twice: the model is then cut behind the first.
         Values next to a tie may differ between such runs; the parts that read them then count more differences.
         """
         paired = {
@@ -114,7 +114,7 @@ class Model:
         cut = {
             name
             for name, readers in paired.items()
-            if len(readers) == 1 and self._zero_point(name).dtype == np.int8 and len(self._readers(name)) == 1
+            if self._zero_point(name).dtype == np.int8 and self._uses(name) == 1 and len(readers) == 1
         }
         model, sources = ModelProto(), {}
         model.CopyFrom(self._model)
@@ -136,6 +136,14 @@ class Model:
 
     def _readers(self, name: str) -> list[NodeProto]:
         return [node for node in self._model.graph.node if name in node.input]
+
+    def _uses(self, name: str) -> int:
+        """Return how often a tensor is used; onnxruntime makes a DequantizeLinear for each use."""
+        uses = 0
+        for node in self._readers(name):
+            real = node.op_type == "DequantizeLinear"
+            uses += len(self._readers(node.output[0])) + (node.output[0] in self._outputs) if real else 1
+        return uses
 
     def _zero_point(self, name: str) -> Array:
         return self._constants[self._producers[name].input[2]]

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the rules of rounding cost in firmware: exact instructions of the keyword network (kws) on mps2-an386 by rule.
 
-The columns `halves` are of the same layers with scales that are powers of two, which have no proof. A second table has
+The columns `halves` are of the same layers with scales that are powers of two, which have no proof. Another table has
 the share of factors for which one multiplication is proved equal to the rule for every sum, by the factor's size: of
-single channels, and of layers of 16 channels. Sums are up to 512 stored values in magnitude.
+channels, and in brackets of layers of 16 channels. Sums have magnitudes of up to 512 stored values.
 
     FERRULE_MODELS=... python benchmarks/rule_costs.py
     python benchmarks/rule_costs.py --shares
@@ -17,31 +17,30 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
+
+from merged import merged
+from proved_shares import share
 
 import ferrule
-from ferrule.backends.cpu_acc.lowering.proved import proved_words
-from ferrule.backends.cpu_acc.lowering.table import RULES
-from ferrule.graph import Graph, GraphEditor, Quantization, Rounding, TensorInfo
-from ferrule.operators.weighted import Factor
+from ferrule.graph import Graph, GraphEditor, LayerType, Quantization, Rounding, TensorInfo
+from ferrule.network import Network
 
 BOARD = "mps2-an386"
 ORDER = (Rounding.TFLM, Rounding.SINGLE, Rounding.ONNX)
-CHANNELS, LAYERS = 16, 20
-LARGEST = 512
-"""The largest magnitude of a sum, in stored values."""
+WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED)
 
 
-def with_rule(graph: Graph, rule: Rounding, *, halves: bool) -> Graph:
+def with_rule(graph: Graph, rule: Rounding, *, halves: bool) -> Network:
     """Return the network with another rule in its weighted layers, and all scales powers of two."""
     editor = GraphEditor(graph)
     if halves:
         for tensor in graph.tensors:
             editor.set_tensor(replace(tensor, info=_by_powers_of_two(tensor.info)))
     for layer in graph.layers:
-        if rule in RULES.get(layer.type, ()):
+        if layer.type in WEIGHTED:
             editor.replace_layer(replace(layer, rounding=rule))
-    return editor.finish()
+    return merged([editor.finish()])
 
 
 def _by_powers_of_two(info: TensorInfo) -> TensorInfo:
@@ -67,31 +66,26 @@ def print_costs(model: Path) -> None:
     print("| layer | " + " | ".join(columns) + " |")
     print("|---|" + "---:|" * len(columns))
     for rows in zip(*columns.values(), strict=True):
-        cells = [f"{row.instructions:,} `{row.kernel}`" for row in rows]
+        cells = [f"{row.count:,} `{row.kernel}`" for row in rows]
         print(f"| {rows[0].name} | " + " | ".join(cells) + " |")
-    totals = [sum(row.instructions for row in rows) for rows in columns.values()]
+    totals = [sum(row.count for row in rows) for rows in columns.values()]
     print("| all | " + " | ".join(f"{total:,}" for total in totals) + " |")
 
 
 def print_shares() -> None:
     """Print the share of factors with a proof, by size, rule and zero point."""
-    cases = [(rule, zero_point) for rule in ORDER for zero_point in (-128, 0)]
+    cases = [(rule, zero_point) for rule in ORDER[1:] for zero_point in (-128, 0)]
     print("| factor | " + " | ".join(f"{rule}, zero point {zero_point}" for rule, zero_point in cases) + " |")
     print("|---|" + "---:|" * len(cases))
-    for exponent in range(-5, -14, -1):
+    for exponent in range(-5, -13, -1):
         cells = [_share(exponent, rule, zero_point) for rule, zero_point in cases]
-        print(f"| 2^{exponent - 1} to 2^{exponent} | " + " | ".join(cells) + " |")
+        print(f"| 2^{exponent - 1} to 2^{exponent} | " + " | ".join(cells) + " |", flush=True)
 
 
 def _share(exponent: int, rule: Rounding, zero_point: int) -> str:
     """Return the share of channels and of layers as text."""
-    random = np.random.default_rng(exponent + 100)
-    proved = np.zeros((LAYERS, CHANNELS), bool)
-    for index in np.ndindex(*proved.shape):
-        factor = Factor(multiplier=int(random.integers(1 << 23, 1 << 24)) << 7, shift=exponent)
-        reach = np.array([round(LARGEST * 2.0**31 / math.ldexp(factor.multiplier, exponent))])
-        proved[index] = proved_words(-reach, reach, [factor], zero_point, rule) is not None
-    return f"{100 * proved.mean():.0f} % ({100 * proved.all(axis=1).mean():.0f} %)"
+    channels, layers = share(exponent, rule, zero_point)
+    return f"{100 * channels:.0f} % ({100 * layers:.0f} %)"
 
 
 def main() -> None:

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
+from merged import merged
 
 import ferrule
 from ferrule._typing import override
@@ -23,7 +24,8 @@ from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.backends.target import Face, default_target
 from ferrule.graph import ALL_ROUNDINGS, DataType, Graph, GraphEditor, Layer, LayerType, Rounding, SubgraphView
 from ferrule.network import Network
-from ferrule.optimizer import optimize
+from ferrule.optimizer import OptimizerOptions, optimize
+from ferrule.runtime import Runtime
 from ferrule.testing.backends.layer_cases import layer_case
 
 OTHERS = sorted(ALL_ROUNDINGS - {Rounding.TFLM})
@@ -173,3 +175,75 @@ def test_a_wrong_declaration_is_one_error(message: str, monkeypatch: pytest.Monk
     with pytest.raises(BrokenBackendError) as caught:
         optimize(dense(Rounding.TFLM), [Watched.id], registry)
     assert str(caught.value) == f"backend 'Watched' returned a dict from capabilities(): {message}"
+
+
+def mixed() -> Network:
+    """Return a network with layers of three rules, each of a type that Woofles has."""
+    random = np.random.default_rng(7)
+    network = Network("mixed")
+    scale = ferrule.Quantization.of(0.25, -3)
+    tensor = network.add_input(
+        ferrule.TensorInfo(name="x", shape=(1, 6, 6, 4), dtype=DataType.INT8, quantization=scale)
+    )
+    for name in ("first", "second", "third"):
+        tensor = network.add_conv2d_layer(
+            tensor,
+            random.integers(-9, 10, (4, 3, 3, 4), dtype=np.int8),
+            random.integers(-99, 100, 4, dtype=np.int32),
+            padding="same",
+            weights_quantization=ferrule.Quantization.of(2.0**-4),
+            quantization=scale,
+            name=name,
+        )
+    tensor = network.add_reshape_layer(tensor, (1, 144), name="flat")
+    weights = random.integers(-9, 10, (10, 144), dtype=np.int8)
+    network.add_fully_connected_layer(
+        tensor, weights, weights_quantization=ferrule.Quantization.of(2.0**-5), quantization=scale, name="last"
+    )
+    network.set_outputs(["last"])
+    return merged([ruled(network, second=Rounding.ONNX, third=Rounding.SINGLE)], name="mixed")
+
+
+OWNERS = {"first": "Woofles", "second": "CpuAcc", "third": "CpuAcc", "flat": "CpuAcc", "last": "Woofles"}
+REFUSAL = "it rounds by {}, Woofles declares 'tflm'"
+
+
+@pytest.mark.cc
+def test_a_network_of_several_rules_is_divided_on_the_host() -> None:
+    """The backend of each layer computes its rule; one layer of ONNX's rule is on CpuRef by a hint."""
+    network = mixed()
+    dice = np.random.default_rng(1)
+    for hint, second in ((None, "CpuAcc"), ("CpuRef", "CpuRef")):
+        options = OptimizerOptions(hints={} if hint is None else {"n0_second": hint})
+        with Runtime() as runtime:
+            optimized = optimize(network, ["Woofles", "CpuAcc", "CpuRef"], runtime.registry, options)
+            found = {name[3:]: given.backend for name, given in optimized.assignment.items() if name[3:] in OWNERS}
+            assert found == OWNERS | {"second": second}
+            loaded = runtime.load_network(optimized)
+            x = dice.integers(-128, 128, (1, 6, 6, 4), dtype=np.int8)
+            np.testing.assert_array_equal(runtime.enqueue_workload(loaded, [x])[0], network.run([x])[0])
+
+
+@pytest.mark.cc
+def test_inspect_names_the_rule_that_a_backend_lacks() -> None:
+    inspection = ferrule.inspect(mixed(), backends=["Woofles", "CpuAcc"])
+    assert inspection.division is not None
+    rows = {row.layer[3:]: row for row in inspection.division.layers}
+    assert {name: row.backend for name, row in rows.items()} == OWNERS
+    for name, rule in (("second", "ONNX's rule ('onnx')"), ("third", "the rule of one rounding ('single')")):
+        assert [refusal.reason for refusal in rows[name].refusals] == [REFUSAL.format(rule)]
+    assert [layer.rounding for layer in inspection.layers] == ["tflm", "onnx", "single", "tflm", "tflm"]
+    for final in inspection.division.finals:
+        owners = {layer.layer[3:]: layer.backend for layer in final.layers if layer.layer[3:] in OWNERS}
+        assert owners == OWNERS, final
+    assert {final.face for final in inspection.division.finals} == {"host", "firmware"}
+
+
+@pytest.mark.nightly
+def test_a_network_of_several_rules_is_exact_on_a_board() -> None:
+    network = mixed()
+    x = np.random.default_rng(1).integers(-128, 128, (1, 6, 6, 4), dtype=np.int8)
+    report = ferrule.compile(network, backends=["Woofles", "CpuAcc"]).run([x])
+    assert report.verdict is ferrule.Verdict.EXACT
+    rules = {layer.name[3:]: layer.rounding for layer in report.layers if layer.name[3:] in OWNERS}
+    assert rules == {"first": "tflm", "second": "onnx", "third": "single", "flat": "tflm", "last": "tflm"}

@@ -15,7 +15,7 @@ FOLDER = Path(__file__).parent
 
 @pytest.mark.cc
 @pytest.mark.nightly
-@pytest.mark.parametrize("module", ["test_elementwise.py", "test_movement.py"])
+@pytest.mark.parametrize("module", ["test_elementwise.py", "test_movement.py", "test_onnx_layers.py"])
 def test_no_kernel_leaves_its_tensors(module: str) -> None:
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(FOLDER / module)]
     done = subprocess.run(

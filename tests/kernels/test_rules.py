@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,13 +16,13 @@ from needs import require_module
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.backend import CpuAcc
+from ferrule.backends.cpu_acc.lowering.table import RULES as RULES_OF_KERNELS
 from ferrule.backends.target import CoreFeatures, default_target
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType, Descriptor, LayerType, Quantization, Rounding, Shape, TensorInfo
+from ferrule.graph import DataType, Descriptor, GraphEditor, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -48,11 +49,19 @@ def layer(
     weights_zero_point: int = 0,
     factor: float = 2.0**-5,
     dead: int = 0,
+    mixed: bool = False,
 ) -> Network:
-    """Return a layer of the rule SINGLE; the output's scale is such that sums are multiplied by about `factor`."""
+    """Return a layer of the rule SINGLE; the output's scale is such that sums are multiplied by about `factor`.
+
+    With `mixed`, every eighth channel has the scale HALVES.
+    """
     random = np.random.default_rng(sum(image) + sum(weights))
     channels = weights[3] if type_ is LayerType.DEPTHWISE_CONV_2D else weights[0]
     quantization = Quantization.of(scale, weights_zero_point)
+    if mixed:
+        scales = tuple(HALVES if index % 8 == 1 else scale for index in range(channels))
+        axis = 3 if type_ is LayerType.DEPTHWISE_CONV_2D else 0
+        quantization = Quantization(scales=scales, zero_points=(0,) * channels, axis=axis)
     infos = [
         TensorInfo(name="data", shape=image, dtype=DataType.INT8, quantization=Quantization.of(2.0**-5, 5)),
         TensorInfo(name="weights", shape=weights, dtype=DataType.INT8, quantization=quantization),
@@ -83,13 +92,21 @@ TAPS = DepthwiseConv2dDescriptor(padding=Padding(top=2, bottom=2, left=2, right=
 UP = TransposeConvDescriptor(output_h=6, output_w=8, stride_h=2, stride_w=2)
 DENSE, SIX_DENSE = FullyConnectedDescriptor(), FullyConnectedDescriptor(activation=RELU6)
 
-# Kernels are those of a Cortex-M4; "RULE" stands for "single" or "onnx".
+# Kernels are those of a Cortex-M4, by the rules SINGLE and ONNX if they differ; "RULE" stands for "single" or "onnx".
 CASES: dict[str, tuple[Network, str]] = {
     "proved 3x3": (layer(CONV, (1, 5, 5, 3), (4, 3, 3, 3), CONV_3X3, ORDINARY), "conv2d_block_s8"),
     "proved 1x1": (layer(CONV, (1, 3, 3, 8), (6, 1, 1, 8), CONV_1X1, ORDINARY), "conv2d_1x1_block_s8"),
     "proved depthwise": (layer(DEPTHWISE, (1, 5, 6, 4), (1, 3, 3, 4), BY_1, ORDINARY), "depthwise_conv2d_3x3_by1_s8"),
     "proved by 2": (layer(DEPTHWISE, (1, 9, 9, 8), (1, 3, 3, 8), BY_2, ORDINARY), "depthwise_conv2d_3x3_by2_s8"),
     "proved rows": (layer(FC, (2, 24), (9, 24), DENSE, ORDINARY), "fully_connected_block_s8"),
+    "mixed 1x1": (
+        layer(CONV, (1, 4, 4, 16), (32, 1, 1, 16), CONV_1X1, ORDINARY, mixed=True, dead=2),
+        "conv2d_1x1_block_s8 | conv2d_1x1_block_s8 and conv2d_1x1_paired_onnx_s8",
+    ),
+    "mixed depthwise": (
+        layer(DEPTHWISE, (1, 7, 7, 16), (1, 3, 3, 16), BY_1, ORDINARY, mixed=True, dead=1),
+        "depthwise_conv2d_3x3_by1_s8 | depthwise_conv2d_3x3_by1_s8 and depthwise_conv2d_3x3_onnx_s8",
+    ),
     "clamped 3x3": (layer(CONV, (1, 5, 5, 3), (5, 3, 3, 3), SIX_3X3), "conv2d_paired_RULE_s8"),
     "clamped 1x1": (layer(CONV, (1, 3, 3, 8), (6, 1, 1, 8), SIX_1X1, dead=2), "conv2d_1x1_paired_RULE_s8"),
     "clamped depthwise": (
@@ -125,14 +142,10 @@ def ruled(rule: Rounding) -> list[Network]:
     """Return the networks of `CASES` with another rule."""
     found = []
     for network, _ in CASES.values():
-        (one,) = network.layers
-        copy = Network("case")
-        for name in one.present_inputs:
-            tensor = network.tensor(name)
-            copy.add_input(tensor.info) if tensor.data is None else copy.add_constant(tensor.info, tensor.data)
-        copy.add_layer(replace(one, rounding=rule), network.output_infos(one))
-        copy.set_outputs(one.outputs)
-        found.append(copy)
+        editor = GraphEditor(network)
+        for one in network.layers:
+            editor.replace_layer(replace(one, rounding=rule))
+        found.append(merged([editor.finish()]))
     return found
 
 
@@ -144,7 +157,8 @@ def test_each_kernel_of_a_core_with_the_dsp_extension_has_a_case() -> None:
     for rule in RULES:
         kernels = [lower(network).kernel for network in ruled(rule)]
         assert dict(zip(CASES, kernels, strict=True)) == {
-            case: kernel.replace("RULE", rule) for case, (_, kernel) in CASES.items()
+            case: kernel.split(" | ")[-1 if rule is Rounding.ONNX else 0].replace("RULE", rule)
+            for case, (_, kernel) in CASES.items()
         }
 
 
@@ -206,16 +220,11 @@ def test_vector_kernels_leave_these_layers_to_the_others() -> None:
         assert refused in ([], ["it does not round by ONNX's rule"]), op.considered
 
 
-def test_layers_without_a_kernel_for_their_rule_are_refused_by_its_name() -> None:
-    infos = [
-        TensorInfo(name=name, shape=(2, 3), dtype=DataType.INT8, quantization=Quantization.of(0.5, 3))
-        for name in ("left", "right")
-    ]
-    output = Quantization.of(0.7, 1)
-    network = layer_network(LayerType.SUB, BinaryDescriptor(), infos, output, rounding=Rounding.ONNX)
-    refusal = "there is no C kernel for SUB with ONNX's rule ('onnx'), expected tflm"
-    with pytest.raises(UnsupportedError) as caught:
-        lower(network)
-    assert refusal in str(caught.value)
+def test_layers_without_a_kernel_for_their_rule_are_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = ruled(Rounding.ONNX)[0]
     (one,) = network.layers
+    monkeypatch.delitem(RULES_OF_KERNELS, one.type)  # type: ignore[arg-type]
+    refusal = "there is no C kernel for CONV_2D with ONNX's rule ('onnx'), expected tflm"
+    with pytest.raises(UnsupportedError, match=re.escape(refusal)):
+        lower(network)
     assert CpuAcc().layer_support().supports(network, one, default_target(CpuAcc.id)).reason == refusal

@@ -305,17 +305,19 @@ def real_pair_case(type_: LayerType, dice: random.Random) -> OnnxLayer:
         tensor(name, data.shape, DataType.INT8, own.scale, own.zero_point)
         for name, data, own in zip("ab", inputs, (first, second), strict=True)
     ]
-    descriptor = PreluDescriptor() if prelu else BinaryDescriptor()
+    activation = Activation.NONE if prelu else dice.choice([Activation.NONE, Activation.RELU6])
+    descriptor = PreluDescriptor() if prelu else BinaryDescriptor(activation=activation)
     network = layer_network(type_, descriptor, infos, output, rounding=Rounding.ONNX)
-    exact = _rectified if prelu else _quotient
+    exact = _rectified if prelu else partial(_quotient, activation)
     values = _SOME.tolist()
     wanted = [[quantized(exact(real(x, first), real(y, second)), output) for y in values] for x in values]
     return OnnxLayer(network=network, inputs=inputs, wanted=np.array(wanted, np.int8))
 
 
-def _quotient(x: np.float32, y: np.float32) -> np.float32:
+def _quotient(activation: Activation, x: np.float32, y: np.float32) -> np.float32:
+    low, high = activation.limits
     with np.errstate(all="ignore"):
-        return np.float32(x / y)
+        return np.float32(np.clip(x / y, low, high)) if low is not None else np.float32(x / y)
 
 
 def _rectified(x: np.float32, y: np.float32) -> np.float32:

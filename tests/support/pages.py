@@ -47,7 +47,8 @@ def pages() -> list[Path]:
 def blocks(page: Path) -> list[Block]:
     """Return the fenced blocks of a page; ValueError if a block is indented instead."""
     found = []
-    for token in MarkdownIt("commonmark").enable("table").parse(page.read_text(encoding="utf-8")):
+    reader = MarkdownIt("commonmark").enable("table").disable("inline")  # the text of paragraphs is not needed
+    for token in reader.parse(page.read_text(encoding="utf-8")):
         if token.map is None or token.type not in {"fence", "code_block"}:
             continue
         line = token.map[0] + 1

@@ -14,6 +14,7 @@ import pytest
 from needs import require_program
 
 from ferrule import formats, resources
+from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic import load_dynamic_backends
@@ -115,8 +116,8 @@ def ruled(network: Network, layer: str, rule: Rounding) -> Graph:
 
 
 @pytest.mark.parametrize("rule", [Rounding.SINGLE, Rounding.ONNX], ids=str)
-def test_a_layer_is_rounded_by_its_rule(registry: BackendRegistry, rule: Rounding) -> None:
-    """A factor of 1/4 makes a quarter of all sums halves."""
+def test_a_layer_is_rounded_by_its_rule(examples: Path, rule: Rounding) -> None:
+    """A factor of 1/4 makes a quarter of all sums halves; a process of its own gets the rule, too."""
     network = Network("halves")
     whole = Quantization.of(1.0, 1)
     network.add_input(TensorInfo(name="x", shape=(64, 4), dtype=DataType.INT8, quantization=whole))
@@ -125,11 +126,13 @@ def test_a_layer_is_rounded_by_its_rule(registry: BackendRegistry, rule: Roundin
     network.set_outputs(["dense"])
     graph = ruled(network, "dense", rule)
     x = np.random.default_rng(1).integers(-128, 128, (64, 4), dtype=np.int8)
-    with Runtime(None, registry) as runtime:
-        optimized = optimize(graph, ["Sample"], runtime.registry)
-        found = runtime.enqueue_workload(runtime.load_network(optimized), [x])[0]
-    np.testing.assert_array_equal(found, run_graph(graph, [x])[0])
-    assert (found != network.run([x])[0]).any()
+    for isolate in (False, True):
+        options = CreationOptions(dynamic_backends_path=examples, isolate_dynamic_backends=isolate)
+        with Runtime(options, BackendRegistry()) as runtime:
+            optimized = optimize(graph, ["Sample"], runtime.registry)
+            found = runtime.enqueue_workload(runtime.load_network(optimized), [x])[0]
+        np.testing.assert_array_equal(found, run_graph(graph, [x])[0])
+        assert (found != network.run([x])[0]).any()
 
 
 def test_a_layer_that_cannot_be_rounded_by_a_declared_rule_is_refused(registry: BackendRegistry) -> None:

@@ -199,3 +199,11 @@ def test_an_initialiser_may_be_an_input_too() -> None:
 def test_outputs_may_be_inputs_constants_or_twice_the_same() -> None:
     nodes = [node("Identity", "x", "same"), node("Relu", "x", "r"), node("Add", "k k", "sum")]
     agrees(model(nodes, {"x": ("float32", [2, 3])}, ["same", "r", "sum"], {"k": weights(3)}))
+
+
+def test_a_constant_is_limited_when_the_model_is_read() -> None:
+    """Brevitas writes weights of fewer bits so."""
+    nodes = [node("Clip", "k low high", "a"), node("Clip", "k - high", "b"), node("Add", "a b", "c")]
+    limits = {"low": np.float32(-0.5), "high": np.float32(0.25)}
+    made = model([*nodes, node("Mul", "x c", "y")], {"x": ("float32", [2, 3])}, ["y"], {"k": weights(3), **limits})
+    assert [layer.type for layer in agrees(made).layers] == [LayerType.MUL]

@@ -104,6 +104,15 @@ def _mod(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> S
     return [np.fmod(*inputs) if node.integer("fmod", 0) else np.mod(*inputs)]
 
 
+def _clip(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
+    del node, check
+    result = inputs[0]
+    for limit, function in zip(inputs[1:], (np.maximum, np.minimum), strict=False):
+        if limit is not None:
+            result = function(result, limit.reshape(()))
+    return [result]
+
+
 def _pow(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
     check(np.broadcast_shapes(inputs[0].shape, inputs[1].shape))
     if inputs[0].dtype.kind != "f" and np.any(inputs[1] < 0):
@@ -228,6 +237,7 @@ FOLDS: Mapping[str, Fold] = {
     "And": _many(np.logical_and),
     "Cast": _cast,
     "Ceil": _unary(np.ceil),
+    "Clip": _clip,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
     "Div": _many(_divide),

@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError, place
-from ferrule.formats.onnx import weights
-from ferrule.formats.onnx.encoding import DEQUANTIZE, EIGHT_BITS, QUANTIZE, Encoding
+from ferrule.formats.onnx import moved, weights
+from ferrule.formats.onnx.encoding import DEQUANTIZE, EIGHT_BITS, QUANTIZE
 from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.integers import Held, Integers, Target, expect_bytes
 from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
@@ -59,33 +59,6 @@ COMPUTED: Mapping[str, LayerType] = {
 """The operators that become one layer of int8, if that layer's operator computes ONNX's rule."""
 _WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 _BINARY = frozenset({"Add", "Div", "Mul", "PRelu", "Sub"})
-_MOVING = frozenset(
-    {
-        "DepthToSpace",
-        "Dropout",
-        "Expand",
-        "Flatten",
-        "Gather",
-        "GatherElements",
-        "GatherND",
-        "GlobalMaxPool",
-        "Identity",
-        "MaxPool",
-        "ReduceMax",
-        "ReduceMin",
-        "Reshape",
-        "Slice",
-        "SpaceToDepth",
-        "Split",
-        "Squeeze",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-    }
-)
-"""The operators whose results are elements of their first input, whatever these stand for."""
-_JOINING: Mapping[str, int] = {"Concat": 0, "Max": 0, "Min": 0, "Where": 1}
-"""The operators whose results are elements of several inputs, with the first of these."""
 _ORDERING = frozenset({"ArgMax", "ArgMin", "Shape", "Size"})
 """The operators whose results depend on the shape of their first input, or on which elements are larger."""
 
@@ -175,7 +148,7 @@ class _Pass:
                 continue
             if node.key in DEQUANTIZE:
                 known[node.inputs[0]] = node
-            elif _moves(node) and node.outputs[0] in known:
+            elif moved.moves(node) and node.outputs[0] in known:
                 known[node.inputs[0]] = known[node.outputs[0]]
         for value in self._record.inputs:
             reader, dtype = known.get(value.name), TYPES.get(value.type)
@@ -217,13 +190,9 @@ class _Pass:
 
     def _merged(self, node: Node) -> bool:
         """Add the node on integers that does what one on real numbers does, if there is one."""
-        if node.key in {"Relu", "Clip"}:
-            return self._rectify(node)
-        if _moves(node):
-            return self._move(node)
-        if node.key == "Pad":
-            return self._pad(node)
-        return self._join(node) if node.key in _JOINING else node.key in COMPUTED and self._compute(node)
+        if node.key in COMPUTED and not moved.moves(node):
+            return self._compute(node)
+        return moved.merged(node, self._tensors, self._folding)
 
     # conversions
 
@@ -265,103 +234,6 @@ class _Pass:
         stored = tensors.name(target, Rounding.ONNX)
         tensors.nodes.append(replace(node, op="QuantizeLinear", domain="", inputs=(source,), outputs=(stored,)))
         tensors.finish(target, stored)
-
-    # operators that move elements
-
-    def _rectify(self, node: Node) -> bool:
-        """Clamp integers in place of real numbers: rounding does not change which is larger."""
-        tensors, source = self._tensors, node.inputs[0]
-        bounds = tensors.bounds(node)
-        target = None if bounds is None else tensors.target(node.outputs[0], *bounds)
-        if target is None or source not in tensors.reals:
-            return False
-        tensors.finish(target, tensors.converted(source, target.encoding))
-        return True
-
-    def _move(self, node: Node) -> bool:
-        tensors = self._tensors
-        held = tensors.reals.get(node.inputs[0])
-        if held is None or (held.data is None and not held.encoding.is_byte):
-            return False
-        if held.data is not None:
-            return self._move_constant(node, held, tensors.reals)
-        others = [tensors.real(name) for name in node.inputs[1:]]
-        target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
-        if target is not None and target.encoding == held.encoding:
-            stored = tensors.name(target)
-            tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=(stored,)))
-            tensors.finish(target, stored)
-            return True
-        names = [tensors.new(f"{name}_int8") if name else "" for name in node.outputs]
-        for name, stored in zip(node.outputs, names, strict=True):
-            tensors.types[stored] = held.encoding.stored()
-            tensors.reals[name] = Held(name=stored, encoding=held.encoding)
-        tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=tuple(names)))
-        return True
-
-    def _move_constant(self, node: Node, held: Held, known: dict[str, Held]) -> bool:
-        """Compute what becomes of a constant, such as weights that are transposed; `known` receives the results."""
-        assert held.data is not None
-        tensors, encoding = self._tensors, held.encoding
-        if node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
-            data = np.clip(held.data, *encoding.within(bounds)).astype(held.data.dtype)
-            known[node.outputs[0]] = replace(held, name=node.outputs[0], data=data)
-            return True
-        if encoding.per_channel:
-            if node.key != "Transpose":
-                return False
-            encoding = encoding.transposed(node.integers("perm", tuple(reversed(range(held.data.ndim)))))
-        others = [tensors.constants.get(name) for name in node.inputs[1:]]
-        if any(each is None for each, name in zip(others, node.inputs[1:], strict=True) if name):
-            return False
-        results = self._folding.outputs(node, [held.data, *others])
-        for name, result in zip(node.outputs, results or (), strict=False):
-            known[name] = Held(name=name, encoding=encoding, data=result)
-        return results is not None
-
-    def _pad(self, node: Node) -> bool:
-        tensors, source = self._tensors, node.inputs[0]
-        held = tensors.reals.get(source)
-        if held is None or held.data is not None:
-            return False
-        number = tensors.numbers(node.inputs[2]) if node.has_input(2) else np.zeros((), np.float32)
-        target = tensors.target(node.outputs[0])
-        encoding = held.encoding if target is None else target.encoding
-        if number is None or number.size != 1 or (target is None and number.any()):
-            return False
-        inputs = [tensors.converted(source, encoding), tensors.real(node.inputs[1]) if node.has_input(1) else "", ""]
-        if node.text("mode", "constant") == "constant":
-            inputs[2] = tensors.constant(f"{node.outputs[0]}_padding", encoding.quantised(number.reshape(())), encoding)
-        made = replace(node, inputs=(*inputs, *node.inputs[3:]))
-        self._add_moved(made, encoding, target)
-        return True
-
-    def _padding(self, node: Node, value: Array, encoding: Encoding) -> str:
-        return self._tensors.constant(f"{node.outputs[0]}_padding", value, encoding)
-
-    def _join(self, node: Node) -> bool:
-        tensors, first = self._tensors, _JOINING[node.key]
-        names = node.inputs[first:]
-        target = tensors.target(node.outputs[0])
-        encodings = {None if held is None else held.encoding for held in map(tensors.reals.get, names)}
-        common = encodings.pop() if len(encodings) == 1 else None
-        encoding = common if target is None else target.encoding
-        if encoding is None or not encoding.is_byte or all(tensors.numbers(name) is not None for name in names):
-            return False
-        inputs = [*map(tensors.real, node.inputs[:first]), *(tensors.converted(name, encoding) for name in names)]
-        self._add_moved(replace(node, inputs=tuple(inputs)), encoding, target)
-        return True
-
-    def _add_moved(self, node: Node, encoding: Encoding, target: Target | None) -> None:
-        """Add a node whose only output has the encoding of its inputs."""
-        tensors, output = self._tensors, node.outputs[0]
-        stored = tensors.new(f"{output}_int8") if target is None else tensors.name(target)
-        tensors.types[stored] = encoding.stored()
-        tensors.nodes.append(replace(node, outputs=(stored,)))
-        if target is None:
-            tensors.reals[output] = Held(name=stored, encoding=encoding)
-        else:
-            tensors.finish(target, stored)
 
     # operators that compute
 
@@ -423,20 +295,20 @@ class _Pass:
         held = tensors.stored.get(node.inputs[0])
         if any(name in tensors.stored for name in node.inputs[1:]):
             held = None
-        if held is not None and held.data is not None and (_moves(node) or node.key == "Clip"):
-            if self._move_constant(node, held, tensors.stored):
+        if held is not None and held.data is not None and (moved.moves(node) or node.key == "Clip"):
+            if moved.move_constant(node, held, tensors.stored, tensors, self._folding):
                 return
             held = None
         if held is not None and node.key in _ORDERING:
             self._keep(replace(node, inputs=(held.name, *node.inputs[1:])))
-        elif held is not None and _moves(node):
+        elif held is not None and moved.moves(node):
             self._move_integers(node, held)
         elif held is not None and node.key == "Pad":
             value = tensors.constants.get(node.inputs[2]) if node.has_input(2) else np.zeros((), held.encoding.type)
             if value is None or value.size != 1 or str(value.dtype) != held.encoding.type:
                 raise ModelError(f"its value is no {held.encoding.type} constant")
-            padding = self._padding(node, value.reshape(()), held.encoding)
-            self._move_integers(replace(node, inputs=(*node.inputs[:2], padding, *node.inputs[3:])), held)
+            filling = moved.padding(node, value.reshape(()), held.encoding, tensors)
+            self._move_integers(replace(node, inputs=(*node.inputs[:2], filling, *node.inputs[3:])), held)
         elif held is not None and node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
             low, high = held.encoding.within(bounds)
             target = Target(
@@ -454,16 +326,12 @@ class _Pass:
         names = []
         for name in node.outputs:
             stored = tensors.new(f"{name}_int8") if name in tensors.final and encoding.offset else name
-            tensors.types[stored] = encoding.stored()
-            tensors.stored[name] = Held(name=stored, encoding=encoding)
             names.append(stored)
+            if name:
+                tensors.types[stored] = encoding.stored()
+                tensors.stored[name] = Held(name=stored, encoding=encoding)
         tensors.nodes.append(replace(node, inputs=(held.name, *node.inputs[1:]), outputs=tuple(names)))
         for name, stored in zip(node.outputs, names, strict=True):
             if name != stored:
                 tensors.types[name] = encoding.unsigned()
                 tensors.add("QuantizeLinear", (stored,), (name,))
-
-
-def _moves(node: Node) -> bool:
-    """Whether the results of an operator are elements of its first input, whatever these stand for."""
-    return node.key in _MOVING or (node.key == "Resize" and node.text("mode", "nearest") == "nearest")

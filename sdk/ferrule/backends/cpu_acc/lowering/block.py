@@ -12,7 +12,7 @@ from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
-from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED, proved_words
+from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED, proved_channels, proved_words
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Expression, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError
@@ -98,10 +98,7 @@ def wide_weights(channels: Channels, output: TensorInfo, activation: Activation)
 def _constants(channels: Channels, output: TensorInfo) -> Array | None:
     """Return the constants of each channel, in the proved form if there is one, otherwise in TFLM's exact form."""
     if output.zero_point == -128 or channels.rounding is not Rounding.TFLM:
-        wide = channels.matrix.astype(np.int64)
-        ends = -128 * wide, 127 * wide
-        low = channels.bias + np.minimum(*ends).sum(axis=1)
-        high = channels.bias + np.maximum(*ends).sum(axis=1)
+        low, high = _ends(channels)
         proved = proved_words(low, high, channels.factors, output.zero_point, channels.rounding)
         if proved is not None:
             return np.stack([proved[:, 0], (channels.bias << 8) + proved[:, 1]], axis=1).astype(np.int32)
@@ -112,6 +109,13 @@ def _constants(channels: Channels, output: TensorInfo) -> Array | None:
         return None
     rounding = ((2 * output.zero_point + 1) << words[:, 2]) >> 1
     return np.concatenate([words, rounding[:, None]], axis=1).astype(np.int32)
+
+
+def _ends(channels: Channels) -> tuple[Array, Array]:
+    """Return the lowest and the highest sum of each channel."""
+    wide = channels.matrix.astype(np.int64)
+    ends = -128 * wide, 127 * wide
+    return channels.bias + np.minimum(*ends).sum(axis=1), channels.bias + np.maximum(*ends).sum(axis=1)
 
 
 def _descriptor(context: LoweringContext) -> Conv2dDescriptor:
@@ -145,19 +149,22 @@ class _Plan:
     @property
     def listed(self) -> bool:
         """Whether the stored channels are listed."""
-        return self.weights.channels != len(self.channels.matrix) or bool(self.channels.dead.any())
+        whole = self.weights.channels == self.live.size == len(self.channels.matrix)
+        return not whole or bool(self.channels.dead.any())
 
     @property
     def scratch_bytes(self) -> int:
         return 16 * self.weights.words + self.window.height * self.line_bytes
 
 
-def _plan(context: LoweringContext, *, wide: bool) -> _Plan | str:
+def _plan(context: LoweringContext, *, wide: bool, live: Array | None = None) -> _Plan | str:
+    """Return how the kernel computes the channels `live`, by default all that are not dead; or why it cannot."""
     descriptor, image, output = _descriptor(context), context.input(0), context.operands.output
     if image.dtype is not DataType.INT8:
         return "the data is not int8"
     channels = int8_channels(context, descriptor.activation, 0)
-    live = np.flatnonzero(~channels.dead) if not channels.dead.all() else np.zeros(1, np.intp)
+    if live is None:
+        live = np.flatnonzero(~channels.dead) if not channels.dead.all() else np.zeros(1, np.intp)
     window = descriptor.window(context.input(1))
     chosen = channels.chosen(live)
     inputs = _listed_inputs(chosen.matrix) if _is_pointwise(window) else None
@@ -206,8 +213,21 @@ def _wide(context: LoweringContext) -> Candidate | str:
     return _candidate(context, wide=True)
 
 
-def _candidate(context: LoweringContext, *, wide: bool) -> Candidate | str:
-    plan = _plan(context, wide=wide)
+def proved_live(context: LoweringContext) -> tuple[Channels, Array]:
+    """Return a layer's channels, and whether each one is alive and has proved constants."""
+    channels, output = int8_channels(context, _descriptor(context).activation, 0), context.operands.output
+    low, high = _ends(channels)
+    found = proved_channels(low, high, channels.factors, output.zero_point, channels.rounding)
+    return channels, found & ~channels.dead
+
+
+def block_part(context: LoweringContext, live: Array) -> Candidate | str:
+    """Return the kernel for some channels of a layer, which writes the dead ones, too; or why it cannot."""
+    return _candidate(context, wide=False, live=live)
+
+
+def _candidate(context: LoweringContext, *, wide: bool, live: Array | None = None) -> Candidate | str:
+    plan = _plan(context, wide=wide, live=live)
     if isinstance(plan, str):
         return plan
     return Candidate(

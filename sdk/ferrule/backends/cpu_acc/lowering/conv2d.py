@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROWS
+from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROWS, block_part, proved_live
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.dual_s16 import CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.mixed import both, rest_of
 from ferrule.backends.cpu_acc.lowering.mve import MVE_CONV_2D_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import (
@@ -29,6 +30,7 @@ from ferrule.backends.cpu_acc.lowering.plain import (
     ruled_part,
     weights_of,
 )
+from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED
 from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.scalar import CONV_2D_SCALAR
 from ferrule.backends.cpu_acc.lowering.winograd import WINOGRAD_ROWS
@@ -91,6 +93,20 @@ def _unpaired(context: LoweringContext, kernel: str, **fields: int) -> Candidate
     )
 
 
+def _block(context: LoweringContext) -> Candidate | str:
+    """Return the block kernel; if some channels have no proved constants, with the paired kernel for those."""
+    found = BLOCK_ROWS[0].candidate(context)
+    if found != NOT_PROVED:
+        return found
+    channels, proved = proved_live(context)
+    others = np.flatnonzero(~proved & ~channels.dead)
+    if not proved.any() or not others.size:
+        return NOT_PROVED
+    first = block_part(context, np.flatnonzero(proved))
+    second = _paired_part(rest_of(context), replace(channels, dead=np.zeros_like(channels.dead)), others)
+    return first if isinstance(first, str) else second if isinstance(second, str) else both(first, second)
+
+
 def _paired(context: LoweringContext) -> Candidate | str:
     descriptor = _descriptor(context)
     if context.input(0).dtype is not DataType.INT8:
@@ -98,7 +114,12 @@ def _paired(context: LoweringContext) -> Candidate | str:
     if not has_dsp(context.target.core):
         return SLOWER_WITHOUT_DSP
     channels = int8_channels(context, descriptor.activation, 0)
-    live = np.flatnonzero(~channels.dead)
+    return _paired_part(context, channels, np.flatnonzero(~channels.dead))
+
+
+def _paired_part(context: LoweringContext, channels: Channels, live: Array) -> Candidate | str:
+    """Return the paired kernel for some channels of a layer; or why it cannot."""
+    descriptor = _descriptor(context)
     if not can_pair(channels.chosen(live), context.operands.output, descriptor.activation):
         return "a weight or a sum is too large to be paired, or an output is scaled up"
     return Candidate(
@@ -197,7 +218,8 @@ CONV_2D_ROWS: tuple[Row, ...] = tuple(
         (
             MVE_CONV_2D_ROW,
             *WINOGRAD_ROWS,
-            *BLOCK_ROWS,
+            replace(BLOCK_ROWS[0], candidate=_block),
+            *BLOCK_ROWS[1:],
             Row(
                 kernel="conv2d_paired_s8",
                 needs=frozenset({Feature.LONG_MULTIPLY}),

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
-from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
+from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row, split_lines
 from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
 from ferrule.backends.cpu_acc.lowering.dual_s16 import DEPTHWISE_CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.mixed import both, rest_of
 from ferrule.backends.cpu_acc.lowering.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
@@ -66,17 +70,37 @@ def _plain(context: LoweringContext) -> Candidate:
     )
 
 
+def _lines(context: LoweringContext, stride: int) -> Candidate | str:
+    """Return the kernel for lines; if some channels have no proved constants, with the kernel below for those."""
+    found = split_lines(context, stride)
+    if isinstance(found, str):
+        return found
+    first, channels, others = found
+    if not others.size:
+        return first
+    second = _3x3_part(rest_of(context), replace(channels, dead=np.zeros_like(channels.dead)), others)
+    return second if isinstance(second, str) else both(first, second)
+
+
+def _lines_row(stride: int) -> Row:
+    return replace(lines_row(stride), candidate=partial(_lines, stride=stride))
+
+
 def _3x3(context: LoweringContext) -> Candidate | str:
-    descriptor, image, output = _descriptor(context), context.input(0), context.operands.output
-    sliding = choose_sliding(descriptor.window(context.input(1)), image.shape, output.shape)
-    if image.dtype is not DataType.INT8:
+    if context.input(0).dtype is not DataType.INT8:
         return "the data is not int8"
     if not has_dsp(context.target.core):
         return SLOWER_WITHOUT_DSP
+    channels = int8_channels(context, _descriptor(context).activation, 3)
+    return _3x3_part(context, channels, np.flatnonzero(~channels.dead))
+
+
+def _3x3_part(context: LoweringContext, channels: Channels, live: Array) -> Candidate | str:
+    """Return the kernel for some channels of a layer; or why it cannot."""
+    descriptor, image, output = _descriptor(context), context.input(0), context.operands.output
+    sliding = choose_sliding(descriptor.window(context.input(1)), image.shape, output.shape)
     if sliding is None or descriptor.depth_multiplier != 1:
         return "the window is not 3x3 with a stride of 1 or 2 along one axis, or channels are multiplied"
-    channels = int8_channels(context, descriptor.activation, 3)
-    live = np.flatnonzero(~channels.dead)
     if not can_scale(channels.chosen(live), output, descriptor.activation):
         return "a sum is too large, or an output is scaled up"
     steps = sliding.steps
@@ -137,8 +161,8 @@ def _lower_3x3(
 
 DEPTHWISE_CONV_2D_ROWS: tuple[Row, ...] = (
     MVE_DEPTHWISE_ROW,
-    lines_row(1),
-    lines_row(2),
+    _lines_row(1),
+    _lines_row(2),
     Row(
         kernel="depthwise_conv2d_3x3_s8",
         needs=frozenset({Feature.LONG_MULTIPLY}),

@@ -12,11 +12,11 @@ from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, int8_channels, live_blobs
-from ferrule.backends.cpu_acc.lowering.proved import proved_words
+from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED, proved_words
 from ferrule.backends.cpu_acc.lowering.sliding import Sliding, line_words, slidings
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fixed_point import activation_range
@@ -41,41 +41,58 @@ def lines_row(stride: int) -> Row:
 
 def _candidate(stride: int) -> Callable[[LoweringContext], Candidate | str]:
     def candidate(context: LoweringContext) -> Candidate | str:
-        descriptor = context.layer.descriptor
-        if not isinstance(descriptor, DepthwiseConv2dDescriptor):
-            raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-        image, output = context.input(0), context.operands.output
-        if image.dtype is not DataType.INT8:
-            return "the data is not int8"
-        ways = slidings(descriptor.window(context.input(1)), image.shape, output.shape)
-        ways = [way for way in ways if way.steps.window_stride == stride]
-        if not ways or descriptor.depth_multiplier != 1:
-            return f"the window is not 3x3 with a stride of {stride} along one axis, or channels are multiplied"
-        channels = int8_channels(context, descriptor.activation, 3)
-        live = np.flatnonzero(~channels.dead)
-        scales = _scales(channels.chosen(live), output, descriptor.activation)
-        if scales is None:
-            return "the output is clamped to less than int8, or a channel has no proved constants"
-        way = min(ways, key=lambda each: _instructions(each, live, image.shape[3]))
-        return Candidate(
-            kernel=f"depthwise_conv2d_3x3_by{stride}_s8",
-            instructions=image.shape[0] * _instructions(way, live, image.shape[3]),
-            weight_bytes=22 * live.size + (channels.dead.size if channels.dead.any() else 0),
-            scratch_bytes=_WIDENED_BYTES * way.words,
-            lower=lambda: _lower(context, descriptor, channels, live, scales, way),
-        )
+        found = split_lines(context, stride)
+        if isinstance(found, str):
+            return found
+        return NOT_PROVED if found[2].size else found[0]
 
     return candidate
 
 
-def _scales(channels: Channels, output: TensorInfo, activation: Activation) -> Array | None:
-    """Return multiplier and bias of each channel, as the C has them; None if there are none for some channel."""
+def split_lines(context: LoweringContext, stride: int) -> tuple[Candidate, Channels, Array] | str:
+    """Return the kernel for the channels that have proved constants, the layer's channels, and the live ones left.
+
+    The kernel writes the dead channels, too. If it can run no channel, or not all by TFLM's rule, the reason is
+    returned.
+    """
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, DepthwiseConv2dDescriptor):
+        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    image, output = context.input(0), context.operands.output
+    if image.dtype is not DataType.INT8:
+        return "the data is not int8"
+    ways = slidings(descriptor.window(context.input(1)), image.shape, output.shape)
+    ways = [way for way in ways if way.steps.window_stride == stride]
+    if not ways or descriptor.depth_multiplier != 1:
+        return f"the window is not 3x3 with a stride of {stride} along one axis, or channels are multiplied"
+    channels = int8_channels(context, descriptor.activation, 3)
+    alive = np.flatnonzero(~channels.dead)
+    found = _scales(channels.chosen(alive), output, descriptor.activation)
+    if found is None or (alive.size and not found[1].any()):
+        return "the output is clamped to less than int8, or a channel has no proved constants"
+    scales, live = found[0][found[1]], alive[found[1]]
+    way = min(ways, key=lambda each: _instructions(each, live, image.shape[3]))
+    candidate = Candidate(
+        kernel=f"depthwise_conv2d_3x3_by{stride}_s8",
+        instructions=image.shape[0] * _instructions(way, live, image.shape[3]),
+        weight_bytes=22 * live.size + (channels.dead.size if channels.dead.any() else 0),
+        scratch_bytes=_WIDENED_BYTES * way.words,
+        lower=lambda: _lower(context, descriptor, channels, live, scales, way),
+    )
+    return candidate, channels, alive[~found[1]]
+
+
+def _scales(channels: Channels, output: TensorInfo, activation: Activation) -> tuple[Array, Array] | None:
+    """Return multiplier and bias of each channel, as the C has them, and which channels have them.
+
+    None if they do not suffice for any channel, or not for all by TFLM's rule.
+    """
     if activation_range(activation, output) != (-128, 127):
         return None
     products = channels.matrix.astype(np.int64)
     low = channels.bias + np.where(products < 0, products * 127, products * -128).sum(axis=1)
     high = channels.bias + np.where(products < 0, products * -128, products * 127).sum(axis=1)
-    found = np.zeros((len(products), 2), np.int64)
+    found, proved = np.zeros((len(products), 2), np.int64), np.ones(len(products), bool)
     for index, factor in enumerate(channels.factors):
         one = slice(index, index + 1)
         for shift in _SUM_SHIFTS:
@@ -85,8 +102,10 @@ def _scales(channels: Channels, output: TensorInfo, activation: Activation) -> A
                 found[index] = int(words[0, 0]) - halved, int(words[0, 1]) + (int(channels.bias[index]) << shift)
                 break
         else:
-            return None
-    return found.astype(np.int32)
+            if channels.rounding is Rounding.TFLM:
+                return None
+            proved[index] = False
+    return found.astype(np.int32), proved
 
 
 def _instructions(way: Sliding, live: Array, channels: int) -> int:

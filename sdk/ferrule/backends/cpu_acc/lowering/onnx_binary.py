@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 
+import numpy as np
+
 from ferrule.backends.cpu_acc.lowering.binary import (
     binary_call,
     broadcast_shape,
@@ -23,10 +25,11 @@ from ferrule.dom import Aggregate, Field, Float, Integer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import LayerType, Rounding
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, combination_of
+from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
 from ferrule.operators.elementwise import Combination
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput
+from ferrule.operators.quantize import quantize_to_even
 
 
 def lower_onnx_arithmetic(context: LoweringContext) -> LoweredOp:
@@ -92,6 +95,8 @@ def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
     activation = descriptor.activation if isinstance(descriptor, BinaryDescriptor) else Activation.NONE
     first, second, output = context.input(0), context.input(1), context.operands.output
     low, high = activation_range(activation, output)
+    if context.layer.type is LayerType.DIV:  # its float32 quotients are clamped before they are quantised
+        low, high = quantize_to_even(np.array(float_limits(activation), np.float32), output).tolist()
     return binary_call(
         context,
         _ONNX_KERNELS[context.layer.type],

@@ -47,44 +47,73 @@ def proved_words(
     Sums are multiplied by 2**sum_shift, by default as above. `low` and `high` are the ends of each channel's sums,
     which include the folded bias; the returned bias does not. The output must be clamped to int8 only.
     """
+    words, found = _search(low, high, factors, zero_point, rounding, sum_shift, every=True)
+    return words if found.all() else None
+
+
+def proved_channels(low: Array, high: Array, factors: Sequence[Factor], zero_point: int, rounding: Rounding) -> Array:
+    """Return whether each channel has a pair of `proved_words`."""
+    return _search(low, high, factors, zero_point, rounding, 8, every=False)[1]
+
+
+def _search(
+    low: Array,
+    high: Array,
+    factors: Sequence[Factor],
+    zero_point: int,
+    rounding: Rounding,
+    sum_shift: int,
+    *,
+    every: bool,
+) -> tuple[Array, Array]:
+    """Return the pairs, and which channels have one; with `every`, the search ends if it is known that one has none."""
     reference = _Reference(factors, zero_point, rounding)
+    words = np.zeros((len(factors), 2), np.int64)
+    proved = np.zeros(len(factors), bool)
     if not len(factors):
-        return np.zeros((0, 2), np.int32)
-    least = reference.least_sums()
-    if least is None:
-        return None
+        return words.astype(np.int32), proved
+    least, possible = reference.least_sums()
+    if every and not possible.all():
+        return words.astype(np.int32), proved
     nearest = np.rint(reference.scales * 2.0 ** (32 + PROVED_SHIFT - sum_shift)).astype(np.int64)
     pairs, slack = _pairs(least, low, high, nearest[:, None], sum_shift)
     words, slack = pairs[:, 0], slack[:, 0]
-    left = np.argsort(slack, kind="stable")[: np.count_nonzero(slack < 0)]
+    proved = possible & (slack >= 0)
+    left = np.flatnonzero(possible & ~proved)
+    left = left[np.argsort(slack[left], kind="stable")]
+    if rounding is not Rounding.TFLM and left.size:
+        first, last = _possible(least[left], low[left], high[left], nearest[left], sum_shift)
+        if every and (first > last).any():
+            return words.astype(np.int32), proved
+        left = left[first <= last]
     tries = _TRIES if rounding is Rounding.TFLM and zero_point != -128 else _MORE_TRIES
     count = 1  # a channel without a pair is probably among those that lack most
     while left.size:
         some, left = left[:count], left[count:]
-        found = _nearest_pairs(least[some], low[some], high[some], nearest[some], sum_shift, tries)
-        if found is None:
-            return None
-        words[some] = found
+        words[some], proved[some] = _nearest_pairs(least[some], low[some], high[some], nearest[some], sum_shift, tries)
+        if every and not proved[some].all():
+            break
         count *= 4
-    return words.astype(np.int32)
+    return words.astype(np.int32), proved
 
 
-def _nearest_pairs(least: Array, low: Array, high: Array, nearest: Array, sum_shift: int, tries: int) -> Array | None:
-    """Return the pair of each channel whose multiplier is nearest but not equal to `nearest`; None if one has none."""
-    words = np.zeros((len(nearest), 2), np.int64)
+def _nearest_pairs(
+    least: Array, low: Array, high: Array, nearest: Array, sum_shift: int, tries: int
+) -> tuple[Array, Array]:
+    """Return the pair of each channel whose multiplier is nearest to but not `nearest`, and whether it has one."""
+    words, found = np.zeros((len(nearest), 2), np.int64), np.zeros(len(nearest), bool)
     left = np.arange(len(nearest))
     order = np.array(sorted(range(-tries, tries + 1), key=abs)[1:])
     count = 1
-    while order.size:
+    while order.size and left.size:
         steps, order = order[:count], order[count:]
         pairs, slack = _pairs(least[left], low[left], high[left], nearest[left, None] + steps, sum_shift)
         has_one = (slack >= 0).any(axis=1)
         words[left[has_one]] = pairs[has_one, (slack >= 0).argmax(axis=1)[has_one]]
+        found[left[has_one]] = True
         left = left[~has_one]
-        if not left.size:
-            return words
-        count = max(1, min(4 * count, _AT_ONCE // left.size))
-    return None
+        count = max(1, min(4 * count, _AT_ONCE // max(left.size, 1)))
+    return words, found
 
 
 class _Reference:
@@ -101,19 +130,42 @@ class _Reference:
         scaled = rescale(sums, self._multipliers, self._shifts, self._rounding) + self._zero_point
         return np.asarray(scaled.clip(-128, 127), np.int64)
 
-    def least_sums(self) -> Array | None:
-        """Return the least sum of each channel that reaches each of `_STEPS`; None if one could not be found."""
-        if (self._multipliers == 0).any():
-            return None
-        sums = np.ceil((_STEPS - self._zero_point - 0.5) / self.scales[:, None])
-        if np.abs(sums).max() >= 1 << 30:
-            return None
-        least = sums.astype(np.int64)
+    def least_sums(self) -> tuple[Array, Array]:
+        """Return the least sum of each channel that reaches each of `_STEPS`, and for which channels all were found."""
+        scales = np.where(self.scales == 0, 2.0**-31, self.scales)[:, None]
+        sums = np.ceil((_STEPS - self._zero_point - 0.5) / scales)
+        small = (np.abs(sums).max(axis=1) < 1 << 30) & (self.scales != 0)
+        least = np.where(small[:, None], sums, 0).astype(np.int64)
         for _ in range(3):
             least = least + (self(least) < _STEPS)
         for _ in range(3):
             least = least - (self(least - 1) >= _STEPS)
-        return least if ((self(least) >= _STEPS) & (self(least - 1) < _STEPS)).all() else None
+        return least, small & ((self(least) >= _STEPS) & (self(least - 1) < _STEPS)).all(axis=1)
+
+
+def _possible(least: Array, low: Array, high: Array, nearest: Array, sum_shift: int) -> tuple[Array, Array]:
+    """Return the first and the last multiplier that each channel may have, at most `_MORE_TRIES` from the nearest one.
+
+    A channel whose first one is the larger has none. Two steps, one reached at its least sum and one not reached at
+    the sum below its least one, give a limit of the distance between steps, in sums.
+    """
+    ends = np.zeros((2, len(least)), np.int64)
+    for channel, sums in enumerate(least):
+        reached, exceeded = sums <= high[channel], sums > low[channel]
+        reach = np.maximum(sums, low[channel])[reached][:, None]
+        below = np.minimum(sums - 1, high[channel])[exceeded][None, :]
+        steps = _STEPS[reached][:, None] - _STEPS[exceeded][None, :]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            limits = (reach - below) / steps
+        most = float(np.min(limits, where=steps > 0, initial=np.inf))
+        least_distance = float(np.max(limits, where=steps < 0, initial=0.0))
+        unit = 2.0 ** (32 + PROVED_SHIFT - sum_shift)
+        first = max(int(unit / most), int(nearest[channel]) - _MORE_TRIES)
+        last = int(nearest[channel]) + _MORE_TRIES
+        if least_distance > 0:
+            last = min(int(np.ceil(unit / least_distance)), last)
+        ends[:, channel] = first, last
+    return ends[0], ends[1]
 
 
 def _pairs(least: Array, low: Array, high: Array, multipliers: Array, sum_shift: int) -> tuple[Array, Array]:

@@ -19,12 +19,15 @@ static inline float ferrule_second_real(const struct ferrule_float_pair_params *
     return (float)(y - params->second_zero_point) * params->second_scale;
 }
 
-/** @brief Return the stored value of a result, halves to even; the lowest for NaN. */
+/** @brief Return the stored value of a result, halves to even; INT8_MIN for NaN. */
 static inline int8_t ferrule_pair_stored(const struct ferrule_float_pair_params *params,
                                          float value)
 {
     const int32_t zero_point = params->zero_point;
 
+    if (value != value) {
+        return INT8_MIN;
+    }
     return (int8_t)(ferrule_round_even(value / params->scale, (float)(params->low - zero_point),
                                        (float)(params->high - zero_point)) +
                     zero_point);

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators between conversions whose results are elements of their inputs: they move integers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.formats.onnx.encoding import Encoding
+from ferrule.formats.onnx.folding import Folding
+from ferrule.formats.onnx.integers import Held, Integers, Target
+from ferrule.formats.onnx.node import Node
+from ferrule.graph import Array
+
+_MOVING = frozenset(
+    {
+        "DepthToSpace",
+        "Dropout",
+        "Expand",
+        "Flatten",
+        "Gather",
+        "GatherElements",
+        "GatherND",
+        "GlobalMaxPool",
+        "Identity",
+        "MaxPool",
+        "ReduceMax",
+        "ReduceMin",
+        "Reshape",
+        "Slice",
+        "SpaceToDepth",
+        "Split",
+        "Squeeze",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+    }
+)
+"""The operators whose results are elements of their first input, whatever these stand for."""
+_JOINING: Mapping[str, int] = {"Concat": 0, "Max": 0, "Min": 0, "Where": 1}
+"""The operators whose results are elements of several inputs, with the first of these."""
+
+
+def moves(node: Node) -> bool:
+    """Whether the results of an operator are elements of its first input, whatever these stand for."""
+    return node.key in _MOVING or (node.key == "Resize" and node.text("mode", "nearest") == "nearest")
+
+
+def merged(node: Node, tensors: Integers, folding: Folding) -> bool:
+    """Add the node on integers that does what one on real numbers does; return False if there is none."""
+    if node.key in {"Relu", "Clip"}:
+        return _rectify(node, tensors)
+    if moves(node):
+        return _move(node, tensors, folding)
+    if node.key == "Pad":
+        return _pad(node, tensors)
+    return node.key in _JOINING and _join(node, tensors)
+
+
+def _rectify(node: Node, tensors: Integers) -> bool:
+    """Clamp integers in place of real numbers: rounding does not change which is larger."""
+    source = node.inputs[0]
+    bounds = tensors.bounds(node)
+    target = None if bounds is None else tensors.target(node.outputs[0], *bounds)
+    if target is None or source not in tensors.reals:
+        return False
+    tensors.finish(target, tensors.converted(source, target.encoding))
+    return True
+
+
+def _move(node: Node, tensors: Integers, folding: Folding) -> bool:
+    held = tensors.reals.get(node.inputs[0])
+    if held is None or (held.data is None and not held.encoding.is_byte):
+        return False
+    if held.data is not None:
+        return move_constant(node, held, tensors.reals, tensors, folding)
+    others = [tensors.real(name) for name in node.inputs[1:]]
+    target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
+    if target is not None and target.encoding == held.encoding:
+        stored = tensors.name(target)
+        tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=(stored,)))
+        tensors.finish(target, stored)
+        return True
+    names = [tensors.new(f"{name}_int8") if name else "" for name in node.outputs]
+    for name, stored in zip(node.outputs, names, strict=True):
+        if name:
+            tensors.types[stored] = held.encoding.stored()
+            tensors.reals[name] = Held(name=stored, encoding=held.encoding)
+    tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=tuple(names)))
+    return True
+
+
+def move_constant(node: Node, held: Held, known: dict[str, Held], tensors: Integers, folding: Folding) -> bool:
+    """Compute what becomes of a constant, such as weights that are transposed; `known` receives the results."""
+    assert held.data is not None
+    encoding = held.encoding
+    if node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
+        data = np.clip(held.data, *encoding.within(bounds)).astype(held.data.dtype)
+        known[node.outputs[0]] = replace(held, name=node.outputs[0], data=data)
+        return True
+    if encoding.per_channel:
+        if node.key != "Transpose":
+            return False
+        encoding = encoding.transposed(node.integers("perm", tuple(reversed(range(held.data.ndim)))))
+    others = [tensors.constants.get(name) for name in node.inputs[1:]]
+    if any(each is None for each, name in zip(others, node.inputs[1:], strict=True) if name):
+        return False
+    results = folding.outputs(node, [held.data, *others])
+    for name, result in zip(node.outputs, results or (), strict=False):
+        known[name] = Held(name=name, encoding=encoding, data=result)
+    return results is not None
+
+
+def _pad(node: Node, tensors: Integers) -> bool:
+    source = node.inputs[0]
+    held = tensors.reals.get(source)
+    if held is None or held.data is not None:
+        return False
+    number = tensors.numbers(node.inputs[2]) if node.has_input(2) else np.zeros((), np.float32)
+    target = tensors.target(node.outputs[0])
+    encoding = held.encoding if target is None else target.encoding
+    if number is None or number.size != 1 or (target is None and number.any()):
+        return False
+    inputs = [tensors.converted(source, encoding), tensors.real(node.inputs[1]) if node.has_input(1) else "", ""]
+    if number.any():
+        inputs[2] = padding(node, encoding.quantised(number.reshape(())), encoding, tensors)
+    made = replace(node, inputs=(*inputs, *node.inputs[3:]))
+    _add_moved(made, encoding, target, tensors)
+    return True
+
+
+def padding(node: Node, value: Array, encoding: Encoding, tensors: Integers) -> str:
+    """Return the integer of the model with which a node pads, as a constant."""
+    return tensors.constant(f"{node.outputs[0]}_padding", value, encoding)
+
+
+def _join(node: Node, tensors: Integers) -> bool:
+    first = _JOINING[node.key]
+    names = node.inputs[first:]
+    target = tensors.target(node.outputs[0])
+    encodings = {None if held is None else held.encoding for held in map(tensors.reals.get, names)}
+    common = encodings.pop() if len(encodings) == 1 else None
+    encoding = common if target is None else target.encoding
+    if encoding is None or not encoding.is_byte or all(tensors.numbers(name) is not None for name in names):
+        return False
+    inputs = [*map(tensors.real, node.inputs[:first]), *(tensors.converted(name, encoding) for name in names)]
+    _add_moved(replace(node, inputs=tuple(inputs)), encoding, target, tensors)
+    return True
+
+
+def _add_moved(node: Node, encoding: Encoding, target: Target | None, tensors: Integers) -> None:
+    """Add a node whose only output has the encoding of its inputs."""
+    output = node.outputs[0]
+    stored = tensors.new(f"{output}_int8") if target is None else tensors.name(target)
+    tensors.types[stored] = encoding.stored()
+    tensors.nodes.append(replace(node, outputs=(stored,)))
+    if target is None:
+        tensors.reals[output] = Held(name=stored, encoding=encoding)
+    else:
+        tensors.finish(target, stored)
