@@ -50,7 +50,8 @@ def made(op: str, *, initial: str = "absent", layout: int = 0, used: str = "yhc"
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "GRU late"])
 def test_a_recurrent_node(kind: str, initial: str, direction: str) -> None:
     op, _, late = kind.partition(" ")
-    agrees(made(op, initial=initial, direction=direction, **({"linear_before_reset": 1} if late else {})))
+    reset: dict[str, Any] = {"linear_before_reset": 1} if late else {}
+    agrees(made(op, initial=initial, direction=direction, **reset))
 
 
 @pytest.mark.parametrize("op", GATES)

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,17 +11,20 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.layout import NHWC, Layout, identity
-from ferrule.formats.onnx.node import Node, TensorType, elements
+from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, elements
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.network import Network
 from ferrule.network.execution import operator_of
 
 
 class Call:
     """A node, its inputs by position, and methods that add layers and declare the outputs."""
 
-    def __init__(self, node: Node, emission: Emission) -> None:
+    def __init__(self, node: Node, emission: Emission, inner: Callable[[GraphRecord], Network]) -> None:
         self.node = node
         self.emission = emission
+        self.inner = inner
+        """Returns the network of an inner graph, which has all that it reads as inputs or constants."""
 
     # the inputs
 

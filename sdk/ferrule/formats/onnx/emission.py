@@ -29,7 +29,7 @@ class Emission:
     def __init__(self, name: str, constants: Mapping[str, Array], types: Mapping[str, TensorType]) -> None:
         self.network = Network(name)
         self._constants = dict(constants)
-        self._types = types
+        self._types = dict(types)
         """The stored types of quantised tensors of the model, by name; other tensors have their own."""
         self._found: dict[str, tuple[str, Layout]] = {}
         """By tensor of the model: that of the network, and how its elements are ordered."""
@@ -76,6 +76,10 @@ class Emission:
     def stored_type(self, name: str) -> TensorType | None:
         """Return the stored type of a quantised tensor of the model; None for others."""
         return self._types.get(name)
+
+    def add_types(self, types: Mapping[str, TensorType]) -> None:
+        """Declare the stored types of further quantised tensors of the model."""
+        self._types.update(types)
 
     def set(self, name: str, tensor: str, layout: Layout) -> None:
         """Declare where the network has a tensor of the model."""

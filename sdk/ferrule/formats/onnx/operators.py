@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.formats.onnx import (
+    control,
     conversion,
     elementwise,
     functions,
@@ -20,6 +21,7 @@ from ferrule.formats.onnx import (
 from ferrule.formats.onnx.rows import Row
 
 OPERATORS: Mapping[str, Row] = {
+    **control.ROWS,
     **conversion.ROWS,
     **elementwise.ROWS,
     **functions.ROWS,

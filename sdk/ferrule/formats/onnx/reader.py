@@ -11,9 +11,18 @@ import numpy as np
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
 from ferrule.formats.onnx.affine import with_affine_folded
 from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.control import chosen, with_constants
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.folding import FOLDS, Folding, constant_of, shape_of
-from ferrule.formats.onnx.node import MAX_TENSOR_BYTES, GraphRecord, Node, TensorType, ValueRecord, elements
+from ferrule.formats.onnx.node import (
+    MAX_TENSOR_BYTES,
+    GraphRecord,
+    Node,
+    TensorType,
+    ValueRecord,
+    elements,
+    outer_names,
+)
 from ferrule.formats.onnx.normalise import Normalised, normalised
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
@@ -68,7 +77,8 @@ class _Reader:
                 problems.append(error)
                 self._lost.add(value.name)
         for node in self._nodes:
-            if self._lost.intersection(node.inputs) and (node.key in OPERATORS or node.key in FOLDS):
+            read = {*node.inputs}.union(*map(outer_names, node.graphs.values()))
+            if self._lost.intersection(read) and (node.key in OPERATORS or node.key in FOLDS):
                 self._lost.update(node.outputs)
                 continue
             try:
@@ -109,7 +119,31 @@ class _Reader:
         if row is None:
             raise unsupported(node)
         row.check(node)
-        row.emit(Call(node, self._emission))
+        condition = self._emission.constant(node.inputs[0]) if node.key == "If" else None
+        if condition is not None:
+            self._inline(node, with_constants(self._emission, chosen(node, condition)))
+            return
+        row.emit(Call(node, self._emission, self._inner))
+
+    def _inner(self, record: GraphRecord) -> Network:
+        return _Reader(record, record.name, self._folding).network()
+
+    def _inline(self, node: Node, record: GraphRecord) -> None:
+        """Add the layers of a graph in place of a node that always runs it."""
+        graph, emission = _prepared(record, self._folding), self._emission
+        for name, data in graph.constants.items():
+            if not emission.has(name):
+                emission.add_constant(name, data)
+        emission.add_types(graph.types)
+        for each in graph.nodes:
+            with place(each.where, each.key):
+                self._add(each)
+        for name, value in zip(node.outputs, record.outputs, strict=True):
+            constant = emission.constant(value.name)
+            if name and constant is not None:
+                emission.add_constant(name, constant)
+            elif name:
+                emission.set(name, *emission.place(value.name))
 
     def _computed(self, node: Node) -> bool:
         """Compute a node that depends on constants and shapes only, and return whether it is one."""

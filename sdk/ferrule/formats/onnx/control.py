@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of If and Loop, whose graphs become those of IF and WHILE.
+
+A value of the graph outside that an inner graph reads becomes a further input of the layer; a constant is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.errors import ModelError, UnsupportedError, place
+from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.emission import Emission
+from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, ValueRecord, outer_names
+from ferrule.formats.onnx.parse import TYPES
+from ferrule.formats.onnx.rows import MANY, Row
+from ferrule.graph import Array, DataType, Descriptor, Graph, LayerType
+from ferrule.graph.names import UniqueNames
+from ferrule.operators.control_flow import DEFAULT_ITERATIONS, MOST_ITERATIONS, IfDescriptor, WhileDescriptor
+
+_NUMBERS = {dtype: number for number, dtype in TYPES.items()}
+_WITHOUT_SCANS = (
+    "write the results into a tensor that the loop carries, with Where or Pad; or unroll the loop when the model is "
+    "exported"
+)
+
+
+def branch(node: Node, name: str) -> GraphRecord:
+    """Return an inner graph of a node; ModelError if it has none of this name."""
+    if name not in node.graphs:
+        raise ModelError(f"its attribute '{name}' is absent, expected a graph")
+    return node.graphs[name]
+
+
+def chosen(node: Node, condition: Array) -> GraphRecord:
+    """Return the graph that an If with a constant condition runs, with names that no other graph has."""
+    if condition.size != 1:
+        raise ModelError(f"its condition has shape {list(condition.shape)}, expected one bool")
+    record = branch(node, "then_branch" if bool(condition.reshape(())) else "else_branch")
+    if len(record.outputs) != len(node.outputs):
+        raise ModelError(f"its graph has {len(record.outputs)} outputs, expected {len(node.outputs)}")
+    return _renamed(record, f"{node.name or node.index}/", {})
+
+
+def _renamed(record: GraphRecord, prefix: str, outer: Mapping[str, str]) -> GraphRecord:
+    """Return a graph in which the names that it defines have a prefix."""
+    names = {**outer, **{name: prefix + name for name in _defined(record)}}
+
+    def node(old: Node) -> Node:
+        return replace(
+            old,
+            inputs=tuple(names.get(name, name) for name in old.inputs),
+            outputs=tuple(names.get(name, name) for name in old.outputs),
+            graphs={key: _renamed(each, prefix, names) for key, each in old.graphs.items()},
+        )
+
+    def value(old: ValueRecord) -> ValueRecord:
+        return replace(old, name=names.get(old.name, old.name))
+
+    return replace(
+        record,
+        inputs=tuple(map(value, record.inputs)),
+        outputs=tuple(map(value, record.outputs)),
+        values={names.get(name, name): value(each) for name, each in record.values.items()},
+        constants={names[name]: data for name, data in record.constants.items()},
+        nodes=tuple(map(node, record.nodes)),
+        narrow=frozenset(names[name] for name in record.narrow if name in names),
+    )
+
+
+def _defined(record: GraphRecord) -> set[str]:
+    """Return the names of the tensors that a graph itself has."""
+    results = {name for node in record.nodes for name in node.outputs if name}
+    return results | {value.name for value in record.inputs} | set(record.constants)
+
+
+def with_constants(emission: Emission, record: GraphRecord) -> GraphRecord:
+    """Return an inner graph with the constants of the graph outside that it reads."""
+    found = {name: emission.constant(name) for name in outer_names(record) - _defined(record)}
+    return replace(record, constants={**record.constants, **{n: data for n, data in found.items() if data is not None}})
+
+
+def _captured(call: Call, records: Iterable[GraphRecord]) -> tuple[str, ...]:
+    """Return the tensors outside that inner graphs read and that are computed at run time."""
+    emission = call.emission
+    read = set[str]().union(*(outer_names(record) - _defined(record) for record in records))
+    return tuple(sorted(name for name in read if emission.has(name) and emission.constant(name) is None))
+
+
+def _described(call: Call, outer: str, name: str) -> ValueRecord:
+    """Return a tensor outside as the input `name` of an inner graph."""
+    if call.emission.stored_type(outer) is not None:
+        raise UnsupportedError(
+            f"tensor '{outer}' of the graph outside is quantised, expected one that is not",
+            hint="quantise the model without this node: nodes_to_exclude of quantize_static",
+        )
+    return ValueRecord(name=name, type=_NUMBERS[call.emission.dtype(outer)], shape=call.emission.shape(outer))
+
+
+def _graph(call: Call, record: GraphRecord, inputs: Sequence[ValueRecord], role: str) -> Graph:
+    """Return an inner graph with further inputs."""
+    with place(role):
+        return call.inner(replace(with_constants(call.emission, record), inputs=tuple(inputs), name=role))
+
+
+def _finish(call: Call, type_: LayerType, descriptor: Descriptor, inputs: Sequence[str], graph: Graph) -> list[str]:
+    """Add the layer, whose outputs are those of a graph, and return them."""
+    infos = graph.outputs
+    tensors = call.emission.add_many(
+        type_,
+        descriptor,
+        inputs,
+        wanted=[f"{call.name}_{type_.lower()}_{index}" for index in range(len(infos))],
+        stored=[TensorType(dtype=info.dtype, quantization=info.quantization) for info in infos],
+        layer=call.layer_name,
+    )
+    return list(tensors)
+
+
+def _declare(call: Call, tensors: Sequence[str]) -> None:
+    if len(tensors) != len(call.node.outputs):
+        raise ModelError(f"it has {len(call.node.outputs)} outputs, expected {len(tensors)} as its graph has")
+    for index, tensor in enumerate(tensors):
+        if call.node.outputs[index]:
+            call.declare(tensor, index=index)
+
+
+def _if(call: Call) -> None:
+    records = {name: branch(call.node, name) for name in ("then_branch", "else_branch")}
+    for name, record in records.items():
+        if record.inputs:
+            raise ModelError(f"its {name} has {len(record.inputs)} inputs, expected none")
+    names = _captured(call, records.values())
+    values = [_described(call, name, name) for name in names]
+    then, otherwise = (_graph(call, record, values, name) for name, record in records.items())
+    inputs = [call.tensor(0), *map(call.emission.tensor, names)]
+    descriptor = IfDescriptor(then_branch=then, else_branch=otherwise)
+    _declare(call, _finish(call, LayerType.IF, descriptor, inputs, then))
+
+
+def _loop(call: Call) -> None:
+    body, initial = branch(call.node, "body"), call.node.inputs[2:]
+    if not all(initial):
+        raise ModelError("one of the loop's initial values is absent, expected a tensor")
+    if len(body.inputs) != len(initial) + 2 or len(body.outputs) <= len(initial):
+        raise ModelError(
+            f"its body has {len(body.inputs)} inputs and {len(body.outputs)} outputs, expected {len(initial) + 2} and "
+            f"{len(initial) + 1} as the loop carries {len(initial)} values"
+        )
+    scans = [value.name for value in body.outputs[len(initial) + 1 :]]
+    if scans:
+        raise UnsupportedError(
+            f"it has scan outputs ({', '.join(scans)}), which are not supported", hint=_WITHOUT_SCANS
+        )
+    _Loop(call, body, initial).add()
+
+
+class _Loop:
+    """A Loop as a WHILE of the values: count of iterations, condition if there is one, carried and captured ones."""
+
+    def __init__(self, call: Call, body: GraphRecord, initial: Sequence[str]) -> None:
+        self._call, self._body, self._initial = call, body, initial
+        self._has_condition = call.node.has_input(1)
+        self._trips = call.node.inputs[0]
+        self._limit = DEFAULT_ITERATIONS
+        count = call.constant(0)
+        if count is not None:
+            if count.size != 1 or count.dtype.kind != "i":
+                raise ModelError(f"its trip count is {count.dtype}{list(count.shape)}, expected one integer")
+            if int(count.reshape(())) >= MOST_ITERATIONS:
+                self._trips = ""
+            else:
+                self._limit = max(self._limit, int(count.reshape(())))
+        self._captured = _captured(call, [body])
+        if self._trips and count is None and self._trips not in self._captured:
+            self._captured += (self._trips,)
+        names = UniqueNames()
+        for taken in (*outer_names(body), *_defined(body), *call.node.inputs, *self._captured):
+            names.take(taken)
+        self._count, self._next, self._one, self._wide, self._less, self._both = (
+            names.take(f"loop_{role}") for role in ("count", "next", "one", "wide", "less", "both")
+        )
+
+    def add(self) -> None:
+        """Add the layer and declare the outputs of the node."""
+        call, carried = self._call, self._body.inputs[2:]
+        values = [ValueRecord(name=self._count, type=_NUMBERS[DataType.INT32], shape=())]
+        if self._has_condition:
+            values.append(_described(call, call.node.inputs[1], self._body.inputs[1].name))
+        pairs = zip(self._initial, carried, strict=True)
+        values += [_described(call, outer, value.name) for outer, value in pairs]
+        values += [_described(call, name, name) for name in self._captured]
+        condition = _graph(call, self._condition_record(), values, "condition")
+        body = _graph(call, self._body_record(), values, "body")
+        inputs = [call.array(np.zeros((), np.int32), "count")]
+        inputs += [call.tensor(1)] if self._has_condition else []
+        inputs += [call.emission.tensor(name) for name in (*self._initial, *self._captured)]
+        descriptor = WhileDescriptor(condition=condition, body=body, limit=self._limit)
+        tensors = _finish(call, LayerType.WHILE, descriptor, inputs, body)
+        first = 2 if self._has_condition else 1
+        _declare(call, tensors[first : first + len(carried)])
+
+    def _condition_record(self) -> GraphRecord:
+        """Return the graph of: count < trip count, and condition."""
+        constants: dict[str, Array] = {}
+        data = None if not self._trips else self._call.constant(0)
+        trips = self._trips
+        if data is not None:
+            constants[trips] = data.reshape(())
+        result, nodes = self._body.inputs[1].name, []
+        if trips:
+            nodes = [
+                self._node("Cast", [self._count], self._wide, to=_NUMBERS[DataType.INT64]),
+                self._node("Less", [self._wide, trips], self._less),
+            ]
+        if trips and self._has_condition:
+            nodes.append(self._node("And", [self._less, result], self._both))
+            result = self._both
+        elif trips:
+            result = self._less
+        elif not self._has_condition:
+            raise UnsupportedError("it has neither a trip count nor a condition, so that it never ends")
+        return GraphRecord(
+            name="condition",
+            inputs=(),
+            outputs=(ValueRecord(name=result, type=0, shape=None),),
+            values={},
+            constants=constants,
+            nodes=tuple(nodes),
+        )
+
+    def _body_record(self) -> GraphRecord:
+        """Return the body, which counts, and passes on what it reads from outside."""
+        body, number = self._body, self._body.inputs[0]
+        shape = np.array([1] * len(number.shape or ()), np.int64)
+        constants = {**body.constants, self._one: np.ones((), np.int32), self._less: shape}
+        nodes = [self._node("Cast", [self._count], self._wide, to=_NUMBERS[DataType.INT64])]
+        nodes.append(self._node("Reshape", [self._wide, self._less], number.name))
+        if not self._has_condition:
+            constants[body.inputs[1].name] = np.ones((), np.bool_)
+        first = 0 if self._has_condition else 1
+        passed = [ValueRecord(name=name, type=0, shape=None) for name in self._captured]
+        counted = self._node("Add", [self._count, self._one], self._next)
+        return replace(
+            body,
+            constants=constants,
+            nodes=(*(nodes if number.name in outer_names(body) else ()), *body.nodes, counted),
+            outputs=(ValueRecord(name=self._next, type=0, shape=None), *body.outputs[first:], *passed),
+        )
+
+    def _node(self, op: str, inputs: Sequence[str], output: str, **attributes: int) -> Node:
+        return Node(
+            index=self._call.node.index,
+            name="",
+            op=op,
+            domain="",
+            version=self._call.node.version,
+            inputs=tuple(inputs),
+            outputs=(output,),
+            attributes=attributes,
+        )
+
+
+ROWS: Mapping[str, Row] = {
+    "If": Row(emit=_if, outputs=range(1, MANY), first_is_optional=True),
+    "Loop": Row(emit=_loop, inputs=range(2, MANY), outputs=range(1, MANY), first_is_optional=True),
+}
