@@ -278,6 +278,18 @@ def test_constant_outputs_are_copied(tmp_path: Path, host_cc: tuple[str, ...]) -
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("values", [np.array([True, False, True]), np.array([1 << 40, -1])], ids=str)
+def test_constants_of_bool_and_int64_compile(values: Array, tmp_path: Path, host_cc: tuple[str, ...]) -> None:
+    graph = Graph("constants")
+    x = graph.add_input(tensor("x", 3, 4))
+    info = TensorInfo(name="fixed", shape=values.shape, dtype=DataType(str(values.dtype)))
+    graph.set_outputs([graph.add_constant(info, values), double(graph, x, "y")])
+    host = build(emit(graph), tmp_path, host_cc, ["x"], ["constant", "y"])
+    assert host.run(x=X) == 0
+    assert host.output("constant", values.nbytes) == list(values.view(np.int8))
+
+
+@pytest.mark.cc
 def test_nothing_is_declared_that_nobody_reads(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     graph = Graph("idle")
     graph.add_input(tensor("unread", 3, 4))

@@ -257,7 +257,7 @@ def blob_variable(blob: Blob) -> Variable:
         name=blob.name,
         type=ArrayType(Const(scalar), int(blob.data.size)),
         value=ArrayData(blob.data),
-        alignment=blob.alignment,
+        alignment=max(blob.alignment, blob.data.dtype.itemsize),
     )
 
 

@@ -201,10 +201,13 @@ class ExecutorBuilder:
         variables += [
             _external(blob_variable(each), "Of the state, after a reset.") for each in self._state.initial_values()
         ]
+        headers = ["stdint.h"]
+        if any(isinstance(each.type, ArrayType) and each.type.element == Const(Scalar.BOOL) for each in variables):
+            headers.append("stdbool.h")
         return Module(
             name=f"{self.prefix}_weights",
             doc=f"Constants of the model '{one_line(self._graph.name)}', as the kernels read them.",
-            interface_includes=(Include(path="stdint.h", kind=IncludeKind.STANDARD),),
+            interface_includes=tuple(Include(path=path, kind=IncludeKind.STANDARD) for path in sorted(headers)),
             interface=tuple(variables),
             implementation_includes=(Include(path="ferrule/section.h"),),
             implementation=tuple(variables),

@@ -70,7 +70,9 @@ FORMATS: Sequence[Format] = (
         suffix=".onnx",
         magic=b"\x08",  # the first field of the message, `ir_version`
         magic_offset=0,
-        read=lambda data, name, options: read_onnx(data, name, _folder_without_rounding(options)),
+        read=lambda data, name, options: read_onnx(
+            data, name, _folder_without_rounding(options), options.max_iterations
+        ),
     ),
 )
 """The formats that `load` supports."""
@@ -93,7 +95,8 @@ def load(
     A model whose weights alone are quantised (dynamic-range quantisation, "hybrid") is refused, since such layers
     quantise their input anew in every run. With `dequantize_weights`, its weights become float32, scale * (stored -
     zero point), and its layers compute in float32: not the arithmetic of TensorFlow Lite, but nearer to the network as
-    it was trained. A run fails if a WHILE has more than `max_iterations`. Both concern TensorFlow Lite.
+    it was trained. This concerns TensorFlow Lite. A run fails if a WHILE has more than `max_iterations`, unless it
+    comes from an ONNX model that states a higher trip count.
 
     ONNX files need the package `onnx` (`pip install 'ferrule[onnx]'`); tensors in further files are read from the
     folder of the model only.

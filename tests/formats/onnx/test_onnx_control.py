@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 from onnx_models import agrees, count, load, model, node
 
-from ferrule.errors import FerruleError
+from ferrule import formats
+from ferrule.errors import FerruleError, IterationLimitError
 from ferrule.graph import Array, LayerType
 
 X = np.random.default_rng(2).normal(size=(2, 3)).astype(np.float32)
@@ -140,6 +141,16 @@ def test_a_loop_that_a_condition_ends(trips: str, condition: bool) -> None:
 def test_a_trip_count_beyond_int32_is_not_truncated() -> None:
     made = loop("n", "c", [*COUNTED, *ENDING], "on next", limit=np.float32(40))
     agrees(made, given(2**32))
+
+
+def test_the_limit_of_iterations_concerns_loops_of_unknown_length() -> None:
+    endless = [*COUNTED, node("Identity", "go", "on")]
+    unknown = formats.load(loop("n", "-", endless, "on next").SerializeToString(), max_iterations=3)
+    assert len(unknown.run(given(3))) == 1
+    with pytest.raises(IterationLimitError):
+        unknown.run(given(4))
+    known = formats.load(loop("five", "-", endless, "on next").SerializeToString(), max_iterations=3)
+    assert len(known.run(given())) == 1
 
 
 def test_scan_outputs_are_refused_by_name() -> None:

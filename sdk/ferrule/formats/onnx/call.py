@@ -20,11 +20,15 @@ from ferrule.network.execution import operator_of
 class Call:
     """A node, its inputs by position, and methods that add layers and declare the outputs."""
 
-    def __init__(self, node: Node, emission: Emission, inner: Callable[[GraphRecord], Network]) -> None:
+    def __init__(
+        self, node: Node, emission: Emission, inner: Callable[[GraphRecord], Network], max_iterations: int
+    ) -> None:
         self.node = node
         self.emission = emission
         self.inner = inner
         """Returns the network of an inner graph, which has all that it reads as inputs or constants."""
+        self.max_iterations = max_iterations
+        """The limit of a loop whose trip count is not known."""
 
     # the inputs
 

@@ -19,7 +19,7 @@ from ferrule.formats.onnx.parse import TYPES
 from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.graph import Array, DataType, Descriptor, Graph, LayerType
 from ferrule.graph.names import UniqueNames
-from ferrule.operators.control_flow import DEFAULT_ITERATIONS, MOST_ITERATIONS, IfDescriptor, WhileDescriptor
+from ferrule.operators.control_flow import MOST_ITERATIONS, IfDescriptor, WhileDescriptor
 
 _NUMBERS = {dtype: number for number, dtype in TYPES.items()}
 _WITHOUT_SCANS = (
@@ -165,7 +165,7 @@ class _Loop:
         self._call, self._body, self._initial = call, body, initial
         self._has_condition = call.node.has_input(1)
         self._trips = call.node.inputs[0]
-        self._limit = DEFAULT_ITERATIONS
+        self._limit = call.max_iterations
         count = call.constant(0)
         if count is not None:
             if count.size != 1 or count.dtype.kind != "i":
@@ -180,8 +180,8 @@ class _Loop:
         names = UniqueNames()
         for taken in (*outer_names(body), *_defined(body), *call.node.inputs, *self._captured):
             names.take(taken)
-        self._count, self._next, self._one, self._wide, self._less, self._both = (
-            names.take(f"loop_{role}") for role in ("count", "next", "one", "wide", "less", "both")
+        self._count, self._next, self._one, self._wide, self._less, self._both, self._limit_name = (
+            names.take(f"loop_{role}") for role in ("count", "next", "one", "wide", "less", "both", "trips")
         )
 
     def add(self) -> None:
@@ -207,15 +207,16 @@ class _Loop:
         """Return the graph of: count < trip count, and condition."""
         constants: dict[str, Array] = {}
         data = None if not self._trips else self._call.constant(0)
-        trips = self._trips
-        if data is not None:
-            constants[trips] = data.reshape(())
+        trips, counter = self._trips, self._count
         result, nodes = self._body.inputs[1].name, []
+        if trips and data is not None:
+            trips = self._limit_name
+            constants[trips] = np.clip(data.reshape(()), 0, MOST_ITERATIONS).astype(np.int32)
+        elif trips:
+            counter = self._wide
+            nodes.append(self._node("Cast", [self._count], counter, to=_NUMBERS[DataType.INT64]))
         if trips:
-            nodes = [
-                self._node("Cast", [self._count], self._wide, to=_NUMBERS[DataType.INT64]),
-                self._node("Less", [self._wide, trips], self._less),
-            ]
+            nodes.append(self._node("Less", [counter, trips], self._less))
         if trips and self._has_condition:
             nodes.append(self._node("And", [self._less, result], self._both))
             result = self._both

@@ -31,6 +31,7 @@ from ferrule.formats.onnx.quantised import quantised
 from ferrule.formats.onnx.refusals import unsupported
 from ferrule.graph import Rounding, Shape
 from ferrule.network import Network
+from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 
 _FIXED = (
     "export the model with inputs of fixed shapes, or fix them: "
@@ -38,12 +39,12 @@ _FIXED = (
 )
 
 
-def read_onnx(data: bytes, name: str, folder: Path | None = None) -> Network:
+def read_onnx(data: bytes, name: str, folder: Path | None = None, max_iterations: int = DEFAULT_ITERATIONS) -> Network:
     """Return the network of an ONNX model.
 
     The names of tensors are kept. Inputs and outputs have the model's order of axes; images have their channels last
     inside. A first extent that is unknown is read as 1. A network that is returned is valid (`Network.validate`).
-    `folder` is that of the file, in which further files may have data.
+    `folder` is that of the file, in which further files may have data. `max_iterations` is the limit of each loop.
 
     Raises:
         ModelError: the file is malformed; the message names the place.
@@ -51,15 +52,16 @@ def read_onnx(data: bytes, name: str, folder: Path | None = None) -> Network:
             refused, and the reason.
         MissingToolError: the package `onnx` is not installed.
     """
-    return with_affine_folded(_Reader(parse(data, folder), name, Folding(len(data))).network())
+    return with_affine_folded(_Reader(parse(data, folder), name, Folding(len(data)), max_iterations).network())
 
 
 class _Reader:
     """The state while one graph is read."""
 
-    def __init__(self, record: GraphRecord, name: str, folding: Folding) -> None:
+    def __init__(self, record: GraphRecord, name: str, folding: Folding, max_iterations: int) -> None:
         self._record = record
         self._folding = folding
+        self._max_iterations = max_iterations
         graph = _prepared(record, folding)
         self._nodes = graph.nodes
         self._emission = Emission(name, graph.constants, graph.types)
@@ -123,10 +125,10 @@ class _Reader:
         if condition is not None:
             self._inline(node, with_constants(self._emission, chosen(node, condition)))
             return
-        row.emit(Call(node, self._emission, self._inner))
+        row.emit(Call(node, self._emission, self._inner, self._max_iterations))
 
     def _inner(self, record: GraphRecord) -> Network:
-        return _Reader(record, record.name, self._folding).network()
+        return _Reader(record, record.name, self._folding, self._max_iterations).network()
 
     def _inline(self, node: Node, record: GraphRecord) -> None:
         """Add the layers of a graph in place of a node that always runs it."""
