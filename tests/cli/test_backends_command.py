@@ -40,7 +40,7 @@ def test_shipped_backends(ferrule: Ferrule) -> None:
     assert (cpu.origin, cpu.place, cpu.reason) == ("shipped", "ferrule/backends/cpu_acc", "")
     assert (cpu.host, cpu.firmware, cpu.devices) == (True, True, ("CpuAcc",))
     assert (reference.host, reference.firmware) == (True, False)
-    assert reference.capabilities == {"HasFp16": True}
+    assert reference.capabilities == {"HasFp16": True, "RoundingRules": "onnx onnx-uint8 single tflm"}
 
 
 def test_handles_are_listed(ferrule: Ferrule) -> None:
@@ -77,7 +77,7 @@ def test_the_table(ferrule: Ferrule) -> None:
     assert outcome.code == 0
     (row,) = [line for line in outcome.out.splitlines() if line.startswith("│ MyCustom ")]
     cells = [cell.strip() for cell in row.strip("│").split("│")]
-    assert cells[2:] == ["host, firmware", "adder0", "MaxElements=65536"]
+    assert cells[2:] == ["host, firmware", "adder0", "MaxElements=65536, RoundingRules=tflm onnx onnx-uint8"]
 
 
 def test_a_configuration_in_the_current_folder(ferrule: Ferrule, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def check(network: Network, inputs: list[Array]) -> None:
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=9, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), which=st.sampled_from(["random", "random", "lowest", "highest", "zero point"]))
 def test_the_result_is_the_numpy_kernels(type_: LayerType, data: st.DataObject, which: str) -> None:
     network = data.draw(ELEMENTWISE[type_])

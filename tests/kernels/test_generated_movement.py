@@ -61,7 +61,7 @@ def test_every_operator_has_a_sample() -> None:
     assert {graph.layers[0].type for graph in CASES} == TYPES
 
 
-@pytest.mark.parametrize("graph", every(4, CASES), ids=lambda graph: graph.name)
+@pytest.mark.parametrize("graph", every(6, CASES), ids=lambda graph: graph.name)
 def test_generated_c_is_the_numpy_kernels(graph: Graph) -> None:
     network = as_network(graph)
     inputs = random_inputs(network)

@@ -31,7 +31,7 @@ def check(network: Network) -> None:
 
 
 @pytest.mark.parametrize("type_", MOVEMENTS)
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=9, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_result_is_the_numpy_kernels(type_: LayerType, data: st.DataObject) -> None:
     check(data.draw(MOVEMENTS[type_]))

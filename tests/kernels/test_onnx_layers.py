@@ -8,6 +8,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from gate import every
 from layer_case import layer_network, tensor
 from lowered_call import lower, lowering_of, run_lowered
 from onnx_layers import CASES, PAIRS, every_pair, pairs_network
@@ -44,7 +45,7 @@ def test_the_c_computes_the_rule(name: str, core: CoreFeatures | None) -> None:
 
 @pytest.mark.parametrize("core", [None, WITHOUT_DSP, BASELINE], ids=["dsp", "plain", "baseline"])
 @pytest.mark.parametrize(("type_", "rule"), PAIRS, ids=str)
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", every(3, range(3)))
 def test_every_kernel_computes_the_rule_for_all_pairs(
     type_: LayerType, rule: Rounding, seed: int, core: CoreFeatures | None
 ) -> None:

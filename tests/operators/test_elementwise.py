@@ -28,7 +28,7 @@ def inputs_of(network: Network, which: str) -> list[Array]:
 
 
 @pytest.mark.parametrize("type_", ELEMENTWISE)
-@settings(max_examples=20, suppress_health_check=list(HealthCheck))
+@settings(max_examples=13, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), which=st.sampled_from(["random", "random", "random", "lowest", "highest", "zero point"]))
 def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject, which: str) -> None:
     network = data.draw(ELEMENTWISE[type_])

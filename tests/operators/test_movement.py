@@ -38,7 +38,7 @@ from ferrule.operators.transpose import TransposeDescriptor
 
 
 @pytest.mark.parametrize("type_", MOVEMENTS)
-@settings(max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=16, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_result_is_the_oracles(type_: LayerType, data: st.DataObject) -> None:
     network = data.draw(MOVEMENTS[type_])

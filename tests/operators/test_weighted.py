@@ -29,7 +29,7 @@ def inputs_of(network: Network, which: str) -> list[Array]:
 
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("operator", FAMILY)
-@settings(max_examples=30, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, suppress_health_check=list(HealthCheck))
 @given(data=st.data(), which=WHICH)
 def test_integers_are_the_reference_kernels(operator: str, dtype: DataType, data: st.DataObject, which: str) -> None:
     network = data.draw(FAMILY[operator](dtype))

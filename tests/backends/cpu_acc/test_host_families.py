@@ -84,7 +84,7 @@ def test_weights_with_a_zero_point(operator: str, data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("family", FAMILY)
-@settings(max_examples=12, **WITHOUT_LIMITS)
+@settings(max_examples=8, **WITHOUT_LIMITS)
 @given(data=st.data())
 def test_weighted(family: str, dtype: DataType, instructions: str, data: st.DataObject) -> None:
     network = data.draw(FAMILY[family](dtype))
