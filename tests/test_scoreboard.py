@@ -99,7 +99,7 @@ def test_inputs_that_must_be_constants_are_those_of_the_test(monkeypatch: pytest
     )
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     test = SimpleNamespace(name="reshape", model=model, data_sets=[([x, np.array([3, 2])], [x.reshape(3, 2)])])
-    monkeypatch.setattr(score_onnx, "load_model_tests", lambda kind: [test])
+    monkeypatch.setattr(score_onnx, "packaged_tests", lambda: (test,))
     (case,) = score_onnx.node_tests(Path())
     with Runtime() as runtime:
         assert score_table.outcome_of(case, runtime).result == score_table.PASS

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import pytest
 from covering import covering
+from gate import some_of
 from manual_clock import ManualClock
 
 from ferrule.emulation import Engine, EngineError, Machine, engine
@@ -33,7 +34,7 @@ def trace(machine: Machine, each: Engine) -> list[str]:
     return text.decode().splitlines()
 
 
-@covering("program, board", PROGRAMS, BOARDS, seed=8, sentinel=("nesting", "mps2-an386"), gate=8)
+@covering("program, board", PROGRAMS, BOARDS, seed=8, sentinel=("nesting", "mps2-an386"), gate=6)
 def test_trace_equals_qemus(unicorn: Engine, qemu: str, build_exceptions: Build, program: str, board: str) -> None:
     machine = build_exceptions(program, board)
     ours, qemus = trace(machine, unicorn), trace(machine, engine("qemu"))
@@ -68,7 +69,7 @@ def test_floats_equal_qemus(unicorn: Engine, qemu: str, build_exceptions: Build,
     assert trace(machine, unicorn) == trace(machine, engine("qemu"))
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", some_of([1, 2, 3], [1]))
 @pytest.mark.parametrize("board", ["mps2-an386", "mps2-an505"])
 def test_random_priorities_equal_qemus(
     unicorn: Engine, qemu: str, build_exceptions: Build, board: str, seed: int

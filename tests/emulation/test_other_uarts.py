@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from gate import every
 from needs import require_module, require_program
 
 from ferrule.boards import load_board
@@ -76,8 +77,10 @@ def receive(channel: Channel, count: int) -> bytes:
     return data
 
 
-@pytest.mark.parametrize("interrupt", [False, True])
-@pytest.mark.parametrize(("board", "name"), RUNS)
+@pytest.mark.parametrize(
+    ("board", "name", "interrupt"),
+    every(2, [(*run, interrupt) for interrupt in (False, True) for run in (RUNS if interrupt else RUNS[::-1])]),
+)
 def test_bytes_are_echoed(board: str, name: str, interrupt: bool, tmp_path: Path) -> None:
     need(name)
     data = bytes(range(256)) * 4

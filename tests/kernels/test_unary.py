@@ -118,7 +118,7 @@ def test_dequantize(dtype: DataType, drawn: st.DataObject) -> None:
 @pytest.mark.parametrize("dtype", INTEGERS)
 @pytest.mark.parametrize("type_", REDUCTIONS)
 @given(drawn=st.data())
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_reduce_integers(type_: LayerType, dtype: DataType, drawn: st.DataObject) -> None:
     assert_exact(drawn.draw(reduce_cases(type_, dtype)))
 

@@ -68,7 +68,7 @@ def test_numpy_equals_tflm(row: Operator, patterns: list[int]) -> None:
 
 @pytest.mark.cc
 @functions
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(patterns=bit_patterns)
 def test_c_equals_numpy(row: Operator, patterns: list[int]) -> None:
     values = values_of(patterns)

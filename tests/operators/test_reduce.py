@@ -26,7 +26,7 @@ TYPES = [LayerType.MEAN, LayerType.SUM]
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
 @pytest.mark.parametrize("type_", TYPES)
 @given(drawn=st.data())
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_integers_equal_tflm(type_: LayerType, dtype: DataType, drawn: st.DataObject) -> None:
     network, values = drawn.draw(reduce_cases(type_, dtype))
     assert np.array_equal(network.run([values])[0], tflm(network, [values])[0])

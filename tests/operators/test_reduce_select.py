@@ -74,7 +74,7 @@ def test_numpy_equals_the_oracle(type_: LayerType, dtype: DataType, drawn: st.Da
 
 @pytest.mark.cc
 @each_case
-@settings(max_examples=25)
+@settings(max_examples=16)
 @given(drawn=st.data())
 def test_c_equals_numpy(type_: LayerType, dtype: DataType, drawn: st.DataObject) -> None:
     network, values = drawn.draw(cases(type_, dtype))

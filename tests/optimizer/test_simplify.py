@@ -47,7 +47,7 @@ def test_all_passes_keep_the_bits(seed: int, layers: int) -> None:
 
 
 @pytest.mark.parametrize("item", PASSES, ids=lambda item: item.name)
-@settings(max_examples=25)
+@settings(max_examples=16)
 @given(seed=st.integers(0, 2**32))
 def test_each_pass_keeps_the_bits(item: Pass, seed: int) -> None:
     network = random_network(seed, 10)

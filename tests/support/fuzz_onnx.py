@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
@@ -14,9 +13,9 @@ import onnx
 from fuzzing import Check, Target, refused
 from mutation import mutate
 from onnx import TensorProto
-from onnx.backend.test.loader import load_model_tests
 from onnx_graphs import autoencoder, samples_of, small_cnn, squeeze_and_excitation, transformer, u_net
 from onnx_storage import Form, quantised
+from score_onnx import packaged_tests
 
 from ferrule.formats import load
 from ferrule.formats.onnx.operators import OPERATORS
@@ -43,9 +42,7 @@ def graphs() -> list[Any]:
 
 def node_tests() -> list[Any]:
     """Return the models of ONNX's node tests whose operators the reader knows."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        tests: list[Any] = load_model_tests(kind="node")
+    tests = packaged_tests()
     return [test.model for test in tests if all(node.op_type in OPERATORS for node in test.model.graph.node)]
 
 

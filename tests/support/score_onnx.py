@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +25,17 @@ _ROUNDED = {"test_averagepool_2d_ceil_last_window_starts_on_pad": 1e-3}
 """Tests whose results were written down with fewer digits, and the tolerance that these need."""
 
 
-def node_tests(_: Path) -> Iterator[Case]:
-    """Return the tests whose nodes are all operators that the reader knows."""
+@cache
+def packaged_tests() -> tuple[Any, ...]:
+    """Return all node tests of the package, which makes them once per process only."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the package computes infinities and NaN on purpose
-        tests: list[Any] = load_model_tests(kind="node")
-    for test in sorted(tests, key=lambda each: str(each.name)):
+        return tuple(load_model_tests(kind="node"))
+
+
+def node_tests(_: Path) -> Iterator[Case]:
+    """Return the tests whose nodes are all operators that the reader knows."""
+    for test in sorted(packaged_tests(), key=lambda each: str(each.name)):
         keys = {node.op_type if not node.domain else f"{node.domain}.{node.op_type}" for node in test.model.graph.node}
         if keys and keys <= OPERATORS.keys():
             relative = _ROUNDED.get(test.name, 1e-5)
