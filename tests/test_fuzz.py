@@ -18,7 +18,7 @@ from fuzzing import Check, Target, numbers
 SEED = 1
 
 
-@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize("target", [each for each in TARGETS if each.sample], ids=lambda target: target.name)
 def test_a_slice_of_the_campaign(tmp_path: Path, target: Target) -> None:
     target.needs()
     check = target.prepare(tmp_path)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -152,14 +151,10 @@ def _change_tensor(graph: Any, models: Sequence[Any], choice: random.Random) -> 
 def _prepare(make: Callable[[], list[Any]]) -> Callable[[Path], Check]:
     def prepare(folder: Path) -> Check:
         del folder
-
-        @cache
-        def made() -> tuple[list[Any], list[bytes]]:
-            models = make()
-            return models, [model.SerializeToString() for model in models]
+        models = make()
+        seeds = [model.SerializeToString() for model in models]
 
         def check(choice: random.Random) -> bool:
-            models, seeds = made()
             if choice.random() < 0.75:
                 data = changed(choice.choice(models), models, choice).SerializeToString()
             else:
@@ -176,5 +171,5 @@ def _prepare(make: Callable[[], list[Any]]) -> Callable[[Path], Check]:
 
 TARGETS = (
     Target(name="onnx", share=0.07, prepare=_prepare(graphs), rate=100),
-    Target(name="onnx-nodes", share=0.03, prepare=_prepare(node_tests), rate=300, sample=0),
+    Target(name="onnx-nodes", share=0.03, prepare=_prepare(node_tests), rate=1000, sample=0),
 )
