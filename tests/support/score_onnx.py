@@ -21,6 +21,12 @@ from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.graph import Array
 from ferrule.network import Network
 
+_OTHERS = {
+    "test_resize_downsample_scales_linear_align_corners": (
+        "Resize: the test scales by the extent before it is rounded, onnxruntime and Ferrule by the rounded one"
+    )
+}
+"""Tests with other results than onnxruntime's, which are Ferrule's."""
 _ROUNDED = {"test_averagepool_2d_ceil_last_window_starts_on_pad": 1e-3}
 """Tests whose results were written down with fewer digits, and the tolerance that these need."""
 
@@ -47,6 +53,8 @@ def _case(test: Any) -> tuple[Network, list[Run]]:  # noqa: ANN401 - onnx has no
 
     The tests pass weights, axes and shapes as inputs of the graph, which exported models have as initialisers.
     """
+    if reason := _OTHERS.get(test.name):
+        raise UnsupportedError(reason)
     names = [value.name for value in test.model.graph.input]
     feeds = dict(zip(names, map(_array, test.data_sets[0][0]), strict=False))
     try:
@@ -60,11 +68,12 @@ def _case(test: Any) -> tuple[Network, list[Run]]:  # noqa: ANN401 - onnx has no
         except FerruleError:
             raise error from None
     runs = []
-    if not all(array.size for sides in test.data_sets for side in sides for array in map(_array, side)):
-        raise UnsupportedError("a tensor is empty, expected one element or more")
     for inputs, outputs in test.data_sets:
         given = dict(zip(names, map(_array, inputs), strict=False))
-        runs.append(Run([given[name] for name in free], list(map(_array, outputs))))
+        run = Run([given[name] for name in free], list(map(_array, outputs)))
+        if not all(array.size for array in (*run.inputs, *run.outputs)):
+            raise UnsupportedError("a tensor is empty, expected one element or more")
+        runs.append(run)
     return network, runs
 
 

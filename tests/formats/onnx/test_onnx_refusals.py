@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx_models import load, model, node
@@ -94,6 +95,12 @@ REFUSED: list[tuple[Callable[[], Any], type[FerruleError], str, str]] = [
         "",
     ),
     (lambda: one("Expand", "x s", {"s": [1 << 40, 4, 6, 5]}), UnsupportedError, "its output has", ""),
+    (
+        lambda: one("CastLike", "x k", {"k": np.zeros(1, ml_dtypes.bfloat16)}),
+        UnsupportedError,
+        "it converts to the type of 'k'",
+        "float32",
+    ),
     (lambda: one("CumSum", "x a", {"a": np.float32("nan")}), ModelError, "its axis is float32[]", ""),
     (
         lambda: model([node("ConstantOfShape", "s", "y")], {}, ["y"], {"s": [1 << 40, 1 << 40]}),

@@ -124,7 +124,7 @@ class GraphRecord:
     """The initialisers."""
     nodes: tuple[Node, ...]
     narrow: frozenset[str] = frozenset()
-    """The constants of 2 and 4 bits, which `constants` and Constant nodes have as int8 or uint8."""
+    """The constants of 2 and 4 bits and of bfloat16, which `constants` and Constant nodes have as wider types."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, UnsupportedError, place
 from ferrule.formats.onnx.folding import Folding, constant_of
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType
 from ferrule.graph import Array
@@ -25,6 +25,14 @@ class Normalised:
 
 def normalised(record: GraphRecord, folding: Folding) -> Normalised:
     """Return the nodes of a graph without those that compute constants, and without Identity and Dropout."""
+    for node in record.nodes:
+        if node.key == "CastLike" and node.has_input(1) and node.inputs[1] in record.narrow:
+            with place(node.where, node.key):
+                raise UnsupportedError(
+                    f"it converts to the type of '{node.inputs[1]}', which has 2 or 4 bits or is bfloat16, "
+                    "and no tensor of a network has",
+                    hint="export the model in float32",
+                )
     nodes, constants = _folded(record, folding)
     nodes = _without_identities(record, nodes)
     return Normalised(nodes=tuple(nodes), constants=constants, types={})

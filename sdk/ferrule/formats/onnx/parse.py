@@ -42,14 +42,12 @@ TYPES: Mapping[int, DataType] = {
 _RAW: Mapping[int, str] = {number: dtype.value for number, dtype in TYPES.items()} | {4: "uint16", 11: "float64"}
 _WIDENED: Mapping[int, str] = {16: "float32", 21: "uint8", 22: "int8", 25: "uint8", 26: "int8"}
 """Types of constants that are read as wider ones: bfloat16, uint4, int4, uint2, int2."""
-_NARROW = frozenset({21, 22, 25, 26})
-"""uint4, int4, uint2, int2."""
 
 
 def type_name(number: int) -> str:
     """Return the name of a number of the enum TensorProto.DataType, such as float64."""
     names = {**{key: dtype.value for key, dtype in TYPES.items()}, 4: "uint16", 8: "string", 11: "float64"}
-    names |= {14: "complex64", 15: "complex128", 16: "bfloat16", 21: "uint4", 22: "int4"}
+    names |= {14: "complex64", 15: "complex128", 16: "bfloat16", 21: "uint4", 22: "int4", 25: "uint2", 26: "int2"}
     return names.get(number, f"the type number {number}")
 
 
@@ -253,12 +251,12 @@ def _converted(tensor: Any, raw: bytes | None) -> Array:  # noqa: ANN401
 
 
 def _narrow(graph: Any) -> Iterator[str]:  # noqa: ANN401
-    """Yield the names of constants of 2 and 4 bits."""
+    """Yield the names of constants that are read as wider types."""
     for tensor in graph.initializer:
-        if tensor.data_type in _NARROW:
+        if tensor.data_type in _WIDENED:
             yield _text(tensor.name)
     for node in graph.node:
-        if node.op_type == "Constant" and any(each.t.data_type in _NARROW for each in node.attribute):
+        if node.op_type == "Constant" and any(each.t.data_type in _WIDENED for each in node.attribute):
             yield from map(_text, node.output)
 
 
