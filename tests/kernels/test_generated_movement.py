@@ -11,7 +11,7 @@ from oracle import random_inputs
 from sample_networks import samples
 
 from ferrule.graph import Graph, LayerType
-from ferrule.network import Network
+from ferrule.network.copying import network_of
 
 pytestmark = pytest.mark.cc
 
@@ -44,26 +44,9 @@ REFUSED = {"relu_n1_to_1_int16", "prelu_int16"}
 CASES = [graph for graph in samples() if graph.layers[0].type in TYPES and graph.name not in REFUSED]
 
 
-def as_network(graph: Graph) -> Network:
-    network = Network(graph.name)
-    for info in graph.inputs:
-        network.add_input(info)
-    for item in graph.tensors:
-        if item.data is not None:
-            network.add_constant(item.info, item.data)
-    for layer in graph.layers:
-        network.add_layer(layer, graph.output_infos(layer))
-    network.set_outputs(info.name for info in graph.outputs)
-    return network
-
-
-def test_every_operator_has_a_sample() -> None:
-    assert {graph.layers[0].type for graph in CASES} == TYPES
-
-
 @pytest.mark.parametrize("graph", every(6, CASES), ids=lambda graph: graph.name)
 def test_generated_c_is_the_numpy_kernels(graph: Graph) -> None:
-    network = as_network(graph)
+    network = network_of(graph)
     inputs = random_inputs(network)
     for got, wanted in zip(run_native(network, inputs), network.run(inputs), strict=True):
         np.testing.assert_array_equal(got, wanted, strict=True)

@@ -43,6 +43,8 @@ class Rounding(StrEnum):
 
 ALL_ROUNDINGS = frozenset(Rounding)
 """Every rule."""
+ONNX_ROUNDINGS = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
+"""ONNX's rule, for tensors of either type."""
 
 
 def roundings(names: Iterable[str]) -> frozenset[Rounding]:

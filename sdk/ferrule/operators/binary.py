@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding
+from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Quantization, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Combination, combine, product_of, sum_of
@@ -22,7 +22,7 @@ from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
 
 _ARITHMETIC_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
-_ONNX_RULES = frozenset({Rounding.TFLM, Rounding.ONNX, Rounding.ONNX_UINT8})
+_ONNX_RULES = frozenset({Rounding.TFLM}) | ONNX_ROUNDINGS
 _EXTREMUM_TYPES = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16, DataType.INT32})
 
 

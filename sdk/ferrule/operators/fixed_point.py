@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Rounding, TensorInfo
+from ferrule.graph import ONNX_ROUNDINGS, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 
 MAX_SHIFT = 30
@@ -35,7 +35,6 @@ _INT32 = np.iinfo(np.int32)
 _SATURATED = 1 << 30
 """Adding any zero point to it does not wrap at 32 bits."""
 
-_FLOAT_RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
 
 Int64Array = NDArray[np.int64]
 Float32Array = NDArray[np.float32]
@@ -43,7 +42,7 @@ Float32Array = NDArray[np.float32]
 
 def product_scale(first: float, second: float, output: TensorInfo, rounding: Rounding) -> float:
     """Return `first * second / output.scale`, the factor of products, in the precision of the rule."""
-    if rounding in _FLOAT_RULES:
+    if rounding in ONNX_ROUNDINGS:
         with np.errstate(over="ignore", under="ignore"):
             return float(np.float32(first) * np.float32(second) / np.float32(output.scale))
     return first * second / output.scale

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.onnx_elementwise import OnnxOutput
@@ -192,7 +192,7 @@ AVERAGE_POOL_2D = Operator(
     infer=_infer,
     check=_check,
     kernel=_average,
-    rules=frozenset({Rounding.TFLM, Rounding.ONNX, Rounding.ONNX_UINT8}),
+    rules=frozenset({Rounding.TFLM}) | ONNX_ROUNDINGS,
     sample=_sample,
 )
 MAX_POOL_2D = Operator(

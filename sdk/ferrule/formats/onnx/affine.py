@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Tensor, TensorInfo
+from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Tensor, TensorInfo
 from ferrule.network import Network
+from ferrule.network.copying import network_of
 from ferrule.operators.activation import Activation
 
 _CHANNELS: Mapping[LayerType, int] = {
@@ -45,7 +46,7 @@ def with_affine_folded(network: Network) -> Network:
         before = None if found is None else _weighted(editor, found.source, layer)
         if found is not None and before is not None:
             _fold(editor, before, layer, found)
-    return as_network(editor.finish())
+    return network_of(editor.finish())
 
 
 def _affine(editor: GraphEditor, layer: Layer) -> _Affine | None:
@@ -134,17 +135,3 @@ def _constant(editor: GraphEditor, name: str, data: Array) -> str:
     data.setflags(write=False)
     editor.set_tensor(Tensor(info=TensorInfo(name=name, shape=data.shape, dtype=DataType.FLOAT32), data=data))
     return name
-
-
-def as_network(graph: Graph) -> Network:
-    """Return a graph without states as a network."""
-    network = Network(graph.name)
-    for info in graph.inputs:
-        network.add_input(info)
-    for tensor in graph.tensors:
-        if tensor.data is not None:
-            network.add_constant(tensor.info, tensor.data)
-    for layer in graph.layers:
-        network.add_layer(layer, graph.output_infos(layer))
-    network.set_outputs(info.name for info in graph.outputs)
-    return network

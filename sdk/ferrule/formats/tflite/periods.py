@@ -16,6 +16,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Graph, Layer, LayerType, State, Tensor, TensorInfo, assemble, reset_value
 from ferrule.graph.names import UniqueNames
 from ferrule.network import Network, check_kernel
+from ferrule.network.copying import network_of
 from ferrule.operators.circular_buffer import COUNT, CircularBufferDescriptor
 from ferrule.operators.comparison import ComparisonDescriptor
 from ferrule.operators.control_flow import DEEPEST, IfDescriptor
@@ -66,7 +67,7 @@ def with_periods(network: Network) -> Network:
         tensors=tensors,
         states=states,
     )
-    result = _network_of(graph)
+    result = network_of(graph)
     for layer in result.layers[-2:]:
         check_kernel(result, layer)
     return result
@@ -129,23 +130,6 @@ class _Wrapped:
             outputs=tuple(results),
         )
         return [*layers[: first + 1], compared, chosen]
-
-
-def _network_of(graph: Graph) -> Network:
-    network = Network(graph.name)
-    for info in graph.inputs:
-        network.add_input(info)
-    for state in graph.states:
-        network.add_state(graph.info(state.source), state.initial, name=state.name)
-    for tensor in graph.tensors:
-        if tensor.data is not None:
-            network.add_constant(tensor.info, tensor.data)
-    for layer in graph.layers:
-        network.add_layer(layer, graph.output_infos(layer))
-    network.set_outputs(info.name for info in graph.outputs)
-    for state in graph.states:
-        network.set_state(state.name, state.result)
-    return network
 
 
 def without_periods(graph: Graph) -> Graph:

@@ -23,7 +23,7 @@ from ferrule.backends.cpu_acc.lowering.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Float, Integer
 from ferrule.errors import UnsupportedError
-from ferrule.graph import LayerType, Rounding
+from ferrule.graph import ONNX_ROUNDINGS, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
 from ferrule.operators.elementwise import Combination
@@ -172,7 +172,6 @@ def _even(context: LoweringContext) -> Candidate | str:
     )
 
 
-_RULES = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
 _ONNX_KERNELS = {
     LayerType.ADD: "fused_sum_s8",
     LayerType.SUB: "float_difference_s8",
@@ -183,20 +182,20 @@ _ONNX_KERNELS = {
 _FPU_COSTS = {"fused_sum_s8": 30, "float_difference_s8": 50, "float_product_s8": 30}
 _SOFT_FLOAT_COSTS = {"fused_sum_s8": 500, "float_difference_s8": 600, "float_product_s8": 300}
 ONNX_SUM_ROWS: tuple[Row, ...] = (
-    Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=_RULES, candidate=_scaled_sum),
-    Row(kernel="sum_table_s8", rules=_RULES, candidate=table_candidate),
-    Row(kernel="even_sum_s8", rules=_RULES, candidate=_even),
-    Row(kernel="float_sum", rules=_RULES, candidate=_exact),
+    Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=ONNX_ROUNDINGS, candidate=_scaled_sum),
+    Row(kernel="sum_table_s8", rules=ONNX_ROUNDINGS, candidate=table_candidate),
+    Row(kernel="even_sum_s8", rules=ONNX_ROUNDINGS, candidate=_even),
+    Row(kernel="float_sum", rules=ONNX_ROUNDINGS, candidate=_exact),
 )
 """The kernels of ADD and SUB by ONNX's rule."""
 ONNX_PRODUCT_ROWS: tuple[Row, ...] = (
     Row(
         kernel="scaled_product_s8",
         needs=frozenset({Feature.LONG_MULTIPLY}),
-        rules=_RULES,
+        rules=ONNX_ROUNDINGS,
         candidate=_scaled_product,
     ),
-    Row(kernel="even_product_s8", rules=_RULES, candidate=_even),
-    Row(kernel="float_product_s8", rules=_RULES, candidate=_exact),
+    Row(kernel="even_product_s8", rules=ONNX_ROUNDINGS, candidate=_even),
+    Row(kernel="float_product_s8", rules=ONNX_ROUNDINGS, candidate=_exact),
 )
 """The kernels of MUL by ONNX's rule."""
