@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ferrule._typing import override
 from ferrule.graph import Rounding, brief
+from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
 SCHEMA_VERSION = 2
 """Incremented when a field changes its meaning or is removed, but not for new fields."""
@@ -253,9 +254,19 @@ class OwnershipPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LayerRefusalsPart:
+    """The reasons why backends did not get a layer."""
+
+    layer: str
+    reasons: dict[str, str]
+    """By backend, in order of preference."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReportDocument:
     """All results of one `ferrule run`."""
 
+    kind: str = "run"
     schema_version: int = SCHEMA_VERSION
     ferrule_version: str
     verdict: Verdict
@@ -279,6 +290,13 @@ class ReportDocument:
     """None unless the check was requested."""
     first_difference: DifferencePart | None = None
     """None unless it was requested and the run differs from the reference."""
+    plan: tuple[RegionPlanPart, ...] = ()
+    """The memory plan of each region of the workspace."""
+    timeline: tuple[SpanPart, ...] = ()
+    """What the core and the devices worked on, in the order of the starts."""
+    refusals: tuple[LayerRefusalsPart, ...] = ()
+    """The layers of the network that some backend of the job refused, with the reasons."""
+    environment: EnvironmentPart | None = None
 
     @override
     def __repr__(self) -> str:

@@ -12,6 +12,7 @@ from ferrule.graph import Graph, Layer, Rounding, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
+from ferrule.report.picture import EnvironmentPart, RegionPlanPart
 
 SCHEMA_VERSION = 1
 
@@ -260,6 +261,7 @@ class ClassPart:
 class Inspection:
     """All facts about a network that do not depend on a board."""
 
+    kind: str = "inspection"
     schema_version: int = SCHEMA_VERSION
     name: str
     inputs: tuple[str, ...]
@@ -281,6 +283,9 @@ class Inspection:
     """None unless a target of a C++ class was given."""
     boards: tuple[BoardFit, ...] | None = None
     """Whether the firmware's plan fits each board; None unless it was requested."""
+    plan: tuple[RegionPlanPart, ...] = ()
+    """The plan of the activations alone, without kernel scratch."""
+    environment: EnvironmentPart | None = None
 
     @override
     def __repr__(self) -> str:

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluates models on users' data, and runs sweeps over models, boards and options."""

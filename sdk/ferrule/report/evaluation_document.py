@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of `ferrule evaluate` as data. Its JSON Schema is generated from these types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ferrule._typing import override
+from ferrule.graph import brief
+from ferrule.report.document import ModelPart, ReportDocument, Verdict
+from ferrule.report.picture import EnvironmentPart
+
+EVALUATION_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataPart:
+    """The samples and their labels."""
+
+    source: str
+    """The file or folder as the user named it."""
+    form: str
+    """"npy", "npz", "images", "wav", "csv" or "generator"."""
+    samples: int
+    digest: str
+    """SHA-256 of all samples, as the model's inputs, and of their labels."""
+    labels: str = ""
+    """The origin of the labels: a file, or "folders"; empty without labels."""
+    preparation: tuple[str, ...] = ()
+    """What was done to each sample, in order, such as "resize to 96x96, bilinear"."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricPart:
+    """One metric, over all samples."""
+
+    name: str
+    value: float | None
+    """None if it is undefined for these samples, with the reason in `note`."""
+    low: float | None = None
+    """The ends of the confidence interval; None if there is none."""
+    high: float | None = None
+    confidence: float = 0.95
+    method: str = ""
+    """How the interval was computed, such as "Wilson" or "bootstrap, 1,000 resamples, seed 0"."""
+    better: str = "higher"
+    """"higher" or "lower"."""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelPart:
+    """The results for one label."""
+
+    label: str
+    samples: int
+    recall: float | None
+    precision: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfusionPart:
+    """How often each label was predicted for each label."""
+
+    labels: tuple[str, ...]
+    counts: tuple[tuple[int, ...], ...]
+    """A row for each expected label, a column for each predicted one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstPart:
+    """A sample with one of the worst results."""
+
+    index: int
+    name: str
+    """The sample's file, or its place in the data."""
+    expected: str
+    predicted: str
+    score: float
+    """How bad it is, larger is worse: for classes, the margin by which the prediction beats the expected label."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FloatPart:
+    """The same evaluation of the model in float32."""
+
+    model: ModelPart
+    metrics: tuple[MetricPart, ...]
+    agreement: float | None
+    """Share of samples, 0 to 1, for which both models predict the same label; None without labels to predict."""
+    largest_difference: float | None
+    """The largest difference of an output in real units; None if the outputs have other shapes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PathPart:
+    """How the samples were computed."""
+
+    where: str
+    """Such as "CpuAcc on the host" or "mps2-an386 by unicorn"."""
+    samples: int
+    cpu_s: float
+    """Processor seconds of all processes."""
+    wall_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofPart:
+    """The comparison of the fast path with a board, on a sample of the data."""
+
+    verdict: Verdict
+    """Over the outputs of all these samples, between the fast path, the board and the numpy reference."""
+    samples: tuple[int, ...]
+    """Indices into the data, drawn with `seed`; all samples if the data is no larger than the sample."""
+    seed: int
+    report: ReportDocument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationDocument:
+    """All results of one `ferrule evaluate`."""
+
+    kind: str = "evaluation"
+    schema_version: int = EVALUATION_SCHEMA_VERSION
+    ferrule_version: str
+    model: ModelPart
+    data: DataPart
+    metrics: tuple[MetricPart, ...]
+    paths: tuple[PathPart, ...]
+    labels: tuple[LabelPart, ...] = ()
+    confusion: ConfusionPart | None = None
+    worst: tuple[WorstPart, ...] = ()
+    float_model: FloatPart | None = None
+    """None unless a float model was given."""
+    proof: ProofPart | None = None
+    """None if no board was named."""
+    environment: EnvironmentPart | None = None
+
+    @override
+    def __repr__(self) -> str:
+        values = ", ".join(f"{each.name} {each.value:.4g}" for each in self.metrics if each.value is not None)
+        return f"<EvaluationDocument {brief(self.model.name)}: {self.data.samples:,} samples, {values or 'no metric'}>"
+
+
+def evaluation_schema() -> dict[str, object]:
+    """Return the JSON Schema of the document."""
+    import msgspec
+
+    return msgspec.json.schema(EvaluationDocument)

@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of documents that explain a run: its memory plan, its timeline, where it ran, and how to repeat it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BufferPart:
+    """A buffer of a memory plan."""
+
+    name: str
+    """The tensor, or the scratch of a layer."""
+    kind: str
+    """"input", "output", "activation", "scratch" or "state"."""
+    offset: int
+    """In bytes, from the start of its region."""
+    size_bytes: int
+    first: int
+    """The first step of the schedule during which its bytes must survive."""
+    last: int
+    """The last such step, included."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionPlanPart:
+    """The plan of one memory region over time."""
+
+    name: str
+    peak_bytes: int
+    bound_bytes: int
+    """Proved lower bound on the peak of any plan for this order of layers."""
+    certificate: str
+    """"optimal", or the most that the peak can exceed the proved lower bound."""
+    steps: tuple[str, ...]
+    """The layer of each step, in the order of execution."""
+    buffers: tuple[BufferPart, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpanPart:
+    """A stretch of time in which the core or a device works on a layer."""
+
+    track: str
+    """"core", or the device's name."""
+    layer: str
+    start: int
+    """In the unit of `CountPart`, from the start of the inference."""
+    end: int
+    exact: bool = True
+    """Whether start and end are counted; otherwise they follow from the order of the calls."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentPart:
+    """Where a document was made. It contains no user name, host name or path."""
+
+    ferrule: str
+    """Version."""
+    python: str
+    platform: str
+    """Operating system and processor architecture, such as "Linux x86_64"."""
+    packages: dict[str, str]
+    """Versions of the installed packages that the results may depend on, by name."""
+    commands: tuple[str, ...] = ()
+    """The commands that make the document again, as a shell would read them."""

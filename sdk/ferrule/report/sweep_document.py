@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of `ferrule sweep` as data: a row for each run. Its JSON Schema is generated from these types."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ferrule._typing import override
+from ferrule.report.picture import EnvironmentPart
+
+SWEEP_SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepRow:
+    """One run of a sweep."""
+
+    run: str
+    """Digest of everything that decides its result, by which a sweep that is resumed knows it."""
+    model: str
+    """The model's file as the sweep names it."""
+    model_digest: str = ""
+    """SHA-256 of the file."""
+    board: str
+    toolchain: str
+    engine: str
+    backends: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict)
+    """The job's other choices, such as goal, optimization or a backend's option, by name."""
+    status: str
+    """"done", or "failed" with `error`. A run whose outputs differ from the reference is done, with its verdict."""
+    error: str = ""
+    verdict: str = ""
+    """That of the run, empty if it failed."""
+    count: int | None = None
+    """Instructions or cycles per inference."""
+    unit: str = ""
+    flash_bytes: int | None = None
+    ram_bytes: int | None = None
+    stack_bytes: int | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    """The metrics of an evaluation, by name; empty without data."""
+    samples: int = 0
+    ferrule_version: str = ""
+    toolchain_version: str = ""
+    firmware_digest: str = ""
+    """SHA-256 of the ELF file."""
+    started: str = ""
+    """UTC, in ISO 8601."""
+    seconds: float = 0.0
+    """Wall-clock seconds of this run."""
+    cpu_s: float = 0.0
+    worker: str = ""
+    """The worker process that ran it, as its scheduler names it."""
+    attempts: int = 1
+    """How often the run was begun: more than once if its worker was lost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepDocument:
+    """All results of one `ferrule sweep`."""
+
+    kind: str = "sweep"
+    schema_version: int = SWEEP_SCHEMA_VERSION
+    ferrule_version: str
+    name: str
+    rows: tuple[SweepRow, ...]
+    planned: int
+    """The number of runs that the sweep consists of."""
+    environment: EnvironmentPart | None = None
+
+    @override
+    def __repr__(self) -> str:
+        failed = sum(row.status == "failed" for row in self.rows)
+        return f"<SweepDocument {self.name}: {len(self.rows):,} of {self.planned:,} runs, {failed:,} failed>"
+
+
+def sweep_schema() -> dict[str, object]:
+    """Return the JSON Schema of the document."""
+    import msgspec
+
+    return msgspec.json.schema(SweepDocument)
