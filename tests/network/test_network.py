@@ -64,8 +64,8 @@ def test_outputs_may_repeat_and_may_be_inputs_or_constants() -> None:
         ([A, B, B], "got 3 inputs"),
         ({"a": A}, "input 'b' is missing"),
         ({"a": A, "b": B, "c": B}, "no input 'c'"),
-        ([A, B.astype(np.float64)], "input 'b' has dtype float64, expected float32[2, 3]"),
-        ([A.T, B], "input 'a' has shape [3, 2], expected float32[2, 3]"),
+        ([A, B.astype(np.float64)], "input 'b' is float64[2, 3], expected float32[2, 3]"),
+        ([A.T, B], "input 'a' is float32[3, 2], expected float32[2, 3]"),
     ],
 )
 def test_wrong_inputs(inputs: list[Array] | dict[str, Array], message: str) -> None:
