@@ -33,6 +33,8 @@ class ModelPart:
     """SHA-256 of the network."""
     macs: int
     """Multiply-accumulates of one inference."""
+    file: str = ""
+    """The model's file, relative to the working folder, or its name; empty if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
