@@ -114,6 +114,8 @@ class LayerPart:
     """What the device's model did for the layer; None without a model, or if the engine cannot tell."""
     rounding: str = Rounding.TFLM.value
     """The rule by which it requantises; "tflm" if it does not."""
+    outputs: tuple[str, ...] = ()
+    """The tensors that it writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
