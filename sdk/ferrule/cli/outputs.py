@@ -146,33 +146,38 @@ class Outputs:
         self._write(documents, list(self.paths))
 
     @contextmanager
-    def failures(self, command: str, models: Sequence[Path], *, board: str = "", engine: str = "") -> Iterator[None]:
+    def failures(
+        self, command: str, models: Sequence[Path], *, board: str = "", engine: str = "", faults: Sequence[str] = ()
+    ) -> Iterator[None]:
         """Write a FerruleError that leaves the block in the formats that can state it, and raise it on."""
         try:
             yield
         except FerruleError as error:
-            self._write_failure(error, command, models, board, engine)
+            self._write_failure(error, command, models, board, engine, faults)
             raise
 
     def _write_failure(
-        self, error: FerruleError, command: str, models: Sequence[Path], board: str, engine: str
+        self,
+        error: FerruleError,
+        command: str,
+        models: Sequence[Path],
+        board: str,
+        engine: str,
+        faults: Sequence[str],
     ) -> None:
         names = [form.name for form in _FORMS if form.failures and form.name in self.paths]
         if not names and not self.job_summary:
             return
-        from ferrule._version import VERSION
-        from ferrule.report.failure_document import FailureDocument
+        from ferrule.report.failure_document import failure_document
         from ferrule.report.naming import shared_name
 
-        document = FailureDocument(
-            ferrule_version=VERSION,
+        document = failure_document(
+            error,
             command=command,
             models=tuple(map(shared_name, models)),
             board=board,
             engine=engine,
-            error=type(error).__name__,
-            message=str(error),
-            hint=error.hint or "",
+            faults=tuple(faults),
         )
         try:
             self._write([document], names)

@@ -155,7 +155,7 @@ def command(
     engine = engine or configuration.engine or ENGINE
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
     with (
-        results.failures("run", models, board=Path(str(job.board)).name, engine=engine),
+        results.failures("run", models, board=Path(str(job.board)).name, engine=engine, faults=faults),
         progress(quiet=quiet or results.takes_stdout) as say,
     ):
         say(Step(phase=f"importing {' '.join(map(str, models))}"))
