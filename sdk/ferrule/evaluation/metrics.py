@@ -147,7 +147,8 @@ def auc(scored: Scored, confidence: Confidence) -> MetricPart:
 
     def statistic(counts: Array) -> Array:
         areas = [ranking.areas(counts) for ranking in rankings]
-        return np.stack(areas).sum(axis=0) / len(areas)
+        means: Array = np.stack(areas).sum(axis=0) / len(areas)
+        return means
 
     value = float(statistic(np.ones((1, scored.samples)))[0])
     interval = bootstrap(statistic, scored.samples, seed=confidence.seed, confidence=confidence.level)

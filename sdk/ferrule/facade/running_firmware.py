@@ -12,6 +12,7 @@ from ferrule.emulation.attached import attached_devices, attached_wires
 from ferrule.facade.running import connect, engine_for, linked_board, reach_tensors
 from ferrule.graph import Array
 from ferrule.link import LinkTimeoutError, RunFailedError
+from ferrule.network import Network
 from ferrule.network.samples import Sample
 from ferrule.report.assembly import BuiltFirmware
 from ferrule.report.tracing import explained
@@ -54,6 +55,11 @@ class RunningFirmware(Closing):
             if not given.through_link:
                 reach_tensors(firmware, self._session, self._link)
             self._stack = stack.pop_all()
+
+    @property
+    def network(self) -> Network:
+        """The network that the firmware runs."""
+        return self._firmware.network
 
     def run(self, sample: Sample, *, reset: bool = False) -> list[Array]:
         """Return the outputs for one sample; with `reset`, a model with state begins with its initial one.
