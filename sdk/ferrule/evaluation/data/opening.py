@@ -4,13 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.evaluation.data.array_files import ArraySource, map_array, map_arrays
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.dataset import DataSet, Labels, Source, drawn, drawn_sequences
+from ferrule.evaluation.data.folders import list_folder
+from ferrule.evaluation.data.images import ImageSource
 from ferrule.evaluation.data.labels import labelled, numbered, of_array, of_texts, read_labels, read_sequences
 from ferrule.evaluation.data.table import TableSource, read_header, read_table
 from ferrule.facade.data_table import DataSettings
@@ -135,6 +137,8 @@ def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
         return _archive(path, wanted)
     if suffix == ".csv":
         return _table(path, wanted)
+    if path.is_dir():
+        return _folder(path, wanted)
     if not path.exists():
         raise InputError(f"--data {text}: there is no such file or folder")
     raise InputError(
@@ -187,6 +191,17 @@ def _archive(path: Path, wanted: Wanted) -> Opened:
         labels = labelled(values, f"{path}: array '{key}'", wanted.settings, wanted.outputs)
         return Opened(source=opened.source, steps=opened.steps, labels=labels)
     return opened
+
+
+def _folder(path: Path, wanted: Wanted) -> Opened:
+    listing = list_folder(path, wanted.settings)
+    if listing.sounds:
+        raise AssertionError
+    source = ImageSource(listing, wanted.single, wanted.settings)
+    labels = None
+    if listing.classes and wanted.labels is None:
+        labels = replace(labelled(list(listing.classes), str(path), wanted.settings, wanted.outputs), origin="folders")
+    return Opened(source=source, steps=(*listing.steps, *source.steps), labels=labels)
 
 
 def _table(path: Path, wanted: Wanted) -> Opened:
