@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
+from numpy.typing import ArrayLike
 
 from ferrule.boards import Board
 from ferrule.codegen import Program
@@ -34,7 +34,7 @@ from ferrule.firmware import Job, platform
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network import Network
-from ferrule.network.samples import Sample, pattern_sample, split
+from ferrule.network.samples import Sample, joined, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
 from ferrule.report.assembly import BuiltFirmware, EngineRun, Statistics, Work, assemble, layer_parts
@@ -62,7 +62,7 @@ def check_engine(name: str, job: Job, options: EngineOptions | None = None, *, c
 
 def run(
     firmware: BuiltFirmware,
-    inputs: Sequence[Array] | Mapping[str, Array] | None,
+    inputs: Sequence[ArrayLike] | Mapping[str, ArrayLike] | None,
     observed: Callable[[], BuiltFirmware],
     *,
     engine: str,
@@ -74,6 +74,7 @@ def run(
     locate: bool,
     check_ownership: bool,
     reset_each: bool,
+    real: bool,
     progress: Progress,
 ) -> RunReport:
     """Run the firmware, see `Firmware.run`; `observed` builds it once more with every tensor as an output.
@@ -87,7 +88,7 @@ def run(
     devices, all samples but that run without a count have one, since only then the firmware announces its layers.
     """
     network = firmware.network
-    samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
+    samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs, real=real)
     check_faults(firmware.program, faults)
     chosen = engine_for(engine, firmware.board, firmware.program)
     if options.gdb is not None:
@@ -125,7 +126,8 @@ def run(
     )
     if locate and document.verdict is Verdict.DIFFERENT:
         document = replace(document, first_difference=_located(observed, samples, execute, reset_each=reset_each))
-    return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
+    outputs = joined(network.outputs, [result.outputs for result in done.runs], real=real)
+    return RunReport(document=document, outputs=outputs)
 
 
 def _checked(once: Callable[[OwnershipPlan | None], EngineRun], what: BuiltFirmware, *, attended: bool) -> EngineRun:
@@ -358,10 +360,3 @@ def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo |
             f"{firmware.artifact.identity.plan})",
             hint="give the options that it was generated with, or build and load it again with this version of ferrule",
         )
-
-
-def _stacked(results: Sequence[Sequence[Array]]) -> list[Array]:
-    first = list(results[0])
-    if len(results) == 1:
-        return first
-    return [np.concatenate([np.atleast_1d(result[index]) for result in results], axis=0) for index in range(len(first))]
