@@ -144,7 +144,7 @@ def read_pixels(path: Path, frame: Frame, settings: DataSettings) -> Array:
         raise InputError(f"{path}: the image has more than {MAX_PIXELS:,} pixels") from error
     except Image.UnidentifiedImageError as error:
         raise InputError(f"{path}: is no image of a known format", hint=f"known: {', '.join(FORMATS)}") from error
-    except Exception as error:  # noqa: BLE001 decoders raise many kinds for damaged files
+    except Exception as error:
         raise InputError(f"{path}: the image is damaged: {str(error).partition(chr(10))[0]}") from error
     pixels: Array = np.asarray(decoded, np.uint8).reshape(frame.height, frame.width, -1)
     return pixels[:, :, ::-1] if frame.colour == "bgr" else pixels

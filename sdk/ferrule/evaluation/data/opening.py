@@ -14,10 +14,14 @@ from ferrule.evaluation.data.dataset import DataSet, Labels, Source, drawn, draw
 from ferrule.evaluation.data.folders import list_folder
 from ferrule.evaluation.data.images import ImageSource
 from ferrule.evaluation.data.labels import labelled, numbered, of_array, of_texts, read_labels, read_sequences
+from ferrule.evaluation.data.sounds import SoundSource
 from ferrule.evaluation.data.table import TableSource, read_header, read_table
 from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
 from ferrule.report.evaluation_document import DataPart
+
+FILES = "files"
+"""The value of `--sequence` by which each recording is a sequence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,13 +199,21 @@ def _archive(path: Path, wanted: Wanted) -> Opened:
 
 def _folder(path: Path, wanted: Wanted) -> Opened:
     listing = list_folder(path, wanted.settings)
-    if listing.sounds:
-        raise AssertionError
-    source = ImageSource(listing, wanted.single, wanted.settings)
     labels = None
-    if listing.classes and wanted.labels is None:
+    if wanted.labels is not None:
+        labels = read_labels(Path(wanted.labels), listing.names, wanted.settings, wanted.outputs)
+    elif listing.classes:
         labels = replace(labelled(list(listing.classes), str(path), wanted.settings, wanted.outputs), origin="folders")
-    return Opened(source=source, steps=(*listing.steps, *source.steps), labels=labels)
+    if not listing.sounds:
+        images = ImageSource(listing, wanted.single, wanted.settings)
+        return Opened(source=images, steps=(*listing.steps, *images.steps), labels=labels)
+    sounds = SoundSource(listing, wanted.single, wanted.settings)
+    return Opened(
+        source=sounds,
+        steps=(*listing.steps, *sounds.steps),
+        labels=None if labels is None else replace(labels, values=labels.values[sounds.files]),
+        sequences=sounds.files if wanted.sequence == FILES else None,
+    )
 
 
 def _table(path: Path, wanted: Wanted) -> Opened:
