@@ -119,7 +119,8 @@ def real_features(features: Array) -> Array:
 def window(samples: int, bits: int) -> Array:
     """Return the weights of a Hann window, int16 with `bits` bits of fraction."""
     turns = np.pi * 2 / samples * (np.arange(samples) + 0.5)
-    return np.round((0.5 - 0.5 * np.cos(turns)) * 2**bits).astype(np.int16)
+    weights: Array = np.round((0.5 - 0.5 * np.cos(turns)) * 2**bits)
+    return weights.astype(np.int16)
 
 
 def filter_bank(settings: AudioSettings, spectrum: int) -> FilterBank:

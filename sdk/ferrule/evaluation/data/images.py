@@ -130,7 +130,7 @@ def read_pixels(path: Path, frame: Frame, settings: DataSettings) -> Array:
         InputError: the file cannot be read or is damaged, the image has more than `MAX_PIXELS` or more than 8 bits
             per channel, is a film, or has another size and the settings do not state how to change it.
     """
-    from PIL import Image
+    from PIL import Image, UnidentifiedImageError
 
     try:
         with warnings.catch_warnings():
@@ -142,7 +142,7 @@ def read_pixels(path: Path, frame: Frame, settings: DataSettings) -> Array:
         raise
     except Image.DecompressionBombError as error:
         raise InputError(f"{path}: the image has more than {MAX_PIXELS:,} pixels") from error
-    except Image.UnidentifiedImageError as error:
+    except UnidentifiedImageError as error:
         raise InputError(f"{path}: is no image of a known format", hint=f"known: {', '.join(FORMATS)}") from error
     except Exception as error:
         raise InputError(f"{path}: the image is damaged: {str(error).partition(chr(10))[0]}") from error

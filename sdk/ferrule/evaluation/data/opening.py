@@ -12,6 +12,7 @@ from ferrule.evaluation.data.array_files import ArraySource, map_array, map_arra
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.dataset import DataSet, Labels, Source, drawn, drawn_sequences
 from ferrule.evaluation.data.folders import list_folder
+from ferrule.evaluation.data.generator import GeneratorSource, function_of
 from ferrule.evaluation.data.images import ImageSource
 from ferrule.evaluation.data.labels import labelled, numbered, of_array, of_texts, read_labels, read_sequences
 from ferrule.evaluation.data.sounds import SoundSource
@@ -134,6 +135,9 @@ def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
     text = paths[0]
     path = Path(text)
     suffix = path.suffix.lower()
+    function = function_of(text)
+    if function is not None:
+        return _generator(*function, wanted)
     if suffix == ".npy":
         wanted.single  # noqa: B018 raises
         return _arrays("npy", [(text, map_array(path))], wanted)
@@ -214,6 +218,14 @@ def _folder(path: Path, wanted: Wanted) -> Opened:
         labels=None if labels is None else replace(labels, values=labels.values[sounds.files]),
         sequences=sounds.files if wanted.sequence == FILES else None,
     )
+
+
+def _generator(path: Path, name: str, wanted: Wanted) -> Opened:
+    conversions = [Conversion.of(info, wanted.settings) for info in wanted.inputs]
+    source = GeneratorSource(path, name, conversions, wanted.limit)
+    found = source.labels() if wanted.labels is None else None
+    labels = None if found is None else labelled(found, f"{path}:{name}", wanted.settings, wanted.outputs)
+    return Opened(source=source, steps=source.steps, labels=labels)
 
 
 def _table(path: Path, wanted: Wanted) -> Opened:
