@@ -5,6 +5,6 @@ The texts of a document come from models and data. The templates' environment es
 Content-Security-Policy of a page lets it load nothing and run nothing.
 """
 
-from ferrule.report.html.pages import Document, html_fragment, html_page
+from ferrule.report.html.pages import html_fragment, html_page
 
-__all__ = ["Document", "html_fragment", "html_page"]
+__all__ = ["html_fragment", "html_page"]

@@ -71,6 +71,13 @@ def runner_numbers(layers: Sequence[LayerPart]) -> dict[str, int]:
     return {name: number % 8 for number, name in enumerate(names)}
 
 
+def layer_colours(layers: Sequence[LayerPart]) -> dict[str, int]:
+    """Return the numbers of the colours of a timeline: by layer, and by device for those that have a name."""
+    numbers = runner_numbers(layers)
+    found = {layer.device: numbers[runner(layer.backend, layer.device)] for layer in layers if layer.device}
+    return found | {layer.name: numbers[runner(layer.backend, layer.device)] for layer in layers}
+
+
 def run_lanes(layers: Sequence[LayerPart]) -> Lanes:
     """Return the division of a run's layers, with the shares of their counts."""
     shares: dict[str, float] = {}

@@ -5,18 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from math import isfinite
 
+from ferrule.report.comparison_document import Comparison
 from ferrule.report.document import ReportDocument
-from ferrule.report.evaluation_document import EvaluationDocument
+from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
 from ferrule.report.failure_document import FailureDocument
 from ferrule.report.html import confusion, lanes, memory_picture, sweep_summary, timeline_picture
 from ferrule.report.html.rendering import TEMPLATES, environment
-from ferrule.report.inspection import Inspection
-from ferrule.report.sweep_document import SweepDocument
-
-Document: TypeAlias = ReportDocument | EvaluationDocument | FailureDocument | Inspection | SweepDocument
-"""What can be shown."""
+from ferrule.report.inspection import Inspection, TensorPart
+from ferrule.report.reading import Document
+from ferrule.report.sweep_document import SweepRow
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of a page: it loads nothing, and runs no script."""
@@ -36,6 +35,7 @@ _KINDS = {
     "evaluation": _Kind("evaluation.html", "Evaluation"),
     "sweep": _Kind("sweep.html", "Sweep"),
     "failure": _Kind("failure.html", "Failure"),
+    "comparison": _Kind("comparison.html", "Comparison"),
 }
 
 
@@ -74,11 +74,15 @@ def _render(template: str, documents: Sequence[Document], **values: object) -> s
             reasons_of=lanes.reasons,
             taker_reasons=lanes.taker_reasons,
             runner_numbers=lanes.runner_numbers,
+            layer_colours=lanes.layer_colours,
             runner=lanes.runner,
             confusions=confusion.worst_confusions,
             matrix_rows=confusion.matrix_rows,
             sweep_groups=sweep_summary.groups,
             sweep_metrics=sweep_summary.metric_names,
+            options_of=_options,
+            metric_top=_metric_top,
+            tensor_table=_tensors,
             **values,
         )
     )
@@ -91,8 +95,25 @@ def _name(document: Document) -> str:
             return document.model.name
         case FailureDocument():
             return ", ".join(document.models) or document.command
+        case Comparison():
+            return document.new.model
         case _:
             return document.name
+
+
+def _options(row: SweepRow) -> str:
+    return ", ".join(f"{name} {value}" for name, value in row.options.items())
+
+
+def _metric_top(metric: MetricPart) -> float:
+    """Return the end of a metric's scale: 1, or a little more than the largest value."""
+    values = [value for value in (metric.value, metric.low, metric.high) if value is not None]
+    largest = max((value for value in values if isfinite(value)), default=0.0)
+    return 1.0 if largest <= 1 else largest * 1.1
+
+
+def _tensors(inspection: Inspection) -> dict[str, TensorPart]:
+    return {tensor.name: tensor for tensor in inspection.tensors}
 
 
 def _title(documents: Sequence[Document]) -> str:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ferrule.report.picture import SpanPart
@@ -24,6 +24,7 @@ class SpanBox:
     end: int
     exact: bool
     has_label: bool
+    colour: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,16 +46,17 @@ class TimelinePicture:
     end: int
 
 
-def timeline_picture(spans: Sequence[SpanPart]) -> TimelinePicture:
-    """Return where the spans of an inference stand, the core's first."""
+def timeline_picture(spans: Sequence[SpanPart], colours: Mapping[str, int]) -> TimelinePicture:
+    """Return where the spans of an inference stand, the core's first; `colours` has the layers' numbers."""
     end = max((span.end for span in spans), default=0) or 1
     names = sorted(dict.fromkeys(span.track for span in spans), key=lambda name: name != "core")
     return TimelinePicture(
-        tracks=tuple(_track(name, [span for span in spans if span.track == name], end) for name in names), end=end
+        tracks=tuple(_track(name, [span for span in spans if span.track == name], end, colours) for name in names),
+        end=end,
     )
 
 
-def _track(name: str, spans: Sequence[SpanPart], end: int) -> Track:
+def _track(name: str, spans: Sequence[SpanPart], end: int, colours: Mapping[str, int]) -> Track:
     boxes: list[SpanBox] = []
     for span in spans:
         box = SpanBox(
@@ -65,6 +67,7 @@ def _track(name: str, spans: Sequence[SpanPart], end: int) -> Track:
             end=span.end,
             exact=span.exact,
             has_label=(span.end - span.start) / end >= _LABEL_WIDTH,
+            colour=colours.get(span.layer, 0),
         )
         joined = _joined(boxes[-1], box) if boxes else None
         if joined is None:
