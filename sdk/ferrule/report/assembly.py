@@ -198,6 +198,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             beside=beside,
             work=_layer_work(done, record.device, index),
             rounding=firmware.artifact.graph.layer(record.layer).rounding.value,
+            outputs=tuple(firmware.artifact.graph.layer(record.layer).outputs),
         )
         for index, (record, count, beside) in enumerate(
             zip(firmware.artifact.operators, counts, firmware.artifact.beside, strict=True)
