@@ -40,6 +40,7 @@ _COMMANDS = {
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "sweep": ("ferrule.cli.sweep", "Run models over boards, toolchains, engines, backends and options."),
     "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
     "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
 }

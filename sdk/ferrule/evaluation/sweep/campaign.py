@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError
@@ -19,9 +18,6 @@ from ferrule.evaluation.sweep.workers import Attempt, WorkerLostError, Workers
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.report import Verdict
 from ferrule.report.sweep_document import SweepDocument, SweepRow
-
-else:
-    from ferrule._typing import override
 
 _AHEAD = 4
 """Runs that wait or are at work, for each that can be at work: enough that no worker waits for the next one."""
@@ -98,7 +94,7 @@ class _Group:
 
     executor: Executor
     runs: Iterator[Run]
-    at_work: list[str]
+    at_work: set[str]
 
 
 class _Campaign:
@@ -127,7 +123,7 @@ class _Campaign:
                     for run in plan.runs(found)
                     if run.resources == resources and run.digest not in self._kept
                 ),
-                at_work=[],
+                at_work=set(),
             )
             for resources in plan.resource_sets()
         ]
@@ -156,7 +152,7 @@ class _Campaign:
             run = next(group.runs, None)
             if run is None:
                 return
-            group.at_work.append(run.digest)
+            group.at_work.add(run.digest)
             self._submit(group, run)
 
     def _submit(self, group: _Group, run: Run) -> None:
