@@ -134,6 +134,19 @@ def test_runs_that_share_a_board_are_never_at_work_together(planned: Planned, tm
     assert {row.status for row in document.rows} == {"done"}
 
 
+def test_every_set_of_resources_has_its_runs(planned: Planned, tmp_path: Path) -> None:
+    plan = planned(
+        '[options]\ngoal = ["speed", "size"]\nseed = [0, 1, 2]',
+        '[[needs]]\nmatch = { goal = "size" }\nresources = { BOARD = 1 }',
+        '[[needs]]\nmatch = { goal = "size", seed = [1, 2] }\nresources = { NPU = 1 }',
+    )
+    board, npu = ("BOARD", 1), ("NPU", 1)
+    assert plan.resource_sets() == ((), (board,), (board, npu))
+    with LocalWorkers(2) as workers, ResultsFile(tmp_path / "rows.jsonl") as results:
+        document = carry_out_plan(plan, workers, results, Settings(job=sweep_jobs.answer))
+    assert len(document.rows) == document.planned == 6
+
+
 def test_resources_that_nobody_has_are_refused_before_anything_runs(planned: Planned, tmp_path: Path) -> None:
     plan = planned('[[needs]]\nmatch = { board = "mps2-an386" }\nresources = { BOARD = 2 }')
     with pytest.raises(FerruleError, match="BOARD = 2, of which this machine has 1"):

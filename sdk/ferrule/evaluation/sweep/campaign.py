@@ -14,7 +14,7 @@ from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.plan import Plan
 from ferrule.evaluation.sweep.results import ResultsFile
 from ferrule.evaluation.sweep.run import FAILED, Run, carry_out, lacks, versions
-from ferrule.evaluation.sweep.workers import Attempt, WorkerLostError, Workers
+from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError, Workers
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.report import Verdict
 from ferrule.report.sweep_document import SweepDocument, SweepRow
@@ -116,16 +116,8 @@ class _Campaign:
         repeated = {FAILED} if settings.retry_failed else set()
         self._kept = {digest for digest, status in known.items() if status not in repeated}
         self._groups = [
-            _Group(
-                executor=workers.executor(resources),
-                runs=(
-                    run
-                    for run in plan.runs(found)
-                    if run.resources == resources and run.digest not in self._kept
-                ),
-                at_work=set(),
-            )
-            for resources in plan.resource_sets()
+            _Group(executor=workers.executor(taken), runs=self._waiting(taken, found), at_work=set())
+            for taken in plan.resource_sets()
         ]
         todo = sum(run.digest not in self._kept for run in plan.runs(found))
         self._pace = _Pace(plan.name, todo, progress)
@@ -145,6 +137,12 @@ class _Campaign:
             if self._settings.fail_fast and not succeeded(row):
                 return
             self._fill(group)
+
+    def _waiting(self, resources: Resources, found: Mapping[str, str]) -> Iterator[Run]:
+        """Yield the runs without a row that take these resources."""
+        for run in self._plan.runs(found):
+            if run.resources == resources and run.digest not in self._kept:
+                yield run
 
     def _fill(self, group: _Group) -> None:
         wanted = _AHEAD * self._workers.slots()

@@ -130,17 +130,20 @@ class ClusterWorkers(Workers):
     def _finish(self, key: str, done: Any, attempt: Attempt) -> None:  # noqa: ANN401 dask's Future
         from distributed.scheduler import KilledWorker
 
-        attempt.begun = self._begun.pop(key, 0)
+        result: Any = None
+        problem: BaseException | None = None
         try:
-            attempt.worker, result = done.result()
+            attempt.worker, result = done.result()  # if the worker is lost only now, the run is begun once more
         except KilledWorker as error:
-            attempt.set_exception(WorkerLostError(f"worker {error.last_worker.address} was lost"))
+            problem = WorkerLostError(f"worker {error.last_worker.address} was lost")
         except BaseException as error:  # noqa: BLE001 the future must end, whatever the cluster does
-            attempt.set_exception(error)
-        else:
+            problem = error
+        attempt.begun = self._begun.pop(key, 0)
+        done.release()
+        if problem is None:
             attempt.set_result(result)
-        finally:
-            done.release()
+        else:
+            attempt.set_exception(problem)
 
     def _note(self, event: tuple[float, str]) -> None:
         """Count a beginning of a call, of which the scheduler tells."""
