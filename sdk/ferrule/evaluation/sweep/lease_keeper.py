@@ -22,7 +22,7 @@ CLIENT_LIMIT_S = 60.0
 """Time limit for one call of the client."""
 AGAIN_S = 1.0
 """Pause before the place is tried again."""
-RELEASES = 5
+RELEASES = 3
 """How often a release that fails is tried."""
 
 
