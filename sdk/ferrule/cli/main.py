@@ -36,6 +36,7 @@ _COMMANDS = {
     "cache": ("ferrule.cli.cache", "Show or clear the cache of compiled code."),
     "convert": ("ferrule.cli.convert", "Write a model as a TensorFlow Lite file."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
+    "evaluate": ("ferrule.cli.evaluate", "Compute accuracy and other metrics of a model on your data."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
