@@ -41,8 +41,8 @@ static inline int32_t ferrule_whole_steps(float steps, int32_t lowest, int32_t h
 }
 
 /** @brief Quantise `count` real numbers to int8. */
-static inline void ferrule_quantize_s8(const float *real, int8_t *stored, size_t count, float scale,
-                                       int32_t zero_point)
+static inline void ferrule_quantize_s8(const float *real, int8_t *stored, size_t count,
+                                       int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps =
@@ -54,7 +54,7 @@ static inline void ferrule_quantize_s8(const float *real, int8_t *stored, size_t
 
 /** @brief Quantise `count` real numbers to uint8. */
 static inline void ferrule_quantize_u8(const float *real, uint8_t *stored, size_t count,
-                                       float scale, int32_t zero_point)
+                                       int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps =
@@ -66,7 +66,7 @@ static inline void ferrule_quantize_u8(const float *real, uint8_t *stored, size_
 
 /** @brief Quantise `count` real numbers to int16. */
 static inline void ferrule_quantize_s16(const float *real, int16_t *stored, size_t count,
-                                        float scale, int32_t zero_point)
+                                        int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps =
@@ -78,7 +78,7 @@ static inline void ferrule_quantize_s16(const float *real, int16_t *stored, size
 
 /** @brief Quantise `count` real numbers to int32. */
 static inline void ferrule_quantize_s32(const float *real, int32_t *stored, size_t count,
-                                        float scale, int32_t zero_point)
+                                        int32_t zero_point, float scale)
 {
     const int32_t fraction_limit = 8388608; /* 2^23: numbers of this size are whole */
     const float beyond = 4294967296.0f;     /* 2^32, which no zero point brings back */
@@ -101,7 +101,7 @@ static inline void ferrule_quantize_s32(const float *real, int32_t *stored, size
 
 /** @brief Dequantise `count` elements of int8. */
 static inline void ferrule_dequantize_s8(const int8_t *stored, float *real, size_t count,
-                                         float scale, int32_t zero_point)
+                                         int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps = stored[i] - zero_point;
@@ -111,7 +111,7 @@ static inline void ferrule_dequantize_s8(const int8_t *stored, float *real, size
 
 /** @brief Dequantise `count` elements of uint8. */
 static inline void ferrule_dequantize_u8(const uint8_t *stored, float *real, size_t count,
-                                         float scale, int32_t zero_point)
+                                         int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps = stored[i] - zero_point;
@@ -121,7 +121,7 @@ static inline void ferrule_dequantize_u8(const uint8_t *stored, float *real, siz
 
 /** @brief Dequantise `count` elements of int16. */
 static inline void ferrule_dequantize_s16(const int16_t *stored, float *real, size_t count,
-                                          float scale, int32_t zero_point)
+                                          int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps = stored[i] - zero_point;
@@ -131,7 +131,7 @@ static inline void ferrule_dequantize_s16(const int16_t *stored, float *real, si
 
 /** @brief Dequantise `count` elements of int32, in double precision until the last rounding. */
 static inline void ferrule_dequantize_s32(const int32_t *stored, float *real, size_t count,
-                                          float scale, int32_t zero_point)
+                                          int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int64_t steps = (int64_t)stored[i] - (int64_t)zero_point;

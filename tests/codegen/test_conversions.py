@@ -43,10 +43,10 @@ def compiled(source: Path, text: str, compiler: tuple[str, ...], *options: str) 
 def arithmetic(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """Return the functions of include/ferrule/quantize.h, each with another name."""
     calls = "".join(
-        f"void q_{suffix}(const float *r, {stored} *s, size_t n, float scale, int32_t zero)\n"
-        f"{{\n    ferrule_quantize_{suffix}(r, s, n, scale, zero);\n}}\n"
-        f"void d_{suffix}(const {stored} *s, float *r, size_t n, float scale, int32_t zero)\n"
-        f"{{\n    ferrule_dequantize_{suffix}(s, r, n, scale, zero);\n}}\n"
+        f"void q_{suffix}(const float *r, {stored} *s, size_t n, int32_t zero, float scale)\n"
+        f"{{\n    ferrule_quantize_{suffix}(r, s, n, zero, scale);\n}}\n"
+        f"void d_{suffix}(const {stored} *s, float *r, size_t n, int32_t zero, float scale)\n"
+        f"{{\n    ferrule_dequantize_{suffix}(s, r, n, zero, scale);\n}}\n"
         for suffix, stored in ((TYPES[dtype], C_TYPES[dtype]) for dtype in TYPES)
     )
     source = tmp_path_factory.mktemp("arithmetic") / "arithmetic.c"
@@ -55,9 +55,9 @@ def arithmetic(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 def called(library: ctypes.CDLL, name: str, given_values: Array, result: Array, info: TensorInfo) -> Array:
     function = getattr(library, name)
-    function.argtypes = (*POINTERS, ctypes.c_float, ctypes.c_int32)
+    function.argtypes = (*POINTERS, ctypes.c_int32, ctypes.c_float)
     values = np.ascontiguousarray(given_values)
-    function(values.ctypes.data, result.ctypes.data, values.size, info.scale, info.zero_point)
+    function(values.ctypes.data, result.ctypes.data, values.size, info.zero_point, info.scale)
     return result
 
 

@@ -77,7 +77,7 @@ class Conversion:
         verb = "quantize" if self.is_input else "dequantize"
         given, made = ("real", "stored") if self.is_input else ("stored", "real")
         types = {"real": Scalar.FLOAT32, "stored": stored}
-        words = (given, made, "count", f"{self.constant}_SCALE", f"{self.constant}_ZERO_POINT")
+        words = (given, made, "count", f"{self.constant}_ZERO_POINT", f"{self.constant}_SCALE")
         return Function(
             name=f"{self.prefix}_{verb}_{self.member}",
             returns=Scalar.VOID,
