@@ -69,7 +69,7 @@ def frames(values: Array) -> Array:
     return np.stack([network.run([values[start : start + WINDOW][None]], state=state)[0] for start in starts])
 
 
-FRAMES_OF_TFLM = np.array(
+FRAMES_OF_TFLM = np.fromstring(
     """
      100   79   93   76   90   49   40  -18   34   15   58    8   76   25   76   41   82   77  106   91
      116   95  118   92  114   85   98   78  101   88  110   91  114   90  111   91  108   89  113   88
@@ -77,8 +77,9 @@ FRAMES_OF_TFLM = np.array(
       56   44   67    4   80   74  112   93  116   88   93   53   77   67   93   73  101   81  106   83
       -8 -128 -128 -128 -128 -128 -128 -128 -128 -128 -128 -128 -128 -128 -128 -128  -43 -128  -23 -128
     -128 -128 -128 -128 -128 -128 -128 -128 -128 -128  -14  -12   68   32   56 -128   15 -128   24 -128
-    """.split(),
+    """,
     np.int8,
+    sep=" ",
 ).reshape(3, 40)
 """Frames 1 to 3 of `sound`, as the interpreter of the package tflite-micro computed them from the file
 audio_preprocessor_int8.tflite of TFLM's micro_speech (SHA-256 278949d1...), with the state of frame 0."""
