@@ -131,8 +131,8 @@ class Outputs:
         """Write the files of one document, or of one for each model of a firmware.
 
         Every file is complete or as it was before; if a format cannot be written, no file is. `models` are the
-        documents' model files, which SARIF names. `made` states whether this command has made the documents, so that they
-        state it.
+        documents' model files, which SARIF names. `made` states whether this command has made the documents, which
+        then have it.
 
         Raises:
             FerruleError: a document lacks what a format shows, or a file cannot be written.
