@@ -40,8 +40,8 @@ def compare_documents(
     if old.kind != new.kind:
         raise FerruleError(f"the old document is of kind '{old.kind}', the new one of kind '{new.kind}'")
     before, after = _side(old), _side(new)
-    differing = before.model != after.model and (before.model_digest, old.kind) != (after.model_digest, new.kind)
-    if differing and not other_model and old.kind != "sweep":
+    same_model = before.model == after.model or before.model_digest == after.model_digest != ""
+    if not (same_model or other_model or old.kind == "sweep"):
         raise FerruleError(
             f"the old document is of the model '{before.model}', the new one of '{after.model}'",
             hint="--other-model compares them nevertheless",
@@ -195,7 +195,7 @@ def _change(old: Value | None, new: Value | None, note: str) -> ChangePart:
         new=after,
         unit=value.unit,
         relative=relative,
-        change=_state(old, new),
+        change=Change.OTHER if note and before == after else _state(old, new),
         note="; ".join(filter(None, notes)),
     )
 
