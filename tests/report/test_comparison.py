@@ -19,6 +19,7 @@ from ferrule.report.comparison_document import Change, ChangePart, Comparison
 from ferrule.report.limits import Limits, parse_limits
 
 RUN = run_document()
+MINE = "kws.tflite mps2-an386 unicorn zig CpuAcc,Npu goal=speed"
 
 
 def changed(comparison: Comparison) -> dict[str, ChangePart]:
@@ -169,8 +170,11 @@ def test_other_conditions_are_stated() -> None:
 
 def test_instructions_are_not_compared_with_cycles() -> None:
     new = replace(RUN, count=replace(RUN.count, unit="cycles"))
+    assert not compare_documents(RUN, new).failed
     comparison = compare_documents(RUN, new, parse_limits(["1%"]))
-    assert not comparison.failed
+    assert [(each.counter, each.note) for each in comparison.changes if each.failed] == [
+        ("instructions", "it cannot be compared with its limit")
+    ]
     assert comparison.differences == ("One counts instructions and the other cycles, so that these are not compared.",)
     states = {each.counter: each.change for each in comparison.changes if each.counter in {"instructions", "cycles"}}
     assert states == {"instructions": Change.REMOVED, "cycles": Change.ADDED}
@@ -245,6 +249,22 @@ def test_the_runs_of_sweeps_are_matched_by_their_choices() -> None:
         Change.REMOVED,
     }
     assert compare_documents(new, old).failed
+
+
+def test_a_metric_that_is_undefined_now_is_over_its_limit() -> None:
+    old = evaluation_document()
+    new = replace(old, metrics=(replace(old.metrics[0], value=None),))
+    assert not compare_documents(old, new).failed
+    assert compare_documents(old, new, parse_limits(["accuracy=10%"])).failed
+
+
+def test_a_named_counter_without_a_better_direction_may_not_change() -> None:
+    document = sweep_document()
+    old, new = (replace(document, rows=(replace(document.rows[0], metrics={"mine": x}),)) for x in (1.0, 0.5))
+    assert changed(compare_documents(old, new, parse_limits(["1%"])))[f"{MINE} mine"].change is Change.OTHER
+    assert not compare_documents(old, new, parse_limits(["1%"])).failed
+    for first, second in ((old, new), (new, old)):
+        assert compare_documents(first, second, parse_limits(["mine=1%"])).failed
 
 
 def test_inspections_are_compared() -> None:

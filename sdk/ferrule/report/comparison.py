@@ -227,8 +227,12 @@ def _judged(change: ChangePart, limits: Limits) -> ChangePart:
         bad = change.new in {"different", "failed"} and change.change in {Change.WORSE, Change.ADDED}
         return replace(change, failed=bad)
     limit = limits.of(change.scope, change.counter)
-    if limit is None or change.change is not Change.WORSE:
+    if limit is None:
         return change
+    if change.change is Change.REMOVED and change.scope != "layer":
+        return replace(change, limit=limit.text, failed=True, note="it cannot be compared with its limit")
+    directed = change.change is Change.WORSE or (change.change is Change.OTHER and limits.names(change.counter))
     old, new = change.old, change.new
-    failed = isinstance(old, (int, float)) and isinstance(new, (int, float)) and limit.exceeded(old, new)
-    return replace(change, limit=limit.text, failed=failed)
+    if not directed or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
+        return change
+    return replace(change, limit=limit.text, failed=limit.exceeded(old, new))
