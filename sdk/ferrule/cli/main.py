@@ -37,11 +37,13 @@ _COMMANDS = {
     "compare": ("ferrule.cli.compare", "Show what has changed from one saved document to another."),
     "convert": ("ferrule.cli.convert", "Write a model as a TensorFlow Lite file."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
+    "evaluate": ("ferrule.cli.evaluate", "Compute accuracy and other metrics of a model on your data."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
     "report": ("ferrule.cli.report", "Write a saved document in another format."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "sweep": ("ferrule.cli.sweep", "Run models over boards, toolchains, engines, backends and options."),
     "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
     "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
 }

@@ -110,6 +110,12 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     is_flag=True,
     help="Begin each sample with the initial state; otherwise, the samples of a model with state are one sequence.",
 )
+@click.option(
+    "--real",
+    is_flag=True,
+    help="The arrays of --input and --output are real numbers, which inputs are quantised from and outputs dequantised "
+    "to, by each tensor's scale and zero point.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     models: tuple[Path, ...],
@@ -133,6 +139,7 @@ def command(
     locate: bool,
     check_ownership: bool,
     reset_each: bool,
+    real: bool,
     quiet: bool,
 ) -> int:
     """Import MODEL (.tflite or .onnx), generate and build its firmware, run it on a board and compare its outputs.
@@ -167,7 +174,7 @@ def command(
             )
         arrays = parse_input_options(inputs, networks[0].inputs) if inputs else None
         if arrays is not None:
-            split(networks[0].inputs, arrays)  # raises before anything is built if the arrays do not fit
+            split(networks[0].inputs, arrays, real=real)  # raises before anything is built if the arrays do not fit
         targets = parse_output_options(outputs, networks[0].outputs)
         engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
@@ -188,6 +195,7 @@ def command(
                 locate=locate,
                 check_ownership=check_ownership,
                 reset_each=reset_each,
+                real=real,
             )
             for firmware in firmwares
         ]
