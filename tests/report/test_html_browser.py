@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-import sample_documents
+import saved_documents
 from needs import require_variable
 
 from ferrule.report.html import html_page
@@ -42,11 +42,12 @@ SCRIPT = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("kind", sample_documents.documents())
+@pytest.mark.parametrize("kind", saved_documents.documents())
 def test_a_page_is_accessible(kind: str, scheme: str, tmp_path: Path) -> None:
     chromium, axe = require_variable("FERRULE_CHROMIUM"), require_variable("FERRULE_AXE")
-    page = html_page(sample_documents.documents("a <name> of a model/with;long/parts" * 3)[kind])
+    page = html_page(saved_documents.documents("a <name> of a model/with;long/parts" * 3)[kind])
     start = page.index("<meta http-equiv")
     page = page[:start] + page[page.index(">", start) + 1 :]  # the policy, which would refuse the check itself
     script = axe.read_text(encoding="utf-8")

@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import msgspec
-import pytest
-import sample_documents
+import saved_documents
 import small_networks
 import state_networks
 from hypothesis import given
@@ -27,7 +26,7 @@ from ferrule.report.plans import firmware_plan
 from ferrule.report.surroundings import environment, with_commands
 from ferrule.report.timeline import CORE_TRACK, timeline
 
-LAYER = sample_documents.run_document().layers[0]
+LAYER = saved_documents.run_document().layers[0]
 
 
 def layer(index: int, count: int, busy: int | None, beside: tuple[str, ...] = ()) -> LayerPart:
@@ -112,7 +111,7 @@ def test_the_environment_names_versions_and_nobody() -> None:
     texts = [part.ferrule, part.python, part.platform, *part.packages, *part.packages.values()]
     assert not [text for text in texts if "/" in text or text in {getpass.getuser(), platform.node()}]
     assert str(Path.home()) not in " ".join(texts)
-    made = with_commands(sample_documents.run_document(), ["ferrule run x.tflite"])
+    made = with_commands(saved_documents.run_document(), ["ferrule run x.tflite"])
     assert made.environment is not None
     assert made.environment.commands == ("ferrule run x.tflite",)
 
@@ -134,9 +133,3 @@ def test_a_failure_as_data() -> None:
         ("layer 1", "CONV_2D", ""),
     ]
     assert failure_document(FerruleError("no"), command="run").error == "FerruleError"
-
-
-@pytest.mark.parametrize("name", sample_documents.documents())
-def test_every_document_can_be_read_again(name: str) -> None:
-    document = sample_documents.documents("a \x00 <name>")[name]
-    assert msgspec.json.decode(msgspec.json.encode(document), type=type(document)) == document

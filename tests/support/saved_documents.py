@@ -36,7 +36,18 @@ from ferrule.report.evaluation_document import (
     WorstPart,
 )
 from ferrule.report.failure_document import CrashPart, FailureDocument, ProblemPart
-from ferrule.report.inspection import ArenaPart, Inspection, LayerInspection, TensorPart
+from ferrule.report.inspection import (
+    ArenaPart,
+    BackendPart,
+    DivisionPart,
+    FinalLayerPart,
+    FinalPart,
+    Inspection,
+    LayerInspection,
+    RefusalPart,
+    TakerPart,
+    TensorPart,
+)
 from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, SpanPart
 from ferrule.report.reading import Document
 from ferrule.report.sweep_document import SweepDocument, SweepRow
@@ -173,6 +184,19 @@ def _tensor(name: str, shape: tuple[int, ...]) -> TensorPart:
     return TensorPart(name=name, shape=shape, dtype="int8", scales=(0.5,), zero_points=(3,), axis=None, constant=False)
 
 
+def _division(layer: str, backend: str) -> DivisionPart:
+    refusal = RefusalPart(backend=backend, reason=f"{backend} has no WHILE")
+    final = FinalLayerPart(layer=layer, type="WHILE", backend="CpuAcc", device="CpuAcc", replaces=(layer,), label=layer)
+    return DivisionPart(
+        backends=(BackendPart(id=backend, host=True, firmware=True),),
+        layers=(TakerPart(layer=layer, backend="CpuAcc", device=None, refusals=(refusal,)),),
+        finals=(
+            FinalPart(face="host", problem=f"no backend runs {layer}"),
+            FinalPart(face="firmware", layers=(final,), messages=(f"{layer} stays on the core",)),
+        ),
+    )
+
+
 def inspection_document(text: str = "") -> Inspection:
     """Return the inspection of a model with a layer that runs another graph."""
     inner = LayerInspection(
@@ -211,6 +235,8 @@ def inspection_document(text: str = "") -> Inspection:
         arena=ArenaPart(
             activation_bytes=512, bound_bytes=512, certificate="optimal", order=(text or "while_0",), state_bytes=8
         ),
+        division=_division(text or "while_0", text or "Npu"),
+        plan=run_document(text).plan,
         environment=environment(text),
     )
 
