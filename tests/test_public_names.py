@@ -91,6 +91,7 @@ MODULES = {
     "ferrule.report",
     "ferrule.report.comparison",
     "ferrule.report.console",
+    "ferrule.report.html",
     "ferrule.report.limits",
     "ferrule.report.reading",
     "ferrule.report.writers",
