@@ -109,7 +109,7 @@ class Firmware:
         faults: Mapping[str, Fault] | None = None,
         locate: bool = False,
         check_ownership: bool = False,
-        reset_each: bool = False,
+        reset_each: bool | Sequence[bool] = False,
         real: bool = False,
         progress: Progress = say_nothing,
     ) -> RunReport:
@@ -124,7 +124,8 @@ class Firmware:
         If the outputs differ from the reference, `locate` builds and runs the firmware once more, with every tensor as
         an output, and the report names the first layer that differs. `check_ownership` compares every access to the
         workspace, by the core and by devices, with the plan; docs/emulation.md has the rules. The samples of a model
-        with state are a sequence, which begins with the initial state; with `reset_each`, each sample does.
+        with state are a sequence, which begins with the initial state; with `reset_each`, each sample does, or each for
+        which a list of bools says so.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
