@@ -62,11 +62,11 @@ def attached_wires(program: Program | Artifact) -> tuple[AttachedWire, ...]:
 
 
 def own_devices(
-    devices: Sequence[Device], board: Board, registry: BackendRegistry
+    devices: Sequence[Device], board: Board, registry: BackendRegistry, *, faulty: bool = False
 ) -> tuple[tuple[AttachedDevice, ...], tuple[AttachedWire, ...]]:
     """Return new models for the devices of a user's own firmware, on the bus and behind UARTs, by their bindings.
 
-    A device on the bus may access the whole memory, and can be given a fault by `inject`.
+    A device on the bus may access the whole memory; if `faulty`, it can be given a fault by `inject`.
 
     Raises:
         FerruleError: as `place_devices`, or a backend has no model of the device.
@@ -87,7 +87,10 @@ def own_devices(
             model = created(driver.model, DeviceModel, name=device.name)  # type: ignore[type-abstract]
             attached.append(
                 AttachedDevice(
-                    name=device.name, model=FaultInjector(model), address=driver.base, interrupt=driver.interrupt
+                    name=device.name,
+                    model=FaultInjector(model) if faulty else model,
+                    address=driver.base,
+                    interrupt=driver.interrupt,
                 )
             )
         else:

@@ -239,7 +239,7 @@ def _execute(
 
     devices = attached_devices(firmware.artifact, firmware.image, faults, program=firmware.program)
     machine = Machine(
-        board=_linked(firmware),
+        board=linked(firmware),
         elf=firmware.image.path,
         devices=devices,
         wires=attached_wires(firmware.program),
@@ -249,9 +249,9 @@ def _execute(
     )
     with chosen.start(machine) as session:
         try:
-            link = _connect(firmware, session, timeout_s)
+            link = connect(firmware, session, timeout_s)
             if not options.through_link:
-                _reach_tensors(firmware, session, link)
+                reach_tensors(firmware, session, link)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
             done = _serve(link, session, devices, samples, resets, said, started, trace=trace, announced=announced)
@@ -263,20 +263,21 @@ def _execute(
     return done
 
 
-def _linked(firmware: BuiltFirmware) -> Board:
+def linked(firmware: BuiltFirmware) -> Board:
     """Return the board with its link on the UART that the firmware uses for it."""
     board, chosen = firmware.board, platform(firmware.project.manifest.platform)
     return replace(board, link_uart=chosen.link_uart(firmware.program, board))
 
 
-def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
+def connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
+    """Return the link to a running firmware, whose model is chosen and has the identity that was compiled."""
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
     _choose(firmware, link)
     _check_identity(firmware, link.model_info(), link.build_info())
     return link
 
 
-def _reach_tensors(firmware: BuiltFirmware, session: Session, link: LinkSession) -> None:
+def reach_tensors(firmware: BuiltFirmware, session: Session, link: LinkSession) -> None:
     """Let inputs and outputs bypass the link where the engine reaches the firmware's memory."""
     memory, model = session.memory(), f"ferrule_{firmware.artifact.symbol}_link_model"
     if memory is not None and firmware.image.has(model):
