@@ -23,6 +23,7 @@ from ferrule.cli.options import (
 )
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
+from ferrule.cli.run_elf import check_options, run_elf, split_models
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
 """Time-out of one inference while gdb is attached: in effect none."""
 
 
-@click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
+@click.command("run", short_help="Run a model, or your own firmware, on a board.")
 @models_argument
 @names_option()
 @arena_option
@@ -77,7 +78,13 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     type=click.FloatRange(min=0.001),
     default=60.0,
     show_default=True,
-    help="Time limit for one inference, in seconds.",
+    help="Time limit for one inference, in seconds; for your own firmware, the time that it runs, in seconds of the "
+    "board where the engine counts instructions (unicorn, renode).",
+)
+@click.option(
+    "--until",
+    metavar="REGEX",
+    help="Your own firmware: end the run when the console's text matches; it fails if that does not happen.",
 )
 @click.option(
     "--gdb",
@@ -112,7 +119,9 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     help="Begin each sample with the initial state; otherwise, the samples of a model with state are one sequence.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@click.pass_context
 def command(
+    context: click.Context,
     models: tuple[Path, ...],
     names: tuple[str, ...],
     arena: str,
@@ -134,13 +143,19 @@ def command(
     locate: bool,
     check_ownership: bool,
     reset_each: bool,
+    until: str | None,
     quiet: bool,
 ) -> int:
     """Import MODEL (.tflite or .onnx), generate and build its firmware, run it on a board and compare its outputs.
 
+    Or run your own firmware: the argument is an ELF file. Its console is printed, the devices of ferrule.toml and
+    --device are attached, and it ends with --until, --timeout, an exit by semihosting (unicorn), or when it sleeps
+    with nothing that could wake it. With `firmware.elf MODEL`, a model's firmware that is built already runs.
+
     The table shows each layer and its cost; the verdict states how the outputs compare with the numpy reference.
     Several models are built as one firmware, which runs once for each of them; --json then writes a list.
-    Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
+    Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error. Of your own
+    firmware: 1 if --until did not match or the firmware exits with a status other than 0, 2 for an error or a crash.
     """
     from ferrule import facade
     from ferrule.cli.arrays import parse_input_options, parse_output_options, require_writable
@@ -151,6 +166,22 @@ def command(
 
     _refuse_toolchain(options.toolchain, platform)
     injected = _faults(faults)
+    elf, models = split_models(models)
+    if elf is not None and not models:
+        check_options(context)
+        return run_elf(
+            elf,
+            options,
+            engine,
+            EngineOptions(port=port, baud=baud, gdb=gdb, semihosting=gdb is None),
+            injected,
+            until=until,
+            timeout_s=timeout_s if gdb is None else GDB_TIMEOUT_S,
+            json_path=json_path,
+            quiet=quiet,
+        )
+    if until is not None:
+        raise FerruleError("--until is for your own firmware, an ELF file")
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
@@ -170,7 +201,10 @@ def command(
             require_writable("--json", json_path)
         engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
-        firmwares = facade.compile(networks, job, engine=engine, progress=say)
+        if elf is None:
+            firmwares = facade.compile(networks, job, engine=engine, progress=say)
+        else:
+            firmwares = (facade.adopt(networks[0], elf, job, engine=engine),)
         if gdb is not None:
             sources = f"-ex 'directory {firmwares[0].project.folder}'"
             connect = f"{sources} -ex 'target remote localhost:{gdb}'"

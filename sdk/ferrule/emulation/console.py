@@ -83,13 +83,28 @@ class Console:
         found, self._at = self.text[self._at :], len(self.text)
         return found
 
-    def follow(self, say: Callable[[str], None], timeout_s: float = TIMEOUT_S, *, wall_s: float = WALL_S) -> str:
-        """Run the firmware until its time is over, pass its text on in pieces, and return the reason for the end."""
+    def follow(
+        self,
+        say: Callable[[str], None],
+        timeout_s: float = TIMEOUT_S,
+        *,
+        wall_s: float = WALL_S,
+        until: str | re.Pattern[str] | None = None,
+    ) -> tuple[str, bool]:
+        """Run the firmware until a pattern matches or there is no more to come, and pass its text on in pieces.
+
+        Return the reason for the end in words, and whether the pattern matched; otherwise as `expect`.
+        """
+        wanted = None if until is None else _compiled(until)
         why = ""
         for text, why in self._pieces(timeout_s, wall_s):
             if text:
                 say(text)
-        return why
+            found = None if wanted is None else wanted.search(self.text, self._at)
+            if found is not None:
+                self._at = found.end()
+                return f"the firmware has printed {found[0]!r}", True
+        return f"{self.name}: {why}" if wanted is None else f"{self.name}: /{wanted.pattern}/ did not come: {why}", False
 
     def _pieces(self, timeout_s: float, wall_s: float) -> Iterator[tuple[str, str]]:
         """Run in pieces; yield the new text of each, and with the last piece the reason why there is no further one."""
