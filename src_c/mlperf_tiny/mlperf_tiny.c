@@ -121,7 +121,9 @@ static int8_t quantized(const struct ferrule_mlperf_tiny_config *config, float v
     float scaled = value / config->input_scale;
     scaled = scaled < -256.0f ? -256.0f : scaled;
     scaled = scaled < 256.0f ? scaled : 256.0f; /* false for a NaN, too */
-    int32_t rounded = (int32_t)(scaled + (scaled < 0.0f ? -0.5f : 0.5f));
+    int32_t rounded = (int32_t)scaled;          /* towards zero */
+    const float rest = scaled - (float)rounded; /* exact, unlike a sum with 0.5 */
+    rounded += rest >= 0.5f ? 1 : rest <= -0.5f ? -1 : 0;
     rounded += config->input_zero_point;
     rounded = rounded < INT8_MIN ? INT8_MIN : rounded;
     return (int8_t)(rounded > INT8_MAX ? INT8_MAX : rounded);

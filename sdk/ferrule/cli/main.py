@@ -40,8 +40,9 @@ _COMMANDS = {
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "serve-board": ("ferrule.cli.serve_board", "Offer a UART of an emulated board as a serial port."),
     "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
-    "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
+    "run": ("ferrule.cli.run", "Run a model, or your own firmware, on a board."),
 }
 
 

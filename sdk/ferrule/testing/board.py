@@ -34,7 +34,7 @@ from ferrule.emulation.console import TAIL_LINES, Console
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware import DEFAULT_BOARD, Image, read_image
 from ferrule.graph import Array
-from ferrule.link import BoardMemory, LinkSession
+from ferrule.link import BoardMemory, Channel, LinkSession
 from ferrule.network.samples import pattern_sample, split
 
 if TYPE_CHECKING:
@@ -94,6 +94,10 @@ class Board(Closing):
         if name not in self._consoles:
             self._consoles[name] = Console(session, self.description.clock_hz, name)
         return self._consoles[name]
+
+    def channel(self, name: str = "console") -> Channel:
+        """Return the bytes of a UART, beside its text."""
+        return self._running().channel(name)
 
     @property
     def link(self) -> LinkSession:
