@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,13 +90,10 @@ def run_elf(
     quiet: bool,
 ) -> int:
     """Run a firmware until its end, see `ferrule run --help`, and return the command's exit code."""
-    from ferrule.cli.arrays import require_writable
     from ferrule.facade.configuration import read_configuration
     from ferrule.testing import start
 
     to_stdout = str(json_path) == "-"
-    if json_path is not None and not to_stdout:
-        require_writable("--json", json_path)
     configuration = read_configuration(options.config).with_devices(options.devices)
     board = start(
         elf,
@@ -174,7 +170,7 @@ def _write(document: ConsoleDocument, json_path: Path | None) -> None:
         save(json_path, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
 
 
-def split_models(models: Sequence[Path]) -> tuple[Path | None, Sequence[Path]]:
+def split_models(models: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
     """Return the ELF file among the arguments of `ferrule run`, if the first is one, and the models.
 
     Raises:

@@ -33,6 +33,8 @@ class ModelPart:
     """SHA-256 of the network."""
     macs: int
     """Multiply-accumulates of one inference."""
+    file: str = ""
+    """The model's file, relative to the working folder, or its name; empty if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +114,8 @@ class LayerPart:
     """What the device's model did for the layer; None without a model, or if the engine cannot tell."""
     rounding: str = Rounding.TFLM.value
     """The rule by which it requantises; "tflm" if it does not."""
+    outputs: tuple[str, ...] = ()
+    """The tensors that it writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,6 +90,8 @@ class FloatPart:
     """Share of samples, 0 to 1, for which both models predict the same label; None without labels to predict."""
     largest_difference: float | None
     """The largest difference of an output in real units; None if the outputs have other shapes."""
+    inputs: str = ""
+    """Where its inputs come from: "the data", or "the quantised inputs, dequantised"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +116,10 @@ class ProofPart:
     """Indices into the data, drawn with `seed`; all samples if the data is no larger than the sample."""
     seed: int
     report: ReportDocument
+    different: tuple[int, ...] = ()
+    """The first samples of the data whose outputs differ, at most 20."""
+    whole: bool = False
+    """Whether, besides, all samples ran on the board and were compared with the fast path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

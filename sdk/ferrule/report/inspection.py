@@ -13,6 +13,8 @@ from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
+from ferrule.report.plans import activation_parts
+from ferrule.report.surroundings import environment
 
 SCHEMA_VERSION = 1
 
@@ -329,6 +331,8 @@ def inspect_network(graph: Graph) -> Inspection:
             order=planned.ordering.layers,
             state_bytes=planned.plan.region("state").peak_bytes if graph.states else 0,
         ),
+        plan=activation_parts(graph, planned),
+        environment=environment(),
     )
 
 

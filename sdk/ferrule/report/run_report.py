@@ -18,7 +18,10 @@ class RunReport:
 
     document: ReportDocument
     outputs: list[Array]
-    """The outputs of the model; the values of several samples are joined along the first axis."""
+    """The outputs of the model; the values of several samples are joined along the first axis.
+
+    Stored values, or those they represent if the run was given real numbers.
+    """
 
     @override
     def __repr__(self) -> str:

@@ -305,9 +305,9 @@ def _compiled_machine(
     wires: Sequence[AttachedWire],
     options: EngineOptions,
 ) -> Machine:
-    from ferrule.facade.running import linked
+    from ferrule.facade.running import linked_board
 
-    description = linked(firmware)
+    description = linked_board(firmware)
     name = board.name if isinstance(board, Description) else board
     if name is not None and load_board(name).name != description.name:
         raise FerruleError(
