@@ -35,6 +35,8 @@ RARE = {
     "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
     "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
     "FERRULE_KERAS": "a Python with keras, torch, onnx, onnxscript, onnxruntime and scikit-learn",
+    "FERRULE_MLPERF_TINY": "a checkout of github.com/mlcommons/tiny; its runner needs matplotlib, pyserial, PyYAML and "
+    "scikit-learn",
     "FERRULE_PUBLIC_MODELS": "a folder with the files that tests/models.toml lists (docs/how-ferrule-is-tested.md)",
     "FERRULE_TORCH": "a Python with torch, brevitas, onnx, onnxoptimizer, onnxscript, onnxruntime and scikit-learn",
     "RENODE": "the program of Renode 1.16 or later, with the folder platforms/ beside or above it",
