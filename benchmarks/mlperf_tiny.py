@@ -31,6 +31,7 @@ from mlperf_bench import (
     Sample,
     at_a_port,
     device,
+    equal,
     expected,
     firmware,
     official_runner,
@@ -45,8 +46,6 @@ from ferrule.network import Network
 
 TIMED = 5
 """Inferences against the clock."""
-DECIMALS = 0.000_501
-"""Largest difference of a result with three decimals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +62,7 @@ class Outcome:
 
 def run(name: str, network: Network, elf: Path, samples: list[Sample], board: str, engine: str) -> Outcome:
     """Drive a benchmark's firmware by our runner."""
-    benchmark, equal, correct, per_second = BENCHMARKS[name], 0, 0, 0.0
+    benchmark, same, correct, per_second = BENCHMARKS[name], 0, 0, 0.0
     labelled = all(sample.label is not None for sample in samples) and not benchmark.error
     with device(elf, board, engine) as (_, runner):
         if runner.names()["model"] != name:
@@ -73,9 +72,9 @@ def run(name: str, network: Network, elf: Path, samples: list[Sample], board: st
             found = runner.infer(TIMED if index == 0 else 1)
             per_second = found.per_second if index == 0 else per_second
             wanted = expected(benchmark, network, sample.data)
-            equal += bool(np.allclose(found.results, wanted, rtol=2e-6, atol=DECIMALS))
+            same += equal(found.results, wanted)
             correct += int(np.argmax(found.results)) == sample.label
-    return Outcome(name, per_second, equal, len(samples), correct if labelled else None)
+    return Outcome(name, per_second, same, len(samples), correct if labelled else None)
 
 
 def official(name: str, elf: Path, data: Path, modes: str, options: argparse.Namespace, folder: Path) -> None:

@@ -64,9 +64,9 @@ class Sample:
     label: int | None = None
 
 
-def firmware(name: str, model: Path, folder: Path, board: str) -> Path:
+def firmware(name: str, model: Path | Network, folder: Path, board: str, toolchain: str = "zig") -> Path:
     """Build the firmware of a benchmark for a board, and return its ELF file."""
-    project = ferrule.generate(model, board=board, app=f"mlperf-tiny:{name}", out=folder)
+    project = ferrule.generate(model, board=board, app=f"mlperf-tiny:{name}", toolchain=toolchain, out=folder)
     return build_project(project).path
 
 
@@ -140,6 +140,18 @@ def at_a_port(elf: Path, board: str, engine: str) -> Iterator[str]:
         over.set()
         thread.join(60)
         port.close()
+
+
+def equal(results: Sequence[float], wanted: Array) -> bool:
+    """Return whether results with three decimals are those that numpy computes."""
+    return len(results) == wanted.size and bool(np.allclose(results, wanted, rtol=2e-6, atol=0.000_501))
+
+
+def by_error(benchmark: Benchmark, network: Network, samples: Sequence[Sample]) -> list[Sample]:
+    """Return samples with the label 1 for the half with the larger results, so that AUC is 1 if all have their order."""
+    results = [float(expected(benchmark, network, sample.data)[0]) for sample in samples]
+    middle = float(np.median(results))
+    return [Sample(sample.data, int(result > middle)) for sample, result in zip(samples, results, strict=True)]
 
 
 def write_data(folder: Path, name: str, samples: Sequence[Sample]) -> None:
