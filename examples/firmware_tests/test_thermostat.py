@@ -75,6 +75,7 @@ def board(ferrule_board: BoardFixture, elf: Path, sensor: Sensor) -> Board:
 @pytest.mark.ferrule_board("mps2-an386", engine="unicorn")
 @pytest.mark.ferrule_board("mps2-an386", engine="qemu")
 def test_the_wanted_temperature_rises(ferrule_board: BoardFixture, elf: Path) -> None:
+    """The console alone, on two engines."""
     board = ferrule_board(elf)  # without a sensor, which QEMU could not have
     board.console.expect("ready")
     board.console.send("++")
@@ -83,6 +84,7 @@ def test_the_wanted_temperature_rises(ferrule_board: BoardFixture, elf: Path) ->
 
 
 def test_the_heater_follows_the_sensor(board: Board, sensor: Sensor) -> None:
+    """A device whose model the test changes."""
     board.console.send("t")
     board.console.expect("18 degrees, heater on")
     sensor.degrees = 25
@@ -92,6 +94,7 @@ def test_the_heater_follows_the_sensor(board: Board, sensor: Sensor) -> None:
 
 
 def test_a_sensor_that_hangs_is_reported(board: Board) -> None:
+    """A fault of the device."""
     board.inject("sensor", "never-done")
     board.console.send("t")
     board.console.expect("error: the sensor does not answer")
@@ -101,6 +104,7 @@ def test_a_sensor_that_hangs_is_reported(board: Board) -> None:
 
 
 def test_after_a_reset_all_is_as_before(board: Board) -> None:
+    """A reset, and a variable of the firmware."""
     board.console.send("+t")
     board.console.expect("18 degrees")
     board.reset()
@@ -109,12 +113,14 @@ def test_after_a_reset_all_is_as_before(board: Board) -> None:
 
 
 def test_a_crash_names_the_place(board: Board) -> None:
+    """The report of a crash."""
     board.console.send("!")
     with pytest.raises(EngineError, match=r"bus error .*write of 0x1 \(4 B\) to 0xdead_0000.*\(main\+0x"):
         board.console.expect("heater", timeout_s=1)
 
 
 def test_what_does_not_come_is_said_with_what_did(board: Board) -> None:
+    """The report of text that does not come."""
     board.console.send("+")
     with pytest.raises(ExpectationError, match=r"(?s)/heater/ did not come: 0.1 s of the board .* \| wanted: 21.* r0 "):
         board.console.expect("heater", timeout_s=0.1)

@@ -76,7 +76,9 @@ def random_samples(name: str, network: Network, count: int, seed: int = 1) -> li
     benchmark = BENCHMARKS[name]
     if benchmark.conversion is Conversion.FLOAT32:
         spread = random.uniform(0.5, 8.0, (count, 1))
-        return [Sample(each.astype("<f4").tobytes()) for each in random.normal(0, 1, (count, benchmark.inputs)) * spread]
+        return [
+            Sample(each.astype("<f4").tobytes()) for each in random.normal(0, 1, (count, benchmark.inputs)) * spread
+        ]
     return [Sample(random.bytes(benchmark.inputs)) for _ in range(count)]
 
 
@@ -98,7 +100,7 @@ def model_input(benchmark: Benchmark, info: TensorInfo, data: bytes) -> Array:
     else:
         mask = 0x80 if benchmark.conversion is Conversion.UINT8 else 0
         stored = (np.frombuffer(data, np.uint8) ^ np.uint8(mask)).view(np.int8)
-    return stored.reshape(info.shape)
+    return np.asarray(stored).reshape(info.shape)
 
 
 def expected(benchmark: Benchmark, network: Network, data: bytes) -> Array:
@@ -148,7 +150,7 @@ def equal(results: Sequence[float], wanted: Array) -> bool:
 
 
 def by_error(benchmark: Benchmark, network: Network, samples: Sequence[Sample]) -> list[Sample]:
-    """Return samples with the label 1 for the half with the larger results, so that AUC is 1 if all have their order."""
+    """Return samples with the label 1 for the half with the larger results: AUC is 1 if a device keeps their order."""
     results = [float(expected(benchmark, network, sample.data)[0]) for sample in samples]
     middle = float(np.median(results))
     return [Sample(sample.data, int(result > middle)) for sample, result in zip(samples, results, strict=True)]
@@ -167,9 +169,7 @@ def write_data(folder: Path, name: str, samples: Sequence[Sample]) -> None:
         csv.writer(file).writerows(rows)
 
 
-def official_runner(
-    checkout: Path, port: str, mode: str, data: Path, folder: Path, python: str | None = None
-) -> str:
+def official_runner(checkout: Path, port: str, mode: str, data: Path, folder: Path, python: str | None = None) -> str:
     """Run the official runner's main.py, unchanged, for a device at a port; return what it prints.
 
     `mode` is `a` (accuracy) or `p` (performance), `data` a folder of data sets, and `folder` receives its log files.

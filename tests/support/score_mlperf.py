@@ -74,9 +74,7 @@ def _performance(source: Path, name: str) -> str:
 def _accuracy(source: Path, name: str) -> str:
     model = _model(source, name)
     network = ferrule.load(model)
-    samples = mlperf_bench.by_error(
-        BENCHMARKS[name], network, mlperf_bench.random_samples(name, network, _SAMPLES)
-    )
+    samples = mlperf_bench.by_error(BENCHMARKS[name], network, mlperf_bench.random_samples(name, network, _SAMPLES))
     text = _official(source, name, model, samples, "a")
     return "" if "AUC = 1.000" in text else text[-300:]
 

@@ -119,7 +119,11 @@ def test_a_crash_says_what_was_printed_before() -> None:
 
 @pytest.mark.parametrize(
     ("pattern", "timeout_s", "message"),
-    [("(", 1.0, "is not a regular expression"), ("x", 0.0, "expected a positive"), ("x", float("nan"), "expected a pos")],
+    [
+        ("(", 1.0, "is not a regular expression"),
+        ("x", 0.0, "expected a positive"),
+        ("x", float("nan"), "expected a pos"),
+    ],
 )
 def test_bad_arguments(pattern: str, timeout_s: float, message: str) -> None:
     with pytest.raises(FerruleError, match=message):

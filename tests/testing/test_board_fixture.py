@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The fixture `ferrule_board`, tested in an inner pytest: its choices, what it reports, and the engines that it keeps."""
+"""The fixture `ferrule_board` in an inner pytest: its choices, what it reports, and the engines that it keeps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def inner(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResu
 
 def test_the_copied_values_are_those_of_the_package() -> None:
     assert pytest_plugin.DEFAULT_BOARD == DEFAULT_BOARD
-    assert pytest_plugin.DEFAULT_ENGINE == engine("unicorn").name
+    assert engine("unicorn").name == pytest_plugin.DEFAULT_ENGINE
     assert pytest_plugin.DEFAULT_BAUD == DEFAULT_BAUD
 
 
@@ -65,7 +65,9 @@ def test_choices_by_mark_and_option(pytester: pytest.Pytester) -> None:
     ]
     excluded = inner(pytester, text, "-rs", "--ferrule-engine", "renode")
     excluded.assert_outcomes(passed=1, skipped=1)
-    excluded.stdout.fnmatch_lines(["*the test is for any board by unicorn, mps2-an385 by qemu, and the options name renode*"])
+    excluded.stdout.fnmatch_lines(
+        ["*the test is for any board by unicorn, mps2-an385 by qemu, and the options name renode*"]
+    )
 
 
 @pytest.mark.cc

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 MAGIC = b"\x7fELF"
 OWN_OPTIONS = frozenset(
-    ("models", "options", "board", "devices", "config", "engine", "port", "baud", "json_path", "timeout_s", "gdb")
-    + ("faults", "quiet", "until")
+    {
+        *("models", "options", "board", "devices", "config", "engine", "port", "baud", "json_path"),
+        *("timeout_s", "gdb", "faults", "quiet", "until"),
+    }
 )
 """The parameters of `ferrule run` that apply to a user's own firmware."""
 WALL_FACTOR = 60.0
@@ -179,6 +181,6 @@ def split_models(models: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...
     elves = [path for path in models if is_elf(path)]
     if not elves:
         return None, models
-    if elves != [models[0]] or len(models) > 2:  # noqa: PLR2004 the ELF and its model
+    if elves != [models[0]] or len(models) > 2:
         raise FerruleError("expected models, one ELF, or one ELF and its model: ferrule run firmware.elf MODEL")
     return elves[0], models[1:]

@@ -29,7 +29,10 @@ from ferrule.cli.serve_accelerator import interrupted, logger
     help="The engine that runs the firmware: unicorn, qemu or renode.",
 )
 @click.option(
-    "--uart", default="console", show_default=True, help="The UART: console, link, or a name of the platform description."
+    "--uart",
+    default="console",
+    show_default=True,
+    help="The UART: console, link, or a name of the platform description.",
 )
 @click.option(
     "--port",

@@ -69,7 +69,8 @@ class Console:
         """
         wanted = _compiled(pattern)
         why = ""
-        for _, why in self._pieces(timeout_s, wall_s):
+        for _, end in self._pieces(timeout_s, wall_s):
+            why = end
             found = wanted.search(self.text, self._at)
             if found is not None:
                 self._at = found.end()
@@ -97,14 +98,18 @@ class Console:
         """
         wanted = None if until is None else _compiled(until)
         why = ""
-        for text, why in self._pieces(timeout_s, wall_s):
+        for text, end in self._pieces(timeout_s, wall_s):
+            why = end
             if text:
                 say(text)
             found = None if wanted is None else wanted.search(self.text, self._at)
             if found is not None:
                 self._at = found.end()
                 return f"the firmware has printed {found[0]!r}", True
-        return f"{self.name}: {why}" if wanted is None else f"{self.name}: /{wanted.pattern}/ did not come: {why}", False
+        return (
+            f"{self.name}: {why}" if wanted is None else f"{self.name}: /{wanted.pattern}/ did not come: {why}",
+            False,
+        )
 
     def _pieces(self, timeout_s: float, wall_s: float) -> Iterator[tuple[str, str]]:
         """Run in pieces; yield the new text of each, and with the last piece the reason why there is no further one."""

@@ -184,6 +184,7 @@ class Engine(Protocol):
 
     def end(self) -> None:
         """End what the engine keeps between sessions; a second call does nothing."""
+        return
 
     def start(self, machine: Machine) -> Session:
         """Reset the machine and start it.

@@ -228,11 +228,7 @@ def adopt(network: Network | ModelFile, elf: str | Path, job: Job, *, engine: st
         (optimized,) = divide_all([given], placed)
         program = emit_together([optimized], placed, [given])
         (artifact,) = program.artifacts
-        if not image.has(f"ferrule_{artifact.symbol}_link_model"):
-            raise FerruleError(
-                f"{elf} is not the firmware of model '{given.name}': it has no table of its inputs and outputs",
-                hint="leave out the model to run a firmware of your own, or give --name as when it was generated",
-            )
+        _require_model(image, artifact)
         if engine is not None:
             engine_for(engine, board, program)
         project = write_project(program, placed)
@@ -255,6 +251,15 @@ def adopt(network: Network | ModelFile, elf: str | Path, job: Job, *, engine: st
         build_s=0.0,
         lease=lease,
     )
+
+
+def _require_model(image: Image, artifact: Artifact) -> None:
+    if not image.has(f"ferrule_{artifact.symbol}_link_model"):
+        raise FerruleError(
+            f"{image.path} is not the firmware of model '{artifact.graph.name}': it has no table of its inputs and "
+            "outputs",
+            hint="leave out the model to run a firmware of your own, or give --name as when it was generated",
+        )
 
 
 def generate(

@@ -75,9 +75,7 @@ def project_files(program: Program, job: Job) -> tuple[tuple[Identity, ...], Pro
     board = job.load_board()
     usual = board if board.placement.stack_is_stated else reserving(board, DEFAULT_STACK_BYTES)
     check_app(job.app, job.platform)
-    request = ProjectRequest(
-        program=program, board=usual, toolchain=job.toolchain, optimization=job.level, app=job.app
-    )
+    request = ProjectRequest(program=program, board=usual, toolchain=job.toolchain, optimization=job.level, app=job.app)
     identities, files = identified(platform(job.platform).files(request), program, job.platform, board.name)
     if files.board_folder:  # the digests do not depend on a size that a build has derived
         files = replace(files, generated={**files.generated, SCRIPT_NAME: linker_script(board).encode()})

@@ -136,7 +136,9 @@ def _benchmark(name: str, model: str, source: TensorInfo, result: TensorInfo) ->
         fitting = [each for each in BENCHMARKS.values() if (each.inputs, each.outputs) == _sizes(source, result)]
         if not fitting:
             listed = ", ".join(f"{each.name}: {each.inputs} to {each.outputs}" for each in BENCHMARKS.values())
-            raise FerruleError(f"model '{model}' ({found}) is of no benchmark of MLPerf Tiny", hint=f"they are {listed}")
+            raise FerruleError(
+                f"model '{model}' ({found}) is of no benchmark of MLPerf Tiny", hint=f"they are {listed}"
+            )
         chosen = fitting[0]
     if (chosen.inputs, chosen.outputs) != _sizes(source, result):
         raise FerruleError(

@@ -65,12 +65,13 @@ class MlperfTinyRunner:
     def names(self) -> dict[str, str]:
         """Return the device's name (`name-dut`), its `profile` and its `model`, the benchmark."""
         lines = [*self.command("name"), *self.command("profile")]
-        return dict(found.groups() for line in lines if (found := _TEXT.fullmatch(line)) is not None)
+        found = [match for line in lines if (match := _TEXT.fullmatch(line)) is not None]
+        return {match[1]: match[2] for match in found}
 
     def load(self, data: bytes) -> None:
         """Send an input."""
         self.command(f"db load {len(data)}")
-        done: list[str] = []
+        done: Sequence[str] = []
         for at in range(0, len(data), PIECE_BYTES):
             done = self.command(f"db {data[at : at + PIECE_BYTES].hex()}")
         if "m-load-done" not in done:
@@ -81,7 +82,7 @@ class MlperfTinyRunner:
         lines = self.command(f"infer {count} {warmups}", self._infer_timeout_s)
         laps = [int(found[1]) for line in lines if (found := _LAP.fullmatch(line)) is not None]
         results = [found[1] for line in lines if (found := _RESULTS.fullmatch(line)) is not None]
-        if len(laps) != 2 or len(results) != 1:  # noqa: PLR2004 the start and the end
+        if len(laps) != 2 or len(results) != 1:
             raise LinkError(f"the answer to infer has {len(laps)} times and {len(results)} results: {lines}")
         try:
             values = tuple(float(each) for each in results[0].split(","))

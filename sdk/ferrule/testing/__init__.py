@@ -7,9 +7,9 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ferrule.emulation.console import Console, ExpectationError
     from ferrule.nativelib import host_compiler
     from ferrule.testing.adapter import build_adapter, build_driver
-    from ferrule.emulation.console import Console, ExpectationError
     from ferrule.testing.board import Board, start
     from ferrule.testing.calls import Call
     from ferrule.testing.cdata import CData

@@ -151,7 +151,7 @@ class Board(Closing):
         """Return the 32-bit word of a variable, given by its name, or at an address."""
         address = self.image.address_of(place) if isinstance(place, str) else place
         data = self.memory.read(address, 4)
-        if len(data) != 4:  # noqa: PLR2004
+        if len(data) != 4:
             raise FerruleError(f"the board has no memory for the word at {address:#010x}")
         return int.from_bytes(data, "little")
 
@@ -343,7 +343,8 @@ def check_machine(chosen: Engine, machine: Machine) -> None:
         raise FerruleError(f"engine {chosen.name} cannot run this on board {machine.board.name}: {reason}")
     for segment in read_image(machine.elf).segments:
         if not any(
-            memory.address <= segment.address and segment.address + len(segment.data) <= memory.address + memory.size_bytes
+            memory.address <= segment.address
+            and segment.address + len(segment.data) <= memory.address + memory.size_bytes
             for each in machine.board.memories
             for memory in (each, *(replace(each, address=alias) for alias in each.aliases))
         ):

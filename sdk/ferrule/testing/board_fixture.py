@@ -96,9 +96,7 @@ class BoardStarter:
             pytest.skip(f"engine {self.engine} cannot run this on board {self.name}: {reason}")
         if options is None:
             options = EngineOptions(port=self._port.url, baud=self._port.baud, semihosting=self.engine == "unicorn")
-        board = start(
-            firmware, board=self.description, engine=chosen, devices=devices, wires=wires, options=options
-        )
+        board = start(firmware, board=self.description, engine=chosen, devices=devices, wires=wires, options=options)
         self._engines.note(self.engine, chosen, board)
         self.started.append(board)
         return board

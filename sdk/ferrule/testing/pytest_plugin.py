@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -11,6 +11,8 @@ import pytest
 
 if TYPE_CHECKING:
     from ferrule import Firmware
+    from ferrule.backends import Device
+    from ferrule.emulation import AttachedDevice, AttachedWire, EngineOptions
     from ferrule.testing import Adapter, Board, CmsisFakes, Fakes, ZephyrFakes
     from ferrule.testing.board_fixture import BoardStarter, KeptEngines
 
@@ -21,7 +23,7 @@ DEFAULT_BAUD = 115_200
 """The values of the package, copied so that pytest starts without it; a test compares them."""
 UNBALANCED = "ferrule_unbalanced"
 _failed = pytest.StashKey[bool]()
-_starter = pytest.StashKey["BoardStarter"]()
+_starter: pytest.StashKey[BoardStarter] = pytest.StashKey()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -174,8 +176,15 @@ class BoardFixture(Protocol):
     def engine(self) -> str:
         """The engine's name."""
 
-    def __call__(self, firmware: str | Path | Firmware, **options: Any) -> Board:  # noqa: ANN401 those of start
-        """Start an ELF or a compiled firmware; see `ferrule.testing.start` for `devices`, `wires` and `options`."""
+    def __call__(
+        self,
+        firmware: str | Path | Firmware,
+        *,
+        devices: Sequence[Device | AttachedDevice] = (),
+        wires: Sequence[AttachedWire] = (),
+        options: EngineOptions | None = None,
+    ) -> Board:
+        """Start an ELF or a compiled firmware; see `ferrule.testing.start`. The test is skipped if its engine can't."""
         ...
 
 

@@ -22,18 +22,16 @@ APPLICATION_EXIT = 0x2_0026
 MOST_TEXT_BYTES = 4096
 
 
-def is_call(guest: Guest) -> bool:
-    """Return whether the next instruction is a call to the host."""
-    return guest.read_memory(guest.register("pc"), CALL_BYTES) == struct.pack("<H", CALL)
-
-
 def perform(guest: Guest, say: Callable[[bytes], None]) -> None:
     """Carry out the call at pc and continue after it; `say` takes the text that the firmware prints.
 
     Raises:
         ExitError: the firmware has ended itself.
-        EngineError: the call is one that would reach the host, or its arguments are not in memory.
+        EngineError: the instruction is another `bkpt`, the call would reach the host, or its arguments are not in
+            memory.
     """
+    if guest.read_memory(guest.register("pc"), CALL_BYTES) != struct.pack("<H", CALL):
+        raise EngineError("the firmware has reached a breakpoint instruction (bkpt)")
     operation, argument = guest.register("r0"), guest.register("r1")
     if operation == WRITE_CHARACTER:
         say(_bytes(guest, argument, 1))

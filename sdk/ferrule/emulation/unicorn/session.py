@@ -284,15 +284,12 @@ class UnicornSession(EmulatorSession):
     def _called(self) -> None:
         """Carry out a call to the host, or end the session at another `bkpt`."""
         try:
-            if not semihosting.is_call(self._guest):
-                raise EngineError("the firmware has reached a breakpoint instruction (bkpt)")
             semihosting.perform(self._guest, self._uart("console").append)
         except ExitError as error:
             self._failure = ExitError(error.status, self._stand(str(error), self._guest.registers(), None))
         except EngineError as error:
-            self._failure = EngineError(
-                str(error), hint=error.hint, report=self._stand(str(error), self._guest.registers(), None)
-            )
+            report = self._stand(str(error), self._guest.registers(), None)
+            self._failure = EngineError(str(error), hint=error.hint, report=report)
 
     def _check_constant(self, ownership: Ownership, fault: CoreFault) -> None:
         """Raise OwnershipError if a fault is the core's write to a constant."""
