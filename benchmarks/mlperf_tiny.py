@@ -27,6 +27,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from mlperf_bench import (
+    BENCHMARKS,
     MODELS,
     Sample,
     at_a_port,
@@ -41,7 +42,6 @@ from mlperf_bench import (
 )
 
 import ferrule
-from ferrule.firmware.mlperf_tiny import BENCHMARKS
 from ferrule.network import Network
 
 TIMED = 5

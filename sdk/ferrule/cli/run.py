@@ -173,20 +173,13 @@ def command(
     results.check()
     _refuse_toolchain(options.toolchain, platform)
     injected = _faults(faults)
+    engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
+    timeout_s = timeout_s if gdb is None else GDB_TIMEOUT_S
     elf, given = split_models(models)
     if elf is not None and not given:
         check_options(context)
-        return run_elf(
-            elf,
-            options,
-            engine,
-            EngineOptions(port=port, baud=baud, gdb=gdb, semihosting=gdb is None),
-            injected,
-            until=until,
-            timeout_s=timeout_s if gdb is None else GDB_TIMEOUT_S,
-            json_path=results.paths.get("json"),
-            quiet=quiet,
-        )
+        json = results.paths.get("json")
+        return run_elf(elf, options, engine, engine_options, injected, until, timeout_s, json, quiet=quiet)
     models = given
     if until is not None:
         raise FerruleError("--until is for your own firmware, an ELF file")
@@ -208,7 +201,6 @@ def command(
         if arrays is not None:
             split(networks[0].inputs, arrays, real=real)  # raises before anything is built if the arrays do not fit
         targets = parse_output_options(outputs, networks[0].outputs)
-        engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
         if elf is None:
             firmwares = facade.compile(networks, job, engine=engine, progress=say)
@@ -216,7 +208,6 @@ def command(
             firmwares = (facade.adopt(networks[0], elf, job, engine=engine),)
         if gdb is not None:
             _say_how_to_connect(firmwares[0], gdb)
-            timeout_s = GDB_TIMEOUT_S
         reports = [
             firmware.run(
                 arrays,

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -85,10 +86,10 @@ def run_elf(
     engine: str | None,
     engine_options: EngineOptions,
     faults: dict[str, Fault],
-    *,
     until: str | None,
     timeout_s: float,
     json_path: Path | None,
+    *,
     quiet: bool,
 ) -> int:
     """Run a firmware until its end, see `ferrule run --help`, and return the command's exit code."""
@@ -102,7 +103,7 @@ def run_elf(
         board=options.board or configuration.board or BOARD,
         engine=engine or configuration.engine or ENGINE,
         devices=configuration.devices,
-        options=engine_options,
+        options=replace(engine_options, semihosting=engine_options.gdb is None),
         registry=configuration.registry(),
     )
     with board:

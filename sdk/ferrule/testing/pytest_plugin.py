@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 if TYPE_CHECKING:
-    from ferrule import Firmware
     from ferrule.backends import Device
     from ferrule.emulation import AttachedDevice, AttachedWire, EngineOptions
+    from ferrule.facade import Firmware
     from ferrule.testing import Adapter, Board, CmsisFakes, Fakes, ZephyrFakes
     from ferrule.testing.board_fixture import BoardStarter, KeptEngines
 
