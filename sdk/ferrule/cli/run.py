@@ -180,9 +180,7 @@ def command(
         check_options(context)
         json = results.paths.get("json")
         return run_elf(elf, options, engine, engine_options, injected, until, timeout_s, json, quiet=quiet)
-    models = given
-    if until is not None:
-        raise FerruleError("--until is for your own firmware, an ELF file")
+    models = _without_until(given, until)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
@@ -192,20 +190,17 @@ def command(
     ):
         say(Step(phase=f"importing {' '.join(map(str, models))}"))
         networks = reading.load(models, names)
-        if len(networks) > 1 and (inputs or outputs):
-            raise FerruleError(
-                "--input and --output are for one model",
-                hint="Firmware.run takes the inputs of each: firmware, other = ferrule.compile([a, b])",
-            )
+        _refuse_arrays(len(networks), (*inputs, *outputs))
         arrays = parse_input_options(inputs, networks[0].inputs) if inputs else None
         if arrays is not None:
             split(networks[0].inputs, arrays, real=real)  # raises before anything is built if the arrays do not fit
         targets = parse_output_options(outputs, networks[0].outputs)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
-        if elf is None:
-            firmwares = facade.compile(networks, job, engine=engine, progress=say)
-        else:
-            firmwares = (facade.adopt(networks[0], elf, job, engine=engine),)
+        firmwares = (
+            facade.compile(networks, job, engine=engine, progress=say)
+            if elf is None
+            else (facade.adopt(networks[0], elf, job, engine=engine),)
+        )
         if gdb is not None:
             _say_how_to_connect(firmwares[0], gdb)
         reports = [
@@ -230,11 +225,30 @@ def command(
     _save_outputs(reports[0], targets)
     results.write([report.document for report in reports], models=models)
     if not quiet and not results.takes_stdout:
-        from ferrule.report.console import print_report
-
-        for report in reports:
-            print_report(report.document, console())
+        _print(reports)
     return int(any(report.verdict == "different" for report in reports))
+
+
+def _without_until(models: tuple[Path, ...], until: str | None) -> tuple[Path, ...]:
+    """Return the models; FerruleError if --until is given for them."""
+    if until is not None:
+        raise FerruleError("--until is for your own firmware, an ELF file")
+    return models
+
+
+def _refuse_arrays(count: int, options: tuple[str, ...]) -> None:
+    if count > 1 and options:
+        raise FerruleError(
+            "--input and --output are for one model",
+            hint="Firmware.run takes the inputs of each: firmware, other = ferrule.compile([a, b])",
+        )
+
+
+def _print(reports: list[RunReport]) -> None:
+    from ferrule.report.console import print_report
+
+    for report in reports:
+        print_report(report.document, console())
 
 
 def _refuse_toolchain(name: str | None, platform: str) -> None:
