@@ -61,6 +61,7 @@ def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path,
         "run": f"{dense} --json -",
         "report": "saved.json",
         "serve-accelerator": "--help",
+        "serve-board": "--help",
         "verify": f"project/build/firmware.elf {dense}",
     }
     assert calls.keys() == _COMMANDS.keys()
