@@ -221,7 +221,7 @@ def outputs_options(kind: str) -> Callable[[_F], _F]:
             wanted = {"json": STDOUT if json_path is True else json_path or None}
             wanted |= {form.name: given.pop(_parameter(form)) for form in forms}
             paths = {name: path for name, path in wanted.items() if path is not None}
-            return function(results=Outputs(paths=cast(dict[str, Path], paths), job_summary=job_summary), **given)
+            return function(results=Outputs(paths=paths, job_summary=job_summary), **given)
 
         result = cast(_F, command)
         if kind != "inspection":

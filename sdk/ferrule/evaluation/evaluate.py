@@ -21,7 +21,9 @@ from ferrule.evaluation.float_model import check_float, float_answers, largest_d
 from ferrule.evaluation.intervals import check_confidence
 from ferrule.evaluation.metrics import (
     CONFUSION,
+    LOWER,
     METRICS,
+    OF_CLASSES,
     Confidence,
     Scored,
     check_metric,
@@ -36,6 +38,7 @@ from ferrule.evaluation.scoring import (
     Score,
     by_sequence,
     check_reconstruction,
+    is_numbered,
     output_index,
     scores_of,
     widened,
@@ -268,6 +271,7 @@ def _asked(network: Network, data: DataSet, question: _Question) -> _Question:
             f"{data.part.source} has sequences, and network '{network.name}' has no state that samples could share",
             hint="leave out --sequence",
         )
+    _check_labels(network, data, question)
     metrics = question.metrics
     if reconstructs and set(metrics) - {"auc", *question.own}:
         raise FerruleError(
@@ -287,6 +291,17 @@ def _asked(network: Network, data: DataSet, question: _Question) -> _Question:
     )
 
 
+def _check_labels(network: Network, data: DataSet, question: _Question) -> None:
+    """Raise InputError, before anything is computed, if the labels do not fit the model's output."""
+    info = network.outputs[question.output]
+    if data.labels is None or (question.score is Score.OUTPUT and is_numbered(info)):
+        return
+    labels = data.labels.values[list(data.order)]
+    size = 1 if question.score is Score.RECONSTRUCTION else info.elements
+    scores = np.broadcast_to(np.float32(0), (len(labels), size))
+    _comparable(scores, labels, tuple(map(data.source.name, data.order)), data, question)
+
+
 def _reconstructed(question: _Question) -> int | None:
     return question.output if question.score is Score.RECONSTRUCTION else None
 
@@ -296,19 +311,30 @@ def _scored(network: Network, data: DataSet, answers: Answers, question: _Questi
     if answers.labels is None:
         return None
     if answers.errors is not None:
-        scored = Scored(scores=answers.errors[:, None], labels=answers.labels, names=answers.names)
+        return _comparable(answers.errors[:, None], answers.labels, answers.names, data, question)
+    info = network.outputs[question.output]
+    scores = scores_of(info, answers.outputs[question.output], answers.samples)
+    return _comparable(widened(scores, info, answers.labels), answers.labels, answers.names, data, question)
+
+
+def _comparable(scores: Array, labels: Array, names: tuple[str, ...], data: DataSet, question: _Question) -> Scored:
+    scored = Scored(scores=scores, labels=labels, names=names)
+    if question.score is Score.RECONSTRUCTION:
         if data.sequences is not None:
             scored = by_sequence(scored, data.sequences[list(data.order)])
         scored.expected()
         return scored
-    info = network.outputs[question.output]
-    scores = scores_of(info, answers.outputs[question.output], answers.samples)
-    scored = Scored(scores=widened(scores, info, answers.labels), labels=answers.labels, names=answers.names)
-    if scored.are_classes and not set(question.metrics) & {"mae", "mse"}:
+    computed = _computed(scored, question)
+    if computed & OF_CLASSES:
         scored.expected()
-    elif set(question.metrics) <= set(METRICS):
+    if computed & LOWER:
         scored.targets()
     return scored
+
+
+def _computed(scored: Scored, question: _Question) -> set[str]:
+    """Return the names of the metrics."""
+    return set(question.metrics or default_metrics(scored))
 
 
 def _metric_parts(
@@ -332,9 +358,10 @@ def _tables(scored: Scored | None, answers: Answers, question: _Question) -> _Ta
         return {}
     if question.score is Score.RECONSTRUCTION:
         return {"worst": worst_reconstructed(scored, question.worst)}
-    if not scored.are_classes or set(question.metrics) & {"mae", "mse"}:
-        fits = scored.labels.size == scored.scores.size
-        return {"worst": worst_samples(_as_targets(scored), (), answers.names, question.worst) if fits else ()}
+    computed = _computed(scored, question)
+    if not computed & OF_CLASSES:
+        targets = Scored(scores=scored.scores, labels=scored.targets()) if computed & LOWER else None
+        return {} if targets is None else {"worst": worst_samples(targets, (), answers.names, question.worst)}
     labels = label_parts(scored, question.classes)
     asked = CONFUSION in question.metrics
     return {
@@ -342,10 +369,6 @@ def _tables(scored: Scored | None, answers: Answers, question: _Question) -> _Ta
         "confusion": confusion(scored, question.classes) if asked or len(labels) <= CONFUSION_LABELS else None,
         "worst": worst_samples(scored, question.classes, answers.names, question.worst),
     }
-
-
-def _as_targets(scored: Scored) -> Scored:
-    return Scored(scores=scored.scores, labels=scored.targets(), names=scored.names)
 
 
 def _compare_float(
@@ -361,7 +384,7 @@ def _compare_float(
     answers, source = float_answers(network, other, data, reopen, progress, reconstructed=_reconstructed(question))
     its = _scored(other, data, answers, question)
     agreement = None
-    if question.score is Score.OUTPUT and (scored is None or scored.are_classes):
+    if question.score is Score.OUTPUT and (scored is None or _computed(scored, question) & OF_CLASSES):
         agreement = _agreement(network, other, mine, answers, question.output)
     part = FloatPart(
         model=_model_part(other),

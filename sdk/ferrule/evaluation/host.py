@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends import BackendId
-from ferrule.backends.registry import BackendRegistry
+from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.closing import Closing
 from ferrule.graph import Array
 from ferrule.network import Network
@@ -23,20 +23,21 @@ BACKENDS = ("CpuAcc", "CpuRef")
 class HostRuns(Closing):
     """A network in the host's runtime, on one thread."""
 
-    def __init__(self, network: Network, registry: BackendRegistry | None = None) -> None:
+    def __init__(self, network: Network) -> None:
         """Load a network.
 
         Raises:
             FerruleError: the network is not valid, or the host has no compiler for CpuAcc.
         """
         self._network = network
-        self._runtime = Runtime(registry=registry)
+        self._registry = _own_backends()
+        self._runtime = Runtime(registry=self._registry)
         try:
             options = OptimizerOptions(model_options={BACKENDS[0]: {"num_threads": 1}})
             optimized = optimize(network, list(BACKENDS), self._runtime.registry, options)
             self._number = self._runtime.load_network(optimized)
         except BaseException:
-            self._runtime.close()
+            self.close()
             raise
         slow = [name for name, given in optimized.assignment.items() if given.backend == BACKENDS[1]]
         self.slow_layers = {name: optimized.refusals.get((name, BackendId(BACKENDS[0])), "") for name in slow}
@@ -67,6 +68,14 @@ class HostRuns(Closing):
     def close(self) -> None:
         """Unload the network."""
         self._runtime.close()
+        self._registry.close()
+
+
+def _own_backends() -> BackendRegistry:
+    """Return a registry of `BACKENDS` alone: no other code is loaded, and no GPU is tried."""
+    everything = default_registry()
+    others = [backend for backend in everything.ids() if backend not in BACKENDS]
+    return everything.scope(without={BackendId(backend): "evaluations do not run on it" for backend in others})
 
 
 def _stretches(begins: Sequence[bool]) -> Iterator[tuple[int, int]]:

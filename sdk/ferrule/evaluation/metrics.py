@@ -225,7 +225,9 @@ def _part(
 METRICS: Mapping[str, Compute] = {"accuracy": accuracy, "top5": top5, "auc": auc, "mae": mae, "mse": mse}
 """By name; "confusion" is a table besides."""
 LOWER = frozenset({"mae", "mse"})
-"""The metrics of which less is better."""
+"""The metrics that compare real values; less is better."""
+OF_CLASSES = frozenset({"accuracy", "top5", "auc", CONFUSION})
+"""The metrics for labels that are classes."""
 
 
 def check_metric(name: str) -> None:

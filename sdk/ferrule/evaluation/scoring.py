@@ -37,13 +37,18 @@ def output_index(outputs: Sequence[TensorInfo], name: str | None) -> int:
     return names.index(name)
 
 
+def is_numbered(info: TensorInfo) -> bool:
+    """Return whether an output is the number of a class: one integer without a quantisation."""
+    return info.quantization is None and info.dtype.numpy.kind in "iu" and info.elements == 1
+
+
 def scores_of(info: TensorInfo, stored: Array, samples: int) -> Array:
     """Return the real values of an output, float32, a row per sample.
 
-    An output that is one integer without a quantisation is the number of a class: its row is 1 there and 0 elsewhere.
+    For an output that is the number of a class, the row is 1 there and 0 elsewhere.
     """
     rows = stored.reshape(samples, -1)
-    if info.quantization is None and info.dtype.numpy.kind in "iu" and rows.shape[1] == 1:
+    if is_numbered(info):
         numbers = rows[:, 0].astype(np.int64)
         if numbers.min() < 0 or numbers.max() >= _MOST_NUMBERED:
             raise InputError(f"output '{info.name}' answers {int(numbers.max())}, expected the number of a class")
@@ -56,8 +61,7 @@ def scores_of(info: TensorInfo, stored: Array, samples: int) -> Array:
 
 def widened(scores: Array, info: TensorInfo, labels: Array) -> Array:
     """Return the scores of an output that numbers classes with columns for all labels, too."""
-    numbered = info.quantization is None and info.dtype.numpy.kind in "iu" and info.elements == 1
-    if not numbered or labels.dtype.kind not in "iu" or labels.max() >= _MOST_NUMBERED:
+    if not is_numbered(info) or labels.dtype.kind not in "iu" or labels.max() >= _MOST_NUMBERED:
         return scores
     missing = int(labels.max()) + 1 - scores.shape[1]
     return np.pad(scores, ((0, 0), (0, max(0, missing))))

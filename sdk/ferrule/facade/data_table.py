@@ -50,8 +50,9 @@ class AudioSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     pcan_gain_bits: Annotated[int, msgspec.Meta(ge=0, le=30)] = 21
     log_bits: Annotated[int, msgspec.Meta(ge=0, le=15)] = 6
     """The logarithm of each channel is multiplied by 2 to this power."""
-    output: Literal["int8", "float"] = "int8"
-    """How features leave the preprocessor: TFLM's int8 values, or divided by 25.6 as real values."""
+    output: Literal["int8", "float"] | None = None
+    """How features leave the preprocessor: micro_speech's int8 values, or divided by 25.6 as real values; default: int8
+    for an int8 input with their scale, float for others."""
 
 
 class DataSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

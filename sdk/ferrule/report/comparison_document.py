@@ -82,7 +82,7 @@ class Comparison:
     differences: tuple[str, ...] = ()
     """How the conditions of the two differ, a sentence each, such as other toolchains."""
     changes: tuple[ChangePart, ...]
-    """All values that both have or one lacks, equal ones too: those of the whole first."""
+    """All values, equal ones too, in the order of the new document; those that it lacks are last."""
     environment: EnvironmentPart | None = None
 
     @property

@@ -48,11 +48,10 @@ def _print_metrics(document: EvaluationDocument, console: Console) -> None:
             *((_number(floats[part.name].value) if part.name in floats else "",) if floats else ()),
             _interval(part),
             escape(part.method),
-            escape(part.note),
         )
         for part in document.metrics
     ]
-    headings = ("metric", "value", *(("float model",) if floats else ()), "interval", "by", "note")
+    headings = ("metric", "value", *(("float model",) if floats else ()), "interval", "by")
     shown = [index for index, _ in enumerate(headings) if any(row[index] for row in rows)]
     print_table(
         console,
@@ -63,6 +62,9 @@ def _print_metrics(document: EvaluationDocument, console: Console) -> None:
         optional=("by",),
         title=escape(title),
     )
+    for part in document.metrics:
+        if part.note:
+            console.print(f"{part.name}: {part.note}", highlight=False, markup=False)
 
 
 def _number(value: float | None) -> str:

@@ -164,10 +164,10 @@ def samples_in(shape: Sequence[int], info: TensorInfo, where: str) -> int:
     """
     first = info.shape[0] if info.shape else 1
     if shape and shape[0] > 0:
-        rest = _without_ones(shape[1:])
-        if rest == _without_ones(info.shape) and (first == 1 or tuple(shape[1:]) == info.shape):
+        rest = without_ones(shape[1:])
+        if rest == without_ones(info.shape) and (first == 1 or tuple(shape[1:]) == info.shape):
             return shape[0]
-        if info.shape and rest == _without_ones(info.shape[1:]) and shape[0] % first == 0:
+        if info.shape and rest == without_ones(info.shape[1:]) and shape[0] % first == 0:
             return shape[0] // first
     expected = ", ".join(["samples", *map(str, info.shape[1:] if first == 1 else info.shape)])
     raise InputError(
@@ -176,7 +176,8 @@ def samples_in(shape: Sequence[int], info: TensorInfo, where: str) -> int:
     )
 
 
-def _without_ones(shape: Sequence[int]) -> tuple[int, ...]:
+def without_ones(shape: Sequence[int]) -> tuple[int, ...]:
+    """Return a shape without its extents of 1."""
     return tuple(extent for extent in shape if extent != 1)
 
 

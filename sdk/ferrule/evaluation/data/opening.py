@@ -4,18 +4,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.evaluation.data.array_files import ArraySource, map_array, map_arrays
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.dataset import DataSet, Labels, Source, drawn, drawn_sequences
+from ferrule.evaluation.data.folders import list_folder
+from ferrule.evaluation.data.generator import GeneratorSource, function_of
+from ferrule.evaluation.data.images import ImageSource
 from ferrule.evaluation.data.labels import labelled, numbered, of_array, of_texts, read_labels, read_sequences
+from ferrule.evaluation.data.sounds import SoundSource
 from ferrule.evaluation.data.table import TableSource, read_header, read_table
 from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
 from ferrule.report.evaluation_document import DataPart
+
+FILES = "files"
+"""The value of `--sequence` by which each recording is a sequence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +135,9 @@ def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
     text = paths[0]
     path = Path(text)
     suffix = path.suffix.lower()
+    function = function_of(text)
+    if function is not None:
+        return _generator(*function, wanted)
     if suffix == ".npy":
         wanted.single  # noqa: B018 raises
         return _arrays("npy", [(text, map_array(path))], wanted)
@@ -135,6 +145,8 @@ def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
         return _archive(path, wanted)
     if suffix == ".csv":
         return _table(path, wanted)
+    if path.is_dir():
+        return _folder(path, wanted)
     if not path.exists():
         raise InputError(f"--data {text}: there is no such file or folder")
     raise InputError(
@@ -187,6 +199,33 @@ def _archive(path: Path, wanted: Wanted) -> Opened:
         labels = labelled(values, f"{path}: array '{key}'", wanted.settings, wanted.outputs)
         return Opened(source=opened.source, steps=opened.steps, labels=labels)
     return opened
+
+
+def _folder(path: Path, wanted: Wanted) -> Opened:
+    listing = list_folder(path, wanted.settings)
+    labels = None
+    if wanted.labels is not None:
+        labels = read_labels(Path(wanted.labels), listing.names, wanted.settings, wanted.outputs)
+    elif listing.classes:
+        labels = replace(labelled(list(listing.classes), str(path), wanted.settings, wanted.outputs), origin="folders")
+    if not listing.sounds:
+        images = ImageSource(listing, wanted.single, wanted.settings)
+        return Opened(source=images, steps=(*listing.steps, *images.steps), labels=labels)
+    sounds = SoundSource(listing, wanted.single, wanted.settings)
+    return Opened(
+        source=sounds,
+        steps=(*listing.steps, *sounds.steps),
+        labels=None if labels is None else replace(labels, values=labels.values[sounds.files]),
+        sequences=sounds.files if wanted.sequence == FILES else None,
+    )
+
+
+def _generator(path: Path, name: str, wanted: Wanted) -> Opened:
+    conversions = [Conversion.of(info, wanted.settings) for info in wanted.inputs]
+    source = GeneratorSource(path, name, conversions, wanted.limit)
+    found = source.labels() if wanted.labels is None else None
+    labels = None if found is None else labelled(found, f"{path}:{name}", wanted.settings, wanted.outputs)
+    return Opened(source=source, steps=source.steps, labels=labels)
 
 
 def _table(path: Path, wanted: Wanted) -> Opened:

@@ -94,7 +94,7 @@ def final_lanes(final: FinalPart) -> Lanes:
 
 
 def reasons(refusals: Iterable[LayerRefusalsPart]) -> tuple[Reason, ...]:
-    """Return the reasons with the layers for which each is given, in the order of their first layers."""
+    """Return the reasons with the layers for which each is given, those for most layers first."""
     return _reasons((part.layer, backend, why) for part in refusals for backend, why in part.reasons.items())
 
 
@@ -107,7 +107,8 @@ def _reasons(found: Iterable[tuple[str, str, str]]) -> tuple[Reason, ...]:
     layers: dict[tuple[str, str], list[str]] = {}
     for layer, backend, why in found:
         layers.setdefault((backend, why), []).append(layer)
-    return tuple(Reason(backend=key[0], reason=key[1], layers=tuple(names)) for key, names in layers.items())
+    ordered = (Reason(backend=key[0], reason=key[1], layers=tuple(names)) for key, names in layers.items())
+    return tuple(sorted(ordered, key=lambda each: -len(each.layers)))
 
 
 def _lanes(layers: Sequence[tuple[str, str]], shares: Mapping[str, float] | None) -> Lanes:

@@ -91,7 +91,7 @@ def _of_run(report: ReportDocument, rows: int | None, level: str = "#") -> Itera
 
 def _agreeing(report: ReportDocument) -> str:
     agreeing = sum(sample.verdict is not Verdict.DIFFERENT for sample in report.samples)
-    return f"{agreeing:,} of {counted(len(report.samples), 'sample')} agree with the numpy reference"
+    return f"{agreeing:,} of {len(report.samples):,} samples agree with the numpy reference"
 
 
 def _totals(report: ReportDocument) -> Iterator[tuple[str, str]]:
