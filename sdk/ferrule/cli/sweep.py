@@ -118,10 +118,6 @@ def command(
             with progress(quiet=quiet) as say, _told(rows), _workers(scheduler, count, capacity) as workers:
                 document = carry_out_plan(plan, workers, rows, settings, say)
             _warn_of_others(rows, document)
-    from ferrule.report.naming import shared_name
-    from ferrule.report.surroundings import with_commands
-
-    document = with_commands(document, [shlex.join(["ferrule", "sweep", shared_name(file)])])
     if parquet is not None:
         from ferrule.evaluation.sweep import write_parquet
 

@@ -18,9 +18,10 @@ from ferrule._typing import override
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.evaluation.sweep import LocalWorkers, Plan, ResultsFile, Settings, carry_out_plan
 from ferrule.evaluation.sweep.campaign import in_words
+from ferrule.evaluation.sweep.run import Run
 from ferrule.evaluation.sweep.workers import Attempt, Resources, Workers
 from ferrule.progress import Step
-from ferrule.report.sweep_document import SweepDocument
+from ferrule.report.sweep_document import SweepDocument, SweepRow
 
 Planned = Callable[..., Plan]
 
@@ -50,16 +51,16 @@ class AtOnce(Executor, Workers):
         return {"here": function(*arguments)}
 
     @override
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Attempt:
+    def submit(self, fn: Callable[..., Any], /, *args: object, **kwargs: object) -> Attempt:
         attempt = Attempt()
         try:
             attempt.set_result(fn(*args, **kwargs))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 as executors do
             attempt.set_exception(error)
         return attempt
 
 
-def carried_out(plan: Plan, workers: Workers, path: Path, **settings: Any) -> SweepDocument:
+def carried_out(plan: Plan, workers: Workers, path: Path, **settings: object) -> SweepDocument:
     with ResultsFile(path) as results, workers:
         return carry_out_plan(plan, workers, results, Settings(**settings))
 
@@ -95,7 +96,7 @@ def test_a_sweep_goes_on_where_it_stopped(planned: Planned, tmp_path: Path) -> N
     path.write_bytes(b"".join(lines[:2]) + lines[2][:40])
     done: list[str] = []
 
-    def counted(run: Any) -> Any:
+    def counted(run: Run) -> SweepRow:
         done.append(run.options["seed"])
         return sweep_jobs.answer(run)
 
@@ -109,7 +110,7 @@ def test_a_sweep_goes_on_where_it_stopped(planned: Planned, tmp_path: Path) -> N
 def test_failed_runs_are_repeated_on_request(planned: Planned, tmp_path: Path) -> None:
     plan, path = planned(seeds=range(2)), tmp_path / "rows.jsonl"
 
-    def broken(run: Any) -> Any:
+    def broken(run: Run) -> SweepRow:
         raise ValueError(run.options["seed"])
 
     document = carried_out(plan, AtOnce(), path, job=broken)
@@ -179,7 +180,7 @@ def test_the_end_of_the_block_ends_processes_at_work(planned: Planned, tmp_path:
     number = int(found[0].read_text().split()[1])
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
-    with pytest.raises(FerruleError, match="worker-0 .*ended|worker-0 was killed"):
+    with pytest.raises(FerruleError, match=r"worker-0 .*ended|worker-0 was killed"):
         future.result(timeout=60)
 
 

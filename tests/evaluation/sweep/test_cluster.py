@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -37,7 +36,7 @@ def _distributed() -> None:
 
 
 def test_a_cluster_repeats_the_run_of_a_killed_worker(planned: Planned, tmp_path: Path) -> None:
-    plan = planned('[[needs]]\nmatch = { seed = [0, 1] }\nresources = { BOARD = 1 }', seeds=range(5))
+    plan = planned("[[needs]]\nmatch = { seed = [0, 1] }\nresources = { BOARD = 1 }", seeds=range(5))
     notes = tmp_path / "notes"
     notes.mkdir()
     with ClusterWorkers("local", 2, {"BOARD": 1}) as workers, ResultsFile(tmp_path / "rows.jsonl") as results:
@@ -54,7 +53,7 @@ def test_a_cluster_repeats_the_run_of_a_killed_worker(planned: Planned, tmp_path
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     imported = builtins.__import__
 
-    def without(name: str, *arguments: Any, **keywords: Any) -> Any:
+    def without(name: str, *arguments: object, **keywords: object) -> object:
         if name == "distributed":
             raise ImportError(name)
         return imported(name, *arguments, **keywords)

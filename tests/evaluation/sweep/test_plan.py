@@ -60,18 +60,14 @@ def test_products_without_the_excluded_and_with_the_included(
         exclude=tuple({axis: tuple(values) for axis, values in row.items()} for row in exclude),
         include=tuple({axis: tuple(values) for axis, values in row.items()} for row in include),
     )
-    found = [
-        (each["board"], each["engine"], each["goal"]) for each in axes_of(sweep, main).choices()
-    ]
+    found = [(each["board"], each["engine"], each["goal"]) for each in axes_of(sweep, main).choices()]
     names = ("board", "engine", "goal")
     product = [
         run
         for run in itertools.product(*(axes[name] for name in names))
         if not any(all(run[names.index(axis)] in row[axis] for axis in row) for row in exclude)
     ]
-    more = [
-        run for row in include for run in itertools.product(*(row.get(name, axes[name][:1]) for name in names))
-    ]
+    more = [run for row in include for run in itertools.product(*(row.get(name, axes[name][:1]) for name in names))]
     assert found == list(dict.fromkeys([*product, *more]))
 
 
@@ -149,13 +145,13 @@ def test_models_that_are_not_there(planned: Planned, models: str) -> None:
 
 
 def test_a_digest_depends_on_what_decides_the_result(planned: Planned, model: Path, tmp_path: Path) -> None:
-    def digests(*lines: str, versions: dict[str, str] | None = None, **more: Any) -> list[str]:
+    def digests(*lines: str, versions: dict[str, str] | None = None, **more: object) -> list[str]:
         return [run.digest for run in planned(*lines, **more).runs(versions or VERSIONS)]
 
     first = digests(seeds=[1, 2])
     assert len(set(first)) == 2
     assert digests(seeds=[2, 1]) == first[::-1]
-    assert digests('[[needs]]\nmatch = { seed = 1 }\nresources = { BOARD = 1 }', seeds=[1, 2]) == first
+    assert digests("[[needs]]\nmatch = { seed = 1 }\nresources = { BOARD = 1 }", seeds=[1, 2]) == first
     assert not {*first} & {*digests(seeds=[1, 2], head="samples = 3")}
     assert not {*first} & {*digests(seeds=[1, 2], versions={**VERSIONS, "zig": "zig 2"})}
     assert not {*first} & {*digests(seeds=[1, 2], versions={**VERSIONS, "ferrule": "2"})}

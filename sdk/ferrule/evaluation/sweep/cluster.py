@@ -164,7 +164,7 @@ class _ClusterExecutor(Executor):
         self._resources = resources
 
     @override
-    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+    def submit(self, fn: Callable[..., _T], /, *args: object, **kwargs: object) -> Future[_T]:
         return self._workers.submit(self._resources, fn, args, kwargs)
 
 

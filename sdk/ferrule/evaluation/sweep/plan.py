@@ -112,7 +112,7 @@ class Plan:
             "options": sorted(run.options.items()),
             "samples": run.samples,
             "data": self.digests.get("data", ""),
-            "configuration": [digest for key, digest in sorted(self.digests.items()) if key.startswith("configuration")],
+            "configuration": [text for key, text in sorted(self.digests.items()) if key.startswith("configuration")],
             "versions": sorted((name, text) for name, text in versions.items() if name not in toolchains),
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -212,7 +212,7 @@ def _models(path: Path, file: SweepFile) -> dict[str, tuple[str, str]]:
         if (path.parent / given).exists() or not glob.has_magic(given):
             names.append(given)
             continue
-        found = sorted(glob.glob(given, root_dir=path.parent, recursive=True))
+        found = sorted(glob.glob(given, root_dir=path.parent, recursive=True))  # noqa: PTH207 names as the user wrote them
         if not found:
             raise FerruleError(f"models: no file matches {given}", hint=f"paths are relative to {path.parent}")
         names += [name for name in found if name not in names]
@@ -309,9 +309,7 @@ def _digests(
     path: Path, axes: Axes, project: Configuration, configuration: str | None, data: DataEntry | None
 ) -> dict[str, str]:
     """Return the digests of the folders and files, besides the models, that decide results."""
-    found = {
-        board: _tree_digest((path.parent / board).resolve()) for board in axes.all_values("board") if "/" in board
-    }
+    found = {board: _tree_digest((path.parent / board).resolve()) for board in axes.all_values("board") if "/" in board}
     if configuration is not None:
         found["configuration"] = hashlib.sha256(Path(configuration).read_bytes()).hexdigest()
     if data is not None:

@@ -174,7 +174,7 @@ class _LocalExecutor(Executor):
         self._resources = resources
 
     @override
-    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+    def submit(self, fn: Callable[..., _T], /, *args: object, **kwargs: object) -> Future[_T]:
         return self._workers.submit(_Call(fn, args, kwargs, self._resources))
 
 

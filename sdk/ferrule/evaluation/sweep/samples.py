@@ -95,9 +95,7 @@ _HOST: dict[str, tuple[DataSet, Answers, dict[str, float]]] = {}
 """By network and data: the answers of the host, in a worker's process."""
 
 
-def _on_host(
-    network: Network, entry: DataEntry, settings: DataSettings
-) -> tuple[DataSet, Answers, dict[str, float]]:
+def _on_host(network: Network, entry: DataEntry, settings: DataSettings) -> tuple[DataSet, Answers, dict[str, float]]:
     from ferrule.evaluation import evaluate
     from ferrule.evaluation.answers import Answers
 
