@@ -115,15 +115,23 @@ def group_is_alive(number: int) -> bool:
     return True
 
 
+REFUSED = '[[needs]]\nmatch = { engine = "unicorn" }\nlease = "x"\n[lease.x]\nplace = "p"\ncommand = ["/no/client"]\n'
+"""Makes runs fail before they compile, which is quick."""
+
+
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.nightly)]
+    ("number", "code", "needs"),
+    [
+        (signal.SIGINT, 130, REFUSED),
+        pytest.param(signal.SIGINT, 130, "", marks=[pytest.mark.nightly, pytest.mark.emu]),
+        pytest.param(signal.SIGTERM, 143, "", marks=[pytest.mark.nightly, pytest.mark.emu]),
+    ],
 )
-@pytest.mark.emu
 @pytest.mark.usefixtures("zig")
 def test_an_interruption_ends_the_workers_and_keeps_the_rows(
-    sweep: Path, tmp_path: Path, number: signal.Signals, code: int
+    sweep: Path, tmp_path: Path, number: signal.Signals, code: int, needs: str
 ) -> None:
-    sweep.write_text(sweep.read_text().replace("[3, 4]", f"{list(range(2000))}"))
+    sweep.write_text(sweep.read_text().replace("[3, 4]", f"{list(range(2000))}") + needs)
     rows = tmp_path / "two.jsonl"
     process = subprocess.Popen(
         [sys.executable, "-m", "ferrule", "sweep", str(sweep), "--workers", "1"],

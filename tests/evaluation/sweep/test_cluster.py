@@ -42,7 +42,7 @@ def test_a_cluster_repeats_the_run_of_a_killed_worker(planned: Planned, tmp_path
     with ClusterWorkers("local", 2, {"BOARD": 1}) as workers, ResultsFile(tmp_path / "rows.jsonl") as results:
         assert workers.slots() == 2
         assert '--resources "NPU=1"' in workers.lacking({"NPU": 1})
-        document = carry_out_plan(plan, workers, results, Settings(job=sweep_jobs.dying(notes, seed=3, times=1)))
+        document = carry_out_plan(plan, workers, results, Settings(job=sweep_jobs.dying(notes, {3: 1})))
     begun = sweep_jobs.begun(notes)
     assert [row.status for row in document.rows] == ["done"] * 5
     assert [row.attempts for row in document.rows] == [begun[row.run] for row in document.rows]

@@ -96,8 +96,8 @@ _HOST: dict[str, tuple[DataSet, Answers, dict[str, float]]] = {}
 
 
 def _on_host(network: Network, entry: DataEntry, settings: DataSettings) -> tuple[DataSet, Answers, dict[str, float]]:
-    from ferrule.evaluation import evaluate
     from ferrule.evaluation.answers import Answers
+    from ferrule.evaluation.evaluate import evaluate
 
     data = opened(network, entry, settings)
     done = evaluate(
