@@ -37,6 +37,7 @@ FOLLOWED = {
     "onnx": "tests/docs/test_onnx_document.py",
     "platforms": "tests/docs/test_platforms_document.py",
     "state": "tests/docs/test_state_document.py",
+    "sweeps": "tests/docs/test_sweeps_document.py",
     "unit-testing": "tests/docs/test_unit_testing_document.py",
     "zephyr": "tests/docs/test_zephyr_document.py",
 }

@@ -111,7 +111,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(complete(cli, os.environ[VARIABLE]))
     try:
         with signals_raised(), output_checked():
-            code = cli.main(args, prog_name="ferrule", standalone_mode=False)
+            code = cli.main(args, prog_name="ferrule", standalone_mode=False, obj=tuple(args))
     except FerruleError as error:
         if debug:
             traceback.print_exc()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ferrule._typing import override
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
 COMPARISON_SCHEMA_VERSION = 1
@@ -67,7 +68,7 @@ class ChangePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Notebook):
     """What has changed from one document to another of its kind."""
 
     kind: str = "comparison"

@@ -210,4 +210,4 @@ def _message(text: str) -> str:
 
 def _uri(file: str) -> str:
     """Return the relative URI of a file; of one elsewhere on the machine, that of its name."""
-    return quote(shown(file.rpartition("/")[2] if file.startswith("/") else file), safe="/")
+    return quote(file.rpartition("/")[2] if file.startswith("/") else file, safe="/", errors="replace")
