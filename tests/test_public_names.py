@@ -76,6 +76,7 @@ MODULES = {
     "ferrule.emulation.unicorn.guest",
     "ferrule.emulation.unicorn.session",
     "ferrule.errors",
+    "ferrule.evaluation.data",
     "ferrule.evaluation.sweep",
     "ferrule.firmware",
     "ferrule.formats",

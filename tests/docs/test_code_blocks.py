@@ -33,6 +33,7 @@ FOLLOWED = {
     "boards": "tests/boards/test_documentation.py",
     "compile_only_npu": "tests/docs/test_compile_only_npu_document.py",
     "cmsis": "tests/docs/test_cmsis_document.py",
+    "data": "tests/docs/test_data_document.py",
     "dynamic_backends": "tests/docs/test_dynamic_backends_document.py",
     "onnx": "tests/docs/test_onnx_document.py",
     "platforms": "tests/docs/test_platforms_document.py",
