@@ -39,6 +39,7 @@ FOLLOWED = {
     "platforms": "tests/docs/test_platforms_document.py",
     "state": "tests/docs/test_state_document.py",
     "tutorial": "tests/docs/test_tutorial.py",
+    "sweeps": "tests/docs/test_sweeps_document.py",
     "unit-testing": "tests/docs/test_unit_testing_document.py",
     "zephyr": "tests/docs/test_zephyr_document.py",
 }
