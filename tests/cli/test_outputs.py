@@ -156,6 +156,14 @@ def test_an_inspection_is_written(ferrule: Ferrule, dense: Path, tmp_path: Path)
     assert ferrule("inspect", dense, "--junit", tmp_path / "x").code == 2
 
 
+def test_an_inspection_that_is_refused_is_written(ferrule: Ferrule, tmp_path: Path) -> None:
+    (tmp_path / "bad.tflite").write_bytes(b"no model")
+    outcome = ferrule("inspect", tmp_path / "bad.tflite", "--markdown", tmp_path / "i.md", "--csv", tmp_path / "i.csv")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert "ferrule inspect bad.tflite failed" in check_markdown((tmp_path / "i.md").read_text(encoding="utf-8"))[0]
+    assert not (tmp_path / "i.csv").exists()
+
+
 @pytest.mark.parametrize("name", documents())
 def test_a_saved_document_is_written_in_other_formats(
     ferrule: Ferrule, saved: Callable[[Document], Path], tmp_path: Path, name: str

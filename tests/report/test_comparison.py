@@ -289,6 +289,7 @@ def test_a_terminal_shows_what_has_changed() -> None:
     assert [cell.strip() for cell in row.split("│")[1:5]] == ["instructions", "400", "500", "+25.00%"]
     assert lines[-1] == "comparison: 1 value worse than allowed"
     assert "12 values are equal" in lines
+    assert "too narrow" not in printed(comparison, 80)
     assert all(len(line) <= 80 for line in printed(comparison, 80).splitlines())
     assert printed(compare_documents(RUN, RUN), 80) == "13 values are equal\ncomparison: within the limits\n"
 

@@ -186,6 +186,8 @@ def test_sarif_has_a_result_for_everything_that_is_wrong() -> None:
         "failure": ["ferrule/crash"],
         "refusal": ["ferrule/refused", "ferrule/refused"],
     }
+    (over,) = check_sarif(WRITERS["sarif"]([comparison_document()]))
+    assert over["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "kws.tflite"
     (result, _) = check_sarif(WRITERS["sarif"]([run_document(verdict=Verdict.DIFFERENT)]))
     place = result["locations"][0]
     assert place["physicalLocation"]["artifactLocation"]["uri"] == "models/kws.tflite"

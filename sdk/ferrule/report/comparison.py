@@ -66,6 +66,7 @@ def _side(document: Document) -> SidePart:
             return SidePart(
                 model=document.model.name,
                 model_digest=document.model.digest,
+                file=document.model.file,
                 board=build.board,
                 engine=document.engine,
                 toolchain=" ".join(
@@ -81,6 +82,7 @@ def _side(document: Document) -> SidePart:
                 side,
                 model=document.model.name,
                 model_digest=document.model.digest,
+                file=document.model.file,
                 ferrule=document.ferrule_version,
                 data_digest=document.data.digest,
             )
