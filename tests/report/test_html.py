@@ -149,7 +149,7 @@ def test_a_run_shows_its_figures_and_its_verdict_first() -> None:
     text = Page(html_page(saved_documents.run_document(verdict=Verdict.DIFFERENT))).text
     for figure in ("400", "42,000 B", "34,040 B", "at most 640 B", "16,256 B", "2,000,000", "75.0%", "4,096 of 65,536"):
         assert figure in text, figure
-    assert text.index("different 1 of 2 samples differ") < text.index("Layers")
+    assert text.index("different 1 of 2 samples differs from") < text.index("Layers")
     assert "differs is conv_2d_0 (CONV_2D) on Npu, in tensor conv/Relu;bias" in text
     exact = saved_documents.run_document()
     assert "exact All outputs of 2 samples equal the numpy reference bit for bit." in Page(html_page(exact)).text
