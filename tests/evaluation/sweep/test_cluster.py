@@ -34,7 +34,7 @@ def _distributed() -> None:
 
 
 def test_a_cluster_repeats_the_run_of_a_killed_worker(planned: Planned, tmp_path: Path) -> None:
-    plan = planned('[[needs]]\nmatch = { seed = [0, 1] }\nresources = { BOARD = 1 }', seeds=range(5))
+    plan = planned("[[needs]]\nmatch = { seed = [0, 1] }\nresources = { BOARD = 1 }", seeds=range(5))
     notes = tmp_path / "notes"
     notes.mkdir()
     with ClusterWorkers("local", 2, {"BOARD": 1}) as workers, ResultsFile(tmp_path / "rows.jsonl") as results:

@@ -82,8 +82,9 @@ def test_an_error_in_the_block_releases_the_place(lab: Path, entry: Entry) -> No
 
 def test_a_place_that_another_user_has_is_refused_after_the_wait(lab: Path, entry: Entry) -> None:
     (lab / "nucleo").touch()
-    with pytest.raises(LeaseError, match="nucleo was not acquired: .*already acquired by other/user"), leased(
-        entry(wait_s=0.01)
+    with (
+        pytest.raises(LeaseError, match="nucleo was not acquired: .*already acquired by other/user"),
+        leased(entry(wait_s=0.01)),
     ):
         pytest.fail("the block was entered")
     assert (lab / "nucleo").exists()
