@@ -312,7 +312,9 @@ def comparison_document(text: str = "") -> Comparison:
         ferrule_version="0.1.0",
         of="run",
         old=SidePart(model=text or "kws", board=text or "mps2-an386", ferrule="0.1.0"),
-        new=SidePart(model=text or "kws", board="mps2-an386", toolchain=text, ferrule="0.1.0"),
+        new=SidePart(
+            model=text or "kws", file=text or "kws.tflite", board="mps2-an386", toolchain=text, ferrule="0.1.0"
+        ),
         limits={"": "1%"},
         differences=(text or "The compiler differs: a, now b.",),
         changes=(

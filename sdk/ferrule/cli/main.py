@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `ferrule` command: its group, its exit codes and the printing of errors.
 
-Exit codes: 0 success, 1 the run's outputs differ from the reference, 2 a problem the user can fix,
-70 a bug in Ferrule.
+Exit codes: 0 success, 1 the run's outputs differ from the reference or a comparison found more change than allowed,
+2 a problem the user can fix, 70 a bug in Ferrule.
 """
 
 from __future__ import annotations

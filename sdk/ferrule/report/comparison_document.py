@@ -32,6 +32,8 @@ class SidePart:
     model: str
     """The name of the model, or of the sweep."""
     model_digest: str = ""
+    file: str = ""
+    """The model's file, as in `ModelPart`."""
     board: str = ""
     engine: str = ""
     toolchain: str = ""
