@@ -20,11 +20,13 @@ from ferrule.firmware import JobKeywords
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "api.md"
+INTERNAL = ("evaluate.py", "scale.py")
+"""The benchmarks that measure what is no part of the interface."""
 USERS = (
     *(ROOT / "docs").rglob("*.md"),
     ROOT / "README.md",
     *(path for suffix in ("py", "md") for path in (ROOT / "examples").rglob(f"*.{suffix}")),
-    *(path for path in (ROOT / "benchmarks").rglob("*.py") if path.name != "scale.py"),  # it measures internals
+    *(path for path in (ROOT / "benchmarks").rglob("*.py") if path.name not in INTERNAL),
 )
 IMPORT = re.compile(r"^[ >]*(?:from +(ferrule[\w.]*) +import +\(?([^#\n)]*)|import +(ferrule[\w.]*))", re.MULTILINE)
 NAMES = {
@@ -76,6 +78,8 @@ MODULES = {
     "ferrule.emulation.unicorn.guest",
     "ferrule.emulation.unicorn.session",
     "ferrule.errors",
+    "ferrule.evaluation.data",
+    "ferrule.evaluation.sweep",
     "ferrule.firmware",
     "ferrule.formats",
     "ferrule.formats.hdf5",
@@ -91,7 +95,12 @@ MODULES = {
     "ferrule.operators.weighted",
     "ferrule.optimizer",
     "ferrule.report",
+    "ferrule.report.comparison",
     "ferrule.report.console",
+    "ferrule.report.html",
+    "ferrule.report.limits",
+    "ferrule.report.reading",
+    "ferrule.report.writers",
     "ferrule.resources",
     "ferrule.runtime",
     "ferrule.testing",

@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from saved_documents import run_document
 
 from ferrule.cli.arrays import save
 from ferrule.cli.main import _COMMANDS
 from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.errors import FerruleError
 from ferrule.facade import compilation
+from ferrule.report.writers import WRITERS
 
 Ferrule = Callable[..., Any]
 
@@ -36,6 +38,12 @@ SLOW = ("backends", "doctor")
 MESSAGE = "error: standard output cannot be written: No space left on device"
 
 
+def sweep_of(model: Path, folder: Path) -> Path:
+    path = folder / "sweep.toml"
+    path.write_text(f'models = ["{model}"]\n')
+    return path
+
+
 def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -49,6 +57,7 @@ def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path,
         "boards": "",
         "build": "project",
         "cache": "",
+        "compare": "saved.json saved.json",
         "convert": f"{dense} out.tflite",
         "doctor": "--json",
         "evaluate": "--help",
@@ -56,10 +65,14 @@ def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path,
         "inspect": f"{dense} --plan",
         "new": "board mine",
         "run": f"{dense} --json -",
+        "report": "saved.json",
         "serve-accelerator": "--help",
+        "serve-board": "--help",
+        "sweep": f"{sweep_of(dense, tmp_path)} --dry-run",
         "verify": f"project/build/firmware.elf {dense}",
     }
     assert calls.keys() == _COMMANDS.keys()
+    (tmp_path / "saved.json").write_text(WRITERS["json"]([run_document()]), encoding="utf-8")
     names = sorted(calls.keys() - set(left_out), key=lambda name: (name != "generate", name))
     lines = ["--help", *(f"{name} {calls[name]}" for name in names)]
     done = subprocess.run(

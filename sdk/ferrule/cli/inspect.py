@@ -92,7 +92,8 @@ def command(
     results.check()
     classes.refuse_without_target()
     try:
-        (network,) = reading.load([model])
+        with results.failures("inspect", [model]):
+            (network,) = reading.load([model])
     except FerruleError as error:
         raise _refused(model.name, error, as_json="json" in results.paths) from error
     wanted = classes.acl()

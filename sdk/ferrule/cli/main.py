@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `ferrule` command: its group, its exit codes and the printing of errors.
 
-Exit codes: 0 success, 1 the run's outputs differ from the reference, 2 a problem the user can fix,
-70 a bug in Ferrule.
+Exit codes: 0 success, 1 the run's outputs differ from the reference or a comparison found more change than allowed,
+2 a problem the user can fix, 70 a bug in Ferrule.
 """
 
 from __future__ import annotations
@@ -43,9 +43,10 @@ _COMMANDS = {
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
     "report": ("ferrule.cli.report", "Write a saved document in another format."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "serve-board": ("ferrule.cli.serve_board", "Offer a UART of an emulated board as a serial port."),
     "sweep": ("ferrule.cli.sweep", "Run models over boards, toolchains, engines, backends and options."),
     "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
-    "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
+    "run": ("ferrule.cli.run", "Run a model, or your own firmware, on a board."),
 }
 
 
@@ -111,7 +112,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(complete(cli, os.environ[VARIABLE]))
     try:
         with signals_raised(), output_checked():
-            code = cli.main(args, prog_name="ferrule", standalone_mode=False)
+            code = cli.main(args, prog_name="ferrule", standalone_mode=False, obj=tuple(args))
     except FerruleError as error:
         if debug:
             traceback.print_exc()

@@ -127,11 +127,12 @@ class Outputs:
         if self.job_summary:
             _summary_file()
 
-    def write(self, documents: Sequence[Document], *, models: Sequence[Path] = ()) -> None:
+    def write(self, documents: Sequence[Document], *, models: Sequence[Path] = (), made: bool = True) -> None:
         """Write the files of one document, or of one for each model of a firmware.
 
         Every file is complete or as it was before; if a format cannot be written, no file is. `models` are the
-        documents' model files, which SARIF names.
+        documents' model files, which SARIF names. `made` states whether this command has made the documents, which
+        then have it.
 
         Raises:
             FerruleError: a document lacks what a format shows, or a file cannot be written.
@@ -143,7 +144,7 @@ class Outputs:
         if models:
             named = [shared_name(model) for model in models]
             documents = [of_file(document, file) for document, file in zip(documents, named, strict=True)]
-        self._write(documents, list(self.paths))
+        self._write([_with_command(each) for each in documents] if made else documents, list(self.paths))
 
     @contextmanager
     def failures(
@@ -180,7 +181,7 @@ class Outputs:
             faults=tuple(faults),
         )
         try:
-            self._write([document], names)
+            self._write([_with_command(document)], names)
         except FerruleError as second:
             click.echo(f"warning: the failure is not written to a file: {second}", err=True)
 
@@ -206,6 +207,13 @@ class Outputs:
             _append(_summary_file(), summary)
         if STDOUT in files:
             echo(files[STDOUT], nl=False)
+
+
+def _with_command(document: Document) -> Document:
+    from ferrule.cli.command_line import this_command
+    from ferrule.report.surroundings import with_commands
+
+    return with_commands(document, this_command())
 
 
 def outputs_options(kind: str) -> Callable[[_F], _F]:

@@ -27,7 +27,7 @@ def command(document: Path, results: Outputs) -> None:
 
     results.check()
     documents = read_documents(document)
-    results.write(documents)
+    results.write(documents, made=False)
     if not results:
         for each in documents:
             _print(each)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -64,7 +64,11 @@ from ferrule.report.evaluation_document import (
     PathPart,
     WorstPart,
 )
+from ferrule.report.notebooks import shown_in_notebook
 from ferrule.report.surroundings import environment
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 CONFUSION_LABELS = 40
 """The most labels for which a confusion matrix is made unasked."""
@@ -93,6 +97,13 @@ class Evaluation:
     def to_json(self) -> str:
         """Return the document as indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self.document), indent=2).decode()
+
+    def to_dataframe(self) -> DataFrame:
+        """Return the metrics and labels as a pandas data frame; MissingToolError if pandas is not installed."""
+        return self.document.to_dataframe()
+
+    def _repr_html_(self) -> str:
+        return shown_in_notebook(self.document)
 
     @override
     def __repr__(self) -> str:

@@ -40,8 +40,8 @@ def compare_documents(
     if old.kind != new.kind:
         raise FerruleError(f"the old document is of kind '{old.kind}', the new one of kind '{new.kind}'")
     before, after = _side(old), _side(new)
-    differing = before.model != after.model and (before.model_digest, old.kind) != (after.model_digest, new.kind)
-    if differing and not other_model and old.kind != "sweep":
+    same_model = before.model == after.model or before.model_digest == after.model_digest != ""
+    if not (same_model or other_model or old.kind == "sweep"):
         raise FerruleError(
             f"the old document is of the model '{before.model}', the new one of '{after.model}'",
             hint="--other-model compares them nevertheless",
@@ -66,6 +66,7 @@ def _side(document: Document) -> SidePart:
             return SidePart(
                 model=document.model.name,
                 model_digest=document.model.digest,
+                file=document.model.file,
                 board=build.board,
                 engine=document.engine,
                 toolchain=" ".join(
@@ -81,6 +82,7 @@ def _side(document: Document) -> SidePart:
                 side,
                 model=document.model.name,
                 model_digest=document.model.digest,
+                file=document.model.file,
                 ferrule=document.ferrule_version,
                 data_digest=document.data.digest,
             )
@@ -195,7 +197,7 @@ def _change(old: Value | None, new: Value | None, note: str) -> ChangePart:
         new=after,
         unit=value.unit,
         relative=relative,
-        change=_state(old, new),
+        change=Change.OTHER if note and before == after else _state(old, new),
         note="; ".join(filter(None, notes)),
     )
 
@@ -227,8 +229,12 @@ def _judged(change: ChangePart, limits: Limits) -> ChangePart:
         bad = change.new in {"different", "failed"} and change.change in {Change.WORSE, Change.ADDED}
         return replace(change, failed=bad)
     limit = limits.of(change.scope, change.counter)
-    if limit is None or change.change is not Change.WORSE:
+    if limit is None:
         return change
+    if change.change is Change.REMOVED and change.scope != "layer":
+        return replace(change, limit=limit.text, failed=True, note="it cannot be compared with its limit")
+    directed = change.change is Change.WORSE or (change.change is Change.OTHER and limits.names(change.counter))
     old, new = change.old, change.new
-    failed = isinstance(old, (int, float)) and isinstance(new, (int, float)) and limit.exceeded(old, new)
-    return replace(change, limit=limit.text, failed=failed)
+    if not directed or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
+        return change
+    return replace(change, limit=limit.text, failed=limit.exceeded(old, new))

@@ -24,13 +24,14 @@ def print_comparison(document: Comparison, console: Console) -> None:
         console.print(f"[yellow]note:[/] {escape(one_line(difference))}", highlight=False, soft_wrap=True)
     changes = [change for change in document.changes if change.change is not Change.EQUAL]
     if changes:
+        noted = any(change.note for change in changes)
         print_table(
             console,
-            ("what", "old", "new", "change", "state", "note"),
-            [_row(change) for change in changes],
+            ("what", "old", "new", "change", "state", *(("note",) if noted else ())),
+            [_row(change)[: 6 if noted else 5] for change in changes],
             right=("old", "new", "change"),
             whole=("state",),
-            optional=("note",),
+            optional=("note",) if noted else (),
             title=escape(one_line(f"{document.new.model}: what has changed")),
         )
     equal = len(document.changes) - len(changes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ferrule._typing import override
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
 COMPARISON_SCHEMA_VERSION = 1
@@ -31,6 +32,8 @@ class SidePart:
     model: str
     """The name of the model, or of the sweep."""
     model_digest: str = ""
+    file: str = ""
+    """The model's file, as in `ModelPart`."""
     board: str = ""
     engine: str = ""
     toolchain: str = ""
@@ -67,7 +70,7 @@ class ChangePart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class Comparison(Notebook):
     """What has changed from one document to another of its kind."""
 
     kind: str = "comparison"

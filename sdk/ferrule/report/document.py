@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ferrule._typing import override
 from ferrule.graph import Rounding, brief
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
 SCHEMA_VERSION = 2
@@ -267,7 +268,7 @@ class LayerRefusalsPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportDocument:
+class ReportDocument(Notebook):
     """All results of one `ferrule run`."""
 
     kind: str = "run"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ferrule._typing import override
 from ferrule.graph import brief
 from ferrule.report.document import ModelPart, ReportDocument, Verdict
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
 EVALUATION_SCHEMA_VERSION = 1
@@ -123,7 +124,7 @@ class ProofPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationDocument:
+class EvaluationDocument(Notebook):
     """All results of one `ferrule evaluate`."""
 
     kind: str = "evaluation"

@@ -9,6 +9,7 @@ from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.emulation import EngineError
 from ferrule.errors import FerruleError
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 from ferrule.report.surroundings import environment
 
@@ -42,7 +43,7 @@ class ProblemPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureDocument:
+class FailureDocument(Notebook):
     """A command that ended with an error instead of a result."""
 
     kind: str = "failure"

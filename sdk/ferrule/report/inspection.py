@@ -12,6 +12,7 @@ from ferrule.graph import Graph, Layer, Rounding, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
 from ferrule.report.plans import activation_parts
 from ferrule.report.surroundings import environment
@@ -260,7 +261,7 @@ class ClassPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+class Inspection(Notebook):
     """All facts about a network that do not depend on a board."""
 
     kind: str = "inspection"

@@ -43,6 +43,10 @@ class Limits:
         general = None if counter in _PARTS else self.by_counter.get("")
         return self.by_counter.get(counter.lower(), general)
 
+    def names(self, counter: str) -> bool:
+        """Return whether the user has named a counter: then one without a better direction may not change either."""
+        return counter.lower() in self.by_counter
+
     def check(self, counters: Iterable[str]) -> None:
         """Raise FerruleError if a limit is for a counter that no document has."""
         known = {LAYER, *counters}

@@ -14,15 +14,9 @@ from ferrule._version import VERSION
 from ferrule.report.picture import EnvironmentPart
 
 if TYPE_CHECKING:
-    from ferrule.report.document import ReportDocument
-    from ferrule.report.evaluation_document import EvaluationDocument
-    from ferrule.report.failure_document import FailureDocument
-    from ferrule.report.inspection import Inspection
-    from ferrule.report.sweep_document import SweepDocument
+    from ferrule.report.reading import Document
 
-_Document = TypeVar(
-    "_Document", "ReportDocument", "EvaluationDocument", "FailureDocument", "Inspection", "SweepDocument"
-)
+_Document = TypeVar("_Document", bound="Document")
 _PACKAGES = (
     "cffi",
     "flatbuffers",

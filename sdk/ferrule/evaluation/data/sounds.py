@@ -244,8 +244,11 @@ def _check(path: Path, file: wave.Wave_read, settings: AudioSettings) -> None:
         raise InputError(f"{path} has {channels} channels, expected 1", hint="set channel in [data.audio] to take one")
     if wanted is not None and channels > 1 and wanted >= channels:
         raise InputError(f"{path} has the channels 0 to {channels - 1}, and [data.audio] channel is {wanted}")
-    if file.getnframes() * file.getsampwidth() * channels > MAX_BYTES:
+    stated, present = file.getnframes() * file.getsampwidth() * channels, path.stat().st_size
+    if stated > MAX_BYTES:
         raise InputError(f"{path} has more than {MAX_BYTES} bytes of sound")
+    if stated > present:
+        raise InputError(f"{path} is cut off: it has {present} bytes, and its header states {stated} bytes of sound")
 
 
 def _padded(sound: Array, size: int) -> Array:

@@ -69,12 +69,11 @@ def _events(report: ReportDocument, process: int) -> Iterator[_Event]:
         yield {
             "ph": "X",
             "name": span.layer,
-            "cat": layers[span.layer].type if span.layer in layers else "layer",
+            "cat": _categories(layers.get(span.layer), exact=span.exact),
             "ts": span.start,
             "dur": span.end - span.start,
             "pid": process,
             "tid": tracks.index(span.track),
-            "args": {"exact": span.exact, **(_arguments(layers[span.layer]) if span.layer in layers else {})},
         }
     starts = {span.layer: span.start for span in reversed(report.timeline) if span.track == _CORE}
     for region in report.plan:
@@ -85,17 +84,10 @@ def _named(kind: str, name: str, process: int, thread: int) -> _Event:
     return {"ph": "M", "name": kind, "pid": process, "tid": thread, "args": {"name": name}}
 
 
-def _arguments(layer: LayerPart) -> dict[str, object]:
-    return {
-        "index": layer.index,
-        "type": layer.type,
-        "backend": layer.backend,
-        "kernel": layer.kernel,
-        "MACs": layer.macs,
-        "count": layer.count,
-        "constant bytes": layer.constant_bytes,
-        "scratch bytes": layer.scratch_bytes,
-    }
+def _categories(layer: LayerPart | None, *, exact: bool) -> str:
+    """Return what a viewer shows beside the name; Speedscope would append `args` to the name of each span."""
+    parts = [] if layer is None else [layer.type, layer.backend, layer.kernel]
+    return ",".join([*(part.replace(",", ";") for part in parts if part), "exact" if exact else "placed"])
 
 
 def _memory(region: RegionPlanPart, starts: dict[str, int], process: int) -> Iterator[_Event]:
@@ -103,12 +95,5 @@ def _memory(region: RegionPlanPart, starts: dict[str, int], process: int) -> Ite
     for step, layer in enumerate(region.steps):
         if layer in starts:
             used = sum(buffer.size_bytes for buffer in region.buffers if buffer.first <= step <= buffer.last)
-            values = {"bytes": used}
-            yield {
-                "ph": "C",
-                "name": f"{region.name}: live bytes",
-                "ts": starts[layer],
-                "pid": process,
-                "tid": 0,
-                "args": values,
-            }
+            name = f"{region.name}: live bytes"
+            yield {"ph": "C", "name": name, "ts": starts[layer], "pid": process, "tid": 0, "args": {"bytes": used}}

@@ -189,7 +189,7 @@ def _of_comparison(document: Comparison) -> _Suite:
 
 
 def _of_change(change: ChangePart) -> _Case:
-    name = f"{change.place} {change.counter}".strip()
+    name = f"{change.place}: {change.counter}" if change.place else change.counter
     if not change.failed:
         return _Case(name=name, output=changed(change))
     return _Case(name=name, outcome="failure", kind="over-budget", message=changed(change))

@@ -162,7 +162,14 @@ def _of_comparison(document: Comparison) -> Iterator[_Finding]:
             layer = change.place if change.scope == "layer" else ""
             text = f"{' '.join(filter(None, [change.place, change.counter]))}: {changed(change)}"
             where = f"{document.new.board} {change.place} {change.counter}"
-            yield _Finding(rule="ferrule/over-budget", message=text, model=document.new.model, layer=layer, where=where)
+            yield _Finding(
+                rule="ferrule/over-budget",
+                message=text,
+                model=document.new.model,
+                file=document.new.file,
+                layer=layer,
+                where=where,
+            )
 
 
 def _of_failure(document: FailureDocument) -> Iterator[_Finding]:
@@ -210,4 +217,4 @@ def _message(text: str) -> str:
 
 def _uri(file: str) -> str:
     """Return the relative URI of a file; of one elsewhere on the machine, that of its name."""
-    return quote(shown(file.rpartition("/")[2] if file.startswith("/") else file), safe="/")
+    return quote(file.rpartition("/")[2] if file.startswith("/") else file, safe="/", errors="replace")
