@@ -92,6 +92,7 @@ def test_the_page_from_its_models_to_a_program(folder: Path, host_cc: tuple[str,
     assert {path.suffix for path in folder.glob("evaluation.*")} == {".html"}
 
 
+@pytest.mark.nightly
 def test_the_quantisation_of_the_page_made_the_committed_model(folder: Path) -> None:
     require_module("onnxruntime", "pip install 'ferrule[oracle]'")
     shutil.copy(MODELS / "digits.onnx", folder)
