@@ -21,12 +21,22 @@ from ferrule.devices.faulty_line import FaultyLine, LineFault, LineFaultKind
 from ferrule.devices.memory import Escape, GuardedBus, MemoryBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
 from ferrule.devices.register_model import RegisterModel
-from ferrule.devices.registers import Access, Field, Register, RegisterTable, c_header, documentation
+from ferrule.devices.register_text import c_header, documentation
+from ferrule.devices.registers import (
+    Access,
+    ArrayElement,
+    EnumeratedValue,
+    Field,
+    Register,
+    RegisterTable,
+    Usage,
+)
 from ferrule.devices.serial import SerialModel
 
 __all__ = [
     "FAULTS",
     "Access",
+    "ArrayElement",
     "Bus",
     "BusError",
     "BusErrorAt",
@@ -34,6 +44,7 @@ __all__ = [
     "DeviceFaultError",
     "DeviceModel",
     "DmaErrorAt",
+    "EnumeratedValue",
     "Escape",
     "Fault",
     "FaultInjector",
@@ -57,6 +68,7 @@ __all__ = [
     "SpuriousInterrupt",
     "StuckBit",
     "Transfer",
+    "Usage",
     "WrongId",
     "c_header",
     "documentation",
