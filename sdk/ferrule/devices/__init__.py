@@ -20,6 +20,7 @@ from ferrule.devices.faults import (
 from ferrule.devices.faulty_line import FaultyLine, LineFault, LineFaultKind
 from ferrule.devices.memory import Escape, GuardedBus, MemoryBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
+from ferrule.devices.rdl import RdlFile, read_rdl
 from ferrule.devices.register_model import RegisterModel
 from ferrule.devices.register_text import c_header, documentation
 from ferrule.devices.registers import (
@@ -32,6 +33,7 @@ from ferrule.devices.registers import (
     Usage,
 )
 from ferrule.devices.serial import SerialModel
+from ferrule.devices.svd import Interrupt, Peripheral, SvdFile, read_svd, svd_text
 
 __all__ = [
     "FAULTS",
@@ -54,12 +56,15 @@ __all__ = [
     "FlippedData",
     "FlippedValue",
     "GuardedBus",
+    "Interrupt",
     "InterruptLine",
     "LineFault",
     "LineFaultKind",
     "MemoryBus",
     "NeverDone",
+    "Peripheral",
     "Range",
+    "RdlFile",
     "Register",
     "RegisterAccess",
     "RegisterModel",
@@ -67,10 +72,14 @@ __all__ = [
     "SerialModel",
     "SpuriousInterrupt",
     "StuckBit",
+    "SvdFile",
     "Transfer",
     "Usage",
     "WrongId",
     "c_header",
     "documentation",
     "parse_fault",
+    "read_rdl",
+    "read_svd",
+    "svd_text",
 ]

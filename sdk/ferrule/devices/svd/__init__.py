@@ -3,6 +3,6 @@
 
 from ferrule.devices.svd.peripheral import Interrupt, Peripheral
 from ferrule.devices.svd.reading import SvdFile, read_svd
-from ferrule.devices.svd.writing import svd
+from ferrule.devices.svd.writing import svd_text
 
-__all__ = ["Interrupt", "Peripheral", "SvdFile", "read_svd", "svd"]
+__all__ = ["Interrupt", "Peripheral", "SvdFile", "read_svd", "svd_text"]

@@ -138,18 +138,32 @@ def _value(element: Element, width: int, usage: Usage, note: Callable[[str], Non
 
 
 def _bits(element: Element) -> tuple[int, int]:
-    """Return the number of a field's lowest bit and the number of its bits."""
-    if (text := element.words("bitRange")) != "":
+    """Return the number of a field's lowest bit and the number of its bits.
+
+    A derived field may state its place in another way than its base; its own children come first.
+    """
+    ways = dict.fromkeys(each.tag for each in element.children if each.tag in {"bitRange", "lsb", "bitOffset"})
+    if not ways:
+        raise element.wrong("<field> has no <bitOffset>, <lsb> or <bitRange>")
+    places = [_place(element, way) for way in ways]
+    lowest, width = places[0]
+    width = next((each for each in (width, *(other for _, other in places[1:])) if each is not None), 1)
+    if width < 1:
+        raise element.wrong(f"a field has the bits {lowest} to {lowest + width - 1}")
+    return lowest, width
+
+
+def _place(element: Element, way: str) -> tuple[int, int | None]:
+    """Return the lowest bit and the number of bits that one way of stating them gives, None if it leaves it open."""
+    if way == "bitRange":
+        text = element.words("bitRange")
         match = _BIT_RANGE.fullmatch(text)
         if match is None:
             raise element.wrong(f"<bitRange> is {text[:80]!a}, expected [highest:lowest]")
-        highest, lowest = int(match[1]), int(match[2])
-    elif element.child("lsb") is not None:
+        return int(match[2]), int(match[1]) - int(match[2]) + 1
+    if way == "lsb":
         lowest = number(element, "lsb", highest=_HIGHEST_BIT)
-        highest = number(element, "msb", highest=_HIGHEST_BIT)
-    else:
-        lowest = number(element, "bitOffset", highest=_HIGHEST_BIT)
-        highest = lowest + number(element, "bitWidth", highest=_HIGHEST_BIT, default=1) - 1
-    if highest < lowest:
-        raise element.wrong(f"a field has the bits {lowest} to {highest}")
-    return lowest, highest - lowest + 1
+        return lowest, number(element, "msb", highest=_HIGHEST_BIT) - lowest + 1
+    lowest = number(element, "bitOffset", highest=_HIGHEST_BIT)
+    stated = element.child("bitWidth") is not None
+    return lowest, number(element, "bitWidth", highest=_HIGHEST_BIT) if stated else None

@@ -101,7 +101,7 @@ def _window_bytes(element: Element, registers: Sequence[Register]) -> int:
     """Return the size of the window that has all address blocks and all registers."""
     blocks = (number(each, "offset") + number(each, "size") for each in element.all("addressBlock"))
     ends = (each.offset + max(each.dim - 1, 0) * each.increment + each.size_bytes for each in registers)
-    return max(0, *blocks, *ends)
+    return max([0, *blocks, *ends])
 
 
 def _interrupt(element: Element) -> Interrupt:

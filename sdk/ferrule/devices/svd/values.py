@@ -20,7 +20,9 @@ _ACCESS = {
     "read-only": Access.READ_ONLY,
     "write-only": Access.WRITE_ONLY,
     "writeOnce": Access.WRITE_ONLY,
+    "writeonce": Access.WRITE_ONLY,
     "read-writeOnce": Access.READ_WRITE,
+    "read-writeonce": Access.READ_WRITE,
 }
 _EFFECTS = {"oneToClear": Access.CLEAR_BY_ONE, "oneToSet": Access.SET_BY_ONE}
 _KNOWN_EFFECTS = {*_EFFECTS, "modify", "oneToToggle", "zeroToClear", "zeroToSet", "zeroToToggle", "clear", "set"}
@@ -139,7 +141,7 @@ def access_of(element: Element, access: str, outer_effect: str, note: Note) -> A
     if effect and effect not in _KNOWN_EFFECTS:
         raise element.wrong(f"<modifiedWriteValues> is {effect[:80]!a}")
     found = _ACCESS[access]
-    if access.endswith("Once"):
+    if access.lower().endswith("once"):
         note("may be written once only; the model must refuse other writes")
     if found is Access.READ_ONLY or effect in {"", "modify"}:
         return found

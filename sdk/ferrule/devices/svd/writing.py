@@ -17,7 +17,7 @@ _EFFECT = {Access.CLEAR_BY_ONE: "oneToClear", Access.SET_BY_ONE: "oneToSet"}
 _STEP = "  "
 
 
-def svd(peripherals: Sequence[Peripheral], *, device: str, doc: str = "") -> str:
+def svd_text(peripherals: Sequence[Peripheral], *, device: str, doc: str = "") -> str:
     """Return the text of an SVD file for a device called `device` with these peripherals.
 
     A peripheral with the table of an earlier one is derived from it. The format has no place for `narrow_accesses`.
