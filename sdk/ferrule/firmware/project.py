@@ -12,6 +12,7 @@ from ferrule.boards import DEFAULT_STACK_BYTES, load_board
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.build import execute
+from ferrule.firmware.compile_commands import COMPILE_COMMANDS, compile_commands
 from ferrule.firmware.folder import Kept, sha256, write_folder
 from ferrule.firmware.identification import project_files
 from ferrule.firmware.image import Image, StackBound, read_image
@@ -173,6 +174,8 @@ def build_project(
         system_include_dirs=[folder / name for name in manifest.system_include_dirs],
         relative_to=folder,
     )
+    database = {plan.folder / COMPILE_COMMANDS: compile_commands(plan, folder)}
+    plan = replace(plan, files={**plan.files, **database})
 
     def say(done: int, total: int, name: str) -> None:
         waiting = f"waiting for another build in {plan.folder}"

@@ -12,6 +12,7 @@ from ferrule.backends.contribution import BARE_METAL, RUNTIME, UART_DRIVERS, Con
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import DeviceUse, Program
 from ferrule.errors import FerruleError
+from ferrule.firmware.compile_commands import editor_compiler
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.library import (
@@ -201,6 +202,7 @@ def _values(
         "script": SCRIPT_NAME,
         "core_flags": tuple(flag for flag in chosen.compile_flags(board, level) if not flag.startswith("-O")),
         "target_flags": chosen.target_flags(board),
+        "editor_compiler": editor_compiler(chosen, board, chosen.portable_command),
         "optimization": request.optimization,
         "warnings": WARNINGS,
         "third_party_warnings": THIRD_PARTY_WARNINGS,
