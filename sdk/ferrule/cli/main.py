@@ -37,6 +37,7 @@ _COMMANDS = {
     "convert": ("ferrule.cli.convert", "Write a model as a TensorFlow Lite file."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
+    "init": ("ferrule.cli.init", "Create the folder of a project: a model, a Zephyr application or an accelerator."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend, a board or a device model."),
     "registers": ("ferrule.cli.registers", "Show the registers of a device, or write them as SVD, C or Markdown."),

@@ -107,10 +107,10 @@ def model(
     It has the register table, a model that stores registers by the table's rules, and a C header for the driver.
     docs/accelerators.md explains how to add what the device does.
     """
-    from ferrule.devices import c_header, read_rdl, read_svd
-    from ferrule.devices.register_source import names_used, python_source
+    from ferrule.devices import read_rdl, read_svd
+    from ferrule.devices.register_source import template_values
     from ferrule.errors import FerruleError
-    from ferrule.rendering import Verbatim, one_line
+    from ferrule.rendering import one_line
 
     if (svd is None) is (rdl is None):
         raise FerruleError("expected one of --svd and --rdl")
@@ -129,10 +129,7 @@ def model(
     values = {
         "package": package,
         "class_name": "".join(word[0].upper() + word[1:] for word in words) + "Model",
-        "names": Verbatim(", ".join(names_used(found.table))),
-        "table": Verbatim(python_source(found.table)),
-        "notes": Verbatim("\n".join(f"# - {one_line(note)}" for note in found.notes)),
-        "header": Verbatim(c_header(found.table).removesuffix("\n")),
+        **template_values(found),
     }
     _write(out / package, "new_model", package, values)
     echo(f"{out / package}: {len(list(found.table))} registers; test them with: pytest {out / package}")

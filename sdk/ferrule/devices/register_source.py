@@ -8,16 +8,28 @@ from collections.abc import Sequence
 from dataclasses import MISSING, fields
 from enum import Enum
 
+from ferrule.devices.register_text import c_header
 from ferrule.devices.registers import RegisterTable
-from ferrule.rendering import one_line
+from ferrule.devices.svd import Peripheral
+from ferrule.rendering import Verbatim, one_line
 
 _COLUMNS = 120
 _HEXADECIMAL = {"offset", "reset", "size_bytes", "increment"}
 
 
-def python_source(table: RegisterTable) -> str:
+def python_source(table: RegisterTable) -> Verbatim:
     """Return an expression that creates the table again; it needs the names that `ferrule.devices` exports."""
-    return "\n".join(_lines("", table, "", 0))
+    return Verbatim("\n".join(_lines("", table, "", 0)))
+
+
+def template_values(peripheral: Peripheral) -> dict[str, Verbatim]:
+    """Return the parts of a model's files: the table as Python and as C, its imports, and the notes as comments."""
+    return {
+        "names": Verbatim(", ".join(names_used(peripheral.table))),
+        "table": python_source(peripheral.table),
+        "notes": Verbatim("\n".join(f"# - {one_line(note)}" for note in peripheral.notes)),
+        "header": Verbatim(c_header(peripheral.table).removesuffix("\n")),
+    }
 
 
 def names_used(table: RegisterTable) -> tuple[str, ...]:
