@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ferrule._typing import override
 from ferrule.devices.registers import ELEMENTS, Access, EnumeratedValue, Field, Register, RegisterTable
 from ferrule.devices.svd.peripheral import Peripheral
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
@@ -30,7 +31,7 @@ def read_rdl(path: Path) -> RdlFile:
     if find_spec("systemrdl") is None:
         raise MissingToolError("the Python package systemrdl-compiler is missing", hint="pip install 'ferrule[rdl]'")
     _keep_streams()
-    from systemrdl import RDLCompiler
+    from systemrdl.compiler import RDLCompiler
     from systemrdl.messages import MessagePrinter, RDLCompileError, Severity
 
     found: list[str] = []
@@ -38,6 +39,7 @@ def read_rdl(path: Path) -> RdlFile:
     class Messages(MessagePrinter):
         """Collects errors for a FerruleError."""
 
+        @override
         def print_message(self, severity: Severity, text: str, src_ref: Any) -> None:  # noqa: ANN401
             if severity >= Severity.ERROR and len(found) < _LISTED:
                 line = getattr(src_ref, "line", None)

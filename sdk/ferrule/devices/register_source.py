@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 
 from ferrule.devices.register_text import c_header
@@ -79,7 +79,7 @@ def _parts(value: object) -> Sequence[tuple[str, object]]:
     """Return the parts of a tuple or a dataclass with their names; the defaults are left out."""
     if isinstance(value, tuple):
         return [("", each) for each in value]
-    if not hasattr(value, "__dataclass_fields__"):
+    if not is_dataclass(value) or isinstance(value, type):
         return []
     named = ((each.name, each.default, getattr(value, each.name)) for each in fields(value) if each.init)
     return [(name, each) for name, default, each in named if default is MISSING or each != default]
