@@ -215,7 +215,7 @@ def test_missing_tools(
     monkeypatch.setattr(ZigToolchain, "find", lambda _: None)
     assert refused("run", dense, "--engine", "qemu") == (
         "the toolchain zig is not installed",
-        "pip install 'ferrule[run]'",
+        "pip install 'ferrule[run]', or use another compiler: --toolchain arm-none-eabi-gcc",
     )
 
 
