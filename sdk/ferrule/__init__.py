@@ -22,6 +22,7 @@ from ferrule.errors import FerruleError
 if TYPE_CHECKING:
     from ferrule import backends, boards
     from ferrule._typing import override
+    from ferrule.evaluation import Evaluation, evaluate
     from ferrule.facade import Firmware, compile, generate, generate_acl, inspect  # noqa: A004
     from ferrule.firmware import Job
     from ferrule.formats import load
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DataType",
+    "Evaluation",
     "FerruleError",
     "Firmware",
     "Job",
@@ -43,6 +45,7 @@ __all__ = [
     "backends",
     "boards",
     "compile",
+    "evaluate",
     "generate",
     "generate_acl",
     "inspect",
@@ -52,6 +55,7 @@ __all__ = [
 
 _HOMES = {
     "DataType": "ferrule.graph",
+    "Evaluation": "ferrule.evaluation",
     "Firmware": "ferrule.facade",
     "Job": "ferrule.firmware",
     "Network": "ferrule.network",
@@ -60,6 +64,7 @@ _HOMES = {
     "TensorInfo": "ferrule.graph",
     "Verdict": "ferrule.report",
     "compile": "ferrule.facade",
+    "evaluate": "ferrule.evaluation",
     "generate": "ferrule.facade",
     "generate_acl": "ferrule.facade",
     "inspect": "ferrule.facade",

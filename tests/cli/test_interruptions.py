@@ -13,12 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from saved_documents import run_document
 
 from ferrule.cli.arrays import save
 from ferrule.cli.main import _COMMANDS
 from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.errors import FerruleError
 from ferrule.facade import compilation
+from ferrule.report.writers import WRITERS
 
 Ferrule = Callable[..., Any]
 
@@ -49,6 +51,7 @@ def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path,
         "boards": "",
         "build": "project",
         "cache": "",
+        "compare": "saved.json saved.json",
         "convert": f"{dense} out.tflite",
         "doctor": "--json",
         "generate": f"{dense} --out project",
@@ -57,10 +60,12 @@ def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path,
         "new": "board mine",
         "registers": "Woofles",
         "run": f"{dense} --json -",
+        "report": "saved.json",
         "serve-accelerator": "--help",
         "verify": f"project/build/firmware.elf {dense}",
     }
     assert calls.keys() == _COMMANDS.keys()
+    (tmp_path / "saved.json").write_text(WRITERS["json"]([run_document()]), encoding="utf-8")
     names = sorted(calls.keys() - set(left_out), key=lambda name: (name != "generate", name))
     lines = ["--help", *(f"{name} {calls[name]}" for name in names)]
     done = subprocess.run(

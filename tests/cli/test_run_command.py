@@ -54,6 +54,12 @@ class TestRuns:
         assert np.load(y).tolist() == np.concatenate(reference).tolist()
         assert (project / "build" / "firmware.elf").is_file()
 
+    def test_real_numbers(self, ferrule: Ferrule, dense: Path, zig: None, tmp_path: Path) -> None:
+        x, y, network = tmp_path / "x.npy", tmp_path / "y.npy", small_networks.dense()
+        np.save(x, np.linspace(-3, 3, 18).reshape(3, 6))
+        assert ferrule("run", dense, "--real", "--input", x, "--output", y, "-q").code == 0
+        assert np.load(y).tobytes() == network.run([np.load(x)], real=True)[0].tobytes()
+
     def test_json_on_standard_output_is_alone(self, ferrule: Ferrule, dense: Path, zig: None) -> None:
         outcome = ferrule("run", dense, "--json", "-")
         assert (outcome.code, outcome.err) == (0, "")

@@ -37,6 +37,7 @@ from ferrule.dom import (
     ClassType,
     Comment,
     Const,
+    Constant,
     Construct,
     Constructor,
     Declaration,
@@ -199,7 +200,17 @@ def everything() -> Module:
         name="artifact",
         doc="Everything.",
         interface_includes=_standard("string", "cstdint"),
-        interface=(Enumeration(enumerators=(Enumerator(name="BEYOND", value=100),)), point, item, run, identity),
+        interface=(
+            *(Enumeration(enumerators=(Enumerator(name="BEYOND", value=100),)), point, item, run, identity),
+            Constant(name="STEP", type=Scalar.FLOAT32, value=Float(0.5), doc="A step."),
+            Function(
+                name="half",
+                returns=Scalar.FLOAT32,
+                body=Block((Return(Identifier("STEP")),)),
+                linkage=Linkage.INLINE,
+                doc="Return a half.",
+            ),
+        ),
         implementation_includes=(*_standard("vector"), Include(path="ferrule/section.h")),
         implementation=(
             Variable(

@@ -60,6 +60,17 @@ def test_compile_and_run(any_toolchain: str, tmp_path: Path) -> None:
     assert (ram.fault_stack, ram.other < 200) == (256, True)
 
 
+def test_real_numbers_go_in_and_out(built: Build) -> None:
+    network = small_networks.dense()
+    real = np.linspace(-3, 3, 18).reshape(3, 6)
+    report = built(network).run([real], real=True)
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert report.outputs[0].tobytes() == network.run([real], real=True)[0].tobytes()
+    with pytest.raises(InputError, match="'x' is float64") as caught:
+        built(network).run([real])
+    assert "real=True" in str(caught.value.hint)
+
+
 def test_a_run_above_the_bound_is_an_error(built: Build) -> None:
     firmware = built(small_networks.dense())
     wrong = replace(firmware.image, stack=StackBound(size_bytes=8))

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import oracle
 import pytest
+import small_networks
+import state_networks
 
 from ferrule import formats
 from ferrule.errors import FerruleError, InputError, ModelError
@@ -64,14 +66,75 @@ def test_outputs_may_repeat_and_may_be_inputs_or_constants() -> None:
         ([A, B, B], "got 3 inputs"),
         ({"a": A}, "input 'b' is missing"),
         ({"a": A, "b": B, "c": B}, "no input 'c'"),
-        ([A, B.astype(np.float64)], "input 'b' has dtype float64, expected float32[2, 3]"),
-        ([A.T, B], "input 'a' has shape [3, 2], expected float32[2, 3]"),
+        ([A, B.astype(np.float64)], "input 'b' is float64[2, 3], expected float32[2, 3]"),
+        ([A.T, B], "input 'a' is float32[3, 2], expected float32[2, 3]"),
     ],
 )
 def test_wrong_inputs(inputs: list[Array] | dict[str, Array], message: str) -> None:
     with pytest.raises(InputError) as caught:
         diamond().run(inputs)
     assert message in str(caught.value)
+
+
+def test_samples_divide_the_first_axis_and_are_joined_again() -> None:
+    a, b = np.arange(24, dtype=np.float32).reshape(8, 3), np.full((8, 3), 2, np.float32)
+    seen: list[str] = []
+    (product,) = diamond().run({"b": b, "a": a}, observe=lambda layer, _: seen.append(layer.name))
+    np.testing.assert_array_equal(product, a * a - 4)
+    assert seen == ["total", "difference", "product"] * 4
+    with pytest.raises(InputError, match=r"different numbers of samples \('a' 4, 'b' 1\)"):
+        diamond().run([a, b[:2]])
+
+
+def test_real_numbers_are_quantised_and_dequantised() -> None:
+    network = small_networks.dense()
+    real = np.linspace(-3, 3, 18).reshape(3, 6)
+    stored = network.run([network.inputs[0].quantize(real)])
+    (found,) = network.run([real.tolist()], real=True)
+    assert found.dtype == np.float32
+    assert found.tobytes() == network.outputs[0].dequantize(stored[0]).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("array", "real", "hint"),
+    [
+        (np.zeros((1, 6), np.float32), False, "for real numbers, give real=True (ferrule run: --real)"),
+        (np.zeros((1, 6), np.uint8), False, "for pixels, scale them as in training"),
+        (np.zeros((1, 6), np.int64), False, "convert stored values with .astype('int8')"),
+        (np.zeros((1, 6), np.uint8), True, "scale the values as in training"),
+        (np.zeros((1, 6), np.int8), True, "values that are stored ones already need no conversion"),
+    ],
+)
+def test_arrays_of_another_type_are_never_reinterpreted(array: Array, real: bool, hint: str) -> None:
+    with pytest.raises(InputError, match="input 'x'") as caught:
+        small_networks.dense().run([array], real=real)
+    assert hint in str(caught.value.hint)
+
+
+def test_samples_of_a_network_with_state_are_one_sequence_or_begin_anew() -> None:
+    network, x = state_networks.running_sum(), np.array([[2, 3]] * 3, np.float32)
+    assert network.run([x])[0].tolist() == [[3, 2], [5, 5], [7, 8]]
+    assert network.run([x], reset_each=True)[0].tolist() == [[3, 2]] * 3
+    state = network.initial_state()
+    network.run([x], state=state)
+    assert state["sum"].tolist() == [[7, 8]]
+    assert network.run([x], state=state, reset_each=True)[0].tolist() == [[9, 11]] * 3
+    assert state["sum"].tolist() == [[9, 11]]
+
+
+def test_a_sequence_that_fails_leaves_the_state_as_it_was() -> None:
+    network, x = state_networks.running_sum(), np.array([[2, 3]] * 3, np.float32)
+    state = network.initial_state()
+
+    def fail(layer: Layer, arrays: object) -> None:
+        seen.append(layer.name)
+        if len(seen) == 2:
+            raise ValueError(layer.name)
+
+    seen: list[str] = []
+    with pytest.raises(ValueError, match="total"):
+        network.run([x], state=state, observe=fail)
+    assert state["sum"].tolist() == [[1, -1]]
 
 
 def test_inputs_are_not_changed() -> None:

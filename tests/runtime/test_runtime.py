@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import small_networks
 from mock_backends import SHAPE, CountingAllocator, Mock, assigned, chain, mock, registry_of, sample
 
 from ferrule import formats
@@ -109,6 +110,52 @@ def test_inputs_may_be_misaligned_strided_or_read_only(options: OptimizerOptions
 
 
 @OPTIONS
+def test_samples_divide_the_first_axis(options: OptimizerOptions) -> None:
+    network = two_outputs()
+    x = np.concatenate([sample() * factor for factor in (1, -2, 3)])
+    expected = network.run([x])
+    with fresh() as runtime:
+        number = runtime.load_network(assigned(network, {}, options=options))
+        for inputs in ([x], {"x": np.asfortranarray(x)}):
+            for output, wanted in zip(runtime.enqueue_workload(number, inputs), expected, strict=True):
+                np.testing.assert_array_equal(output, wanted)
+        wide = np.zeros((6, 16), np.float32)
+        buffers = [wide[:, ::2], np.zeros((6, 8), np.float32)]
+        found = runtime.enqueue_workload(number, [x], buffers)
+        for output, buffer, wanted in zip(found, buffers, expected, strict=True):
+            assert output is buffer
+            np.testing.assert_array_equal(buffer, wanted)
+        with pytest.raises(InputError, match=r"is float32\[2, 8\], expected a writeable float32\[6, 8\]"):
+            runtime.enqueue_workload(number, [x], [np.zeros(SHAPE, np.float32), buffers[1]])
+        with pytest.raises(InputError, match=r"is float32\[5, 8\], expected float32\[2, 8\], or a multiple of 2"):
+            runtime.enqueue_workload(number, [x[:5]])
+
+
+@OPTIONS
+def test_buffers_over_later_samples_do_not_change_them(options: OptimizerOptions) -> None:
+    network = two_outputs()
+    memory = np.concatenate([sample() * factor for factor in (1, -2, 3, 4)])
+    expected = network.run([memory[:6]])
+    with fresh() as runtime:
+        number = runtime.load_network(assigned(network, {}, options=options))
+        first, _ = runtime.enqueue_workload(number, [memory[:6]], [memory[2:], np.empty((6, 8), np.float32)])
+        np.testing.assert_array_equal(first, expected[0])
+
+
+def test_real_numbers_are_quantised_and_dequantised() -> None:
+    network, real = small_networks.dense(), np.linspace(-3, 3, 18).reshape(3, 6)
+    with Runtime(registry=registry_of(CpuRef)) as runtime:
+        number = runtime.load_network(assigned(network, {}, CpuRef))
+        (found,) = runtime.enqueue_workload(number, [real], real=True)
+        assert found.tobytes() == network.run([real], real=True)[0].tobytes()
+        with pytest.raises(InputError, match="output buffers and real=True"):
+            runtime.enqueue_workload(number, [real], [np.zeros(found.shape, np.float32)], real=True)
+        with pytest.raises(InputError, match="'x' is float64") as caught:
+            runtime.enqueue_workload(number, [real])
+        assert "real=True" in str(caught.value.hint)
+
+
+@OPTIONS
 def test_a_buffer_may_be_the_input_itself(options: OptimizerOptions) -> None:
     network = two_outputs()
     x = sample()
@@ -162,7 +209,7 @@ def test_a_network_without_layers(options: OptimizerOptions) -> None:
         ({}, "input 'x' is missing"),
         ({"y": sample()}, "no input 'y'"),
         ({"x": sample(), "y": sample()}, "no input 'y'"),
-        ([sample(shape=(2, 7))], r"shape \[2, 7\]"),
+        ([sample(shape=(2, 7))], r"is float32\[2, 7\]"),
         ([sample().astype(np.float64)], "float64"),
         ([sample().astype(">f4")], ">f4"),
         ([sample().tolist()], "list as input"),

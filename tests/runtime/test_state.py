@@ -68,6 +68,17 @@ def test_instances_do_not_share_their_state(options: OptimizerOptions) -> None:
 
 
 @OPTIONS
+def test_samples_go_on_with_the_sequence_or_begin_anew(options: OptimizerOptions) -> None:
+    with Runtime(registry=registry_of(CpuRef)) as runtime:
+        number = runtime.load_network(assigned(running_sum(), {}, CpuRef, options))
+        runtime.enqueue_workload(number, [X])
+        assert runtime.enqueue_workload(number, [np.concatenate([X, X])])[0].tolist() == [[5, 5], [7, 8]]
+        anew = runtime.enqueue_workload(number, [np.concatenate([X, X])], reset_each=True)
+        assert anew[0].tolist() == [[3, 2], [3, 2]]
+        assert runtime.enqueue_workload(number, [X])[0].tolist() == [[5, 5]]
+
+
+@OPTIONS
 def test_a_failed_run_leaves_the_state_invalid_until_a_reset(options: OptimizerOptions) -> None:
     """The failure is that of an asynchronous backend, which is seen at the end of the run."""
     network = running_sum()

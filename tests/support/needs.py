@@ -34,9 +34,12 @@ RARE = {
     "CMSIS_TOOLBOX": "an installation of CMSIS-Toolbox",
     "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
     "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
+    "FERRULE_AXE": "axe.min.js of the npm package axe-core",
+    "FERRULE_CHROMIUM": "the program of Chromium 120 or later",
     "FERRULE_KERAS": "a Python with keras, torch, onnx, onnxscript, onnxruntime and scikit-learn",
     "FERRULE_PUBLIC_MODELS": "a folder with the files that tests/models.toml lists (docs/how-ferrule-is-tested.md)",
-    "FERRULE_SCHEMAS": "a folder with CMSIS-SVD.xsd, which is in CMSIS/Utilities of github.com/ARM-software/CMSIS_5",
+    "FERRULE_SCHEMAS": "a folder with sarif-schema-2.1.0.json of github.com/oasis-tcs/sarif-spec, and CMSIS-SVD.xsd, "
+    "which is in CMSIS/Utilities of github.com/ARM-software/CMSIS_5",
     "FERRULE_TORCH": "a Python with torch, brevitas, onnx, onnxoptimizer, onnxscript, onnxruntime and scikit-learn",
     "RENODE": "the program of Renode 1.16 or later, with the folder platforms/ beside or above it",
     "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis if the tree is in no west "

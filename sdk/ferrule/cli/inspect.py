@@ -19,6 +19,7 @@ from ferrule.cli.options import (
     import_options,
     model_argument,
 )
+from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     help="List, for each board, the bytes that the firmware's plan needs of its memories, without the code, and by how "
     "much it is too large; --goal is valid with it.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@outputs_options("inspection")
 @dynamic_options
 @division_options(None)
 @import_options
@@ -59,7 +60,7 @@ def command(
     show_schedule: bool,
     show_kernels: bool,
     show_fit: bool,
-    as_json: bool,
+    results: Outputs,
     dynamic_path: Path | None,
     isolate: bool,
     options: JobOptions,
@@ -88,11 +89,13 @@ def command(
     """
     from ferrule import facade
 
+    results.check()
     classes.refuse_without_target()
     try:
-        (network,) = reading.load([model])
+        with results.failures("inspect", [model]):
+            (network,) = reading.load([model])
     except FerruleError as error:
-        raise _refused(model.name, error, as_json=as_json) from error
+        raise _refused(model.name, error, as_json="json" in results.paths) from error
     wanted = classes.acl()
     divided = options.backends is not None
     if (show_kernels or show_fit) and not divided:
@@ -120,9 +123,8 @@ def command(
         )
     else:
         inspection = facade.inspect(network, target=classes.target, acl=wanted)
-    if as_json:
-        print_json(inspection)
-    else:
+    results.write([inspection])
+    if not results.takes_stdout:
         _print(inspection, network, show_plan=show_plan)
     if options.no_fallback and inspection.division is not None:
         problems = [final.problem for final in inspection.division.finals]

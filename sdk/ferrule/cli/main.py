@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The `ferrule` command: its group, its exit codes and the printing of errors.
 
-Exit codes: 0 success, 1 the run's outputs differ from the reference, 2 a problem the user can fix,
-70 a bug in Ferrule.
+Exit codes: 0 success, 1 the run's outputs differ from the reference or a comparison found more change than allowed,
+2 a problem the user can fix, 70 a bug in Ferrule.
 """
 
 from __future__ import annotations
@@ -34,14 +34,18 @@ _COMMANDS = {
     "boards": ("ferrule.cli.boards", "List the boards."),
     "build": ("ferrule.cli.build", "Build a generated project."),
     "cache": ("ferrule.cli.cache", "Show or clear the cache of compiled code."),
+    "compare": ("ferrule.cli.compare", "Show what has changed from one saved document to another."),
     "convert": ("ferrule.cli.convert", "Write a model as a TensorFlow Lite file."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
+    "evaluate": ("ferrule.cli.evaluate", "Compute accuracy and other metrics of a model on your data."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "init": ("ferrule.cli.init", "Create the folder of a project: a model, a Zephyr application or an accelerator."),
     "inspect": ("ferrule.cli.inspect", "Show a model's layers, shapes, quantisation, MACs, weights and arena."),
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend, a board or a device model."),
     "registers": ("ferrule.cli.registers", "Show the registers of a device, or write them as SVD, C or Markdown."),
+    "report": ("ferrule.cli.report", "Write a saved document in another format."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "sweep": ("ferrule.cli.sweep", "Run models over boards, toolchains, engines, backends and options."),
     "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
     "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
 }
@@ -109,7 +113,7 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(complete(cli, os.environ[VARIABLE]))
     try:
         with signals_raised(), output_checked():
-            code = cli.main(args, prog_name="ferrule", standalone_mode=False)
+            code = cli.main(args, prog_name="ferrule", standalone_mode=False, obj=tuple(args))
     except FerruleError as error:
         if debug:
             traceback.print_exc()

@@ -4,12 +4,42 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ferrule.progress import Progress, Step
+
+_LEAST_S = 2.0
+"""Seconds of a phase before its end is estimated."""
+
+
+class TimeLeft:
+    """Estimates how long a counted phase still takes, by the pace since its beginning."""
+
+    def __init__(self) -> None:
+        self._phase = ""
+        self._since_s = 0.0
+
+    def text(self, step: Step, now_s: float) -> str:
+        """Return the step with the time that its phase still takes, where that can be estimated."""
+        if step.begins or step.phase != self._phase:
+            self._phase, self._since_s = step.phase, now_s
+        spent_s = now_s - self._since_s
+        if not 0 < step.done < step.total or spent_s < _LEAST_S:
+            return str(step)
+        return f"{step}, {_duration(spent_s * (step.total - step.done) / step.done)} left"
+
+
+def _duration(seconds: float) -> str:
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02} min"
 
 
 @contextmanager
@@ -21,8 +51,9 @@ def progress(*, quiet: bool) -> Iterator[Progress]:
         from rich.console import Console
         from rich.markup import escape
 
+        left = TimeLeft()
         with Console(stderr=True).status("starting") as status:
-            yield lambda step: status.update(escape(str(step)))
+            yield lambda step: status.update(escape(left.text(step, time.monotonic())))
     else:
         yield _print_phase
 

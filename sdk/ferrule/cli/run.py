@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli import completion
-from ferrule.cli.console import console, echo
+from ferrule.cli.console import console
 from ferrule.cli.options import (
     ENGINE,
     PLATFORMS,
@@ -22,12 +21,14 @@ from ferrule.cli.options import (
     names_option,
     platform_option,
 )
+from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.devices import Fault
+    from ferrule.facade import Firmware
     from ferrule.report import RunReport
 
 GDB_TIMEOUT_S = 7 * 24 * 3600.0
@@ -66,9 +67,7 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     metavar="[NAME=]Y.NPY",
     help="The file for an output array; for several outputs, repeat the option with their names.",
 )
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), help="Write the report to this file as JSON; - for stdout."
-)
+@outputs_options("run")
 @click.option(
     "--keep", type=click.Path(path_type=Path), help="Keep the generated project and its build in this folder."
 )
@@ -113,6 +112,12 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     is_flag=True,
     help="Begin each sample with the initial state; otherwise, the samples of a model with state are one sequence.",
 )
+@click.option(
+    "--real",
+    is_flag=True,
+    help="The arrays of --input and --output are real numbers, which inputs are quantised from and outputs dequantised "
+    "to, by each tensor's scale and zero point.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 def command(
     models: tuple[Path, ...],
@@ -126,7 +131,7 @@ def command(
     baud: int,
     inputs: tuple[str, ...],
     outputs: tuple[str, ...],
-    json_path: Path | None,
+    results: Outputs,
     keep: Path | None,
     timeout_s: float,
     gdb: int | None,
@@ -136,6 +141,7 @@ def command(
     locate: bool,
     check_ownership: bool,
     reset_each: bool,
+    real: bool,
     quiet: bool,
 ) -> int:
     """Import MODEL (.tflite or .onnx), generate and build its firmware, run it on a board and compare its outputs.
@@ -145,12 +151,13 @@ def command(
     Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
     """
     from ferrule import facade
-    from ferrule.cli.arrays import parse_input_options, parse_output_options, require_writable
+    from ferrule.cli.arrays import parse_input_options, parse_output_options
     from ferrule.emulation import EngineOptions
     from ferrule.facade.configuration import read_configuration
     from ferrule.network.samples import split
     from ferrule.progress import Step
 
+    results.check()
     _refuse_toolchain(options.toolchain, platform)
     injected = _faults(faults)
     configuration = read_configuration(options.config)
@@ -158,7 +165,10 @@ def command(
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
     if gdb is not None:
         job = replace(job, debug=True)
-    with progress(quiet=quiet or str(json_path) == "-") as say:
+    with (
+        results.failures("run", models, board=Path(str(job.board)).name, engine=engine, faults=faults),
+        progress(quiet=quiet or results.takes_stdout) as say,
+    ):
         say(Step(phase=f"importing {' '.join(map(str, models))}"))
         networks = reading.load(models, names)
         if len(networks) > 1 and (inputs or outputs):
@@ -168,17 +178,13 @@ def command(
             )
         arrays = parse_input_options(inputs, networks[0].inputs) if inputs else None
         if arrays is not None:
-            split(networks[0].inputs, arrays)  # raises before anything is built if the arrays do not fit
+            split(networks[0].inputs, arrays, real=real)  # raises before anything is built if the arrays do not fit
         targets = parse_output_options(outputs, networks[0].outputs)
-        if json_path is not None and str(json_path) != "-":
-            require_writable("--json", json_path)
         engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
         firmwares = facade.compile(networks, job, engine=engine, progress=say)
         if gdb is not None:
-            sources = f"-ex 'directory {firmwares[0].project.folder}'"
-            connect = f"{sources} -ex 'target remote localhost:{gdb}'"
-            click.echo(f"waiting: gdb-multiarch {firmwares[0].elf} {connect}", err=True)
+            _say_how_to_connect(firmwares[0], gdb)
             timeout_s = GDB_TIMEOUT_S
         reports = [
             firmware.run(
@@ -193,13 +199,15 @@ def command(
                 locate=locate,
                 check_ownership=check_ownership,
                 reset_each=reset_each,
+                real=real,
             )
             for firmware in firmwares
         ]
     for warning in (warning for firmware in firmwares for warning in firmware.warnings):
         click.echo(f"warning: {warning}", err=True)
-    _write(reports, targets, json_path)
-    if not quiet and str(json_path) != "-":
+    _save_outputs(reports[0], targets)
+    results.write([report.document for report in reports], models=models)
+    if not quiet and not results.takes_stdout:
         from ferrule.report.console import print_report
 
         for report in reports:
@@ -227,16 +235,13 @@ def _faults(options: tuple[str, ...]) -> dict[str, Fault]:
     return faults
 
 
-def _write(reports: Sequence[RunReport], targets: dict[int, Path], json_path: Path | None) -> None:
-    from ferrule.cli.arrays import save, save_array
+def _say_how_to_connect(firmware: Firmware, port: int) -> None:
+    connect = f"-ex 'directory {firmware.project.folder}' -ex 'target remote localhost:{port}'"
+    click.echo(f"waiting: gdb-multiarch {firmware.elf} {connect}", err=True)
+
+
+def _save_outputs(report: RunReport, targets: dict[int, Path]) -> None:
+    from ferrule.cli.arrays import save_array
 
     for index, path in targets.items():
-        save_array(path, reports[0].outputs[index])
-    if json_path is None:
-        return
-    texts = [report.to_json() for report in reports]
-    text = (texts[0] if len(texts) == 1 else f"[{','.join(texts)}]") + "\n"
-    if str(json_path) == "-":
-        echo(text, nl=False)
-        return
-    save(json_path, text.encode())
+        save_array(path, report.outputs[index])

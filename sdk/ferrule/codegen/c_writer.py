@@ -16,6 +16,7 @@ from ferrule.dom import (
     Aggregate,
     ArrayData,
     Class,
+    Constant,
     Declaration,
     Enumeration,
     Expression,
@@ -37,6 +38,7 @@ _SECTIONS: Mapping[Section, str] = {
     Section.WEIGHTS: "FERRULE_WEIGHTS ",
     Section.WORKSPACE: "FERRULE_WORKSPACE ",
 }
+_LINKAGES: Mapping[Linkage, str] = {Linkage.INTERNAL: "static ", Linkage.INLINE: "static inline "}
 
 
 class CWriter(CStatements):
@@ -109,15 +111,22 @@ class CWriter(CStatements):
             case Variable():
                 return f"{doc_comment(item.doc)}extern {self.declared(item.type, item.name)};"
             case Function():
-                return f"{doc_comment(item.doc)}{self._signature(item, ';')}"
+                return self._declare_function(item)
             case Struct():
                 return self._struct(item)
             case Enumeration():
                 return self._enumeration(item)
+            case Constant():
+                return self._constant(item)
             case Class():
                 return self._declare_class(item)
             case _:
                 assert_never(item)
+
+    def _declare_function(self, item: Function) -> str:
+        if item.linkage is Linkage.INLINE and item.body is not None:
+            return doc_comment(item.doc) + as_written(f"{self._signature(item)}\n{self.block(item.body, '')}")
+        return f"{doc_comment(item.doc)}{self._signature(item, ';')}"
 
     def _define(self, item: Declaration) -> str:
         """Return a declaration as it appears in the source."""
@@ -127,12 +136,14 @@ class CWriter(CStatements):
             case Function():
                 if item.body is None:
                     return self._declare(item)
-                doc = doc_comment(item.doc) if item.linkage is Linkage.INTERNAL else ""
+                doc = "" if item.linkage is Linkage.EXTERNAL else doc_comment(item.doc)
                 return f"{doc}{self._signature(item)}\n{self.block(item.body, '')}"
             case Struct():
                 return self._struct(item)
             case Enumeration():
                 return self._enumeration(item)
+            case Constant():
+                return self._constant(item)
             case Class():
                 return self._define_class(item)
             case _:
@@ -209,9 +220,12 @@ class CWriter(CStatements):
             lines.append(f"{INDENT}{self._name(constant.name)} = {self.integer(constant.value)},")
         return doc_comment(item.doc) + "\n".join([*lines, "};"])
 
+    def _constant(self, item: Constant) -> str:
+        return f"{doc_comment(item.doc)}#define {self._name(item.name)} {self.expression(item.value)}"
+
     def _signature(self, item: Function, end: str = "") -> str:
         """Return the head of a function; `end` follows it on the same line."""
-        head = f"{'static ' if item.linkage is Linkage.INTERNAL else ''}{self.declared(item.returns, item.name)}("
+        head = f"{_LINKAGES.get(item.linkage, '')}{self.declared(item.returns, item.name)}("
         return filled(head, [self.declared(each.type, each.name) for each in item.parameters] or ["void"], ")") + end
 
 

@@ -24,6 +24,7 @@ from ferrule.dom import (
     ClassMember,
     ClassType,
     Const,
+    Constant,
     Construct,
     Constructor,
     Declare,
@@ -52,6 +53,7 @@ from ferrule.dom import (
 from ferrule.rendering.c_text import COLUMNS, cpp_name
 
 _NEVER_A_NAME = (Integer, Float, Boolean, String, Null, Aggregate, Unary, Binary)
+_LINKAGES = {Linkage.INTERNAL: "static ", Linkage.INLINE: "inline "}
 _SECTIONS = {Visibility.PUBLIC: "public", Visibility.PROTECTED: "protected", Visibility.PRIVATE: "private"}
 
 
@@ -181,8 +183,13 @@ class CppWriter(CWriter):
 
     @override
     def _signature(self, item: Function, end: str = "") -> str:
-        storage = "static " if item.linkage is Linkage.INTERNAL else ""
+        storage = _LINKAGES.get(item.linkage, "")
         return self._prototype(storage, item.returns, self._name(item.name), item.parameters, end)
+
+    @override
+    def _constant(self, item: Constant) -> str:
+        head = f"{doc_comment(item.doc)}constexpr {self.declared(item.type, item.name)}"
+        return f"{head}{self._initial(item.value)};"
 
     def _prototype(
         self, start: str, returns: Type | None, name: str, parameters: Sequence[Parameter], end: str = ""

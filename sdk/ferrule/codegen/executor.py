@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from ferrule.backends.firmware import SCALARS, Blob, blob_variable
+from ferrule.codegen.conversions import HEADER, conversions, declarations
 from ferrule.codegen.device_code import DEADLINE, devices_struct, public_numbers
 from ferrule.codegen.lowered import STATE, LoweredGraph, fed_input
 from ferrule.codegen.run_code import INFO, REGION, RunCode, workspace_size
@@ -147,12 +148,14 @@ class ExecutorBuilder:
     def module(self) -> Module:
         """Return the module of the executor."""
         headers = {header for item in self._lowered.layers for header in item.op.headers}
+        found = conversions(self.prefix, self.input_members, self.output_members)
         return Module(
             name=self.prefix,
             doc=f"Executor of the model '{one_line(self._graph.name)}'.",
             interface_includes=(
                 Include(path="ferrule/executor.h"),
                 *((Include(path="ferrule/device.h"),) if self._lowered.devices else ()),
+                *((Include(path=HEADER),) if found else ()),
                 Include(path="stddef.h", kind=IncludeKind.STANDARD),
                 Include(path="stdint.h", kind=IncludeKind.STANDARD),
             ),
@@ -164,6 +167,7 @@ class ExecutorBuilder:
                 *self._state.functions(self._code.reset_checks(), declaration=True),
                 *self._input_rows(declaration=True),
                 *self._run_shared(declaration=True),
+                *declarations(found),
             ),
             implementation_includes=(
                 *((Include(path="ferrule/held.h"),) if self._lowered.devices else ()),
@@ -242,6 +246,13 @@ class ExecutorBuilder:
         rows += self._state.sizes()
         for kind, members in (("input", self.input_members), ("output", self.output_members)):
             for name, info in members:
+                rows.append(
+                    Enumerator(
+                        name=self.constant(f"{kind}_{name}_elements"),
+                        value=info.elements,
+                        doc=f"Elements of {kind} '{one_line(info.name)}'.",
+                    )
+                )
                 if self._is_apart(kind, name):
                     continue
                 rows.append(

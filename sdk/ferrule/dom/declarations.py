@@ -8,7 +8,7 @@ from enum import Enum, auto
 
 from ferrule.dom.expressions import Expression
 from ferrule.dom.statements import Block
-from ferrule.dom.types import Type
+from ferrule.dom.types import Scalar, Type
 
 
 class Linkage(Enum):
@@ -18,6 +18,8 @@ class Linkage(Enum):
     """Visible in its own module only."""
     EXTERNAL = auto()
     """Visible everywhere: declared in the header and defined in the source."""
+    INLINE = auto()
+    """A function that the header defines: only the programs that call it contain it."""
 
 
 class Section(Enum):
@@ -112,6 +114,16 @@ class Enumeration:
             raise ValueError("an enumeration without enumerators, expected at least one")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """A named number, which takes no memory."""
+
+    name: str
+    type: Scalar
+    value: Expression
+    doc: str = ""
+
+
 class Visibility(Enum):
     """Where a member of a class can be used."""
 
@@ -188,7 +200,7 @@ class Class:
     doc: str = ""
 
 
-Declaration = Variable | Function | Struct | Enumeration | Class
+Declaration = Variable | Function | Struct | Enumeration | Constant | Class
 
 
 class IncludeKind(Enum):

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack, overload
 
+from numpy.typing import ArrayLike
+
 from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, Program
@@ -40,7 +42,7 @@ from ferrule.firmware import (
 from ferrule.firmware.fitting import fits, roomier_boards
 from ferrule.firmware.identification import read_identities
 from ferrule.formats import ModelFile
-from ferrule.graph import Array, brief
+from ferrule.graph import brief
 from ferrule.memory import ArenaOverflowError
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
@@ -97,7 +99,7 @@ class Firmware:
 
     def run(
         self,
-        inputs: Sequence[Array] | Mapping[str, Array] | None = None,
+        inputs: Sequence[ArrayLike] | Mapping[str, ArrayLike] | None = None,
         *,
         engine: str = "unicorn",
         options: EngineOptions = DEFAULT_OPTIONS,
@@ -107,20 +109,23 @@ class Firmware:
         faults: Mapping[str, Fault] | None = None,
         locate: bool = False,
         check_ownership: bool = False,
-        reset_each: bool = False,
+        reset_each: bool | Sequence[bool] = False,
+        real: bool = False,
         progress: Progress = say_nothing,
     ) -> RunReport:
         """Run the firmware on inputs and compare every output with the numpy reference.
 
         `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or a first axis
         n times as long for n samples. None selects the documented pattern (`ferrule.network.samples.pattern`).
+        With `real`, they are real numbers, and so are the report's outputs; see `TensorInfo.quantize`.
         `options` are the engine's, such as the port of a real board. `timeout_s` limits the wall-clock time of one
         inference. `source` is the origin of the inputs as stated in the report. `trace_devices` records every device
         call in the report. `faults` are injected into the devices' models, by device name; see `ferrule.devices`.
         If the outputs differ from the reference, `locate` builds and runs the firmware once more, with every tensor as
         an output, and the report names the first layer that differs. `check_ownership` compares every access to the
         workspace, by the core and by devices, with the plan; docs/emulation.md has the rules. The samples of a model
-        with state are a sequence, which begins with the initial state; with `reset_each`, each sample does.
+        with state are a sequence, which begins with the initial state; with `reset_each`, each sample does, or each for
+        which a list of bools says so.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.
@@ -143,6 +148,7 @@ class Firmware:
             locate=locate,
             check_ownership=check_ownership,
             reset_each=reset_each,
+            real=real,
             progress=progress,
         )
 

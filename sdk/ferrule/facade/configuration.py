@@ -21,6 +21,7 @@ from ferrule.backends.origin import NOT_TRIED
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
 from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
+from ferrule.facade.data_table import DataSettings
 from ferrule.firmware import Job
 
 CONFIGURATION_NAME = "ferrule.toml"
@@ -73,6 +74,7 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """By backend: whether tensors that pass to and from it on the host may be imported; `--fallback` precedes it."""
     backends: BackendsEntry = BackendsEntry()
     devices: dict[str, DeviceEntry] = {}
+    data: DataSettings = DataSettings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,8 @@ class Configuration:
     devices: tuple[Device, ...] = ()
     implicit: bool = False
     """Whether it was read from the current folder without being named; its backends run only where they are named."""
+    data: DataSettings = field(default_factory=DataSettings)
+    """How samples become inputs; a file of classes is relative to the current folder or absolute."""
     dynamic: BackendRegistry | None = None
     """The registry that `with_dynamic_backends` has extended; None outside it."""
 
@@ -211,6 +215,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
             )
             for name, entry in contents.devices.items()
         ),
+        data=_from_folder(contents.data, path.parent),
         implicit=implicit,
     )
 
@@ -218,6 +223,10 @@ def read_configuration(path: Path | None = None) -> Configuration:
 def configuration_schema() -> dict[str, object]:
     """Return the JSON Schema of ferrule.toml; docs/schemas/ferrule.toml.json is a copy."""
     return msgspec.json.schema(ConfigurationFile)
+
+
+def _from_folder(data: DataSettings, folder: Path) -> DataSettings:
+    return msgspec.structs.replace(data, classes=str(folder / data.classes)) if isinstance(data.classes, str) else data
 
 
 def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[str, ModelOptions]:

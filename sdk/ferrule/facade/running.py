@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import numpy as np
+from numpy.typing import ArrayLike
 
 from ferrule.boards import Board
 from ferrule.codegen import Program
@@ -34,7 +34,7 @@ from ferrule.firmware import Job, platform
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network import Network
-from ferrule.network.samples import Sample, pattern_sample, split
+from ferrule.network.samples import Sample, joined, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
 from ferrule.report.assembly import BuiltFirmware, EngineRun, Statistics, Work, assemble, layer_parts
@@ -62,7 +62,7 @@ def check_engine(name: str, job: Job, options: EngineOptions | None = None, *, c
 
 def run(
     firmware: BuiltFirmware,
-    inputs: Sequence[Array] | Mapping[str, Array] | None,
+    inputs: Sequence[ArrayLike] | Mapping[str, ArrayLike] | None,
     observed: Callable[[], BuiltFirmware],
     *,
     engine: str,
@@ -73,21 +73,23 @@ def run(
     faults: Mapping[str, Fault],
     locate: bool,
     check_ownership: bool,
-    reset_each: bool,
+    reset_each: bool | Sequence[bool],
+    real: bool,
     progress: Progress,
 ) -> RunReport:
     """Run the firmware, see `Firmware.run`; `observed` builds it once more with every tensor as an output.
 
     A model with state begins with its initial state, and keeps what each sample leaves for the next one, unless
-    `reset_each` is set. The runs besides that of each sample begin with the initial state, too, and so does the first
-    sample after them.
+    `reset_each` says that this one begins anew. The runs besides that of each sample begin with the initial state, too,
+    and so does the first sample after them.
 
     The first sample runs twice: once with a count for each operator and once without, like the others. If device calls
     are traced, a run of the first sample with tracing precedes them. If ownership is checked in a firmware without
     devices, all samples but that run without a count have one, since only then the firmware announces its layers.
     """
     network = firmware.network
-    samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs)
+    samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs, real=real)
+    begins = _begins(len(samples), reset_each)
     check_faults(firmware.program, faults)
     chosen = engine_for(engine, firmware.board, firmware.program)
     if options.gdb is not None:
@@ -105,7 +107,7 @@ def run(
 
     def execute(what: BuiltFirmware) -> EngineRun:
         def once(plan: OwnershipPlan | None) -> EngineRun:
-            resets = _resets(network, len(samples), each=reset_each)
+            resets = tuple(bool(network.states) and begin for begin in begins)
             return _execute(
                 what, chosen, options, samples, resets, timeout_s, progress, trace=traced, faults=faults, plan=plan
             )
@@ -117,15 +119,16 @@ def run(
     document = assemble(
         firmware,
         done,
-        _reference(network, samples, reset_each=reset_each),
+        _reference(network, samples, begins),
         engine=engine,
         source=source or ("pattern" if inputs is None else "arrays"),
         trace=trace_devices,
         faults=faults,
     )
     if locate and document.verdict is Verdict.DIFFERENT:
-        document = replace(document, first_difference=_located(observed, samples, execute, reset_each=reset_each))
-    return RunReport(document=document, outputs=_stacked([result.outputs for result in done.runs]))
+        document = replace(document, first_difference=_located(observed, samples, execute, begins))
+    outputs = joined(network.outputs, [result.outputs for result in done.runs], real=real)
+    return RunReport(document=document, outputs=outputs)
 
 
 def _checked(once: Callable[[OwnershipPlan | None], EngineRun], what: BuiltFirmware, *, attended: bool) -> EngineRun:
@@ -164,8 +167,7 @@ def _located(
     observed: Callable[[], BuiltFirmware],
     samples: Sequence[Sample],
     execute: Callable[[BuiltFirmware], EngineRun],
-    *,
-    reset_each: bool,
+    begins: Sequence[bool],
 ) -> DifferencePart:
     """Repeat the run with every tensor as an output, in the same order, so that faults occur again."""
     try:
@@ -173,21 +175,25 @@ def _located(
         done = execute(again)
     except FerruleError as error:
         return DifferencePart(note=f"not found, since the firmware with every tensor as an output fails: {error}")
-    expected = _reference(again.network, samples, reset_each=reset_each)
+    expected = _reference(again.network, samples, begins)
     runs = [(run.outputs, each) for runs, each in zip(done.by_sample(), expected, strict=True) for run in runs]
     return first_difference(again.network, again.optimized, layer_parts(again, done), runs)
 
 
-def _resets(network: Network, count: int, *, each: bool) -> tuple[bool, ...]:
-    """Return, by sample, whether its run begins with the initial state; never for a network without state."""
-    return tuple(bool(network.states) and (each or index == 0) for index in range(count))
+def _begins(count: int, each: bool | Sequence[bool]) -> tuple[bool, ...]:
+    """Return, by sample, whether it begins with the initial state; the first one always does."""
+    if isinstance(each, bool):
+        return tuple(each or index == 0 for index in range(count))
+    if len(each) != count:
+        raise FerruleError(f"reset_each has {len(each)} values, expected one for each of the {count} samples")
+    return tuple(bool(begin) or index == 0 for index, begin in enumerate(each))
 
 
-def _reference(network: Network, samples: Sequence[Sample], *, reset_each: bool) -> Iterator[list[Array]]:
+def _reference(network: Network, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[list[Array]]:
     """Yield the outputs that numpy computes for each sample, with the state of the one before."""
     state = network.initial_state()
-    for sample in samples:
-        if reset_each:
+    for sample, begin in zip(samples, begins, strict=True):
+        if begin:
             state = network.initial_state()
         yield network.run(sample, state=state)
 
@@ -239,7 +245,7 @@ def _execute(
 
     devices = attached_devices(firmware.artifact, firmware.image, faults, program=firmware.program)
     machine = Machine(
-        board=_linked(firmware),
+        board=linked_board(firmware),
         elf=firmware.image.path,
         devices=devices,
         wires=attached_wires(firmware.program),
@@ -249,9 +255,9 @@ def _execute(
     )
     with chosen.start(machine) as session:
         try:
-            link = _connect(firmware, session, timeout_s)
+            link = connect(firmware, session, timeout_s)
             if not options.through_link:
-                _reach_tensors(firmware, session, link)
+                reach_tensors(firmware, session, link)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
             done = _serve(link, session, devices, samples, resets, said, started, trace=trace, announced=announced)
@@ -263,20 +269,21 @@ def _execute(
     return done
 
 
-def _linked(firmware: BuiltFirmware) -> Board:
+def linked_board(firmware: BuiltFirmware) -> Board:
     """Return the board with its link on the UART that the firmware uses for it."""
     board, chosen = firmware.board, platform(firmware.project.manifest.platform)
     return replace(board, link_uart=chosen.link_uart(firmware.program, board))
 
 
-def _connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
+def connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
+    """Return the link to a firmware that runs; FerruleError if it is another one."""
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
     _choose(firmware, link)
     _check_identity(firmware, link.model_info(), link.build_info())
     return link
 
 
-def _reach_tensors(firmware: BuiltFirmware, session: Session, link: LinkSession) -> None:
+def reach_tensors(firmware: BuiltFirmware, session: Session, link: LinkSession) -> None:
     """Let inputs and outputs bypass the link where the engine reaches the firmware's memory."""
     memory, model = session.memory(), f"ferrule_{firmware.artifact.symbol}_link_model"
     if memory is not None and firmware.image.has(model):
@@ -358,10 +365,3 @@ def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo |
             f"{firmware.artifact.identity.plan})",
             hint="give the options that it was generated with, or build and load it again with this version of ferrule",
         )
-
-
-def _stacked(results: Sequence[Sequence[Array]]) -> list[Array]:
-    first = list(results[0])
-    if len(results) == 1:
-        return first
-    return [np.concatenate([np.atleast_1d(result[index]) for result in results], axis=0) for index in range(len(first))]

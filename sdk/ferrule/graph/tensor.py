@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ferrule._typing import override
 from ferrule.errors import ModelError
+from ferrule.graph import real_values
 from ferrule.graph.datatype import DataType
 from ferrule.graph.names import check_name
 
@@ -151,6 +152,32 @@ class TensorInfo:
     def zero_point(self) -> int:
         """The per-tensor zero point; raises ModelError like `scale`."""
         return self._quantization().zero_point
+
+    def quantize(self, real: ArrayLike) -> Array:
+        """Return real numbers, of any shape, as the tensor stores them.
+
+        A quantised tensor takes floating-point numbers. Its elements are the float32 quotient real / scale with halves
+        rounded away from zero, plus the zero point, saturated at the limits of its type, as by TensorFlow Lite Micro's
+        QUANTIZE; infinities saturate, too. With scales per channel, the array has the channels on their axis. Any other
+        tensor takes the numbers that its type has: a float is rounded to it, and an integer or bool takes whole numbers
+        of any type.
+
+        Raises:
+            InputError: the tensor is quantised or a float, and the array is of integers, which could be stored values
+                or pixels; the array has NaN and the tensor is quantised; a number is finite and beyond the range of a
+                float, or is not a whole number in the range of a tensor without quantisation.
+        """
+        return real_values.quantize(self, real)
+
+    def dequantize(self, stored: ArrayLike) -> Array:
+        """Return the real numbers that elements represent, scale * (stored - zero point), rounded once to float32.
+
+        A float tensor's elements become float32; those of an integer or bool without quantisation stay as they are.
+
+        Raises:
+            InputError: the elements have another type than the tensor, or lack the axis of scales per channel.
+        """
+        return real_values.dequantize(self, stored)
 
     def _quantization(self) -> Quantization:
         if self.quantization is None:

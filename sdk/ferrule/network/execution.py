@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from ferrule.errors import InputError, UnsupportedError
 from ferrule.graph import Array, Graph, Layer, LayerType, TensorInfo
@@ -14,6 +15,8 @@ from ferrule.operators.table import OPERATORS
 
 Observer = interpreter.Observer
 """A function called after each layer with the layer and its output arrays, which it must not modify."""
+
+_Given = TypeVar("_Given")
 
 
 def operator_of(type_: LayerType) -> Operator:
@@ -29,7 +32,9 @@ def operands_of(graph: Graph, layer: Layer) -> Operands:
     return Operands.of(graph, layer)
 
 
-def by_name(owner: str, infos: Sequence[TensorInfo], inputs: Sequence[Array] | Mapping[str, Array]) -> dict[str, Array]:
+def by_name(
+    owner: str, infos: Sequence[TensorInfo], inputs: Sequence[_Given] | Mapping[str, _Given]
+) -> dict[str, _Given]:
     """Return input arrays, given in order or by name, as a mapping by name, in order; `owner` is used in messages.
 
     Raises:

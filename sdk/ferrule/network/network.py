@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from numpy.typing import ArrayLike
+
 from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
@@ -13,7 +15,6 @@ from ferrule.network.detection_layers import DetectionLayers
 from ferrule.network.elementwise_layers import ElementwiseLayers
 from ferrule.network.execution import (
     Observer,
-    check_inputs,
     check_state,
     initial_state,
     operands_of,
@@ -23,6 +24,7 @@ from ferrule.network.execution import (
 from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.recurrent_layers import RecurrentLayers
 from ferrule.network.reduction_layers import ReductionLayers
+from ferrule.network.samples import joined, split
 from ferrule.network.shape_layers import ShapeLayers
 from ferrule.network.signal_layers import SignalLayers
 from ferrule.network.spatial_layers import SpatialLayers
@@ -61,16 +63,23 @@ class Network(
 
     def run(
         self,
-        inputs: Sequence[Array] | Mapping[str, Array],
+        inputs: Sequence[ArrayLike] | Mapping[str, ArrayLike],
         *,
         state: dict[str, Array] | None = None,
         observe: Observer | None = None,
+        real: bool = False,
+        reset_each: bool = False,
     ) -> list[Array]:
         """Return the outputs for one array per input, in order or by name, computed by the numpy kernels.
 
-        A run begins with the values in `state`, by default the initial ones, and updates `state` if it succeeds; the
-        next run of a sequence gets the same dictionary. `observe` is called after each layer with its outputs, in the
-        order of execution.
+        Each array has its input's shape, or a first axis n times as long for n samples; the outputs of several samples
+        are joined along the first axis. With `real`, inputs and outputs are real numbers; see `TensorInfo.quantize` and
+        `TensorInfo.dequantize`.
+
+        The samples are one sequence, which begins with the values in `state`, by default the initial ones, and updates
+        `state` if it succeeds; the next run of the sequence gets the same dictionary. With `reset_each`, each sample
+        begins with these values instead, and the last one updates `state`. `observe` is called after each layer with
+        its outputs, in the order of execution, for one sample after the other.
 
         Raises:
             InputError: an array is missing or unknown, or its shape or dtype differs from the input's or the state's.
@@ -79,9 +88,16 @@ class Network(
         if self._checked_layers < len(self.layers):
             check_layers(self, self.layers[self._checked_layers :])
             self._checked_layers = len(self.layers)
-        values = initial_state(self) if state is None else state
-        check_state(self, values)
-        return run_stateful(self, check_inputs(self, inputs), values, observe)
+        first = initial_state(self) if state is None else state
+        check_state(self, first)
+        values, results = dict(first), []
+        for sample in split(self.inputs, inputs, real=real, owner=f"network '{self.name}'"):
+            if reset_each:
+                values = dict(first)
+            arrays = {info.name: array for info, array in zip(self.inputs, sample, strict=True)}
+            results.append(run_stateful(self, arrays, values, observe))
+        first.update(values)
+        return joined(self.outputs, results, real=real)
 
     def macs(self) -> int:
         """Return the number of multiply-accumulates of one run; operators without products count as zero."""

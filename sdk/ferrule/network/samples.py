@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The inputs of a run: generates the default pattern and divides arrays into samples."""
+"""The arrays of a run: generates the default pattern, divides inputs into samples and joins their outputs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ferrule.errors import InputError
+from ferrule.errors import InputError, place
 from ferrule.graph import Array, TensorInfo
 from ferrule.network.execution import by_name
 
@@ -55,16 +56,24 @@ def _random(info: TensorInfo, random: np.random.Generator) -> Array:
     return random.integers(limits.min, limits.max, info.shape, dtype=dtype, endpoint=True)
 
 
-def split(inputs: Sequence[TensorInfo], arrays: Sequence[Array] | Mapping[str, Array]) -> list[Sample]:
+def split(
+    inputs: Sequence[TensorInfo],
+    arrays: Sequence[ArrayLike] | Mapping[str, ArrayLike],
+    *,
+    real: bool = False,
+    owner: str = "the model",
+) -> list[Sample]:
     """Divide arrays into samples along their first axis.
 
     Each array has either the shape of its input, for one sample, or n times the first extent, for n samples; n is the
-    same for all inputs. `arrays` is in the order of the inputs, or by name.
+    same for all inputs. `arrays` is in the order of the inputs, or by name. With `real`, they are real numbers, which
+    are quantised; see `TensorInfo.quantize`. `owner` is used in messages.
 
     Raises:
         InputError: an array is missing or unknown, its dtype or shape does not fit, or the numbers of samples differ.
     """
-    ordered = [np.asarray(array) for array in by_name("the model", inputs, arrays).values()]
+    named = by_name(owner, inputs, arrays)
+    ordered = [_stored(info, named[info.name], real=real) for info in inputs]
     counts = {info.name: _count(info, array) for info, array in zip(inputs, ordered, strict=True)}
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"'{name}' {count}" for name, count in counts.items())
@@ -73,13 +82,53 @@ def split(inputs: Sequence[TensorInfo], arrays: Sequence[Array] | Mapping[str, A
     parts = [
         np.ascontiguousarray(array).reshape(number, *info.shape) for info, array in zip(inputs, ordered, strict=True)
     ]
-    return [[part[index] for part in parts] for index in range(number)]
+    return [[part[index, ...] for part in parts] for index in range(number)]
+
+
+def joined(outputs: Sequence[TensorInfo], results: Sequence[Sequence[Array]], *, real: bool = False) -> list[Array]:
+    """Return the outputs of samples, joined along the first axis; those of a single sample keep their shapes.
+
+    With `real`, they are dequantised; see `TensorInfo.dequantize`.
+    """
+    first = list(results[0])
+    if len(results) > 1:
+        first = [np.concatenate([np.atleast_1d(result[i]) for result in results], axis=0) for i in range(len(first))]
+    return in_real_numbers(outputs, first) if real else first
+
+
+def in_real_numbers(outputs: Sequence[TensorInfo], arrays: Sequence[Array]) -> list[Array]:
+    """Return the real numbers that output arrays represent; see `TensorInfo.dequantize`."""
+    return [info.dequantize(array) for info, array in zip(outputs, arrays, strict=True)]
+
+
+def _stored(info: TensorInfo, given: ArrayLike, *, real: bool) -> Array:
+    if real:
+        with place(f"input '{info.name}'"):
+            return info.quantize(given)
+    array = np.asarray(given)
+    if array.dtype != info.dtype.numpy:
+        raise InputError(
+            f"input '{info.name}' is {array.dtype}{list(array.shape)}, expected {info.dtype}{list(info.shape)}",
+            hint=_hint(info, array),
+        )
+    return array
+
+
+def _hint(info: TensorInfo, array: Array) -> str:
+    """Return what makes an array of another type an input."""
+    if info.quantization is None:
+        return f"convert it with .astype('{info.dtype}')"
+    if array.dtype.kind == "f":
+        return "for real numbers, give real=True (ferrule run: --real), which quantises them"
+    if array.dtype == np.uint8:
+        return (
+            "for pixels, scale them as in training, such as pixels.astype('float32') / 255, and give real=True "
+            "(ferrule run: --real)"
+        )
+    return f"convert stored values with .astype('{info.dtype}'); for real numbers, see TensorInfo.quantize"
 
 
 def _count(info: TensorInfo, array: Array) -> int:
-    wanted = f"{info.dtype}{list(info.shape)}"
-    if array.dtype != info.dtype.numpy:
-        raise InputError(f"input '{info.name}' is {array.dtype}{list(array.shape)}, expected {wanted}")
     if array.shape == info.shape:
         return 1
     fits = (
@@ -90,5 +139,7 @@ def _count(info: TensorInfo, array: Array) -> int:
     )
     if not fits:
         more = f", or a multiple of {info.shape[0]} on the first axis for several samples" if info.shape else ""
-        raise InputError(f"input '{info.name}' is {array.dtype}{list(array.shape)}, expected {wanted}{more}")
+        raise InputError(
+            f"input '{info.name}' is {array.dtype}{list(array.shape)}, expected {info.dtype}{list(info.shape)}{more}"
+        )
     return int(array.shape[0]) // info.shape[0]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
+from ferrule.graph.real_values import in_steps
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     multiply_by_quantized_multiplier,
@@ -17,7 +18,6 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.operator import Operands, Operator
-from ferrule.operators.rounding import round_half_away
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
@@ -91,9 +91,7 @@ def quantize(descriptor: QuantizeDescriptor, operands: Operands, arrays: Sequenc
         real = data if source.dtype.is_float else real_values(data, source)
         return [quantize_to_even(real, output)]
     if source.dtype.is_float:
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            steps = round_half_away(np.asarray(data, np.float32) / np.float32(output.scale))
-        return [_stored(np.nan_to_num(steps.astype(np.float64), nan=0.0), output)]
+        return [in_steps(data, output.scale, output.zero_point, output.dtype.numpy)]
     multiplier, shift = requantization(source, output)
     return [requantize(data, source.zero_point, multiplier, shift, output)]
 
@@ -127,14 +125,10 @@ def quantize_to_even(data: Array, output: TensorInfo) -> Array:
     """Return float32 numbers in steps of the output's scale, halves to even, saturated; the lowest value for NaN."""
     with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
         steps = np.rint(np.asarray(data, np.float32) / np.float32(output.scale))
-    return _stored(np.nan_to_num(steps.astype(np.float64), nan=-np.inf), output)
-
-
-def _stored(steps: Array, output: TensorInfo) -> Array:
-    """Return whole float64 numbers plus the zero point, saturated."""
     # the sum is exact in float64, and the clamp brings it into range
     limits = np.iinfo(output.dtype.numpy)
-    return np.asarray(np.clip(steps + output.zero_point, limits.min, limits.max), output.dtype.numpy)
+    whole = np.nan_to_num(steps.astype(np.float64), nan=-np.inf) + output.zero_point
+    return np.asarray(np.clip(whole, limits.min, limits.max), output.dtype.numpy)
 
 
 def _sample_quantize(sample: LayerSample) -> None:

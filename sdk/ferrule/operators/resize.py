@@ -10,9 +10,9 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph.real_values import round_half_away
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.quantize import quantize_to_even, real_values
-from ferrule.operators.rounding import round_half_away
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, required_array
 

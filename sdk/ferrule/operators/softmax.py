@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
+from ferrule.graph.real_values import round_half_away
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.fixed_point import (
     multiply_by_quantized_multiplier,
@@ -30,7 +31,6 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.movement import check_types
 from ferrule.operators.operator import Operands, Operator
-from ferrule.operators.rounding import round_half_away
 from ferrule.operators.sample import FROM_0_TO_1, sample_fixed
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 

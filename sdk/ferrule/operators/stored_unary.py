@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
+from ferrule.graph.real_values import round_half_away
 from ferrule.operators import fixed_point_functions as functions
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
@@ -19,7 +20,6 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.operator import Operands
-from ferrule.operators.rounding import round_half_away
 
 StoredFunction = Callable[[Operands], Callable[[Int64Array], Int64Array]]
 """Operands -> the function of stored values; UnsupportedError if the scales are too far apart."""

@@ -199,6 +199,23 @@ def _markdown(text: str) -> str:
     return marked.replace("://", "\\://")
 
 
+def markdown(text: str) -> str:
+    """Return text that a page in Markdown shows as it is, in a sentence and in the cell of a table."""
+    return _markdown(shown(text).replace("\n", " "))
+
+
+def spreadsheet_cell(text: str) -> str:
+    """Return text for a cell of a CSV file: one line, before which an apostrophe stands if it looks like a formula.
+
+    Spreadsheets compute what begins with =, +, - or @, and so run commands and open addresses.
+    """
+    line = shown(text).replace("\n", "\\n")
+    return f"'{line}" if line.lstrip(" ")[:1] in _FORMULA else line
+
+
+_FORMULA = tuple("=+-@＝＋－＠")
+
+
 def _repl_string(text: str) -> str:
     check_text(text, "a string")
     return text.replace("\\", "\\\\").replace('"', '\\"')

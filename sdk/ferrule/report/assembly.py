@@ -26,6 +26,7 @@ from ferrule.report.document import (
     DeviceWorkPart,
     FlashPart,
     LayerPart,
+    LayerRefusalsPart,
     MemoryPart,
     ModelPart,
     OwnershipPart,
@@ -33,6 +34,9 @@ from ferrule.report.document import (
     ReportDocument,
     SamplePart,
 )
+from ferrule.report.plans import firmware_plan
+from ferrule.report.surroundings import environment
+from ferrule.report.timeline import timeline
 from ferrule.report.tracing import device_parts, trace_part
 
 Work = Mapping[tuple[str, int | None], DeviceWork]
@@ -129,7 +133,7 @@ def assemble(
     """
     artifact, network = firmware.artifact, firmware.network
     samples = tuple(_samples(done, expected))
-    layers = layer_parts(firmware, done)
+    layers, count = layer_parts(firmware, done), _count(done)
     return ReportDocument(
         ferrule_version=VERSION,
         verdict=worst(part.verdict for part in samples),
@@ -137,7 +141,7 @@ def assemble(
         input=source,
         model=ModelPart(name=network.name, digest=artifact.digest, macs=network.macs()),
         build=_build(firmware, done.build),
-        count=_count(done),
+        count=count,
         layers=layers,
         memory=_memory(firmware, done),
         run_s=done.run_s,
@@ -146,7 +150,21 @@ def assemble(
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
         ownership=None if done.ownership is None else _ownership(done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),
+        plan=firmware_plan(artifact),
+        timeline=timeline(layers, [use.device.name for use in artifact.devices], exact=count.exact),
+        refusals=_refusals(firmware),
+        environment=environment(),
     )
+
+
+def _refusals(firmware: BuiltFirmware) -> tuple[LayerRefusalsPart, ...]:
+    """Return why backends did not get layers, of the model as given and as it runs, in the order of the layers."""
+    given = dict.fromkeys(layer.name for layer in (*firmware.network.layers, *firmware.optimized.graph.layers))
+    found: dict[str, dict[str, str]] = {name: {} for name in given}
+    for (layer, backend), reason in firmware.optimized.refusals.items():
+        if layer in found:
+            found[layer][str(backend)] = reason
+    return tuple(LayerRefusalsPart(layer=layer, reasons=reasons) for layer, reasons in found.items() if reasons)
 
 
 def _ownership(counts: OwnershipCounts) -> OwnershipPart:
@@ -180,6 +198,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             beside=beside,
             work=_layer_work(done, record.device, index),
             rounding=firmware.artifact.graph.layer(record.layer).rounding.value,
+            outputs=tuple(firmware.artifact.graph.layer(record.layer).outputs),
         )
         for index, (record, count, beside) in enumerate(
             zip(firmware.artifact.operators, counts, firmware.artifact.beside, strict=True)

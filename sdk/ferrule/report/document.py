@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ferrule._typing import override
 from ferrule.graph import Rounding, brief
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
 SCHEMA_VERSION = 2
@@ -33,6 +34,8 @@ class ModelPart:
     """SHA-256 of the network."""
     macs: int
     """Multiply-accumulates of one inference."""
+    file: str = ""
+    """The model's file, relative to the working folder, or its name; empty if it is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +115,8 @@ class LayerPart:
     """What the device's model did for the layer; None without a model, or if the engine cannot tell."""
     rounding: str = Rounding.TFLM.value
     """The rule by which it requantises; "tflm" if it does not."""
+    outputs: tuple[str, ...] = ()
+    """The tensors that it writes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,7 +268,7 @@ class LayerRefusalsPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportDocument:
+class ReportDocument(Notebook):
     """All results of one `ferrule run`."""
 
     kind: str = "run"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ferrule._typing import override
 from ferrule.graph import brief
 from ferrule.report.document import ModelPart, ReportDocument, Verdict
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
 EVALUATION_SCHEMA_VERSION = 1
@@ -90,6 +91,8 @@ class FloatPart:
     """Share of samples, 0 to 1, for which both models predict the same label; None without labels to predict."""
     largest_difference: float | None
     """The largest difference of an output in real units; None if the outputs have other shapes."""
+    inputs: str = ""
+    """Where its inputs come from: "the data", or "the quantised inputs, dequantised"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,10 +117,14 @@ class ProofPart:
     """Indices into the data, drawn with `seed`; all samples if the data is no larger than the sample."""
     seed: int
     report: ReportDocument
+    different: tuple[int, ...] = ()
+    """The first samples of the data whose outputs differ, at most 20."""
+    whole: bool = False
+    """Whether, besides, all samples ran on the board and were compared with the fast path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationDocument:
+class EvaluationDocument(Notebook):
     """All results of one `ferrule evaluate`."""
 
     kind: str = "evaluation"

@@ -12,7 +12,10 @@ from ferrule.graph import Graph, Layer, Rounding, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
+from ferrule.report.plans import activation_parts
+from ferrule.report.surroundings import environment
 
 SCHEMA_VERSION = 1
 
@@ -258,7 +261,7 @@ class ClassPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection:
+class Inspection(Notebook):
     """All facts about a network that do not depend on a board."""
 
     kind: str = "inspection"
@@ -329,6 +332,8 @@ def inspect_network(graph: Graph) -> Inspection:
             order=planned.ordering.layers,
             state_bytes=planned.plan.region("state").peak_bytes if graph.states else 0,
         ),
+        plan=activation_parts(graph, planned),
+        environment=environment(),
     )
 
 

@@ -45,6 +45,7 @@ class ReasonPart:
 class RefusedModel:
     """A model that cannot be used: the output of `ferrule inspect` in place of an inspection."""
 
+    kind: str = "refusal"
     schema_version: int = SCHEMA_VERSION
     model: str
     """The name of the file."""

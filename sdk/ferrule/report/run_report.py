@@ -4,12 +4,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from ferrule._typing import override
 from ferrule.graph import Array
 from ferrule.report.document import LayerPart, MemoryPart, ReportDocument, SamplePart, Verdict
+from ferrule.report.notebooks import shown_in_notebook
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +23,10 @@ class RunReport:
 
     document: ReportDocument
     outputs: list[Array]
-    """The outputs of the model; the values of several samples are joined along the first axis."""
+    """The outputs of the model; the values of several samples are joined along the first axis.
+
+    Stored values, or those they represent if the run was given real numbers.
+    """
 
     @override
     def __repr__(self) -> str:
@@ -48,6 +56,13 @@ class RunReport:
     def count_per_inference(self) -> int:
         """Instructions (or cycles, see `document.count`) of one inference."""
         return self.document.count.per_inference
+
+    def _repr_html_(self) -> str:
+        return shown_in_notebook(self.document)
+
+    def to_dataframe(self) -> DataFrame:
+        """Return the layers as a pandas data frame; MissingToolError if pandas is not installed."""
+        return self.document.to_dataframe()
 
     def to_json(self) -> str:
         """Return the document as indented JSON."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ferrule._typing import override
+from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
 SWEEP_SCHEMA_VERSION = 1
@@ -57,7 +58,7 @@ class SweepRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepDocument:
+class SweepDocument(Notebook):
     """All results of one `ferrule sweep`."""
 
     kind: str = "sweep"

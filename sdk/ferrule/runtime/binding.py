@@ -14,7 +14,7 @@ from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, TensorImportErr
 from ferrule.backends.tensor_handle import MemoryRef, TensorHandle
 from ferrule.errors import InputError
 from ferrule.graph import Array, Graph, TensorInfo
-from ferrule.network.execution import check_inputs
+from ferrule.network.samples import split
 from ferrule.runtime.fallback_memory import FallbackTensor
 from ferrule.runtime.tensors import PlacedTensor
 
@@ -53,11 +53,10 @@ class InputPort:
 class OutputPort:
     """One output of a network: lets it write the caller's buffer directly if that is planned, or else copies."""
 
-    __slots__ = ("_handle", "_served", "_staging", "_wanted", "info")
+    __slots__ = ("_handle", "_served", "_staging", "info")
 
     def __init__(self, info: TensorInfo, handle: TensorHandle, staging: Staging | None) -> None:
         self.info = info
-        self._wanted: tuple[tuple[int, ...], np.dtype[Any]] = (info.shape, info.dtype.numpy)
         self._handle = handle
         self._staging = staging
         self._served = False
@@ -84,17 +83,18 @@ class OutputPort:
         if self._staging is not None:
             self._staging.end()
 
-    def empty(self) -> Array:
-        """Return a new buffer that is suitable for the output."""
+    def empty(self, number: int = 1) -> Array:
+        """Return a new buffer that is suitable for the output of a number of samples."""
+        shape = shape_of(self.info, number)
         if self._staging is None or not self._staging.demanding:
-            return np.empty(*self._wanted)
-        return aligned_empty(self.info.shape, self.info.dtype, self._staging.alignment_bytes)
+            return np.empty(shape, self.info.dtype.numpy)
+        return aligned_empty(shape, self.info.dtype, self._staging.alignment_bytes)
 
-    def misfit(self, buffer: object) -> str:
-        """Return the reason why a buffer cannot hold the output; "" if it can."""
+    def misfit(self, buffer: object, number: int = 1) -> str:
+        """Return the reason why a buffer cannot hold the output of a number of samples; "" if it can."""
         if not isinstance(buffer, np.ndarray):
             return f"is {type(buffer).__name__}"
-        if (buffer.shape, buffer.dtype) != self._wanted:
+        if (buffer.shape, buffer.dtype) != (shape_of(self.info, number), self.info.dtype.numpy):
             return f"is {buffer.dtype}{list(buffer.shape)}"
         return "" if buffer.flags.writeable else "is read-only"
 
@@ -193,43 +193,63 @@ def staging_of(info: TensorInfo, placed: PlacedTensor, *, lent: bool) -> Staging
     return FallbackStaging(info, placed, placed.fallback, lent=lent and placed.lent)
 
 
-def ordered_inputs(graph: Graph, ports: Sequence[InputPort], inputs: Arrays) -> Sequence[Array]:
-    """Return one checked array per input, in order; InputError names the array that does not fit."""
-    if not isinstance(inputs, Mapping):
-        if len(inputs) == len(ports) and all(map(InputPort.fits, ports, inputs)):
-            return inputs
-    elif len(inputs) == len(ports):
-        found = [inputs.get(port.info.name) for port in ports]
-        arrays = [array for array in found if array is not None]
-        if len(arrays) == len(ports) and all(map(InputPort.fits, ports, arrays)):
-            return arrays
-    values = inputs.values() if isinstance(inputs, Mapping) else inputs
-    for array in values:
+def given_samples(graph: Graph, ports: Sequence[InputPort], inputs: Arrays, *, real: bool) -> list[Sequence[Array]]:
+    """Return the inputs of each sample, in order, by the rules of `Network.run`.
+
+    Raises:
+        InputError: the message names the array that does not fit.
+    """
+    if not real:
+        if not isinstance(inputs, Mapping):
+            if len(inputs) == len(ports) and all(map(InputPort.fits, ports, inputs)):
+                return [inputs]
+        elif len(inputs) == len(ports):
+            found = [inputs.get(port.info.name) for port in ports]
+            arrays = [array for array in found if array is not None]
+            if len(arrays) == len(ports) and all(map(InputPort.fits, ports, arrays)):
+                return [arrays]
+    for array in inputs.values() if isinstance(inputs, Mapping) else inputs:
         if not isinstance(array, np.ndarray):
             raise InputError(f"network '{graph.name}' got {type(array).__name__} as input, expected numpy arrays")
-    checked = check_inputs(graph, inputs)
-    return [checked[info.name] for info in graph.inputs]
+    return list(split(graph.inputs, inputs, real=real, owner=f"network '{graph.name}'"))
 
 
-def ordered_outputs(graph: Graph, ports: Sequence[OutputPort], outputs: Arrays | None) -> list[Array]:
-    """Return one buffer per output, in order: the caller's buffer or a new one; InputError if one does not fit."""
+def ordered_outputs(ports: Sequence[OutputPort], name: str, outputs: Arrays | None, number: int = 1) -> list[Array]:
+    """Return one buffer per output, in order, with room for a number of samples: the caller's buffer or a new one.
+
+    Raises:
+        InputError: a buffer does not fit; `name` is the network's.
+    """
     if outputs is None:
-        return [port.empty() for port in ports]
+        return [port.empty(number) for port in ports]
     if isinstance(outputs, Mapping):
         names = {port.info.name for port in ports}
-        for name in outputs:
-            if name not in names:
-                raise InputError(f"network '{graph.name}' has no output '{name}'", hint=f"its outputs: {sorted(names)}")
-        buffers = [outputs[port.info.name] if port.info.name in outputs else port.empty() for port in ports]
+        for given in outputs:
+            if given not in names:
+                raise InputError(f"network '{name}' has no output '{given}'", hint=f"its outputs: {sorted(names)}")
+        buffers = [outputs[port.info.name] if port.info.name in outputs else port.empty(number) for port in ports]
     else:
         if len(outputs) != len(ports):
-            raise InputError(f"network '{graph.name}' got {len(outputs)} output buffers, expected {len(ports)}")
+            raise InputError(f"network '{name}' got {len(outputs)} output buffers, expected {len(ports)}")
         buffers = list(outputs)
     for port, buffer in zip(ports, buffers, strict=True):
-        wrong = port.misfit(buffer)
+        wrong = port.misfit(buffer, number)
         if wrong:
+            shape = list(shape_of(port.info, number))
             raise InputError(
-                f"the buffer for output '{port.info.name}' {wrong}, "
-                f"expected a writeable {port.info.dtype}{list(port.info.shape)}"
+                f"the buffer for output '{port.info.name}' {wrong}, expected a writeable {port.info.dtype}{shape}"
             )
     return buffers
+
+
+def shape_of(info: TensorInfo, number: int) -> tuple[int, ...]:
+    """Return the shape of a number of samples, joined along the first axis."""
+    if number == 1:
+        return info.shape
+    return (number * info.shape[0], *info.shape[1:]) if info.shape else (number,)
+
+
+def part_of(info: TensorInfo, array: Array, index: int) -> Array:
+    """Return a view of one of several samples in an array of `shape_of`."""
+    extent = info.shape[0] if info.shape else 1
+    return array[index * extent : (index + 1) * extent].reshape(info.shape)

@@ -9,14 +9,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from time import perf_counter_ns
 
+import numpy as np
+
 from ferrule._typing import override
 from ferrule.backends.context import BackendProfilingContext
 from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import Event, MemoryManager
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, Graph
+from ferrule.network.samples import in_real_numbers
 from ferrule.optimizer.optimized import Crossing
-from ferrule.runtime.binding import Arrays, InputPort, OutputPort, ordered_inputs, ordered_outputs
+from ferrule.runtime.binding import Arrays, InputPort, OutputPort, given_samples, ordered_outputs, part_of
 from ferrule.runtime.debug import DebugSwitch
 from ferrule.runtime.errors import Faults
 from ferrule.runtime.fallback_memory import FallbackMemory
@@ -64,31 +67,54 @@ class LoadedNetwork:
         self._acquired = False
         self._runner: int | None = None
 
-    def run(self, inputs: Arrays, outputs: Arrays | None) -> list[Array]:
-        """Run the network once; see `Runtime.enqueue_workload`."""
+    def run(
+        self, inputs: Arrays, outputs: Arrays | None, *, real: bool = False, reset_each: bool = False
+    ) -> list[Array]:
+        """Run the network once for each sample; see `Runtime.enqueue_workload`."""
         self.check_outside()
         with self._lock:
             parts = self._parts
             if parts is None:
                 raise FerruleError("the network was unloaded", hint="load it again")
-            arrays = ordered_inputs(parts.graph, parts.inputs, inputs)
-            buffers = ordered_outputs(parts.graph, parts.outputs, outputs)
+            graph = parts.graph
+            if real and outputs is not None:
+                raise InputError(
+                    f"network '{graph.name}' got output buffers and real=True, which returns new arrays",
+                    hint="give buffers for the stored values, and dequantise these by TensorInfo.dequantize",
+                )
+            samples = given_samples(graph, parts.inputs, inputs, real=real)
+            buffers = ordered_outputs(parts.outputs, graph.name, outputs, len(samples))
             if not self._acquired:
                 self._acquire(parts)
-            run = _ProfiledRun(parts, self.profiler) if self.profiler.enabled else _Run(parts)
-            state = parts.state
-            given, taken = arrays, buffers
-            if state is not None:
-                old, new = state.begin()
-                given, taken = (*arrays, *old), [*buffers, *new]
-            self._runner = threading.get_ident()
-            try:
-                run.run(given, taken)
-            finally:
-                self._runner = None
-            if state is not None:
-                state.end()
-            return buffers
+            if len(samples) == 1:
+                self._run_sample(parts, samples[0], buffers, reset=reset_each)
+            else:
+                self._run_samples(parts, _apart(samples, outputs), buffers, reset=reset_each)
+            return in_real_numbers(graph.outputs, buffers) if real else buffers
+
+    def _run_samples(
+        self, parts: Parts, samples: Sequence[Sequence[Array]], buffers: Sequence[Array], *, reset: bool
+    ) -> None:
+        for index, sample in enumerate(samples):
+            taken = [part_of(port.info, each, index) for port, each in zip(parts.outputs, buffers, strict=True)]
+            self._run_sample(parts, sample, taken, reset=reset)
+
+    def _run_sample(self, parts: Parts, arrays: Sequence[Array], buffers: list[Array], *, reset: bool) -> None:
+        run = _ProfiledRun(parts, self.profiler) if self.profiler.enabled else _Run(parts)
+        state = parts.state
+        given, taken = arrays, buffers
+        if state is not None:
+            if reset:
+                state.reset()
+            old, new = state.begin()
+            given, taken = (*arrays, *old), [*buffers, *new]
+        self._runner = threading.get_ident()
+        try:
+            run.run(given, taken)
+        finally:
+            self._runner = None
+        if state is not None:
+            state.end()
 
     def reset_state(self) -> None:
         """Let the next run begin with the initial state; see `Runtime.reset_state`."""
@@ -126,6 +152,16 @@ class LoadedNetwork:
         """Raise FerruleError in a callback of the network's own run, which would wait for itself."""
         if self._runner == threading.get_ident():
             raise FerruleError("a network cannot be run, reset or unloaded from within its own run")
+
+
+def _apart(samples: list[Sequence[Array]], outputs: Arrays | None) -> list[Sequence[Array]]:
+    """Return the samples, as copies if the caller's buffers overlap them: a run must not change later samples."""
+    if outputs is None:
+        return samples
+    buffers = list(outputs.values()) if isinstance(outputs, Mapping) else list(outputs)
+    if any(np.may_share_memory(array, buffer) for sample in samples for array in sample for buffer in buffers):
+        return [[array.copy() for array in sample] for sample in samples]
+    return samples
 
 
 class _Run:

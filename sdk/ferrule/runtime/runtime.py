@@ -100,11 +100,22 @@ class Runtime(Closing):
         """Return the network of these parts; the ownership check derives from this."""
         return LoadedNetwork(parts, profiler)
 
-    def enqueue_workload(self, network: NetworkId, inputs: Arrays, outputs: Arrays | None = None) -> list[Array]:
-        """Run a network once and return its outputs, in order.
+    def enqueue_workload(
+        self,
+        network: NetworkId,
+        inputs: Arrays,
+        outputs: Arrays | None = None,
+        *,
+        real: bool = False,
+        reset_each: bool = False,
+    ) -> list[Array]:
+        """Run a network once for each sample and return its outputs, in order.
 
-        Inputs are arrays in order or by name. Outputs are written to the given buffers, in order or by name, or to new
-        arrays where none is given; these buffers and arrays are returned. If the call raises, the contents of the
+        Inputs are arrays in order or by name; each has its input's shape, or a first axis n times as long for n
+        samples, whose outputs are joined along the first axis. Outputs are written to the given buffers, in order or by
+        name, or to new arrays where none is given; these buffers and arrays are returned. With `real`, inputs and
+        outputs are real numbers; see `TensorInfo.quantize`. The samples of a network with state go on with the sequence
+        of runs; with `reset_each`, each sample begins with the initial state. If the call raises, the contents of the
         buffers are undefined, and a network with state has to be reset before its next run.
 
         Raises:
@@ -115,7 +126,7 @@ class Runtime(Closing):
         loaded = self._networks.get(network)
         if loaded is None:
             raise self._unknown(network)
-        return loaded.run(inputs, outputs)
+        return loaded.run(inputs, outputs, real=real, reset_each=reset_each)
 
     def reset_state(self, network: NetworkId) -> None:
         """Let the next run of a network begin with its initial state, as the first one does; see docs/state.md.

@@ -284,7 +284,6 @@ class UartState(ctypes.Structure):
         ("baud_divider", ctypes.c_uint32),
         ("transmit_line", ctypes.c_int32),
         ("receive_line", ctypes.c_int32),
-        ("wired", ctypes.c_uint32),
         ("receives", ctypes.c_uint32),
         ("words", ctypes.c_uint32 * UART_WORDS),
         ("output", ctypes.c_uint8 * UART_OUTPUT_BYTES),

@@ -144,7 +144,6 @@ class UartWire:
     def __init__(self, uart: Uart, model: HostedSerialModel) -> None:
         self._uart = uart
         self._model = model
-        uart.state.wired = 1
 
     def carry(self) -> bool:
         """Deliver the bytes that each end has sent to the other; return whether the guest received any."""

@@ -197,19 +197,9 @@ def real_values(info: TensorInfo, stored: Array) -> Array:
     Raises:
         ModelError: it has neither type.
     """
-    if info.dtype is DataType.FLOAT16:
-        values = stored.astype(np.float32)
-    else:
-        quantization = info.quantization
-        if quantization is None:
-            raise ModelError(f"tensor '{info.name}': it has no scale, expected quantised weights")
-        shape = [1] * len(info.shape)
-        if quantization.per_channel:
-            shape[quantization.axis] = len(quantization.scales)
-        scales = np.array(quantization.scales).reshape(shape)
-        zero_points = np.array(quantization.zero_points, np.float64).reshape(shape)
-        with np.errstate(over="ignore", under="ignore"):
-            values = ((stored.astype(np.float64) - zero_points) * scales).astype(np.float32).reshape(info.shape)
+    if info.dtype is not DataType.FLOAT16 and info.quantization is None:
+        raise ModelError(f"tensor '{info.name}': it has no scale, expected quantised weights")
+    values = info.dequantize(stored).reshape(info.shape)
     values.setflags(write=False)
     return values
 

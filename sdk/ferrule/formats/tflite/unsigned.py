@@ -25,6 +25,7 @@ from ferrule.graph import (
     TensorInfo,
 )
 from ferrule.graph.names import UniqueNames
+from ferrule.graph.real_values import round_half_away
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import quantize_multiplier
 from ferrule.operators.operator import Operands
@@ -32,7 +33,6 @@ from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
 from ferrule.operators.rectify import ReluDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
-from ferrule.operators.rounding import round_half_away
 from ferrule.operators.table import OPERATORS as KERNELS
 from ferrule.operators.weighted import has_zero_point
 from ferrule.operators.window import NO_PADDING

@@ -33,7 +33,7 @@ enum {
 };
 
 /* A guest is idle after IDLE_POLLS polls with at most IDLE_INSTRUCTIONS between two of them;
- * ANSWER_POLLS are enough if it has sent bytes to a device that answers at once. */
+ * ANSWER_POLLS are enough if it has sent bytes, which whoever reads them may answer. */
 enum { IDLE_POLLS = 1024, IDLE_INSTRUCTIONS = 256, ANSWER_POLLS = 4 };
 
 uint64_t ferrule_uart_bytes(void)
@@ -57,8 +57,7 @@ void ferrule_uart_note_poll(struct ferrule_uart *uart)
     struct ferrule_guest *guest = uart->guest;
     uart->polls = guest->entered - uart->last_poll <= IDLE_INSTRUCTIONS ? uart->polls + 1 : 1;
     uart->last_poll = guest->entered;
-    const bool asked = uart->wired != 0 && uart->output_bytes != 0;
-    const uint32_t enough = asked ? ANSWER_POLLS : IDLE_POLLS;
+    const uint32_t enough = uart->output_bytes != 0 ? ANSWER_POLLS : IDLE_POLLS;
     if (uart->polls >= enough && guest->stop == FERRULE_GUEST_RUNS) {
         uart->polls = 0;
         ferrule_guest_stop(guest, FERRULE_GUEST_IDLE);

@@ -30,7 +30,6 @@ struct ferrule_uart {
     uint32_t baud_divider;
     int32_t transmit_line; /* input of the interrupt controller, or FERRULE_UART_NO_LINE */
     int32_t receive_line;
-    uint32_t wired;                     /* nonzero: connected to a device that answers at once */
     uint32_t receives;                  /* nonzero while the receiver is on */
     uint32_t words[FERRULE_UART_WORDS]; /* further registers of a kind of UART */
     uint8_t output[FERRULE_UART_OUTPUT];

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferrule.cli.console import console
+from ferrule.cli.outputs import Outputs, outputs_options
+from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.report.reading import Document
+
+
+@click.command("compare", short_help="Show what has changed from one saved document to another.")
+@click.argument("old", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("new", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--fail-on",
+    "limits",
+    multiple=True,
+    metavar="LIMIT",
+    help="How much worse a value may be: 1% for all totals, metrics and runs, or by counter, such as "
+    "instructions=1%,flash=0,layer=5%. A number without % is in the counter's unit.",
+)
+@click.option("--other-model", is_flag=True, help="Compare documents of different models, too.")
+@outputs_options("comparison")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, results: Outputs, quiet: bool) -> int:
+    """Compare two documents that `ferrule run`, `inspect`, `evaluate` or `sweep` wrote with --json.
+
+    Instructions or cycles are compared per inference and per layer, matched by name; so are flash, RAM, stack, metrics,
+    verdicts, and the runs of sweeps. Conditions that differ, such as another compiler or board, are stated.
+
+    Exit code: 0 if nothing is worse than --fail-on allows, 1 if something is, 2 for an error. A verdict that has become
+    "different", and a run that fails now, is never allowed.
+    """
+    from ferrule.report.comparison import compare_documents
+    from ferrule.report.limits import parse_limits
+    from ferrule.report.reading import read_documents
+
+    results.check()
+    allowed = parse_limits(limits)
+    pairs = _pairs(old, read_documents(old), new, read_documents(new))
+    comparisons = [compare_documents(before, after, allowed, other_model=other_model) for before, after in pairs]
+    results.write(comparisons)
+    if not quiet and not results.takes_stdout:
+        from ferrule.report.comparison_console import print_comparison
+
+        for comparison in comparisons:
+            print_comparison(comparison, console())
+    return int(any(comparison.failed for comparison in comparisons))
+
+
+def _pairs(
+    old_path: Path, old: tuple[Document, ...], new_path: Path, new: tuple[Document, ...]
+) -> list[tuple[Document, Document]]:
+    """Return the documents that belong together: those of firmware with several models, in their order."""
+    if len(old) != len(new):
+        raise FerruleError(f"{old_path} has {len(old)} documents, {new_path} has {len(new)}: expected as many")
+    return list(zip(old, new, strict=True))

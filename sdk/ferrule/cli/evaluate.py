@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule evaluate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferrule.cli import completion
+from ferrule.cli.console import console
+from ferrule.cli.options import ENGINE, PLATFORMS, JobOptions, job_options, model_argument, platform_option
+from ferrule.cli.outputs import Outputs, outputs_options
+from ferrule.cli.progress import progress
+from ferrule.cli.reading import ReadingOptions, reading_options
+from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.evaluation import Evaluation
+    from ferrule.report.evaluation_document import MetricPart
+
+
+@click.command("evaluate", short_help="Compute accuracy and other metrics of a model on your data.")
+@model_argument
+@click.option(
+    "--data",
+    required=True,
+    multiple=True,
+    metavar="[NAME=]D",
+    help="The samples: .npy, .npz, .csv, a folder of images or .wav files with a subfolder per class, or "
+    "FILE.py:function, which is run (docs/data.md). NAME=FILE.npy for each input of a model with several.",
+)
+@click.option(
+    "--labels", metavar="L", help="The labels: a .npy, .csv or .txt file, a column of the .csv, an array of the .npz."
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="METRIC",
+    help="accuracy, top5, auc, mae, mse, confusion, or FILE.py:function, which is run; repeat it for several. "
+    "[default: accuracy for classes, mae and mse for real values]",
+)
+@click.option(
+    "--float",
+    "float_model",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="MODEL",
+    help="Evaluate this float32 model on the same samples, too, and compare.",
+)
+@click.option(
+    "--proof",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="With --board: how many samples run on it, to be compared with the host and with the numpy reference.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Draws these samples, those of --limit, and the resamples of bootstrap intervals.",
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Evaluate only so many samples, drawn with --seed.")
+@click.option(
+    "--sequence",
+    metavar="S",
+    help="The sequences that samples of a model with state belong to: a .npy file of numbers, a column of the .csv, or "
+    '"files" for recordings. By default, each sample begins with the initial state. With --score reconstruction: the '
+    "samples whose scores are averaged.",
+)
+@click.option(
+    "--score",
+    type=click.Choice(("output", "reconstruction")),
+    default="output",
+    show_default=True,
+    help="What of an answer is scored: the output's values, or, for anomaly detection by an autoencoder, the mean "
+    "squared difference of the output from the input; label 0 is normal then.",
+)
+@click.option("--output", metavar="NAME", help="The model's output that is scored.  [default: the first]")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="The level of confidence intervals.",
+)
+@click.option(
+    "--worst", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the worst samples to list."
+)
+@click.option(
+    "--fail-below",
+    multiple=True,
+    metavar="METRIC=NUMBER",
+    help="Exit with 1 if a metric is below this, such as accuracy=0.9; repeat it for several.",
+)
+@click.option(
+    "--fail-above", multiple=True, metavar="METRIC=NUMBER", help="Exit with 1 if a metric is above this, such as mae=2."
+)
+@click.option(
+    "--on-board",
+    type=click.Choice(("proof", "all")),
+    default="proof",
+    show_default=True,
+    help="Which samples run on the board: those of --proof, or all, of whose outputs the metrics are then.",
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="With --on-board all: the number of processes, each with a board of its own.",
+)
+@reading_options
+@job_options
+@platform_option("The platform of the firmware.")
+@click.option(
+    "--engine",
+    show_default=ENGINE,
+    shell_complete=completion.engines,
+    help="The engine that runs the firmware: unicorn, qemu, renode, or serial for a real board.",
+)
+@click.option("--port", help="serial: the board's port, or a URL such as socket://host:port.")
+@click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="serial: bits per second.")
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0.001),
+    default=60.0,
+    show_default=True,
+    help="Time limit for one inference on the board, in seconds.",
+)
+@click.option("--through-link", is_flag=True, help="unicorn: transfer inputs and outputs through the link.")
+@outputs_options("evaluation")
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+def command(
+    model: Path,
+    data: tuple[str, ...],
+    labels: str | None,
+    metrics: tuple[str, ...],
+    float_model: Path | None,
+    proof: int,
+    seed: int,
+    limit: int | None,
+    sequence: str | None,
+    score: str,
+    output: str | None,
+    confidence: float,
+    worst: int,
+    fail_below: tuple[str, ...],
+    fail_above: tuple[str, ...],
+    on_board: str,
+    jobs: int,
+    reading: ReadingOptions,
+    options: JobOptions,
+    platform: str,
+    engine: str | None,
+    port: str | None,
+    baud: int,
+    timeout_s: float,
+    through_link: bool,
+    results: Outputs,
+    quiet: bool,
+) -> int:
+    """Compute the metrics of MODEL (.tflite or .onnx) on samples with labels, with confidence intervals.
+
+    All samples run on this machine, by the fastest exact way. With --board, or a board in ferrule.toml, some of them,
+    drawn with --seed, also run on the board, and their outputs are compared bit for bit. Exit code: 0, 1 if outputs
+    differ or a metric fails a limit, 2 for an error.
+    """
+    from ferrule.emulation import EngineOptions
+    from ferrule.evaluation import evaluate
+    from ferrule.evaluation.metrics import parse_limit
+    from ferrule.facade.configuration import read_configuration
+    from ferrule.progress import Step
+
+    results.check()
+    lower = dict(parse_limit("--fail-below", text) for text in fail_below)
+    upper = dict(parse_limit("--fail-above", text) for text in fail_above)
+    configuration = read_configuration(options.config)
+    board = options.board or configuration.board
+    if options.toolchain is not None and platform != PLATFORMS[0]:
+        raise FerruleError(
+            f"--toolchain {options.toolchain}: the tools of platform {platform} choose the compiler",
+            hint="docs/running.md has the variables that they read",
+        )
+    engine = engine or configuration.engine or ENGINE
+    with (
+        results.failures("evaluate", [model], board=Path(board or "").name, engine=engine if board else ""),
+        progress(quiet=quiet or results.takes_stdout) as say,
+    ):
+        say(Step(phase=f"importing {model}"))
+        (network,) = reading.load([model])
+        floating = None if float_model is None else reading.load([float_model])[0]
+        done = evaluate(
+            network,
+            data,
+            labels,
+            metrics=metrics,
+            float_model=floating,
+            settings=configuration.data,
+            limit=limit,
+            sequence=sequence,
+            score=score,
+            output=output,
+            proof=proof,
+            seed=seed,
+            confidence=confidence,
+            worst=worst,
+            on_board=on_board == "all",
+            jobs=jobs,
+            engine=engine,
+            options=EngineOptions(port=port, baud=baud, through_link=through_link),
+            timeout_s=timeout_s,
+            progress=say,
+            job=options.job(configuration, platform=platform) if board else None,
+        )
+    for note in done.notes:
+        click.echo(f"note: {note}", err=True)
+    failures = _failures(done, lower, upper)
+    results.write([done.document], models=[model])
+    if not quiet and not results.takes_stdout:
+        from ferrule.report.evaluation_console import print_evaluation
+
+        print_evaluation(done.document, console())
+    for failure in failures:
+        click.echo(f"failed: {failure}", err=True)
+    return int(bool(failures) or done.verdict == "different")
+
+
+def _failures(done: Evaluation, lower: Mapping[str, float], upper: Mapping[str, float]) -> list[str]:
+    """Return the limits that are not kept; FerruleError if there is one for a metric that was not computed."""
+    return [
+        *(_text(part, "below", limit) for name, limit in lower.items() if _fails(part := _of(done, name), limit, 1)),
+        *(_text(part, "above", limit) for name, limit in upper.items() if _fails(part := _of(done, name), limit, -1)),
+    ]
+
+
+def _of(done: Evaluation, name: str) -> MetricPart:
+    if name not in done.metrics:
+        from ferrule.errors import unknown_name
+
+        raise unknown_name("metric", name, done.metrics, where="in this evaluation")
+    return done.metrics[name]
+
+
+def _fails(part: MetricPart, limit: float, sign: int) -> bool:
+    """Return whether a value is undefined, or lies on the wrong side of its limit."""
+    return part.value is None or sign * part.value < sign * limit
+
+
+def _text(part: MetricPart, side: str, limit: float) -> str:
+    if part.value is None:
+        return f"{part.name} is undefined: {part.note}"
+    return f"{part.name} is {part.value:.6g}, {side} {limit:g}"

@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule sweep`."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferrule.cli.console import console, echo
+from ferrule.cli.options import config_option
+from ferrule.cli.outputs import Outputs, outputs_options
+from ferrule.cli.progress import progress
+from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.evaluation.sweep import Plan, ResultsFile
+    from ferrule.evaluation.sweep.workers import Workers
+    from ferrule.report.sweep_document import SweepDocument, SweepRow
+
+_LISTED = 50
+"""The most rows that the table on the terminal has; of a longer sweep, it has those that failed or differ."""
+
+
+@click.command("sweep", short_help="Run models over boards, toolchains, engines, backends and options.")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.option(
+    "--results",
+    "results_path",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE.JSONL",
+    help="Where each run adds a row as it ends, and from which the sweep goes on after a stop.  [default: the name of "
+    "FILE with the suffix .jsonl, beside it]",
+)
+@click.option(
+    "--workers",
+    "count",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Worker processes on this machine; with the address of a scheduler, the workers to wait for.  [default: one "
+    "for each processor; with an address 1]",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Run on the workers of this dask scheduler, such as tcp://10.0.0.1:8786; or local, for a scheduler and "
+    "workers on this machine.",
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="NAME=AMOUNT",
+    help="What this machine has of a resource that runs need, such as BOARD=2.  [default: 1 of each]",
+)
+@click.option(
+    "--attempts",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How often a run is begun, at most, if its worker is lost.",
+)
+@click.option("--retry-failed", is_flag=True, help="Repeat the runs that have failed before.")
+@click.option("--fail-fast", is_flag=True, help="End at the first run that fails or differs.")
+@click.option("--dry-run", is_flag=True, help="Check the file and list its runs, but run nothing.")
+@click.option(
+    "--parquet",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the rows as a Parquet table.",
+)
+@outputs_options("sweep")
+@config_option
+@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+def command(
+    file: Path,
+    results_path: Path | None,
+    count: int | None,
+    scheduler: str | None,
+    resources: tuple[str, ...],
+    attempts: int,
+    retry_failed: bool,
+    fail_fast: bool,
+    dry_run: bool,
+    parquet: Path | None,
+    results: Outputs,
+    config: Path | None,
+    quiet: bool,
+) -> int:
+    """Carry out all runs of FILE, a sweep.toml (docs/sweeps.md), each on a worker process.
+
+    A run compiles a model, runs it and compares its outputs with the numpy reference. Its row is kept as soon as it
+    ends, so that the same command goes on where a sweep was stopped. A run whose worker is lost is done again.
+    Exit code: 0 if all outputs are equal (float32: within the tolerance), 1 if a run differs or has failed, 2 for an
+    error.
+    """
+    from ferrule.evaluation.sweep import ResultsFile, Settings, carry_out_plan, read_plan
+
+    results.check()
+    _check_parquet(parquet)
+    capacity = _capacity(resources, scheduler)
+    with results.failures("sweep", [file]):
+        plan = read_plan(file, config)
+        kept = results_path or file.with_suffix(".jsonl")
+        if dry_run:
+            _list(plan)
+            return 0
+        settings = Settings(attempts=attempts, retry_failed=retry_failed, fail_fast=fail_fast)
+        with ResultsFile(kept) as rows:
+            if rows.torn:
+                click.echo(f"warning: {kept}: the last line was torn and is removed; its run is done again", err=True)
+            with progress(quiet=quiet) as say, _told(rows), _workers(scheduler, count, capacity) as workers:
+                document = carry_out_plan(plan, workers, rows, settings, say)
+            _warn_of_others(rows, document)
+    from ferrule.report.surroundings import with_commands
+
+    document = with_commands(document, [shlex.join(["ferrule", *sys.argv[1:]])])
+    if parquet is not None:
+        from ferrule.evaluation.sweep import write_parquet
+
+        write_parquet(parquet, document.rows, name=document.name)
+    results.write([document])
+    if not quiet and not results.takes_stdout:
+        _print(document, kept)
+    return int(any(_is_bad(row) for row in document.rows))
+
+
+def _check_parquet(path: Path | None) -> None:
+    if path is not None:
+        from ferrule.cli.arrays import require_writable
+        from ferrule.evaluation.sweep.table import require_parquet
+
+        require_parquet()
+        require_writable("--parquet", path)
+
+
+def _capacity(options: Sequence[str], scheduler: str | None) -> dict[str, float]:
+    from ferrule.evaluation.sweep.cluster import LOCAL
+
+    if options and scheduler not in {None, LOCAL}:
+        raise FerruleError(
+            "--resource is for workers that this command starts",
+            hint="start the workers of a scheduler with their resources: dask worker --resources NAME=AMOUNT",
+        )
+    found: dict[str, float] = {}
+    for option in options:
+        name, separator, amount = option.partition("=")
+        try:
+            value = float(amount)
+        except ValueError:
+            value = 0
+        if not name or not separator or not 0 < value < float("inf"):
+            raise FerruleError(f"--resource {option}: expected NAME=AMOUNT, such as BOARD=1")
+        if name in found:
+            raise FerruleError(f"--resource {option}: the amount of {name} is given twice")
+        found[name] = value
+    return found
+
+
+def _workers(scheduler: str | None, count: int | None, capacity: dict[str, float]) -> Workers:
+    from ferrule.evaluation.sweep.cluster import LOCAL, ClusterWorkers
+    from ferrule.evaluation.sweep.processes import LocalWorkers, processors
+
+    if scheduler is None:
+        return LocalWorkers(count or processors(), capacity)
+    return ClusterWorkers(scheduler, (count or processors()) if scheduler == LOCAL else count, capacity)
+
+
+@contextmanager
+def _told(rows: ResultsFile) -> Iterator[None]:
+    """Tell where the rows are if the sweep is interrupted."""
+    try:
+        yield
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            click.echo(f"{len(rows.statuses):,} rows are in {rows.path}; the same command goes on after them", err=True)
+        raise
+
+
+def _list(plan: Plan) -> None:
+    from ferrule.evaluation.sweep.run import versions
+
+    found = versions(plan.toolchains)
+    number = 0
+    for number, run in enumerate(plan.runs(found), start=1):
+        options = [f"{name}={value}" for name, value in run.options.items()]
+        needs = [f"{name}={amount:g}" for name, amount in run.resources]
+        parts = [run.model, run.board, run.toolchain, run.engine, ",".join(run.backends), *options, *needs]
+        echo(f"{number} {shlex.join(parts)}")
+    echo(f"{number:,} runs")
+
+
+def _warn_of_others(rows: ResultsFile, document: SweepDocument) -> None:
+    others = len(rows.statuses) - len(document.rows)
+    if others > 0:
+        click.echo(
+            f"warning: {rows.path} has {others:,} rows of runs that the sweep does not have, or of other versions; "
+            "they are left out",
+            err=True,
+        )
+
+
+def _is_bad(row: SweepRow) -> bool:
+    from ferrule.evaluation.sweep.campaign import succeeded
+
+    return not succeeded(row)
+
+
+def _print(document: SweepDocument, kept: Path) -> None:
+    from rich.markup import escape
+
+    from ferrule.report.tables import print_table
+
+    bad = [row for row in document.rows if _is_bad(row)]
+    shown = document.rows if len(document.rows) <= _LISTED else bad[:_LISTED]
+    headings = ("model", "board", "toolchain", "engine", "backends", "options", "verdict", "count", "flash", "RAM")
+    out = console()
+    if shown:
+        cells = [[escape(cell) for cell in _cells(row)] for row in shown]
+        print_table(
+            out, headings, cells, right=("count", "flash", "RAM"), whole=("verdict",), optional=("toolchain", "engine")
+        )
+    for row in bad[:_LISTED]:
+        if row.error:
+            out.print(f"[red]failed:[/] {escape(_label(row))}: {escape(row.error)}", highlight=False)
+    if len(bad) > _LISTED:
+        out.print(f"and {len(bad) - _LISTED:,} more", highlight=False)
+    failed = sum(row.status == "failed" for row in document.rows)
+    parts = [f"{len(document.rows):,} of {document.planned:,} runs", f"{failed:,} failed"]
+    parts.append(f"{len(bad) - failed:,} differ from the reference")
+    out.print(escape(f"{document.name}: {', '.join(parts)}; rows in {kept}"), highlight=False, soft_wrap=True)
+
+
+def _cells(row: SweepRow) -> list[str]:
+    options = " ".join(f"{name}={value}" for name, value in row.options.items())
+    main = [row.model, row.board, row.toolchain, row.engine, ",".join(row.backends), options]
+    numbers = (row.count, row.flash_bytes, row.ram_bytes)
+    return [*main, row.verdict or row.status, *("" if number is None else f"{number:,}" for number in numbers)]
+
+
+def _label(row: SweepRow) -> str:
+    return " ".join(part for part in _cells(row)[:6] if part)

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's answers for all samples of a data set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.evaluation.data import Chunk, DataSet
+from ferrule.evaluation.host import HostRuns, joined_rows
+from ferrule.evaluation.on_board import beginnings, cpu_s
+from ferrule.evaluation.scoring import reconstruction_errors
+from ferrule.graph import Array
+from ferrule.network import Network
+from ferrule.progress import Progress, Step
+from ferrule.report.evaluation_document import PathPart
+
+_CHUNK = 256
+"""The most samples that are read at a time."""
+_CHUNK_BYTES = 1 << 24
+
+Inputs = Callable[[Chunk], list[Array]]
+"""From the samples that were read to the inputs of the network that runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What a network answered for all samples."""
+
+    outputs: list[Array]
+    """Stored values, joined along the first axis."""
+    samples: int
+    labels: Array | None
+    names: tuple[str, ...]
+    path: PathPart
+    errors: Array | None = None
+    """The mean squared error of each sample's reconstruction, if it is the score."""
+    notes: tuple[str, ...] = ()
+
+    def of(self, network: Network, index: int) -> list[Array]:
+        """Return the outputs for one sample."""
+        return [
+            np.ascontiguousarray(array.reshape(self.samples, *info.shape)[index])
+            for info, array in zip(network.outputs, self.outputs, strict=True)
+        ]
+
+
+def chunk_size(network: Network) -> int:
+    """Return how many samples of a network's inputs are read at a time."""
+    size = sum(info.size_bytes for info in network.inputs)
+    return max(1, min(_CHUNK, _CHUNK_BYTES // max(1, size)))
+
+
+def on_host(
+    network: Network,
+    data: DataSet,
+    progress: Progress,
+    *,
+    reconstructed: int | None = None,
+    inputs: Inputs = lambda chunk: chunk.inputs,
+    what: str = "",
+) -> Answers:
+    """Run all samples on the host; `reconstructed` is the output whose difference from the input is the score.
+
+    `what` names the network in the path and in messages, if it is not the one that is evaluated.
+    """
+    phase = f"computing {len(data):,} samples on the host{what and f', {what}'}"
+    progress(Step(phase=phase))
+    parts: list[list[Array]] = []
+    labels: list[Array] = []
+    errors: list[Array] = []
+    names: list[str] = []
+    before_s, started = cpu_s(), time.perf_counter()
+    with HostRuns(network) as host:
+        for chunk in data.chunks(chunk_size(network)):
+            given, first = inputs(chunk), len(names)
+            begins = beginnings(data, range(first, first + len(chunk.names)))
+            parts.append(host.run(given, begins))
+            names += chunk.names
+            if chunk.labels is not None:
+                labels.append(chunk.labels)
+            if reconstructed is not None:
+                result = network.outputs[reconstructed]
+                outputs = parts[-1][reconstructed]
+                errors.append(reconstruction_errors(network.inputs[0], given[0], result, outputs, len(chunk.names)))
+            progress(Step(phase=phase, done=len(names), total=len(data)))
+        slow, where = host.slow_layers, host.where
+    path = PathPart(
+        where=f"{where}{what and f', {what}'}",
+        samples=len(data),
+        cpu_s=cpu_s() - before_s,
+        wall_s=time.perf_counter() - started,
+    )
+    return Answers(
+        outputs=[joined_rows([part[index] for part in parts]) for index in range(len(network.outputs))],
+        samples=len(data),
+        labels=np.concatenate(labels) if labels else None,
+        names=tuple(names),
+        path=path,
+        errors=np.concatenate(errors) if errors else None,
+        notes=tuple(f"CpuRef computes layer '{name}', since CpuAcc refuses it: {why}" for name, why in slow.items()),
+    )

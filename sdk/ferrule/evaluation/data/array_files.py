@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads .npy and .npz files, memory-mapped where they are not compressed, and never with pickle."""
+
+from __future__ import annotations
+
+import math
+import struct
+import tokenize
+import warnings
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import numpy as np
+
+from ferrule.errors import InputError
+from ferrule.evaluation.data.conversion import Conversion, samples_in
+from ferrule.graph import Array, Shape
+
+COMPRESSED_LIMIT_BYTES = 1 << 30
+"""The most that one compressed array may have; arrays that are not compressed are mapped and have no limit."""
+_PIECE_BYTES = 1 << 20
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_LOCAL_MAGIC = b"PK\x03\x04"
+_PICKLED = "is an array of Python objects, which needs pickle, and pickled files can run code"
+
+
+def map_array(path: Path) -> Array:
+    """Return the array of a .npy file, read-only and mapped.
+
+    Raises:
+        InputError: the file cannot be read, is no plain .npy file, has objects, or is shorter or longer than its
+            header states.
+    """
+    with _refusing(str(path), "write it with numpy.save"), path.open("rb") as file:
+        if not path.is_file():
+            raise InputError(f"{path}: is no file")
+        size = path.stat().st_size
+        return _mapped(path, file, size, str(path))
+
+
+def map_arrays(path: Path) -> dict[str, Array]:
+    """Return the arrays of a .npz file by name; the errors are those of `map_array`, and each names the array."""
+    hint = "write it with numpy.savez"
+    with _refusing(str(path), hint), path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        arrays: dict[str, Array] = {}
+        for member in archive.infolist():
+            name = member.filename.removesuffix(".npy")
+            where = f"{path}: array '{name}'"
+            if name in arrays:
+                raise InputError(f"{where} is in the file twice")
+            with _refusing(where, hint):
+                if member.flag_bits & 1:
+                    raise InputError(f"{where} is encrypted")
+                if member.compress_type == zipfile.ZIP_STORED:
+                    file.seek(member.header_offset)
+                    magic, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+                    if magic != _LOCAL_MAGIC:
+                        raise InputError(f"{where}: the archive is damaged")
+                    file.seek(name_bytes + extra_bytes, 1)
+                    arrays[name] = _mapped(path, file, member.file_size, where)
+                else:
+                    with archive.open(member) as stream:
+                        arrays[name] = _decompressed(stream, where)
+        if not arrays:
+            raise InputError(f"{path} has no arrays", hint=hint)
+        return arrays
+
+
+class ArraySource:
+    """Samples of arrays, one per input of the model."""
+
+    def __init__(self, form: str, arrays: Sequence[tuple[str, Array]], conversions: Sequence[Conversion]) -> None:
+        """Take an array with the place that errors name for each conversion.
+
+        Raises:
+            InputError: a type or shape does not fit its input, or the arrays have different numbers of samples.
+        """
+        self.form = form
+        self._places = [where for where, _ in arrays]
+        self._conversions = list(conversions)
+        self._rules = [each.rule(array.dtype, where) for each, (where, array) in zip(conversions, arrays, strict=True)]
+        counts = [
+            samples_in(array.shape, each.info, where) for each, (where, array) in zip(conversions, arrays, strict=True)
+        ]
+        if len(set(counts)) > 1:
+            listed = ", ".join(f"{where} has {count}" for where, count in zip(self._places, counts, strict=True))
+            raise InputError(f"the arrays have different numbers of samples: {listed}")
+        self._count = counts[0]
+        # a view: one row per sample, without a copy of a mapped file
+        self._rows = [_by_sample(array, counts[0]) for _, array in arrays]
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What is done to each sample."""
+        found = [each.steps(rule) for each, rule in zip(self._conversions, self._rules, strict=True)]
+        return tuple(dict.fromkeys(step for steps in found for step in steps))
+
+    def read(self, indices: Sequence[int]) -> list[Array]:
+        """Return samples; see `Source`."""
+        chosen: list[int] | slice = list(indices)
+        if len(indices) and list(range(indices[0], indices[0] + len(indices))) == chosen:
+            chosen = slice(indices[0], indices[0] + len(indices))
+        arrays = []
+        for rows, conversion, rule, where in zip(self._rows, self._conversions, self._rules, self._places, strict=True):
+            shape = conversion.info.shape
+            taken = rows[chosen].reshape(len(indices) * (shape[0] if shape else 1), *shape[1:])
+            first, last = indices[0], indices[-1]
+            place = f"{where}, sample {first}" if first == last else f"{where}, of samples {first} to {last}"
+            arrays.append(conversion.stored(taken, rule, place))
+        return arrays
+
+    def name(self, index: int) -> str:
+        """Return the sample's place."""
+        return str(index)
+
+
+def _by_sample(array: Array, count: int) -> Array:
+    if array.shape[0] == count:
+        return array
+    return array.reshape(count, array.shape[0] // count, *array.shape[1:])
+
+
+def _mapped(path: Path, file: IO[bytes], size: int, where: str) -> Array:
+    """Map the array that begins at the file's position, in `size` bytes."""
+    start = file.tell()
+    shape, fortran, dtype = _header(file, where)
+    offset = file.tell()
+    _check_size(shape, dtype, size - (offset - start), where)
+    if offset + math.prod(shape) * dtype.itemsize > path.stat().st_size:
+        raise InputError(f"{where} is cut off")
+    order: Literal["F", "C"] = "F" if fortran else "C"
+    array: Array = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
+    return array
+
+
+def _decompressed(stream: IO[bytes], where: str) -> Array:
+    shape, fortran, dtype = _header(stream, where)
+    size = math.prod(shape) * dtype.itemsize
+    if size > COMPRESSED_LIMIT_BYTES:
+        raise InputError(
+            f"{where} has {size} bytes, and a compressed array has at most {COMPRESSED_LIMIT_BYTES}",
+            hint="write it with numpy.savez, which does not compress: then it is mapped instead of read",
+        )
+    data = bytearray()
+    while len(data) <= size and (piece := stream.read(min(_PIECE_BYTES, size + 1 - len(data)))):
+        data += piece
+    _check_size(shape, dtype, len(data), where)
+    array = np.frombuffer(data, dtype)
+    return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)
+
+
+def _header(file: IO[bytes], where: str) -> tuple[Shape, bool, np.dtype[Any]]:
+    version = np.lib.format.read_magic(file)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    if version not in readers:
+        raise InputError(f"{where} has version {version[0]}.{version[1]} of the format, expected 1.0 or 2.0")
+    shape, fortran, dtype = readers[version](file)
+    if dtype.hasobject:
+        raise InputError(f"{where} {_PICKLED}", hint="write it as numbers: array.astype(numpy.float32)")
+    if dtype.names is not None or dtype.subdtype is not None:
+        raise InputError(f"{where} is an array of records, expected numbers")
+    if any(extent <= 0 for extent in shape):
+        raise InputError(f"{where} has the shape {list(shape)}: it has no values")
+    return shape, fortran, dtype
+
+
+def _check_size(shape: Shape, dtype: np.dtype[Any], present: int, where: str) -> None:
+    stated = math.prod(shape) * dtype.itemsize
+    if stated != present:
+        amount = "only " if present < stated else ""
+        raise InputError(f"{where} has {amount}{present} bytes of values, and its header states {stated}")
+
+
+@contextmanager
+def _refusing(where: str, hint: str) -> Iterator[None]:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of headers that Python 2 wrote
+            yield
+    except OSError as error:
+        raise InputError(f"{where} cannot be read: {error.strerror or error}") from error
+    except (
+        ValueError, SyntaxError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError,
+        NotImplementedError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile,
+    ) as error:  # fmt: skip
+        reason = str(error).partition("\n")[0]
+        raise InputError(f"{where} is damaged, or no such file: {reason}", hint=hint) from error

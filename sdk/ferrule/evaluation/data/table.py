@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads CSV files: a header, then one row per sample."""
+
+from __future__ import annotations
+
+import csv
+import math
+from array import array as packed
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from ferrule.errors import InputError, unknown_name
+from ferrule.evaluation.data.conversion import Conversion
+from ferrule.graph import Array
+
+LIMIT_BYTES = 1 << 30
+"""The most that the values of a file may take, as float64."""
+LINE_LIMIT = 1 << 22
+"""The most characters of one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """The columns that were asked for."""
+
+    header: tuple[str, ...]
+    numbers: Array
+    """float64, a row per sample and a column per column of numbers."""
+    texts: dict[str, list[str]]
+    """The other columns by name."""
+    lines: Sequence[int]
+    """The line of each row in the file, counted from 1."""
+
+
+def read_header(path: Path) -> tuple[str, ...]:
+    """Return the names of a CSV file's columns; InputError if it has none, one twice, or numbers in their place."""
+    with _rows(path) as rows:
+        return _header(path, rows)
+
+
+def read_table(path: Path, numbers: Sequence[str], texts: Sequence[str] = ()) -> Table:
+    """Return columns of a CSV file: `numbers` as finite numbers, `texts` as they are.
+
+    Raises:
+        InputError: the file cannot be read, lacks a column or has no rows, or a row has another number of cells or a
+            cell that is no finite number; the message names the line and the column.
+    """
+    with _rows(path) as rows:
+        header = _header(path, rows)
+        for name in (*numbers, *texts):
+            if name not in header:
+                error = unknown_name("column", name, header)
+                raise InputError(f"{path}: {error}", hint=error.hint)
+        places = [header.index(name) for name in numbers]
+        text_places = [(name, header.index(name)) for name in texts]
+        values, found, lines = packed("d"), {name: list[str]() for name in texts}, packed("q")
+        for line, row in rows:
+            if len(row) != len(header):
+                raise InputError(f"{path}, line {line}: {len(row)} cells, expected {len(header)} as in the header")
+            values.extend([_cell(path, line, header[place], row[place]) for place in places])
+            for name, place in text_places:
+                found[name].append(row[place])
+            lines.append(line)
+            if values.itemsize * len(values) > LIMIT_BYTES:
+                raise InputError(f"{path} has more than {LIMIT_BYTES} bytes of values", hint="write it as .npy")
+    if not lines:
+        raise InputError(f"{path} has a header and no rows")
+    array = np.frombuffer(values, np.float64) if values else np.zeros(0)
+    return Table(header=header, numbers=array.reshape(len(lines), len(places)), texts=found, lines=lines)
+
+
+class TableSource:
+    """Samples of a CSV file: the columns of a row are the elements of the model's input, in C order."""
+
+    form = "csv"
+
+    def __init__(self, path: Path, table: Table, columns: Sequence[str], conversion: Conversion) -> None:
+        """Take the columns of numbers of a table.
+
+        Raises:
+            InputError: there are more or fewer columns than elements, or the rule for integers does not fit.
+        """
+        info = conversion.info
+        if len(columns) != info.elements:
+            raise InputError(
+                f"{path} has {len(columns)} columns of values, expected {info.elements} for the input '{info.name}'",
+                hint="name the columns of the values with `features`, and that of the labels with `label`, in [data]",
+            )
+        self._path, self._table, self._conversion = path, table, conversion
+        self._rule = "real"
+        if conversion.integers in {"stored", "shift"}:
+            dtype = info.dtype.numpy if conversion.integers == "stored" else np.dtype(np.uint8)
+            self._rule = conversion.rule(dtype, str(path))
+            self._as_integers(columns, dtype)
+
+    @property
+    def steps(self) -> tuple[str, ...]:
+        """What is done to each sample."""
+        return self._conversion.steps(self._rule)
+
+    def __len__(self) -> int:
+        return len(self._table.lines)
+
+    def read(self, indices: Sequence[int]) -> list[Array]:
+        """Return samples; see `Source`."""
+        info = self._conversion.info
+        values = self._table.numbers[list(indices)]
+        if self._rule != "real":
+            values = values.astype(np.int64 if self._rule == "stored" else np.uint8)
+        shape = (len(indices) * (info.shape[0] if info.shape else 1), *info.shape[1:])
+        lines = [self._table.lines[index] for index in (indices[0], indices[-1])]
+        where = (
+            f"{self._path}, line {lines[0]}" if len(indices) == 1 else f"{self._path}, lines {lines[0]} to {lines[1]}"
+        )
+        return [self._conversion.stored(values.reshape(shape), self._rule, where)]
+
+    def name(self, index: int) -> str:
+        """Return the row's place, counted from 0."""
+        return str(index)
+
+    def _as_integers(self, columns: Sequence[str], dtype: np.dtype[Any]) -> None:
+        limits = np.iinfo(dtype)
+        values = self._table.numbers
+        wrong = np.argwhere((values != np.floor(values)) | (values < limits.min) | (values > limits.max))
+        if len(wrong):
+            row, column = wrong[0]
+            raise InputError(
+                f"{self._path}, line {self._table.lines[row]}, column '{columns[column]}': {values[row, column]:g} is "
+                f"no stored value, expected whole numbers from {limits.min} to {limits.max}"
+            )
+
+
+def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[str, ...]:
+    _, cells = next(rows, (0, list[str]()))
+    header = tuple(cell.strip() for cell in cells)
+    if not header:
+        raise InputError(f"{path} is empty, expected a header")
+    if all(_is_number(cell) for cell in header):
+        raise InputError(f"{path}, line 1: has numbers only, expected a header with the names of the columns")
+    for name in header:
+        if header.count(name) > 1:
+            raise InputError(f"{path}, line 1: there are two columns '{name}'")
+    return header
+
+
+def _cell(path: Path, line: int, column: str, text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        shown = text if len(text) <= 40 else f"{text[:40]}..."
+        raise InputError(f"{path}, line {line}, column '{column}': '{shown}', expected a finite number")
+    return number
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@contextmanager
+def _rows(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
+    """Yield the rows that are not empty with their lines; errors of the file become InputErrors."""
+    line = 0
+
+    def rows(file: TextIO) -> Iterator[tuple[int, list[str]]]:
+        nonlocal line
+        reader = csv.reader(_bounded(path, file), strict=True)
+        while True:
+            line = reader.line_num + 1
+            row = next(reader, None)
+            if row is None:
+                return
+            if row:
+                yield reader.line_num, row
+
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            yield rows(file)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except UnicodeError as error:
+        raise InputError(f"{path} is not UTF-8 after line {line}: {error.__class__.__name__}") from error
+    except ValueError as error:  # a null character in the path
+        raise InputError(f"{str(path)!r}: {error}") from error
+    except csv.Error as error:
+        raise InputError(f"{path}, line {line}: {error}") from error
+
+
+def _bounded(path: Path, file: TextIO) -> Iterator[str]:
+    while text := file.readline(LINE_LIMIT):
+        if len(text) == LINE_LIMIT:
+            raise InputError(f"{path}: a line has more than {LINE_LIMIT} characters")
+        yield text

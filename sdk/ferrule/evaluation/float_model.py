@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a quantised model with the model in float32 that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ferrule.errors import FerruleError, InputError
+from ferrule.evaluation.answers import Answers, on_host
+from ferrule.evaluation.data import Chunk, DataSet
+from ferrule.graph import Array
+from ferrule.network import Network
+from ferrule.progress import Progress
+
+NAME = "float model"
+FROM_DATA = "the data"
+DEQUANTISED = "the quantised inputs, dequantised"
+
+
+def check_float(network: Network, other: Network) -> None:
+    """Raise FerruleError unless a network takes the same samples as another in float32."""
+    if len(network.inputs) != len(other.inputs):
+        raise FerruleError(f"--float: its model has {len(other.inputs)} inputs, expected {len(network.inputs)}")
+    for mine, its in zip(network.inputs, other.inputs, strict=True):
+        if its.dtype.numpy.kind != "f":
+            raise FerruleError(
+                f"--float: input '{its.name}' of its model is {its.dtype}, expected float32",
+                hint="give the model from before its quantisation",
+            )
+        if mine.shape != its.shape:
+            raise FerruleError(
+                f"--float: input '{its.name}' of its model has the shape {list(its.shape)}, expected {list(mine.shape)}"
+            )
+    if bool(network.states) != bool(other.states):
+        raise FerruleError("--float: one of the two models has a state, and the other has none")
+
+
+def float_answers(
+    network: Network,
+    other: Network,
+    data: DataSet,
+    reopen: Callable[[Network], DataSet] | None,
+    progress: Progress,
+    *,
+    reconstructed: int | None = None,
+) -> tuple[Answers, str]:
+    """Return the answers of the float model, and where its inputs come from.
+
+    They come from the data's real values, which `reopen` opens for a network, or else are the quantised inputs.
+    """
+    if reopen is not None:
+        try:
+            return on_host(other, reopen(other), progress, reconstructed=reconstructed, what=NAME), FROM_DATA
+        except InputError:  # the data has stored values, which a float input cannot take
+            pass
+
+    def dequantised(chunk: Chunk) -> list[Array]:
+        return [
+            info.dequantize(array).astype(np.float32) for info, array in zip(network.inputs, chunk.inputs, strict=True)
+        ]
+
+    answers = on_host(other, data, progress, reconstructed=reconstructed, inputs=dequantised, what=NAME)
+    return answers, DEQUANTISED
+
+
+def largest_difference(mine: Sequence[Array], its: Sequence[Array]) -> float | None:
+    """Return the largest difference of outputs in real units; None if they have other shapes or are not finite."""
+    if [array.shape for array in mine] != [array.shape for array in its]:
+        return None
+    largest = max(
+        float(np.abs(one.astype(np.float64) - other.astype(np.float64)).max(initial=0.0))
+        for one, other in zip(mine, its, strict=True)
+    )
+    return largest if np.isfinite(largest) else None

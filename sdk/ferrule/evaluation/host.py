@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The fast path: runs samples on the host, bit for bit as on a board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends import BackendId
+from ferrule.backends.registry import BackendRegistry, default_registry
+from ferrule.closing import Closing
+from ferrule.graph import Array
+from ferrule.network import Network
+from ferrule.optimizer import OptimizerOptions, optimize
+from ferrule.runtime import Runtime
+
+BACKENDS = ("CpuAcc", "CpuRef")
+"""The host's own backends, the fast one first; CpuRef runs the numpy kernels and supports every layer."""
+
+
+class HostRuns(Closing):
+    """A network in the host's runtime, on one thread."""
+
+    def __init__(self, network: Network) -> None:
+        """Load a network.
+
+        Raises:
+            FerruleError: the network is not valid, or the host has no compiler for CpuAcc.
+        """
+        self._network = network
+        self._registry = _own_backends()
+        self._runtime = Runtime(registry=self._registry)
+        try:
+            options = OptimizerOptions(model_options={BACKENDS[0]: {"num_threads": 1}})
+            optimized = optimize(network, list(BACKENDS), self._runtime.registry, options)
+            self._number = self._runtime.load_network(optimized)
+        except BaseException:
+            self.close()
+            raise
+        slow = [name for name, given in optimized.assignment.items() if given.backend == BACKENDS[1]]
+        self.slow_layers = {name: optimized.refusals.get((name, BackendId(BACKENDS[0])), "") for name in slow}
+        """The layers that CpuRef runs, with the reasons of CpuAcc."""
+        total = len(optimized.assignment)
+        self.where = f"{BACKENDS[0] if len(slow) < total or not total else BACKENDS[1]} on the host"
+        """Where the samples run, for `PathPart`."""
+        if 0 < len(slow) < total:
+            self.where = f"{BACKENDS[0]} on the host, {len(slow)} of {total} layers on {BACKENDS[1]}"
+
+    def run(self, inputs: Sequence[Array], begins: Sequence[bool]) -> list[Array]:
+        """Return the outputs of samples, joined along the first axis.
+
+        The first axis of each input is n times its first extent. `begins` says by sample whether it begins with the
+        initial state or goes on with that of the sample before; a network without state ignores it.
+        """
+        if not self._network.states:
+            return self._runtime.enqueue_workload(self._number, list(inputs))
+        results: list[list[Array]] = []
+        for first, end in _stretches(begins):
+            if begins[first]:
+                self._runtime.reset_state(self._number)
+            part = [array[first * len(array) // len(begins) : end * len(array) // len(begins)] for array in inputs]
+            results.append(self._runtime.enqueue_workload(self._number, part))
+        return [joined_rows([result[index] for result in results]) for index in range(len(self._network.outputs))]
+
+    @override
+    def close(self) -> None:
+        """Unload the network."""
+        self._runtime.close()
+        self._registry.close()
+
+
+def _own_backends() -> BackendRegistry:
+    """Return a registry of `BACKENDS` alone: no other code is loaded, and no GPU is tried."""
+    everything = default_registry()
+    others = [backend for backend in everything.ids() if backend not in BACKENDS]
+    return everything.scope(without={BackendId(backend): "evaluations do not run on it" for backend in others})
+
+
+def _stretches(begins: Sequence[bool]) -> Iterator[tuple[int, int]]:
+    """Yield the places at which a state is reset, each with that of the next reset or the end."""
+    starts = [index for index, begin in enumerate(begins) if begin or index == 0]
+    yield from zip(starts, [*starts[1:], len(begins)], strict=True)
+
+
+def joined_rows(parts: Sequence[Array]) -> Array:
+    """Return arrays joined along the first axis; scalars become rows."""
+    return np.concatenate([np.atleast_1d(part) for part in parts], axis=0)

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metrics of `ferrule evaluate`, with their confidence intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.errors import FerruleError, InputError, unknown_name
+from ferrule.evaluation.intervals import Interval, bootstrap, wilson
+from ferrule.graph import Array
+from ferrule.report.evaluation_document import ConfusionPart, LabelPart, MetricPart
+
+THRESHOLD = 0.5
+"""The least value of a model's only output that predicts label 1."""
+TOP = 5
+CONFUSION = "confusion"
+"""The name of the metric that is a table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """What a model answered for all samples, in real units, and the right answers."""
+
+    scores: Array
+    """float32, a row per sample."""
+    labels: Array
+    """Indices of classes, or the real values that the model should have answered."""
+    names: tuple[str, ...] = ()
+    """A name per sample for messages; empty if they have none."""
+
+    @property
+    def samples(self) -> int:
+        """Number of samples."""
+        return len(self.scores)
+
+    @property
+    def classes(self) -> int:
+        """Number of labels among which the model chooses; a model with one output value chooses between two."""
+        return max(2, int(self.scores.shape[1]))
+
+    @property
+    def are_classes(self) -> bool:
+        """Whether the labels are indices of classes."""
+        return self.labels.ndim == 1 and self.labels.dtype.kind in "iu"
+
+    def expected(self) -> Array:
+        """Return the labels as indices of classes.
+
+        Raises:
+            InputError: they are real values, or one is no class of the model.
+        """
+        if not self.are_classes:
+            raise InputError(
+                f"the labels are {self.labels.dtype}{list(self.labels.shape)}, expected one whole number per sample",
+                hint="for real values, the metrics are mae and mse",
+            )
+        outside = np.flatnonzero((self.labels < 0) | (self.labels >= self.classes))
+        if outside.size:
+            first = int(outside[0])
+            name = self.names[first] if self.names else str(first)
+            raise InputError(
+                f"sample '{name}' has label {int(self.labels[first])}, expected 0 to {self.classes - 1}, since the "
+                f"model's output has {self.scores.shape[1]} value(s)"
+            )
+        return self.labels.astype(np.int64)
+
+    def predicted(self) -> Array:
+        """Return the predicted class of each sample: that of the largest score, the first of equal ones.
+
+        With one score per sample, that is class 1 from 0.5 on, and else class 0.
+        """
+        if self.scores.shape[1] == 1:
+            return (self.scores[:, 0] >= THRESHOLD).astype(np.int64)
+        chosen: Array = self.scores.argmax(axis=1)
+        return chosen
+
+    def targets(self) -> Array:
+        """Return the right answers as real values, of the shape of the scores.
+
+        Raises:
+            InputError: they have another number of values.
+        """
+        wanted = self.scores.shape[1]
+        values = self.labels.reshape(self.samples, -1)
+        if values.shape[1] != wanted:
+            raise InputError(
+                f"the labels have {values.shape[1]} value(s) per sample, expected {wanted}, as the model's output",
+                hint="for labels that are classes, the metrics are accuracy, top5 and auc" if wanted > 1 else None,
+            )
+        return values.astype(np.float64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidence:
+    """How confidence intervals are computed."""
+
+    level: float = 0.95
+    seed: int = 0
+
+
+Compute = Callable[[Scored, Confidence], MetricPart]
+
+
+def accuracy(scored: Scored, confidence: Confidence) -> MetricPart:
+    """Return the share of samples whose predicted class is the label."""
+    return share("accuracy", scored.predicted() == scored.expected(), confidence)
+
+
+def top5(scored: Scored, confidence: Confidence) -> MetricPart:
+    """Return the share of samples whose label is among the five classes of largest score, the first of equal ones."""
+    expected = scored.expected()
+    if scored.scores.shape[1] <= TOP:
+        return MetricPart(name="top5", value=None, note=f"the model has only {scored.classes} classes")
+    own = scored.scores[np.arange(scored.samples), expected][:, None]
+    earlier = np.arange(scored.scores.shape[1]) < expected[:, None]
+    before = (scored.scores > own) | ((scored.scores == own) & earlier)
+    return share("top5", before.sum(axis=1) < TOP, confidence)
+
+
+def share(name: str, right: Array, confidence: Confidence) -> MetricPart:
+    """Return the share of samples that are right, with Wilson's interval."""
+    hits = int(np.count_nonzero(right))
+    return _part(name, hits / len(right), wilson(hits, len(right), confidence.level), confidence)
+
+
+def auc(scored: Scored, confidence: Confidence) -> MetricPart:
+    """Return the area under the ROC curve; with more than two classes, the mean of one class against the rest.
+
+    With two classes, the score is that of class 1. Classes without samples are left out of the mean.
+    """
+    expected = scored.expected()
+    columns = scored.scores.shape[1]
+    classes = range(columns) if columns > 2 else (1,)
+    rankings = []
+    left_out = 0
+    for index in classes:
+        positive = expected == index
+        if positive.all() or not positive.any():
+            left_out += 1
+            continue
+        rankings.append(Ranking(scored.scores[:, min(index, columns - 1)], positive))
+    if not rankings:
+        return MetricPart(name="auc", value=None, note="all samples have the same label")
+
+    def statistic(counts: Array) -> Array:
+        areas = [ranking.areas(counts) for ranking in rankings]
+        means: Array = np.stack(areas).sum(axis=0) / len(areas)
+        return means
+
+    value = float(statistic(np.ones((1, scored.samples)))[0])
+    interval = bootstrap(statistic, scored.samples, seed=confidence.seed, confidence=confidence.level)
+    notes = ["mean over classes, one against the rest"] if columns > 2 else []
+    if left_out:
+        notes.append(f"{left_out} class(es) without samples left out")
+    return _part("auc", value, interval, confidence, note=", ".join(notes))
+
+
+class Ranking:
+    """Scores of positive and negative samples, from which the area under the ROC curve is computed."""
+
+    def __init__(self, scores: Array, positive: Array) -> None:
+        distinct, ranks = np.unique(scores, return_inverse=True)
+        self._keys = 2 * ranks.reshape(-1) + positive
+        self._size = 2 * len(distinct)
+
+    def areas(self, counts: Array) -> Array:
+        """Return the area for each row of counts per sample; NaN where a row has no positive or no negative sample.
+
+        It is the share of pairs of a positive and a negative sample in which the positive one has the larger score;
+        equal scores count as a half (Hanley and McNeil, Radiology 143, 1982).
+        """
+        areas = np.full(len(counts), np.nan)
+        for row, each in enumerate(counts):
+            table = np.bincount(self._keys, weights=each, minlength=self._size).reshape(-1, 2)
+            negative, positive = table[:, 0], table[:, 1]
+            pairs = negative.sum() * positive.sum()
+            if pairs:
+                areas[row] = positive @ (np.cumsum(negative) - negative / 2.0) / pairs
+        return areas
+
+
+def mae(scored: Scored, confidence: Confidence) -> MetricPart:
+    """Return the mean absolute error over all values of all samples."""
+    return mean("mae", np.abs(_errors(scored)).mean(axis=1), confidence, better="lower")
+
+
+def mse(scored: Scored, confidence: Confidence) -> MetricPart:
+    """Return the mean squared error over all values of all samples."""
+    return mean("mse", np.square(_errors(scored)).mean(axis=1), confidence, better="lower")
+
+
+def _errors(scored: Scored) -> Array:
+    return scored.scores.astype(np.float64) - scored.targets()
+
+
+def mean(name: str, values: Array, confidence: Confidence, *, better: str) -> MetricPart:
+    """Return the mean of one value per sample, with a bootstrap interval."""
+    values = values.astype(np.float64)
+    if not np.isfinite(values).all():
+        return MetricPart(name=name, value=None, better=better, note="a sample's value is not finite")
+    interval = bootstrap(
+        lambda counts: counts @ values / len(values), len(values), seed=confidence.seed, confidence=confidence.level
+    )
+    return _part(name, float(values.mean()), interval, confidence, better=better)
+
+
+def _part(
+    name: str, value: float, interval: Interval, confidence: Confidence, *, better: str = "higher", note: str = ""
+) -> MetricPart:
+    return MetricPart(
+        name=name,
+        value=value,
+        low=interval.low,
+        high=interval.high,
+        confidence=confidence.level,
+        method=interval.method,
+        better=better,
+        note=note,
+    )
+
+
+METRICS: Mapping[str, Compute] = {"accuracy": accuracy, "top5": top5, "auc": auc, "mae": mae, "mse": mse}
+"""By name; "confusion" is a table besides."""
+LOWER = frozenset({"mae", "mse"})
+"""The metrics that compare real values; less is better."""
+OF_CLASSES = frozenset({"accuracy", "top5", "auc", CONFUSION})
+"""The metrics for labels that are classes."""
+
+
+def check_metric(name: str) -> None:
+    """Raise FerruleError unless a metric is known; "FILE:function" is checked where it is read."""
+    if ":" not in name and name != CONFUSION and name not in METRICS:
+        error = unknown_name("metric", name, (*METRICS, CONFUSION))
+        error.hint = f"{error.hint}; one's own is FILE.py:function"
+        raise error
+
+
+def default_metrics(scored: Scored) -> tuple[str, ...]:
+    """Return the metrics for labels of this kind."""
+    return ("accuracy",) if scored.are_classes else ("mae", "mse")
+
+
+def label_parts(scored: Scored, names: Sequence[str]) -> tuple[LabelPart, ...]:
+    """Return the recall and the precision of each label that occurs or was predicted."""
+    expected, predicted = scored.expected(), scored.predicted()
+    right = np.bincount(expected[expected == predicted], minlength=scored.classes)
+    wanted = np.bincount(expected, minlength=scored.classes)
+    given = np.bincount(predicted, minlength=scored.classes)
+    return tuple(
+        LabelPart(
+            label=name_of(index, names),
+            samples=int(wanted[index]),
+            recall=float(right[index] / wanted[index]) if wanted[index] else None,
+            precision=float(right[index] / given[index]) if given[index] else None,
+        )
+        for index in range(scored.classes)
+        if wanted[index] or given[index]
+    )
+
+
+def confusion(scored: Scored, names: Sequence[str]) -> ConfusionPart:
+    """Return how often each label was predicted for each, without labels that neither occur nor were predicted."""
+    expected, predicted = scored.expected(), scored.predicted()
+    table = np.bincount(expected * scored.classes + predicted, minlength=scored.classes**2)
+    table = table.reshape(scored.classes, scored.classes)
+    seen = np.flatnonzero(table.any(axis=0) | table.any(axis=1))
+    return ConfusionPart(
+        labels=tuple(name_of(int(index), names) for index in seen),
+        counts=tuple(tuple(int(count) for count in table[row, seen]) for row in seen),
+    )
+
+
+def name_of(index: int, names: Sequence[str]) -> str:
+    """Return the name of a class, which is its number if the data names none."""
+    return names[index] if index < len(names) else str(index)
+
+
+def parse_limit(option: str, text: str) -> tuple[str, float]:
+    """Return the metric and the limit of "METRIC=NUMBER"; FerruleError if it is malformed."""
+    name, separator, number = text.partition("=")
+    try:
+        limit = float(number)
+    except ValueError:
+        limit = float("nan")
+    if not separator or not name or not np.isfinite(limit):
+        raise FerruleError(f"{option} {text}: expected METRIC=NUMBER, such as accuracy=0.9")
+    return name, limit

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs samples on an emulated or real board: a seeded part of them as a proof, or all of them in several processes."""
+
+from __future__ import annotations
+
+import atexit
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ferrule.emulation import CrashReport, EngineError, EngineOptions
+from ferrule.errors import FerruleError
+from ferrule.evaluation.data import Chunk, DataSet
+from ferrule.facade import Firmware
+from ferrule.facade.running_firmware import RunningFirmware
+from ferrule.graph import Array
+from ferrule.network.samples import split
+from ferrule.progress import Progress, Step
+
+PIECE = 32
+"""Samples that a process runs at a time; sequences are not divided."""
+
+
+def cpu_s() -> float:
+    """Return the processor seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """What runs a firmware."""
+
+    name: str = "unicorn"
+    options: EngineOptions = field(default_factory=EngineOptions)
+    timeout_s: float = 60.0
+    """Wall-clock limit of one inference."""
+
+    def start(self, firmware: Firmware) -> RunningFirmware:
+        """Return the firmware, running."""
+        return RunningFirmware(firmware, engine=self.name, options=self.options, timeout_s=self.timeout_s)
+
+
+def beginnings(data: DataSet, indices: Sequence[int]) -> list[bool]:
+    """Return by sample whether it begins with the initial state: all of them, or the first of each sequence."""
+    if data.sequences is None:
+        return [True] * len(indices)
+    numbers = data.sequences[[data.order[index] for index in indices]]
+    before = [data.sequences[data.order[index - 1]] if index else None for index in indices]
+    return [bool(number != other) for number, other in zip(numbers, before, strict=True)]
+
+
+def drawn_for_proof(data: DataSet, count: int, seed: int, *, stateful: bool) -> tuple[int, ...]:
+    """Return the places of samples drawn with a seed, ascending; all if there are no more than `count`.
+
+    Of a model with state and sequences, they are whole sequences, the last of which may end early.
+    """
+    if count >= len(data):
+        return tuple(range(len(data)))
+    random = np.random.default_rng(seed)
+    if not stateful or data.sequences is None:
+        return tuple(int(index) for index in np.sort(random.choice(len(data), count, replace=False)))
+    numbers = data.sequences[list(data.order)]
+    places: list[int] = []
+    for number in random.permutation(np.unique(numbers)):
+        places += np.flatnonzero(numbers == number)[: count - len(places)].tolist()
+        if len(places) == count:
+            break
+    return tuple(sorted(places))
+
+
+def pieces(data: DataSet, size: int = PIECE) -> Iterator[tuple[int, int]]:
+    """Yield the ranges of consecutive samples that one process runs, each from the beginning of a sequence."""
+    begins = beginnings(data, range(len(data)))
+    start = 0
+    for index in range(1, len(data)):
+        if index - start >= size and begins[index]:
+            yield start, index
+            start = index
+    yield start, len(data)
+
+
+def run_all(
+    firmware: Firmware, engine: Engine, data: DataSet, jobs: int, progress: Progress
+) -> tuple[list[Array], float]:
+    """Return the outputs of all samples on the board, joined along the first axis, and the processor seconds.
+
+    With several jobs, each is a process with a board of its own. A state is reset for each sample, or where a sequence
+    begins.
+
+    Raises:
+        FerruleError: as `Firmware.run` does; or a process ended.
+    """
+    phase = f"running all samples on {firmware.board.name} by {engine.name}"
+    progress(Step(phase=phase))
+    total, done = len(data), 0
+    spent: dict[int, float] = {}
+    results: dict[int, list[Array]] = {}
+    ranges = list(pieces(data))
+    if jobs == 1 or len(ranges) == 1:
+        before = cpu_s()
+        with engine.start(firmware) as running:
+            for first, end in ranges:
+                results[first] = _run_piece(running, data.take(range(first, end)), beginnings(data, range(first, end)))
+                progress(Step(phase=phase, done=end, total=total))
+        return _joined(results), cpu_s() - before
+    with _pool(firmware, engine, min(jobs, len(ranges))) as pool:
+        waiting: dict[Future[_Answer], tuple[int, int]] = {}
+        queue = iter(ranges)
+        try:
+            while True:
+                for first, end in queue:
+                    piece = data.take(range(first, end))
+                    waiting[pool.submit(_work, piece, beginnings(data, range(first, end)))] = (first, end)
+                    if len(waiting) >= 2 * jobs:  # the inputs of few pieces are in memory at a time
+                        break
+                if not waiting:
+                    break
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    first, end = waiting.pop(future)
+                    answer = future.result()
+                    spent[answer.process] = answer.cpu_s
+                    results[first] = answer.result()
+                    done += end - first
+                    progress(Step(phase=phase, done=done, total=total))
+        except BrokenProcessPool as error:
+            raise FerruleError(
+                "a process that ran samples on the board has ended unexpectedly",
+                hint="is there enough memory for this number of --jobs?",
+            ) from error
+        finally:
+            pool.shutdown(cancel_futures=True)
+    return _joined(results), sum(spent.values())
+
+
+def _joined(results: dict[int, list[Array]]) -> list[Array]:
+    parts = [results[first] for first in sorted(results)]
+    return [np.concatenate([np.atleast_1d(part[index]) for part in parts]) for index in range(len(parts[0]))]
+
+
+def _run_piece(running: RunningFirmware, chunk: Chunk, begins: Sequence[bool]) -> list[Array]:
+    samples = split(running.network.inputs, chunk.inputs)
+    answers = [running.run(sample, reset=begin) for sample, begin in zip(samples, begins, strict=True)]
+    return [np.concatenate([np.atleast_1d(answer[index]) for answer in answers]) for index in range(len(answers[0]))]
+
+
+def _pool(firmware: Firmware, engine: Engine, jobs: int) -> ProcessPoolExecutor:
+    """Return processes, each with the firmware on a board of its own; they share no memory with this one."""
+    portable = replace(firmware, lease=None, job=replace(firmware.job, registry=None))
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(portable, engine))
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What a process answers for a piece."""
+
+    process: int
+    cpu_s: float
+    """Processor seconds of the process since its start."""
+    outputs: list[Array] | None
+    error: str = ""
+    """Why there are no outputs."""
+    hint: str | None = None
+    report: CrashReport | None = None
+
+    def result(self) -> list[Array]:
+        """Return the outputs, or raise the error as this process would have; not every error can be sent."""
+        if self.outputs is not None:
+            return self.outputs
+        if self.report is not None:
+            raise EngineError(self.error, hint=self.hint, report=self.report)
+        raise FerruleError(self.error, hint=self.hint)
+
+
+class _Worker:
+    """In a process of `_pool`: its board, which is started for the first piece."""
+
+    firmware: Firmware
+    engine: Engine
+    running: RunningFirmware | None = None
+
+
+def _begin(firmware: Firmware, engine: Engine) -> None:
+    _Worker.firmware, _Worker.engine = firmware, engine
+
+
+def _work(chunk: Chunk, begins: Sequence[bool]) -> _Answer:
+    try:
+        if _Worker.running is None:
+            _Worker.running = _Worker.engine.start(_Worker.firmware)
+            atexit.register(_Worker.running.close)
+        outputs = _run_piece(_Worker.running, chunk, begins)
+    except FerruleError as error:
+        report = error.report if isinstance(error, EngineError) else None
+        return _Answer(os.getpid(), cpu_s(), None, str(error), error.hint, report)
+    return _Answer(os.getpid(), cpu_s(), outputs)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Metrics that users write: FILE.py:function."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from ferrule.errors import FerruleError
+from ferrule.evaluation.metrics import Confidence, mean
+from ferrule.graph import Array
+from ferrule.report.evaluation_document import MetricPart
+
+OwnMetric = Callable[[list[Array], Array], object]
+"""From all outputs in real units, joined along the first axis, and the labels to a number, or one number per sample."""
+
+
+def load_metric(text: str) -> OwnMetric:
+    """Return the function of "FILE.py:function"; its file is run.
+
+    Raises:
+        FerruleError: there is no such file or function, or the file fails.
+    """
+    file, _, name = text.rpartition(":")
+    path = Path(file)
+    if not file or not name or not path.is_file():
+        raise FerruleError(f"--metric {text}: there is no file {file or text}", hint="expected FILE.py:function")
+    spec = importlib.util.spec_from_file_location(f"ferrule_metric_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise FerruleError(f"--metric {text}: {path} is no Python file", hint="its name has to end with .py")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise FerruleError(f"--metric {text}: {path} fails: {type(error).__name__}: {error}") from error
+    function = getattr(module, name, None)
+    if not callable(function):
+        found = ", ".join(each for each, value in vars(module).items() if callable(value) and not each.startswith("_"))
+        raise FerruleError(f"--metric {text}: {path} has no function '{name}'", hint=f"it has {found or 'none'}")
+    chosen: OwnMetric = function
+    return chosen
+
+
+def own_metric(
+    text: str, function: OwnMetric, outputs: list[Array], labels: Array, confidence: Confidence
+) -> MetricPart:
+    """Return what a user's metric computes; one number per sample gives their mean with a bootstrap interval.
+
+    The function's attribute `better`, "higher" (the default) or "lower", says which values are better.
+
+    Raises:
+        FerruleError: the function fails, or returns something else.
+    """
+    name, better = text.rpartition(":")[2], str(getattr(function, "better", "higher"))
+    if better not in {"higher", "lower"}:
+        raise FerruleError(f"--metric {text}: the function's attribute better is '{better}', expected higher or lower")
+    try:
+        result = np.asarray(function(outputs, labels), dtype=np.float64)
+    except Exception as error:
+        raise FerruleError(f"--metric {text} fails: {type(error).__name__}: {error}") from error
+    if result.shape == (len(labels),) and len(labels) > 1:
+        return mean(name, result, confidence, better=better)
+    if result.size != 1:
+        raise FerruleError(
+            f"--metric {text} returned values of shape {list(result.shape)}, expected a number, or one for each of the "
+            f"{len(labels)} samples"
+        )
+    value = float(result.reshape(()))
+    if not np.isfinite(value):
+        return MetricPart(name=name, value=None, better=better, note=f"the function returned {value}")
+    return MetricPart(name=name, value=value, better=better, note="no interval: the function returned one number")

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the fast path with a board and with the numpy reference."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ferrule.evaluation.answers import Answers
+from ferrule.evaluation.data import DataSet
+from ferrule.evaluation.on_board import Engine, beginnings, cpu_s, drawn_for_proof, run_all
+from ferrule.facade import Firmware
+from ferrule.graph import Array
+from ferrule.network import Network
+from ferrule.progress import Progress
+from ferrule.report.compare import compare, worst
+from ferrule.report.document import Verdict
+from ferrule.report.evaluation_document import PathPart, ProofPart
+
+_LISTED = 20
+
+
+def prove(
+    firmware: Firmware, engine: Engine, data: DataSet, answers: Answers, count: int, seed: int, progress: Progress
+) -> tuple[ProofPart, PathPart]:
+    """Run samples drawn with a seed on the board; compare them with the host's answers and the numpy reference."""
+    network = firmware.network
+    chosen = drawn_for_proof(data, count, seed, stateful=bool(network.states))
+    before_s, started = cpu_s(), time.perf_counter()
+    report = firmware.run(
+        data.take(chosen).inputs,
+        engine=engine.name,
+        options=engine.options,
+        timeout_s=engine.timeout_s,
+        source=data.part.source,
+        reset_each=beginnings(data, chosen),
+        progress=progress,
+    )
+    path = PathPart(
+        where=f"{firmware.board.name} by {engine.name}, and numpy",
+        samples=len(chosen),
+        cpu_s=cpu_s() - before_s,
+        wall_s=time.perf_counter() - started,
+    )
+    runs = _by_sample(network, report.outputs, len(chosen))
+    verdicts = [
+        worst([compare(answers.of(network, index), run)[0], sample.verdict])
+        for index, run, sample in zip(chosen, runs, report.samples, strict=True)
+    ]
+    part = ProofPart(
+        verdict=worst(verdicts),
+        samples=chosen,
+        seed=seed,
+        report=report.document,
+        different=_different(chosen, verdicts),
+    )
+    return part, path
+
+
+def all_on_board(
+    firmware: Firmware, engine: Engine, data: DataSet, answers: Answers, part: ProofPart, jobs: int, progress: Progress
+) -> tuple[Answers, ProofPart]:
+    """Run all samples on the board; return its answers, and the proof with their comparison with the host's."""
+    network, started = firmware.network, time.perf_counter()
+    outputs, spent_s = run_all(firmware, engine, data, jobs, progress)
+    many = f" in {jobs} processes" if jobs > 1 else ""
+    path = PathPart(
+        where=f"{firmware.board.name} by {engine.name}{many}",
+        samples=len(data),
+        cpu_s=spent_s,
+        wall_s=time.perf_counter() - started,
+    )
+    board = replace(answers, outputs=outputs, path=path)
+    verdicts = [compare(board.of(network, index), answers.of(network, index))[0] for index in range(answers.samples)]
+    different = sorted({*part.different, *_different(range(answers.samples), verdicts)})[:_LISTED]
+    return board, replace(part, verdict=worst([part.verdict, *verdicts]), different=tuple(different), whole=True)
+
+
+def _by_sample(network: Network, outputs: list[Array], count: int) -> list[list[Array]]:
+    rows = [array.reshape(count, *info.shape) for info, array in zip(network.outputs, outputs, strict=True)]
+    return [[row[index, ...] for row in rows] for index in range(count)]
+
+
+def _different(places: Sequence[int], verdicts: list[Verdict]) -> tuple[int, ...]:
+    found = [place for place, verdict in zip(places, verdicts, strict=True) if verdict is Verdict.DIFFERENT]
+    return tuple(found[:_LISTED])

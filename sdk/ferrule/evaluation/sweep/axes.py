@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The axes of a sweep, their products, and the rows that leave runs out or add some."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ferrule.errors import FerruleError, unknown_name
+from ferrule.evaluation.sweep.file import Match, Scalar, SweepFile
+
+MAIN_AXES = ("model", "board", "toolchain", "engine", "backends")
+SEED = "seed"
+
+Choice = Mapping[str, str]
+"""One value for each axis, as text."""
+
+
+def text_of(value: Scalar) -> str:
+    """Return a value of a file as text; a bool is true or false."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axes:
+    """The values of each axis, in the order of the products, and the runs that differ from the product."""
+
+    values: Mapping[str, tuple[str, ...]]
+    exclude: tuple[Mapping[str, frozenset[str]], ...]
+    include: tuple[Mapping[str, tuple[str, ...]], ...]
+
+    def choices(self) -> Iterator[dict[str, str]]:
+        """Yield the runs, each once: first the product without what is excluded, then what is included."""
+        for combination in itertools.product(*self.values.values()):
+            choice = dict(zip(self.values, combination, strict=True))
+            if not any(matches(row, choice) for row in self.exclude):
+                yield choice
+        for index, row in enumerate(self.include):
+            for choice in self._added(row):
+                if not self._is_earlier(choice, index):
+                    yield choice
+
+    def all_values(self, axis: str) -> tuple[str, ...]:
+        """Return the values of an axis, those of the included runs among them."""
+        added = (value for row in self.include for value in row.get(axis, ()))
+        return tuple(dict.fromkeys([*self.values[axis], *added]))
+
+    def _added(self, row: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, str]]:
+        axes = [row.get(axis, values[:1]) for axis, values in self.values.items()]
+        for combination in itertools.product(*axes):
+            yield dict(zip(self.values, combination, strict=True))
+
+    def _is_earlier(self, choice: Choice, index: int) -> bool:
+        """Return whether a run is one of the product, or of the rows of `include` before this one."""
+        in_product = all(choice[axis] in values for axis, values in self.values.items())
+        if in_product and not any(matches(row, choice) for row in self.exclude):
+            return True
+        return any(
+            all(choice[axis] in row.get(axis, values[:1]) for axis, values in self.values.items())
+            for row in self.include[:index]
+        )
+
+
+def matches(row: Mapping[str, frozenset[str]], choice: Choice) -> bool:
+    """Return whether a run has, for each axis of the row, one of its values."""
+    return all(choice[axis] in values for axis, values in row.items())
+
+
+def axes_of(file: SweepFile, main: Mapping[str, tuple[str, ...]]) -> Axes:
+    """Return the axes of a sweep, given the values of those in `MAIN_AXES`.
+
+    Raises:
+        FerruleError: a value is given twice, or a row names an axis or a value that the sweep does not have.
+    """
+    values = {axis: _checked(axis, tuple(main[axis])) for axis in MAIN_AXES}
+    for name in file.options.__struct_fields__:
+        _add(values, name, f"options.{name}", getattr(file.options, name))
+    for backend, options in file.backend_options.items():
+        for name, given in options.items():
+            _add(values, f"{backend}.{name}", f"backend_options.{backend}.{name}", given)
+    include = tuple(
+        {axis: _texts(given) for axis, given in _named(row, values, f"include[{index}]").items()}
+        for index, row in enumerate(file.include)
+    )
+    axes = Axes(values=values, exclude=(), include=include)
+    exclude = tuple(rows_of(axes, row, f"exclude[{index}]") for index, row in enumerate(file.exclude))
+    return Axes(values=values, exclude=exclude, include=include)
+
+
+def rows_of(axes: Axes, row: Match, where: str) -> dict[str, frozenset[str]]:
+    """Return the values that a row matches; FerruleError if the sweep has no such axis or value."""
+    found = {axis: _texts(given) for axis, given in _named(row, axes.values, where).items()}
+    for axis, texts in found.items():
+        known = axes.all_values(axis)
+        for text in texts:
+            if text not in known:
+                raise unknown_name(f"{axis}", text, known, where=f"in this sweep, as {where} has it")
+    return {axis: frozenset(texts) for axis, texts in found.items()}
+
+
+def _named(row: Match, values: Mapping[str, object], where: str) -> Match:
+    if not row:
+        raise FerruleError(f"{where}: it is empty, expected values of axes", hint=f"axes: {', '.join(values)}")
+    for axis in row:
+        if axis not in values:
+            hint = f"axes of this sweep: {', '.join(values)}"
+            raise FerruleError(f"{where}: the sweep has no axis '{axis}'", hint=hint)
+    return row
+
+
+def _texts(given: Scalar | tuple[Scalar, ...]) -> tuple[str, ...]:
+    return tuple(text_of(value) for value in (given if isinstance(given, (tuple, list)) else (given,)))
+
+
+def _add(values: dict[str, tuple[str, ...]], axis: str, where: str, given: Sequence[Scalar]) -> None:
+    if given:
+        values[axis] = _checked(where, tuple(text_of(value) for value in given))
+
+
+def _checked(where: str, texts: tuple[str, ...]) -> tuple[str, ...]:
+    for index, text in enumerate(texts):
+        if text in texts[:index]:
+            raise FerruleError(f"{where}: '{text}' is given twice")
+    return texts

@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers of a dask.distributed cluster."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ferrule._typing import override
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError, Workers
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+_T = TypeVar("_T")
+LOCAL = "local"
+"""Instead of a scheduler's address: a scheduler and workers on this machine."""
+REMEDY = "pip install 'ferrule[cluster]'"
+_CONNECT_S = 30
+_WAIT_S = 120
+"""How long to wait for the first workers."""
+_REFRESH_S = 5.0
+"""How often the number of workers is asked for."""
+
+
+class ClusterWorkers(Workers):
+    """The workers of a scheduler, given by its address; with "local", a scheduler and `count` processes are started.
+
+    A scheduler repeats the call of a lost worker by itself, as often as its setting allowed-failures says.
+
+    Raises:
+        MissingToolError: dask.distributed is not installed.
+        FerruleError: there is no scheduler, or it has not `count` workers in time.
+    """
+
+    def __init__(self, address: str, count: int | None, capacity: Mapping[str, float] | None = None) -> None:
+        try:
+            import dask
+            import distributed
+        except ImportError as error:
+            raise MissingToolError(
+                "the Python package distributed is missing, which --scheduler needs", hint=REMEDY
+            ) from error
+        self._cluster = None
+        self._client: Client
+        if address == LOCAL:
+            with dask.config.set({"distributed.scheduler.allowed-failures": 0}):  # the campaign repeats and counts
+                self._cluster = distributed.LocalCluster(
+                    n_workers=count or 1,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=None,
+                    resources=dict(capacity or {}),
+                    silence_logs=50,
+                )
+        try:
+            self._client = distributed.Client(self._cluster or address, timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise FerruleError(
+                f"there is no scheduler at {address}: {error}", hint="start one with the command dask scheduler"
+            ) from error
+        try:
+            self._client.wait_for_workers(count or 1, timeout=_WAIT_S)
+        except TimeoutError:
+            found = len(self._info())
+            self.__exit__()
+            raise FerruleError(
+                f"the scheduler at {address} has {found} workers after {_WAIT_S} s, expected {count or 1}",
+                hint=f"start workers with the command dask worker {address} --nthreads 1",
+            ) from None
+        self._begun: dict[str, int] = {}
+        self._topic = f"ferrule-sweep-{self._client.id}"
+        self._client.subscribe_topic(self._topic, self._note)
+        self._numbers = itertools.count()
+        self._slots, self._asked = 0, 0.0
+
+    @override
+    def executor(self, resources: Resources = ()) -> Executor:
+        return _ClusterExecutor(self, resources)
+
+    @override
+    def slots(self) -> int:
+        if not self._slots or time.monotonic() > self._asked + _REFRESH_S:
+            self._slots = max(1, sum(int(worker["nthreads"]) for worker in self._info().values()))
+            self._asked = time.monotonic()
+        return self._slots
+
+    @override
+    def lacking(self, resources: Mapping[str, float]) -> str:
+        for worker in self._info().values():
+            if all(worker.get("resources", {}).get(name, 0) >= amount for name, amount in resources.items()):
+                return ""
+        wanted = " ".join(f"{name}={amount:g}" for name, amount in resources.items())
+        return f'no worker of the scheduler was started with --resources "{wanted}", which a run takes'
+
+    @override
+    def ask(self, function: Callable[..., _T], *arguments: object) -> dict[str, _T]:
+        found: dict[str, _T] = self._client.run(function, *arguments)
+        return found
+
+    @override
+    def __exit__(self, *error: object) -> None:
+        self._client.close()
+        if self._cluster is not None:
+            self._cluster.close()
+
+    def submit(self, resources: Resources, function: Callable[..., Any], arguments: Any, keywords: Any) -> Attempt:  # noqa: ANN401
+        """Send a call to the scheduler."""
+        key = f"ferrule-run-{self._client.id}-{next(self._numbers)}"
+        attempt = Attempt()
+        attempt.set_running_or_notify_cancel()
+        future = self._client.submit(
+            _announced,
+            self._topic,
+            key,
+            function,
+            arguments,
+            keywords,
+            key=key,
+            resources=dict(resources),
+            pure=False,
+        )
+        future.add_done_callback(lambda done: self._finish(key, done, attempt))
+        return attempt
+
+    def _finish(self, key: str, done: Any, attempt: Attempt) -> None:  # noqa: ANN401 dask's Future
+        from distributed.scheduler import KilledWorker
+
+        result: Any = None
+        problem: BaseException | None = None
+        try:
+            attempt.worker, result = done.result()  # if the worker is lost only now, the run is begun once more
+        except KilledWorker as error:
+            problem = WorkerLostError(f"worker {error.last_worker.address} was lost")
+        except BaseException as error:  # noqa: BLE001 the future must end, whatever the cluster does
+            problem = error
+        attempt.begun = self._begun.pop(key, 0)
+        done.release()
+        if problem is None:
+            attempt.set_result(result)
+        else:
+            attempt.set_exception(problem)
+
+    def _note(self, event: tuple[float, str]) -> None:
+        """Count a beginning of a call, of which the scheduler tells."""
+        _, key = event
+        self._begun[key] = self._begun.get(key, 0) + 1
+
+    def _info(self) -> Mapping[str, Mapping[str, Any]]:
+        found: Mapping[str, Mapping[str, Any]] = self._client.scheduler_info(n_workers=-1)["workers"]
+        return found
+
+
+class _ClusterExecutor(Executor):
+    """Submits calls that take certain resources."""
+
+    def __init__(self, workers: ClusterWorkers, resources: Resources) -> None:
+        self._workers = workers
+        self._resources = resources
+
+    @override
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        return self._workers.submit(self._resources, fn, args, kwargs)
+
+
+def _announced(
+    topic: str, key: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
+) -> tuple[str, Any]:
+    """Tell the scheduler, on a worker, that a call begins, and return the worker's name and the result."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    worker.log_event(topic, key)
+    return str(worker.name), function(*arguments, **keywords)

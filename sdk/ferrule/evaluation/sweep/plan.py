@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The runs of a sweep, checked before the first one begins."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ferrule.errors import FerruleError, place, unknown_name
+from ferrule.evaluation.sweep.axes import MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
+from ferrule.evaluation.sweep.file import LeaseEntry, NeedsEntry, SweepFile, read_file
+from ferrule.evaluation.sweep.run import Run, job_of, read_project
+
+if TYPE_CHECKING:
+    from ferrule.facade.configuration import Configuration
+
+_Versions = Mapping[str, str]
+_Matched = Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A sweep whose names are checked; `runs` needs the versions that the workers have."""
+
+    path: Path
+    name: str
+    file: SweepFile
+    axes: Axes
+    models: Mapping[str, tuple[str, str]]
+    """By name in the sweep: absolute path and SHA-256."""
+    digests: Mapping[str, str]
+    """Of boards' folders, ferrule.toml and backends' folders, by place."""
+    needs: tuple[tuple[_Matched, NeedsEntry], ...]
+    configuration: str | None
+
+    def __len__(self) -> int:
+        """Return the number of runs, which takes time proportional to it."""
+        return sum(1 for _ in self.axes.choices())
+
+    @property
+    def toolchains(self) -> tuple[str, ...]:
+        """The toolchains of all runs."""
+        return self.axes.all_values("toolchain")
+
+    def pairs(self) -> tuple[tuple[str, str], ...]:
+        """Return the pairs of an engine and a board that the runs have; an absolute path stands for a folder."""
+        found = dict.fromkeys((choice["engine"], choice["board"]) for choice in self.axes.choices())
+        return tuple((engine, self._board_path(board)) for engine, board in found)
+
+    def resource_sets(self) -> tuple[tuple[tuple[str, float], ...], ...]:
+        """Return the different sets of resources that runs take, in the order of their first runs."""
+        axes = {axis for matched, _ in self.needs for axis in matched}
+        if not axes:
+            return ((),)
+        seen: dict[tuple[str, ...], Choice] = {}
+        for choice in self.axes.choices():
+            seen.setdefault(tuple(choice[axis] for axis in axes), choice)
+        return tuple(dict.fromkeys(self._need(choice).sorted_resources for choice in seen.values()))
+
+    def runs(self, versions: _Versions) -> Iterator[Run]:
+        """Yield the runs in order; `versions` are those of `ferrule.evaluation.sweep.run.versions` on the workers."""
+        for choice in self.axes.choices():
+            yield self._run(choice, versions)
+
+    def _run(self, choice: Choice, versions: _Versions) -> Run:
+        path, digest = self.models[choice["model"]]
+        need = self._need(choice)
+        run = Run(
+            digest="",
+            model=choice["model"],
+            path=path,
+            model_digest=digest,
+            board=choice["board"],
+            board_path=self._board_path(choice["board"]),
+            toolchain=choice["toolchain"],
+            toolchain_version=versions[choice["toolchain"]],
+            engine=choice["engine"],
+            backends=tuple(name.strip() for name in choice["backends"].split(",")),
+            options={axis: value for axis, value in choice.items() if axis not in MAIN_AXES},
+            configuration=self.configuration,
+            samples=self.file.samples,
+            timeout_s=self.file.timeout_s,
+            resources=need.sorted_resources,
+            lease=need.lease,
+            port=need.port,
+            baud=need.baud,
+            load=need.load,
+        )
+        return replace(run, digest=self._digest(run, versions))
+
+    def _digest(self, run: Run, versions: _Versions) -> str:
+        """Return the digest of all that decides a run's result; where it runs and for how long is not part of it.
+
+        The names of models and boards are part of it, so that no two runs have the same digest.
+        """
+        toolchains = set(self.toolchains)
+        facts = {
+            "model": [run.model, run.model_digest],
+            "board": [run.board, self.digests.get(run.board, "")],
+            "toolchain": [run.toolchain, run.toolchain_version],
+            "engine": run.engine,
+            "backends": run.backends,
+            "options": sorted(run.options.items()),
+            "samples": run.samples,
+            "configuration": [
+                digest for key, digest in sorted(self.digests.items()) if key.startswith("configuration")
+            ],
+            "versions": sorted((name, text) for name, text in versions.items() if name not in toolchains),
+        }
+        return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def _board_path(self, board: str) -> str:
+        return str((self.path.parent / board).resolve()) if "/" in board else board
+
+    def _need(self, choice: Choice) -> _Need:
+        need = _Need(resources={})
+        for matched, entry in self.needs:
+            if matches(matched, choice):
+                need = _Need(
+                    resources={**need.resources, **entry.resources},
+                    lease=need.lease if entry.lease is None else self._lease(entry.lease),
+                    port=entry.port or need.port,
+                    baud=entry.baud or need.baud,
+                    load=entry.load or need.load,
+                )
+        return need
+
+    def _lease(self, name: str) -> LeaseEntry:
+        return self.file.lease[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Need:
+    """What a run needs besides a processor."""
+
+    resources: Mapping[str, float]
+    lease: LeaseEntry | None = None
+    port: str | None = None
+    baud: int | None = None
+    load: tuple[str, ...] = ()
+
+    @property
+    def sorted_resources(self) -> tuple[tuple[str, float], ...]:
+        return tuple(sorted(self.resources.items()))
+
+
+def read_plan(path: Path, configuration: Path | None = None) -> Plan:
+    """Read a sweep's file and check its names, without running anything.
+
+    `configuration` is a project's ferrule.toml; by default, that in the current folder, if it exists.
+
+    Raises:
+        FerruleError: a file cannot be read or is malformed, or a model, board, toolchain, engine, backend, option or
+            lease does not exist; the message names it, and the hint lists what there is.
+    """
+    from ferrule.facade.configuration import CONFIGURATION_NAME
+
+    file = read_file(path)
+    if configuration is None and Path(CONFIGURATION_NAME).exists():
+        configuration = Path(CONFIGURATION_NAME)
+    project_path = None if configuration is None else str(configuration.resolve())
+    project = read_project(project_path)
+    with place(str(path)):
+        models = _models(path, file)
+        axes = axes_of(file, _main_values(file, project, tuple(models)))
+        models = _with_included_models(path, axes, models)
+        _check_values(axes)
+        if file.samples > 1 and SEED not in axes.values:
+            raise FerruleError(f"samples = {file.samples}: inputs are drawn at random, which needs options.seed")
+        plan = Plan(
+            path=path,
+            name=file.name or path.stem,
+            file=file,
+            axes=axes,
+            models=models,
+            digests=_digests(path, axes, project, project_path),
+            needs=tuple(
+                (rows_of(axes, entry.match, f"needs[{index}].match"), entry) for index, entry in enumerate(file.needs)
+            ),
+            configuration=project_path,
+        )
+        _check(plan)
+    return plan
+
+
+def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    board = project.board or "mps2-an386"
+    return {
+        "model": models,
+        "board": file.boards or (board,),
+        "toolchain": file.toolchains or (project.toolchain or "zig",),
+        "engine": file.engines or (project.engine or "unicorn",),
+        "backends": file.backends,
+    }
+
+
+def _models(path: Path, file: SweepFile) -> dict[str, tuple[str, str]]:
+    names: list[str] = []
+    for given in file.models:
+        if (path.parent / given).exists() or not glob.has_magic(given):
+            names.append(given)
+            continue
+        found = sorted(glob.glob(given, root_dir=path.parent, recursive=True))
+        if not found:
+            raise FerruleError(f"models: no file matches {given}", hint=f"paths are relative to {path.parent}")
+        names += [name for name in found if name not in names]
+    return {name: _model(path, name) for name in names}
+
+
+def _with_included_models(path: Path, axes: Axes, models: dict[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+    return {name: models.get(name) or _model(path, name) for name in axes.all_values("model")}
+
+
+def _model(path: Path, name: str) -> tuple[str, str]:
+    file = (path.parent / name).resolve()
+    try:
+        return str(file), hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError as error:
+        hint = f"paths are relative to {path.parent}"
+        raise FerruleError(f"model {name} cannot be read: {error.strerror or error}", hint=hint) from error
+
+
+def _check_values(axes: Axes) -> None:
+    """Raise FerruleError for an option without such a value."""
+    from ferrule.firmware.job import GOALS, OVERLAPS
+    from ferrule.firmware.toolchain import OPTIMIZATIONS
+    from ferrule.formats.tflite.versions import VERSIONS
+
+    truth = ("true", "false")
+    allowed = {
+        "goal": GOALS,
+        "optimization": OPTIMIZATIONS,
+        "overlap": OVERLAPS,
+        "rounding": tuple(VERSIONS),
+        "input_rows": truth,
+        "dequantize_weights": truth,
+    }
+    for axis in axes.values:
+        for value in axes.all_values(axis):
+            if axis in allowed and value not in allowed[axis]:
+                raise unknown_name(axis, value, allowed[axis])
+            if axis == SEED and not value.isdecimal():
+                raise FerruleError(f"seed {value!r}: expected a whole number, 0 or more")
+
+
+def _check(plan: Plan) -> None:
+    """Raise FerruleError for a name that does not exist, and for a pair of engine and board that does not fit."""
+    from ferrule.backends.guarded import guarded
+    from ferrule.boards import load_board
+    from ferrule.emulation import engine
+    from ferrule.firmware import toolchain
+
+    for name in plan.toolchains:
+        toolchain(name)
+    for name in plan.axes.all_values("engine"):
+        engine(name)
+    registry = read_project(plan.configuration).registry()
+    for text in plan.axes.all_values("backends"):
+        for name in text.split(","):
+            guarded(registry.create(name.strip()))
+    for index, entry in enumerate(plan.file.needs):
+        if entry.lease is not None and entry.lease not in plan.file.lease:
+            raise unknown_name("lease", entry.lease, plan.file.lease, where=f"as needs[{index}] has it")
+    boards = {board: load_board(board) for _, board in plan.pairs()}
+    problems = [
+        f"engine {name} cannot run board {boards[board].name}: {reason}"
+        for name, board in plan.pairs()
+        if (reason := engine(name).refuses(boards[board])) is not None
+    ]
+    if problems:
+        raise FerruleError("; ".join(problems), hint="leave these runs out by [[exclude]] with engine and board")
+    _check_jobs(plan)
+
+
+def _check_jobs(plan: Plan) -> None:
+    """Raise FerruleError for jobs and models that no run could begin with."""
+    from ferrule import formats
+
+    jobs: set[tuple[str, ...]] = set()
+    models: set[tuple[str, str | None, str | None]] = set()
+    for choice in plan.axes.choices():
+        options = {axis: value for axis, value in choice.items() if axis not in MAIN_AXES and axis != SEED}
+        job = tuple(options.values())
+        if job not in jobs:
+            jobs.add(job)
+            job_of(choice["board"], choice["toolchain"], ("CpuAcc",), options, plan.configuration)
+        model = choice["model"], options.get("rounding"), options.get("dequantize_weights")
+        if model not in models:
+            models.add(model)
+            formats.load(plan.models[model[0]][0], rounding=model[1], dequantize_weights=model[2] == "true")
+
+
+def _digests(path: Path, axes: Axes, project: Configuration, configuration: str | None) -> dict[str, str]:
+    """Return the digests of the folders and files, besides the models, that decide results."""
+    found = {board: _tree_digest((path.parent / board).resolve()) for board in axes.all_values("board") if "/" in board}
+    if configuration is not None:
+        found["configuration"] = hashlib.sha256(Path(configuration).read_bytes()).hexdigest()
+    for index, folder in enumerate(project.folders):
+        found[f"configuration.folders[{index}]"] = _tree_digest(folder.resolve())
+    return found
+
+
+def _tree_digest(folder: Path) -> str:
+    """Return a digest of the names and contents of all files below a folder, but not of Python's caches."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            data = path.read_bytes()
+            digest.update(f"{path.relative_to(folder).as_posix()}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Workers that are processes of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from types import FrameType
+from typing import Any, TypeVar
+
+from ferrule._typing import override
+from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError, Workers
+
+_T = TypeVar("_T")
+_GRACE_S = 10.0
+"""Seconds for a process to remove its temporary files after SIGTERM, before it is killed."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """A call that waits for a process."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    keywords: dict[str, Any]
+    resources: Resources
+    future: Attempt = field(default_factory=Attempt)
+
+
+class LocalWorkers(Workers):
+    """Processes of this machine, each of which works on one call at a time; a lost process is replaced.
+
+    `capacity` states how much of a resource this machine has, by name; the amount of others is 1. Processes start with
+    the first call that needs them.
+    """
+
+    def __init__(self, count: int, capacity: Mapping[str, float] | None = None) -> None:
+        self._count = count
+        self._capacity = dict(capacity or {})
+        self._taken: dict[str, float] = {}
+        self._waiting: deque[_Call] = deque()
+        self._changed = threading.Condition()
+        self._closed = False
+        self._processes: dict[int, _Process] = {}
+        self._threads: list[threading.Thread] = []
+
+    @override
+    def executor(self, resources: Resources = ()) -> Executor:
+        return _LocalExecutor(self, resources)
+
+    @override
+    def slots(self) -> int:
+        return self._count
+
+    @override
+    def lacking(self, resources: Mapping[str, float]) -> str:
+        short = [
+            f"{name} = {amount:g}, of which this machine has {self._capacity.get(name, 1):g}"
+            for name, amount in resources.items()
+            if amount > self._capacity.get(name, 1)
+        ]
+        return f"a run takes {', '.join(short)}" if short else ""
+
+    @override
+    def ask(self, function: Callable[..., _T], *arguments: object) -> dict[str, _T]:
+        return {"this machine": function(*arguments)}
+
+    @override
+    def __exit__(self, *error: object) -> None:
+        with self._changed:
+            self._closed = True
+            waiting, self._waiting = list(self._waiting), deque()
+            self._changed.notify_all()
+            processes = list(self._processes.values())
+        for call in waiting:
+            call.future.cancel()
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.end(_GRACE_S)
+        for thread in self._threads:
+            thread.join()
+
+    def submit(self, call: _Call) -> Attempt:
+        """Let the next free process that has the resources work on a call."""
+        with self._changed:
+            if self._closed:
+                raise RuntimeError("the workers have ended")
+            self._waiting.append(call)
+            if len(self._threads) < self._count:
+                number = len(self._threads)
+                thread = threading.Thread(target=self._serve, args=(number,), name=f"worker-{number}", daemon=True)
+                self._threads.append(thread)
+                thread.start()
+            self._changed.notify_all()
+        return call.future
+
+    def _serve(self, number: int) -> None:
+        """Work on calls with one process, as long as there are any."""
+        while (call := self._next()) is not None:
+            try:
+                if call.future.set_running_or_notify_cancel():
+                    self._answer(call, number)
+            finally:
+                self._release(call)
+
+    def _answer(self, call: _Call, number: int) -> None:
+        process = self._process(number)
+        call.future.worker = f"worker-{number}"
+        try:
+            succeeded, result = process.call(call)
+        except (EOFError, OSError):
+            reason = process.end(_GRACE_S)
+            call.future.set_exception(WorkerLostError(f"worker-{number} {reason}"))
+            return
+        except Exception as error:  # noqa: BLE001 a call that cannot be sent must end its future
+            call.future.set_exception(error)
+            return
+        if succeeded:
+            call.future.set_result(result)
+        else:
+            call.future.set_exception(RuntimeError(result))
+
+    def _process(self, number: int) -> _Process:
+        with self._changed:
+            process = self._processes.get(number)
+            if process is None or not process.is_alive:
+                process = self._processes[number] = _Process(number)
+                if self._closed:
+                    process.terminate()
+            return process
+
+    def _next(self) -> _Call | None:
+        """Return the first call whose resources are free, when there is one; None at the end."""
+        with self._changed:
+            while not self._closed:
+                for call in self._waiting:
+                    if all(self._free(name) >= amount for name, amount in call.resources):
+                        self._waiting.remove(call)
+                        for name, amount in call.resources:
+                            self._taken[name] = self._taken.get(name, 0) + amount
+                        return call
+                self._changed.wait()
+        return None
+
+    def _free(self, name: str) -> float:
+        return self._capacity.get(name, 1) - self._taken.get(name, 0)
+
+    def _release(self, call: _Call) -> None:
+        with self._changed:
+            for name, amount in call.resources:
+                self._taken[name] -= amount
+            self._changed.notify_all()
+
+
+class _LocalExecutor(Executor):
+    """Submits calls that take certain resources."""
+
+    def __init__(self, workers: LocalWorkers, resources: Resources) -> None:
+        self._workers = workers
+        self._resources = resources
+
+    @override
+    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+        return self._workers.submit(_Call(fn, args, kwargs, self._resources))
+
+
+class _Process:
+    """A process that works on calls."""
+
+    def __init__(self, number: int) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._connection, theirs = context.Pipe()
+        self._process: BaseProcess = context.Process(
+            target=serve, args=(theirs,), name=f"ferrule-worker-{number}", daemon=False
+        )
+        self._process.start()
+        theirs.close()  # so that the end of the process is the end of the connection
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    def call(self, call: _Call) -> tuple[bool, Any]:
+        """Return whether a call has succeeded, and its result or the reason; EOFError if the process ends."""
+        self._connection.send((call.function, call.arguments, call.keywords))
+        succeeded, result = self._connection.recv()
+        return succeeded, result
+
+    def terminate(self) -> None:
+        """Tell the process to end; `end` waits for that."""
+        self._process.terminate()
+
+    def end(self, grace_s: float) -> str:
+        """Wait until the process has ended, or kill it, and return how it ended."""
+        with contextlib.suppress(OSError):
+            self._connection.close()
+        self._process.join(grace_s)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+        code = self._process.exitcode or 0
+        if code >= 0:
+            return f"has ended with exit code {code}"
+        return f"was killed by {signal.Signals(-code).name}"
+
+
+def serve(connection: Connection) -> None:
+    """Work on the calls that a connection brings, until it closes; the main function of a worker's process."""
+    signal.signal(signal.SIGTERM, _leave)
+    with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            function, arguments, keywords = connection.recv()
+            try:
+                answer = (True, function(*arguments, **keywords))
+            except Exception:  # noqa: BLE001 the other side gets the traceback
+                answer = (False, traceback.format_exc())
+            connection.send(answer)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the removal of temporary files
+    raise SystemExit(128 + signal.SIGTERM)
+
+
+def processors() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The results of a sweep as JSON lines, to which each run adds one; a sweep that was stopped goes on from them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from ferrule._typing import override
+from ferrule.closing import Closing
+from ferrule.errors import FerruleError
+from ferrule.report.sweep_document import SweepRow
+
+_SYNC_S = 1.0
+"""Rows of at most this many seconds are lost if the machine loses its power; none if only the process is killed."""
+
+
+class ResultsFile(Closing):
+    """A file with a row of JSON per line. Each row is written at once, so that only a torn last line can be lost.
+
+    Raises:
+        FerruleError: the file cannot be read or written, another sweep is writing it, or a line is malformed.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.torn = False
+        """Whether the last line was incomplete, since its writer was killed; it is removed."""
+        self.statuses: dict[str, str] = {}
+        """By digest of the run: the status of its last row."""
+        self._handle = -1
+        self._synced = time.monotonic()
+        try:
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
+            self._lock()
+            self._repair()
+        except OSError as error:
+            self.close()
+            raise FerruleError(f"{path} cannot be used: {error.strerror or error}") from error
+        except FerruleError:
+            self.close()
+            raise
+        self.statuses = {row.run: row.status for row in self.rows()}
+
+    def rows(self) -> Iterator[SweepRow]:
+        """Yield all rows, in the order of their ends; of a run that was repeated, the last row counts."""
+        decoder = msgspec.json.Decoder(SweepRow)
+        with self.path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    yield decoder.decode(line)
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    raise FerruleError(
+                        f"{self.path}: line {number} is not a row of a sweep: {error}",
+                        hint="name another file by --results, or delete the line",
+                    ) from error
+
+    def append(self, row: SweepRow) -> None:
+        """Add a row; FerruleError if that fails, and then the file has no part of it."""
+        line = msgspec.json.encode(row) + b"\n"
+        size = os.fstat(self._handle).st_size
+        try:
+            written = os.write(self._handle, line)
+            if written < len(line):  # the disk is full
+                os.ftruncate(self._handle, size)
+                raise OSError(28, "No space left on device")
+            if time.monotonic() > self._synced + _SYNC_S:
+                os.fsync(self._handle)
+                self._synced = time.monotonic()
+        except OSError as error:
+            raise FerruleError(
+                f"{self.path} cannot be written: {error.strerror or error}", hint="the rows before are kept"
+            ) from error
+        self.statuses[row.run] = row.status
+
+    @override
+    def close(self) -> None:
+        if self._handle >= 0:
+            with contextlib.suppress(OSError):
+                os.fsync(self._handle)
+            os.close(self._handle)
+            self._handle = -1
+
+    def _lock(self) -> None:
+        """Keep other sweeps away from the file; where there are no such locks, nothing does."""
+        if sys.platform == "win32":
+            return
+        import fcntl
+
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FerruleError(
+                f"another sweep is writing {self.path}", hint="wait for it, or name another file by --results"
+            ) from None
+
+    def _repair(self) -> None:
+        """Remove a torn last line."""
+        data = self.path.read_bytes()
+        if not data or data.endswith(b"\n"):
+            return
+        self.torn = True
+        os.ftruncate(self._handle, data.rfind(b"\n") + 1)

@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0
+"""One run of a sweep, carried out in a worker process: compile, run, compare."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import time
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ferrule._version import VERSION
+from ferrule.errors import FerruleError
+from ferrule.evaluation.sweep.lease import LeaseEntry, leased
+from ferrule.report.sweep_document import SweepRow
+
+if TYPE_CHECKING:
+    from ferrule.facade import Firmware
+    from ferrule.facade.configuration import Configuration
+    from ferrule.firmware import Job
+    from ferrule.graph import Array
+    from ferrule.report import ReportDocument
+
+DONE, FAILED = "done", "failed"
+LOAD_LIMIT_S = 300.0
+"""Time limit for the command that loads a firmware onto a board."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """Everything that a worker needs for a run; it is sent to the worker's process."""
+
+    digest: str
+    model: str
+    """As the sweep names it."""
+    path: str
+    """Absolute path of the model's file, the same on all machines."""
+    model_digest: str
+    board: str
+    """As the sweep names it."""
+    board_path: str
+    """A name, or an absolute path."""
+    toolchain: str
+    toolchain_version: str
+    """The version that the worker must have."""
+    engine: str
+    backends: tuple[str, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    configuration: str | None = None
+    """Absolute path of ferrule.toml; None without one."""
+    samples: int = 1
+    timeout_s: float = 60.0
+    resources: tuple[tuple[str, float], ...] = ()
+    lease: LeaseEntry | None = None
+    port: str | None = None
+    baud: int | None = None
+    load: tuple[str, ...] = ()
+
+    def row(self, **results: object) -> SweepRow:
+        """Return the row of this run with its results."""
+        return SweepRow(
+            run=self.digest,
+            model=self.model,
+            model_digest=self.model_digest,
+            board=self.board,
+            toolchain=self.toolchain,
+            toolchain_version=self.toolchain_version,
+            engine=self.engine,
+            backends=self.backends,
+            options=dict(self.options),
+            ferrule_version=VERSION,
+            **results,  # type: ignore[arg-type]
+        )
+
+    def failed(self, error: str, **results: object) -> SweepRow:
+        """Return the row of this run with the reason why there is no result."""
+        return self.row(status=FAILED, error=error, **results)
+
+
+def carry_out(run: Run) -> SweepRow:
+    """Compile and run a model, compare it with the reference, and return the row; problems become its `error`."""
+    started, begun, worked = datetime.now(UTC), time.perf_counter(), _processor_s()
+    try:
+        with leased(run.lease):
+            row = _measured(run)
+    except FerruleError as error:
+        row = run.failed(str(error))
+    except Exception as error:  # noqa: BLE001 one run must not end the sweep; the row has the place of the bug
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(last.filename).name}:{last.lineno}"
+        row = run.failed(f"{type(error).__name__} in {place}, a bug in ferrule or in a backend: {error}")
+    return replace(
+        row,
+        started=started.isoformat(timespec="milliseconds"),
+        seconds=round(time.perf_counter() - begun, 6),
+        cpu_s=round(_processor_s() - worked, 6),
+    )
+
+
+def versions(toolchains: tuple[str, ...]) -> dict[str, str]:
+    """Return the versions of Ferrule and of toolchains in this process; an absent toolchain's is "not installed"."""
+    found = {"ferrule": VERSION, "unicorn": _package("unicorn"), "numpy": np.__version__}
+    return {**found, **{name: _toolchain_version(name) for name in toolchains}}
+
+
+def lacks(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
+    """Return what this process lacks for pairs of an engine and a board."""
+    from ferrule.emulation import engine
+
+    return tuple(
+        f"engine {name}: {missing} ({missing.hint})"
+        for name in dict.fromkeys(name for name, _ in pairs)
+        if (missing := engine(name).missing()) is not None
+    )
+
+
+def _measured(run: Run) -> SweepRow:
+    from ferrule.emulation import EngineOptions
+
+    _check_worker(run)
+    firmware = _compiled(run)
+    if run.load:
+        _load(run, firmware)
+    options = EngineOptions(port=run.port) if run.baud is None else EngineOptions(port=run.port, baud=run.baud)
+    report = firmware.run(_inputs(run, firmware), engine=run.engine, options=options, timeout_s=run.timeout_s)
+    return _row(run, report.document, firmware)
+
+
+def _row(run: Run, document: ReportDocument, firmware: Firmware) -> SweepRow:
+    flash, ram = document.memory.flash, document.memory.ram
+    return run.row(
+        status=DONE,
+        verdict=document.verdict.value,
+        count=document.count.per_inference,
+        unit=document.count.unit,
+        flash_bytes=None if flash is None else flash.total,
+        ram_bytes=ram.total,
+        stack_bytes=ram.stack_used,
+        samples=len(document.samples),
+        firmware_digest=hashlib.sha256(firmware.elf.read_bytes()).hexdigest(),
+    )
+
+
+def _check_worker(run: Run) -> None:
+    found = _toolchain_version(run.toolchain)
+    if found != run.toolchain_version:
+        raise FerruleError(
+            f"this worker's {run.toolchain} is {found!r}, the sweep's is {run.toolchain_version!r}",
+            hint="give all workers the same versions",
+        )
+
+
+def _compiled(run: Run) -> Firmware:
+    """Return the firmware of a run, which the runs that differ only in their engine or inputs share."""
+    unbuilt = {"seed"}
+    options = tuple(sorted((name, value) for name, value in run.options.items() if name not in unbuilt))
+    key = (run.path, run.model_digest, run.board_path, run.toolchain, run.backends, options, run.configuration)
+    return _firmware(*key)
+
+
+@lru_cache(maxsize=4)
+def _firmware(
+    path: str,
+    digest: str,
+    board: str,
+    toolchain: str,
+    backends: tuple[str, ...],
+    options: tuple[tuple[str, str], ...],
+    configuration: str | None,
+) -> Firmware:
+    from ferrule import facade, formats
+
+    chosen = dict(options)
+    data = _bytes_of(Path(path))
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise FerruleError(f"{path} is not the file with which the sweep began", hint="begin the sweep again")
+    network = formats.load(
+        path,
+        rounding=chosen.get("rounding"),
+        dequantize_weights=chosen.get("dequantize_weights") == "true",
+    )
+    return facade.compile(network, job_of(board, toolchain, backends, chosen, configuration))
+
+
+def job_of(
+    board: str, toolchain: str, backends: tuple[str, ...], options: Mapping[str, str], configuration: str | None
+) -> Job:
+    """Return the job for these choices.
+
+    Raises:
+        FerruleError: a backend does not exist, or an option is not valid; the message names it.
+    """
+    from ferrule.firmware import Job
+
+    project = read_project(configuration)
+    job = Job(
+        board=board,
+        toolchain=toolchain,
+        backends=backends,
+        optimization=options.get("optimization") or project.optimization,
+        overlap=options.get("overlap") or project.overlap or "on",
+        goal=options.get("goal") or project.goal or "balanced",
+        input_rows=options.get("input_rows", "true" if project.input_rows else "false") == "true",
+    )
+    return project.complete(job, [f"{name}={value}" for name, value in options.items() if "." in name])
+
+
+@cache
+def read_project(configuration: str | None) -> Configuration:
+    """Return the project's configuration; the default one for None. Raises as `read_configuration` does."""
+    from ferrule.facade.configuration import Configuration, read_configuration
+
+    return Configuration() if configuration is None else read_configuration(Path(configuration))
+
+
+def _inputs(run: Run, firmware: Firmware) -> list[Array] | None:
+    """Return the random inputs of a run; None for the fixed pattern."""
+    from ferrule.network.samples import random_sample
+
+    if "seed" not in run.options:
+        return None
+    first, infos = int(run.options["seed"]) * run.samples, firmware.network.inputs
+    drawn = [random_sample(infos, first + index) for index in range(run.samples)]
+    if run.samples == 1:
+        return drawn[0]
+    return [np.concatenate([np.atleast_1d(sample[index]) for sample in drawn]) for index in range(len(infos))]
+
+
+def _load(run: Run, firmware: Firmware) -> None:
+    command = [part.replace("{elf}", str(firmware.elf)) for part in run.load]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", check=False, timeout=LOAD_LIMIT_S
+        )
+    except subprocess.TimeoutExpired:
+        raise FerruleError(f"{command[0]} has not loaded the firmware within {LOAD_LIMIT_S:.0f} s") from None
+    except OSError as error:
+        raise FerruleError(f"{command[0]} cannot be started: {error.strerror or error}") from error
+    if done.returncode:
+        said = " ".join((done.stderr or done.stdout).split())[-500:]
+        raise FerruleError(f"{command[0]} ended with {done.returncode} instead of loading the firmware: {said}")
+
+
+def _bytes_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FerruleError(
+            f"{path} cannot be read: {error.strerror or error}",
+            hint="the files of a sweep must have the same paths on all workers' machines",
+        ) from error
+
+
+def _processor_s() -> float:
+    """Return the processor seconds of this process and of its children that have ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+@cache
+def _toolchain_version(name: str) -> str:
+    from ferrule.firmware import toolchain
+
+    found = toolchain(name)
+    return "not installed" if found.find() is None else found.version()
+
+
+def _package(name: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,240 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares two documents of a kind: what has changed, and whether it is worse than allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ferrule._version import VERSION
+from ferrule.errors import FerruleError
+from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
+from ferrule.report.document import ReportDocument
+from ferrule.report.evaluation_document import EvaluationDocument
+from ferrule.report.inspection import Inspection
+from ferrule.report.limits import Limits
+from ferrule.report.surroundings import environment
+from ferrule.report.sweep_document import SweepDocument
+from ferrule.report.values import Value, values
+
+if TYPE_CHECKING:
+    from ferrule.report.reading import Document
+
+_VERDICTS = ("exact", "within_tolerance", "different", "failed")
+"""From good to bad; "failed" is that of a sweep's run."""
+
+
+def compare_documents(
+    old: Document, new: Document, limits: Limits | None = None, *, other_model: bool = False
+) -> Comparison:
+    """Return what has changed.
+
+    Without `limits`, only a verdict can be worse than allowed. `other_model` compares different models, too.
+
+    Raises:
+        FerruleError: the documents are of different kinds, of one that cannot be compared, or of different models; or
+            `limits` names a counter that neither has.
+    """
+    limits = limits or Limits()
+    if old.kind != new.kind:
+        raise FerruleError(f"the old document is of kind '{old.kind}', the new one of kind '{new.kind}'")
+    before, after = _side(old), _side(new)
+    same_model = before.model == after.model or before.model_digest == after.model_digest != ""
+    if not (same_model or other_model or old.kind == "sweep"):
+        raise FerruleError(
+            f"the old document is of the model '{before.model}', the new one of '{after.model}'",
+            hint="--other-model compares them nevertheless",
+        )
+    found = list(_changes(values(old), values(new)))
+    limits.check(change.counter for change in found)
+    return Comparison(
+        ferrule_version=VERSION,
+        of=old.kind,
+        old=before,
+        new=after,
+        limits=limits.texts(),
+        differences=tuple(_differences(before, after, found)),
+        changes=tuple(_judged(change, limits) for change in found),
+        environment=environment(),
+    )
+
+
+def _side(document: Document) -> SidePart:
+    match document:
+        case ReportDocument(build=build):
+            return SidePart(
+                model=document.model.name,
+                model_digest=document.model.digest,
+                file=document.model.file,
+                board=build.board,
+                engine=document.engine,
+                toolchain=" ".join(
+                    filter(
+                        None, [document.build.toolchain_version, document.build.flags or document.build.optimization]
+                    )
+                ),
+                ferrule=document.ferrule_version,
+            )
+        case EvaluationDocument():
+            side = SidePart(model="", ferrule="") if document.proof is None else _side(document.proof.report)
+            return replace(
+                side,
+                model=document.model.name,
+                model_digest=document.model.digest,
+                file=document.model.file,
+                ferrule=document.ferrule_version,
+                data_digest=document.data.digest,
+            )
+        case Inspection():
+            version = "" if document.environment is None else document.environment.ferrule
+            return SidePart(model=document.name, ferrule=version)
+        case SweepDocument():
+            return SidePart(model=document.name, ferrule=document.ferrule_version)
+        case _:
+            raise FerruleError(
+                f"a {document.kind} cannot be compared",
+                hint="runs, inspections, evaluations and sweeps can",
+            )
+
+
+def _differences(old: SidePart, new: SidePart, changes: list[ChangePart]) -> Iterator[str]:
+    """Yield how the conditions differ, so that a reader does not take their effect for the model's."""
+    for what, before, after in (
+        ("The model", old.model, new.model),
+        ("The board", old.board, new.board),
+        ("The engine", old.engine, new.engine),
+        ("The compiler", old.toolchain, new.toolchain),
+        ("Ferrule", old.ferrule, new.ferrule),
+    ):
+        if before != after:
+            yield f"{what} differs: {before or 'none'}, now {after or 'none'}."
+    if old.model_digest != new.model_digest and old.model == new.model:
+        yield "The model's contents differ: its digest is another one."
+    if old.data_digest != new.data_digest:
+        yield "The data differ: the metrics are those of other samples."
+    units = {
+        (change.counter, change.change)
+        for change in changes
+        if change.scope == "whole" and change.counter in {"instructions", "cycles"}
+    }
+    if {("instructions", Change.REMOVED), ("cycles", Change.ADDED)} <= units or {
+        ("cycles", Change.REMOVED),
+        ("instructions", Change.ADDED),
+    } <= units:
+        yield "One counts instructions and the other cycles, so that these are not compared."
+
+
+def _changes(old: list[Value], new: list[Value]) -> Iterator[ChangePart]:
+    """Yield the changes in the order of the new document, and what it lacks after them, by scope."""
+    before = {value.key: value for value in old}
+    after = {value.key: value for value in new}
+    renamed = _renamed(old, new)
+    taken = set()
+    for value in new:
+        other = before.get(value.key)
+        note = ""
+        if other is None and value.place in renamed:
+            other = before.get((value.scope, renamed[value.place], value.counter))
+            note = f"was '{renamed[value.place]}'"
+        if other is not None:
+            taken.add(other.key)
+        yield _change(other, value, note)
+    for value in old:
+        if value.key not in after and value.key not in taken:
+            yield _change(value, None, "")
+
+
+def _renamed(old: list[Value], new: list[Value]) -> dict[str, str]:
+    """Return the old name of each layer that has another name now, by the new one.
+
+    A layer counts as renamed if those between the same neighbours are of the same types, one for one.
+    """
+    before = _layers(old)
+    after = _layers(new)
+    found: dict[str, str] = {}
+    common = {name for name, _ in before} & {name for name, _ in after}
+    gaps, others = _gaps(before, common), _gaps(after, common)
+    for place, left in gaps.items():
+        right = others.get(place, [])
+        if [type_ for _, type_ in left] == [type_ for _, type_ in right]:
+            found |= {name: was for (was, _), (name, _) in zip(left, right, strict=True)}
+    return found
+
+
+def _layers(found: list[Value]) -> list[tuple[str, str]]:
+    """Return the names and types of layers, in order."""
+    return list({value.place: (value.place, value.kind) for value in found if value.scope == "layer"}.values())
+
+
+def _gaps(layers: list[tuple[str, str]], common: set[str]) -> dict[str, list[tuple[str, str]]]:
+    """Return the layers that the other document lacks, by the layer before them that both have."""
+    gaps: dict[str, list[tuple[str, str]]] = {}
+    last = ""
+    for name, type_ in layers:
+        if name in common:
+            last = name
+        else:
+            gaps.setdefault(last, []).append((name, type_))
+    return gaps
+
+
+def _change(old: Value | None, new: Value | None, note: str) -> ChangePart:
+    value = new or old
+    assert value is not None
+    before, after = None if old is None else old.value, None if new is None else new.value
+    notes = [note]
+    if old is not None and new is not None and new.scope == "metric":
+        notes.append(_significance(old, new))
+    relative = None
+    if isinstance(before, (int, float)) and isinstance(after, (int, float)) and before:
+        relative = (after - before) / abs(before)
+    return ChangePart(
+        scope=value.scope,
+        place=value.place,
+        counter=value.counter,
+        old=before,
+        new=after,
+        unit=value.unit,
+        relative=relative,
+        change=Change.OTHER if note and before == after else _state(old, new),
+        note="; ".join(filter(None, notes)),
+    )
+
+
+def _state(old: Value | None, new: Value | None) -> Change:
+    if old is None or new is None:
+        return Change.ADDED if old is None else Change.REMOVED
+    before, after = old.value, new.value
+    if before == after:
+        return Change.EQUAL
+    if isinstance(before, str) and isinstance(after, str):
+        if before not in _VERDICTS or after not in _VERDICTS:
+            return Change.OTHER
+        return Change.WORSE if _VERDICTS.index(after) > _VERDICTS.index(before) else Change.BETTER
+    if isinstance(before, str) or isinstance(after, str) or before is None or after is None or not new.better:
+        return Change.OTHER
+    return Change.BETTER if (after > before) == (new.better == "higher") else Change.WORSE
+
+
+def _significance(old: Value, new: Value) -> str:
+    if old.interval is None or new.interval is None or old.value == new.value:
+        return ""
+    apart = old.interval[1] < new.interval[0] or new.interval[1] < old.interval[0]
+    return "significant: the intervals are apart" if apart else "not significant: the intervals overlap"
+
+
+def _judged(change: ChangePart, limits: Limits) -> ChangePart:
+    if change.counter in {"verdict", "proof"}:
+        bad = change.new in {"different", "failed"} and change.change in {Change.WORSE, Change.ADDED}
+        return replace(change, failed=bad)
+    limit = limits.of(change.scope, change.counter)
+    if limit is None:
+        return change
+    if change.change is Change.REMOVED and change.scope != "layer":
+        return replace(change, limit=limit.text, failed=True, note="it cannot be compared with its limit")
+    directed = change.change is Change.WORSE or (change.change is Change.OTHER and limits.names(change.counter))
+    old, new = change.old, change.new
+    if not directed or not isinstance(old, (int, float)) or not isinstance(new, (int, float)):
+        return change
+    return replace(change, limit=limit.text, failed=limit.exceeded(old, new))

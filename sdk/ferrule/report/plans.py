@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Describes memory plans as data: the place and the lifetime of each buffer, by region."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ferrule.codegen import Artifact
+from ferrule.graph import Graph
+from ferrule.memory import BufferKind, GraphPlan, Plan, RegionPlan, Request
+from ferrule.report.picture import BufferPart, RegionPlanPart
+
+
+def firmware_plan(artifact: Artifact) -> tuple[RegionPlanPart, ...]:
+    """Return the plan of each region of a firmware's workspace that has buffers, with kernel scratch."""
+    storage = artifact.storage
+    states = {state.name for state in artifact.graph.states} | {state.source for state in artifact.graph.states}
+    kept = "" if storage.state is None else storage.state.name
+    steps = tuple(record.layer for record in artifact.operators)
+    return _regions(artifact.graph, storage.plan, storage.requests, steps, states, kept)
+
+
+def activation_parts(graph: Graph, planned: GraphPlan) -> tuple[RegionPlanPart, ...]:
+    """Return a plan of a graph's activations alone, as `activation_plan` makes it."""
+    states = {state.name for state in graph.states} | {state.source for state in graph.states}
+    return _regions(graph, planned.plan, planned.requests, planned.ordering.layers, states, "state")
+
+
+def _regions(
+    graph: Graph, plan: Plan, requests: Sequence[Request], steps: tuple[str, ...], states: set[str], kept: str
+) -> tuple[RegionPlanPart, ...]:
+    inputs = {info.name for info in graph.inputs}
+    outputs = {info.name for info in graph.outputs}
+
+    def kind(request: Request) -> str:
+        name = request.name
+        if request.kind is BufferKind.SCRATCH:
+            return "scratch"
+        if name in states or plan.placements[name].region == kept:
+            return "state"
+        return "input" if name in inputs else "output" if name in outputs else "activation"
+
+    found: dict[str, list[BufferPart]] = {}
+    for request in requests:
+        place = plan.placements[request.name]
+        found.setdefault(place.region, []).append(
+            BufferPart(
+                name=request.name,
+                kind=kind(request),
+                offset=place.offset,
+                size_bytes=request.size_bytes,
+                first=request.lifetime.first,
+                last=request.lifetime.last,
+            )
+        )
+    return tuple(_region(region, steps, found[region.region]) for region in plan.regions if region.region in found)
+
+
+def _region(region: RegionPlan, steps: tuple[str, ...], buffers: list[BufferPart]) -> RegionPlanPart:
+    return RegionPlanPart(
+        name=region.region,
+        peak_bytes=region.peak_bytes,
+        bound_bytes=region.bound_bytes,
+        certificate=region.certificate,
+        steps=steps,
+        buffers=tuple(sorted(buffers, key=lambda each: (each.first, each.offset, each.name))),
+    )

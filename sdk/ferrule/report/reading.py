@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads documents that commands have written with `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from ferrule.errors import FerruleError
+from ferrule.report.comparison_document import COMPARISON_SCHEMA_VERSION, Comparison
+from ferrule.report.document import SCHEMA_VERSION, ReportDocument
+from ferrule.report.evaluation_document import EVALUATION_SCHEMA_VERSION, EvaluationDocument
+from ferrule.report.failure_document import FAILURE_SCHEMA_VERSION, FailureDocument
+from ferrule.report.inspection import SCHEMA_VERSION as INSPECTION_SCHEMA_VERSION
+from ferrule.report.inspection import Inspection
+from ferrule.report.sweep_document import SWEEP_SCHEMA_VERSION, SweepDocument
+
+Document = ReportDocument | Inspection | EvaluationDocument | SweepDocument | Comparison | FailureDocument
+"""Any document, told apart by its `kind`."""
+
+MAX_BYTES = 1 << 30
+"""1 GiB; a sweep of 100,000 runs has about 60 MB."""
+_KINDS: dict[str, tuple[type[Document], int]] = {
+    "run": (ReportDocument, SCHEMA_VERSION),
+    "inspection": (Inspection, INSPECTION_SCHEMA_VERSION),
+    "evaluation": (EvaluationDocument, EVALUATION_SCHEMA_VERSION),
+    "sweep": (SweepDocument, SWEEP_SCHEMA_VERSION),
+    "comparison": (Comparison, COMPARISON_SCHEMA_VERSION),
+    "failure": (FailureDocument, FAILURE_SCHEMA_VERSION),
+}
+_HINT = "ferrule run, inspect, evaluate, sweep and compare write documents with --json"
+
+
+class _Head(msgspec.Struct):
+    """The fields that tell what a document is."""
+
+    kind: str = "run"  # documents of the versions before `kind` are runs
+    schema_version: int | None = None
+
+
+def read_document(path: Path) -> Document:
+    """Return the document in a file.
+
+    Raises:
+        FerruleError: the file cannot be read, has no document or several, or one of a later version of Ferrule.
+    """
+    documents = read_documents(path)
+    if len(documents) != 1:
+        raise FerruleError(f"{path}: it has {len(documents)} documents, expected one")
+    return documents[0]
+
+
+def read_documents(path: Path) -> tuple[Document, ...]:
+    """Return the documents in a file: one, or a list of one for each model of a firmware.
+
+    Raises:
+        FerruleError: the file cannot be read, or what it has is not a document, or is one of a later version.
+    """
+    data = _contents(path)
+    if data.lstrip()[:1] != b"[":
+        return (_document(str(path), data),)
+    with _decoding(str(path)):
+        parts = msgspec.json.decode(data, type=list[msgspec.Raw])
+    listed = tuple(_document(f"{path}: document {index}", bytes(raw)) for index, raw in enumerate(parts))
+    if not listed:
+        raise FerruleError(f"{path}: it has no document", hint=_HINT)
+    return listed
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_BYTES + 1)
+    except (OSError, ValueError) as error:  # ValueError: a null character in the path
+        raise FerruleError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    if len(data) > MAX_BYTES:
+        raise FerruleError(f"{path}: it has more than {MAX_BYTES} bytes")
+    return data
+
+
+def _document(where: str, data: bytes) -> Document:
+    with _decoding(where):
+        head = msgspec.json.decode(data, type=_Head)
+    if head.kind not in _KINDS:
+        raise FerruleError(f"{where}: its kind is '{head.kind}', expected one of {', '.join(_KINDS)}", hint=_HINT)
+    type_, version = _KINDS[head.kind]
+    if head.schema_version is None:
+        raise FerruleError(f"{where}: it is not a document of Ferrule: it has no schema_version", hint=_HINT)
+    if head.schema_version != version:
+        raise FerruleError(
+            f"{where}: the schema_version of this {head.kind} is {head.schema_version}, expected {version}",
+            hint="make it again, or read it with the version of Ferrule that wrote it",
+        )
+    with _decoding(where):
+        return msgspec.json.decode(data, type=type_)
+
+
+@contextmanager
+def _decoding(where: str) -> Iterator[None]:
+    try:
+        yield
+    except RecursionError:
+        raise FerruleError(f"{where}: its values are nested too deep", hint=_HINT) from None
+    except UnicodeError as error:
+        raise FerruleError(f"{where}: it is not UTF-8: {error}", hint=_HINT) from error
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise FerruleError(f"{where}: {error}", hint=_HINT) from error

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Places the layers of one inference on a line of time: the core's, and those of devices beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ferrule.report.document import LayerPart
+from ferrule.report.picture import SpanPart
+
+CORE_TRACK = "core"
+
+
+def timeline(layers: Sequence[LayerPart], devices: Iterable[str], *, exact: bool) -> tuple[SpanPart, ...]:
+    """Return the spans of an inference in the order of their starts; `exact` states whether each instruction counts.
+
+    The core carries out one layer after the other, so its spans follow from the counts. A layer of one of the devices
+    keeps it at work somewhere between the start of the layer and the end of the one that collects its result, for the
+    time that its model counted, or all of that time if none did.
+    """
+    ends: list[int] = []
+    for layer in layers:
+        ends.append((ends[-1] if ends else 0) + layer.count)
+    own = [
+        SpanPart(track=CORE_TRACK, layer=layer.name, start=end - layer.count, end=end, exact=exact)
+        for layer, end in zip(layers, ends, strict=True)
+        if layer.count
+    ]
+    spans = [*own, *_device_spans(layers, ends, set(devices))]
+    return tuple(sorted(spans, key=lambda span: (span.start, span.track != CORE_TRACK, span.end)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """The time in which a device works on a layer."""
+
+    start: int
+    begun: int
+    """The end of the core's part of the layer."""
+    end: int
+
+
+def _device_spans(layers: Sequence[LayerPart], ends: Sequence[int], devices: set[str]) -> list[SpanPart]:
+    collected = {name: index for index, layer in enumerate(layers) for name in layer.beside}
+    free: dict[str, int] = {}
+    spans = []
+    for index, layer in enumerate(layers):
+        if layer.device not in devices:
+            continue
+        last = collected.get(layer.name, index)
+        window = _Window(ends[index] - layer.count, ends[index], ends[last])
+        busy = window.end - window.start if layer.work is None else layer.work.busy
+        start, end = _placed(window, busy, free.get(layer.device, 0), waits=last == index)
+        if end > start:
+            spans.append(SpanPart(track=layer.device, layer=layer.name, start=start, end=end, exact=False))
+            free[layer.device] = end
+    return spans
+
+
+def _placed(window: _Window, busy: int, free: int, *, waits: bool) -> tuple[int, int]:
+    """Return start and end of a device's work: the core's wait ends with it, or it goes on when the core has begun."""
+    start = window.end - busy if waits else min(window.begun, window.end - busy)
+    start = max(start, window.start, free)
+    return start, min(start + busy, window.end)

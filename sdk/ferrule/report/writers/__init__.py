@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writers of documents: each returns the text of one format and computes nothing that the documents lack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ferrule.report.reading import Document
+
+Writer = Callable[[Sequence["Document"]], str]
+"""Returns a file's text for one document, or for one of each model of a firmware; FerruleError if they lack it."""
+FolderWriter = Callable[[Sequence["Document"]], Mapping[str, str]]
+"""Returns the texts of files by name."""
+
+
+def _json(documents: Sequence[Document]) -> str:
+    import msgspec
+
+    texts = [msgspec.json.format(msgspec.json.encode(document), indent=2).decode() for document in documents]
+    return (texts[0] if len(texts) == 1 else f"[{','.join(texts)}]") + "\n"
+
+
+def _html(documents: Sequence[Document]) -> str:
+    from ferrule.report.html import html_page
+
+    return html_page(documents[0] if len(documents) == 1 else documents)
+
+
+def _from(module: str, function: str) -> Writer:
+    """Return a writer whose module is imported when it writes."""
+
+    def write(documents: Sequence[Document]) -> str:
+        text = getattr(import_module(f"{__name__}.{module}"), function)(documents)
+        assert isinstance(text, str)
+        return text
+
+    return write
+
+
+def _node_data(documents: Sequence[Document]) -> Mapping[str, str]:
+    from ferrule.report.writers.node_data import node_data_files
+
+    return node_data_files(documents)
+
+
+WRITERS: Mapping[str, Writer] = {
+    "json": _json,
+    "html": _html,
+    "csv": _from("csv_text", "csv_text"),
+    "markdown": _from("markdown", "markdown_text"),
+    "job-summary": _from("markdown", "summary_text"),
+    "trace": _from("chrome_trace", "trace_text"),
+    "junit": _from("junit", "junit_text"),
+    "sarif": _from("sarif", "sarif_text"),
+}
+"""By the name of the format."""
+FOLDERS: Mapping[str, FolderWriter] = {"node-data": _node_data}

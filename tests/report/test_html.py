@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents as web pages."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+import saved_documents
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ferrule._typing import override
+from ferrule.rendering import shown
+from ferrule.report.document import LayerRefusalsPart, ReportDocument, Verdict
+from ferrule.report.evaluation_document import ConfusionPart
+from ferrule.report.html import html_fragment, html_page
+from ferrule.report.html.memory_picture import HEIGHT, largest, memory_picture
+from ferrule.report.html.timeline_picture import timeline_picture
+from ferrule.report.picture import BufferPart, RegionPlanPart, SpanPart
+from ferrule.report.reading import Document
+from ferrule.report.sweep_document import SweepDocument
+from ferrule.report.timeline import timeline
+
+KINDS = tuple(saved_documents.documents())
+PLAIN = saved_documents.documents("a plain name")
+HOSTILE = {
+    "script": "</script><script>alert(1)</script>",
+    "closing": "</title></style></svg></bdi></pre>--><b>",
+    "attribute": "\" onmouseover=alert(1) x='",
+    "image": "<img src=x onerror=alert(1)>",
+    "entity": "&lt;b&gt; &amp; &#60;",
+    "template": "{{ 7 * 7 }}{% raw %}",
+    "control": "a\x00b\x07\x1b[31mc\x7f\x85",
+    "right to left": "user\u202egnp.exe\u2066\u200f",
+    "surrogate": "half \ud800 of one",
+    "url": "javascript:alert(1)//http://example.org/",
+    "long": "x<&\"'" * 2_000,
+}
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+SHAPES = {"line", "rect", "circle"}
+URLS = {"href": ("#", "data:,")}
+
+
+class Page(HTMLParser):
+    """Reads a page as browsers do: its tags with the names of their attributes, and its texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.structure: list[tuple[str, tuple[str, ...]]] = []
+        self.values: list[str] = []
+        self.texts: list[str] = []
+        self.headings: list[int] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self._open == [], "an element is not closed"
+
+    @override
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = tuple(name for name, _ in attrs)
+        assert tag not in {"script", "img", "iframe", "object", "form", "base", "foreignobject"}, tag
+        assert not any(name.startswith("on") or name in {"src", "srcset", "xlink:href"} for name in names), (tag, names)
+        assert len(set(names)) == len(names)
+        for name, value in attrs:
+            assert value is not None or name == "open"
+            if name in URLS:
+                assert (value or "").startswith(URLS[name])
+            if name == "style":
+                assert not set(value or "") & set("<>{};\"'\\"), value
+            self.values.append(value or "")
+        # a long name has a tooltip with all of it, and a short one has none
+        self.structure.append((tag, tuple(name for name in names if (tag, name) != ("bdi", "title"))))
+        if tag[0] == "h" and tag[1:].isdigit():
+            self.headings.append(int(tag[1:]))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    @override
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in SHAPES
+        self.handle_starttag(tag, attrs)
+        self._open.pop()
+
+    @override
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+        if tag not in {"bdi", "strong"}:
+            self.texts.append(" ")
+
+    @override
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @override
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(f"a comment: {data}")
+
+    @property
+    def text(self) -> str:
+        """All texts but the style, without line breaks."""
+        return " ".join("".join(text for text in self.texts if "--bg:" not in text).split())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_names_change_no_structure(kind: str, name: str) -> None:
+    hostile = HOSTILE[name]
+    page = html_page(saved_documents.documents(hostile)[kind])
+    assert all(c.isprintable() or c == "\n" for c in page)
+    read, plain = Page(page), Page(html_page(PLAIN[kind]))
+    assert read.structure == plain.structure
+    where = " ".join((read.text, *read.values))
+    assert " ".join(shown(hostile)[:30].split()) in where
+    assert len(page) < 40 * len(html_page(PLAIN[kind]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_loads_nothing_and_a_fragment_is_no_page(kind: str) -> None:
+    page, fragment = html_page(PLAIN[kind]), html_fragment(PLAIN[kind])
+    assert page.startswith('<!DOCTYPE html>\n<html lang="en">')
+    assert [word for word in ("http:", "https:", "url(", "@import") if word in page] == []
+    read, part = Page(page), Page(fragment)
+    assert {"main", "title"} <= {tag for tag, _ in read.structure}
+    assert any(
+        value.startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:;") for value in read.values
+    )
+    assert not {"html", "head", "body", "main", "title", "h1"} & {tag for tag, _ in part.structure} - {"title"}
+    rules = fragment[fragment.index("<style>") + 7 : fragment.index("</style>")]
+    selectors = [line.strip() for line in rules.splitlines() if line.strip().endswith("{") or "{ " in line]
+    assert all(each.startswith((".ferrule", "@media", "--")) for each in selectors), "the style is not scoped"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_headings_have_no_gaps(kind: str) -> None:
+    for document in (PLAIN[kind], [PLAIN[kind], PLAIN[kind]]):
+        levels = Page(html_page(document)).headings
+        assert levels[0] == 1
+        assert levels.count(1) == 1
+        assert all(below <= above + 1 for above, below in pairwise(levels))
+
+
+def test_a_run_shows_its_figures_and_its_verdict_first() -> None:
+    text = Page(html_page(saved_documents.run_document(verdict=Verdict.DIFFERENT))).text
+    for figure in ("400", "42,000 B", "34,040 B", "at most 640 B", "16,256 B", "2,000,000", "75.0%", "4,096 of 65,536"):
+        assert figure in text, figure
+    assert text.index("different 1 of 2 samples differ") < text.index("Layers")
+    assert "differs is conv_2d_0 (CONV_2D) on Npu, in tensor conv/Relu;bias" in text
+    exact = saved_documents.run_document()
+    assert "exact All outputs of 2 samples equal the numpy reference bit for bit." in Page(html_page(exact)).text
+    bare = replace(exact, plan=(), timeline=(), refusals=(), environment=None, devices=(), device_trace=None, layers=())
+    assert "Layers" in Page(html_page(bare)).text
+
+
+def test_a_run_without_a_counter_shows_no_counts() -> None:
+    document = saved_documents.run_document()
+    silent = replace(document, count=replace(document.count, source="none"), timeline=())
+    assert "per inference" in Page(html_page(document)).text
+    assert "per inference" not in Page(html_page(silent)).text
+
+
+def test_several_models_are_one_page() -> None:
+    read = Page(html_page([saved_documents.run_document("first"), saved_documents.run_document("second")]))
+    assert "Run of 2 models" in read.text
+    assert {"#part-1", "#part-2"} <= set(read.values)
+    with pytest.raises(ValueError, match="no document"):
+        html_page([])
+
+
+def test_a_crash_shows_place_and_registers() -> None:
+    text = Page(html_page(saved_documents.failure_document())).text
+    for part in ("0x0000_1000", "main+4", "r0 00000001", "hard fault", "explains faults"):
+        assert part in text
+
+
+def test_a_refused_model_shows_its_problems() -> None:
+    text = Page(html_page(saved_documents.refused_document())).text
+    assert "2 problems" in text
+    assert "operator 3 RNN RNN unroll it" in text
+
+
+def test_an_evaluation_shows_its_intervals_and_its_proof() -> None:
+    document = saved_documents.evaluation_document()
+    text = Page(html_page(document)).text
+    for part in ("0.85 to 0.94", "there is one label only", "Proved on mps2-an386 by unicorn", "100 samples", "98.0%"):
+        assert part in text, part
+    assert "not proved on a board" in Page(html_page(saved_documents.evaluation_document(proof=False))).text
+
+
+def test_a_matrix_of_very_many_labels_is_a_list_of_mistakes() -> None:
+    counts = tuple(tuple(7 if column == row + 1 else 0 for column in range(200)) for row in range(200))
+    confusion = ConfusionPart(labels=tuple(f"label {index}" for index in range(200)), counts=counts)
+    text = Page(html_page(replace(saved_documents.evaluation_document(), confusion=confusion))).text
+    assert "200 labels are too many for a matrix" in text
+    assert "label 0 label 1 7 100.0%" in text
+
+
+def test_a_sweep_shows_failures_first() -> None:
+    text = Page(html_page(saved_documents.sweep_document())).text
+    assert "not all runs succeeded 1 failed, 1 differ from the numpy reference, 1 are missing." in text
+    assert text.index("the firmware hung") < text.index("By model and board")
+
+
+def large_run() -> ReportDocument:
+    document = saved_documents.run_document()
+    layers = tuple(
+        replace(document.layers[index % 2], index=index, name=f"{'a/long/name;of;keras' * 3}/{index}", beside=())
+        for index in range(1_000)
+    )
+    buffers = tuple(
+        replace(document.plan[0].buffers[index % 2], name=f"{'a/long/name;of;keras' * 3}/{index}", first=index // 2)
+        for index in range(2_000)
+    )
+    steps = tuple(layer.name for layer in layers)
+    plan = replace(document.plan[0], steps=steps, buffers=tuple(replace(each, last=each.first) for each in buffers))
+    refusals = tuple(LayerRefusalsPart(layer=name, reasons={"Npu": f"no {name}"}) for name in steps)
+    spans = timeline(layers, ["npu0"], exact=True)
+    return replace(document, layers=layers, plan=(plan,), timeline=spans, refusals=refusals)
+
+
+def large_sweep() -> SweepDocument:
+    document = saved_documents.sweep_document()
+    return replace(document, rows=document.rows * 334, planned=1_002)
+
+
+@pytest.mark.parametrize("document", [large_run(), large_sweep()], ids=["1,000 layers", "1,002 runs"])
+def test_large_documents_stay_small(document: Document) -> None:
+    page = html_page(document)
+    assert len(page.encode()) < 2_000_000
+    assert "1,00" in Page(page).text
+
+
+@given(st.data())
+def test_buffers_lie_where_the_plan_has_them(data: st.DataObject) -> None:
+    steps = data.draw(st.integers(1, 20))
+    buffers = tuple(
+        BufferPart(name=str(index), kind="activation", offset=offset, size_bytes=size, first=first, last=last)
+        for index, (offset, size, first, last) in enumerate(
+            data.draw(
+                st.lists(
+                    st.tuples(st.integers(0, 90), st.integers(1, 10), st.integers(0, steps - 1), st.just(steps - 1)),
+                    min_size=1,
+                    max_size=8,
+                )
+            )
+        )
+    )
+    peak = max(each.offset + each.size_bytes for each in buffers)
+    region = RegionPlanPart(
+        name="r", peak_bytes=peak, bound_bytes=peak, certificate="", steps=tuple("s" * steps), buffers=buffers
+    )
+    picture = memory_picture(region)
+    for box, buffer in zip(picture.boxes, buffers, strict=True):
+        assert box.x * steps == pytest.approx(buffer.first)
+        assert (box.x + box.width) * steps == pytest.approx(buffer.last + 1)
+        assert (HEIGHT - box.y) * peak / HEIGHT == pytest.approx(buffer.offset + buffer.size_bytes)
+        assert box.height * peak / HEIGHT == pytest.approx(buffer.size_bytes)
+    assert picture.bound_y == pytest.approx(0)
+
+
+def test_very_many_buffers_are_the_largest() -> None:
+    buffers = tuple(
+        BufferPart(name=str(size), kind="scratch", offset=0, size_bytes=size, first=0, last=0)
+        for size in range(1, 2_001)
+    )
+    region = RegionPlanPart(
+        name="r", peak_bytes=2_000, bound_bytes=2_000, certificate="optimal", steps=("s",), buffers=buffers
+    )
+    assert memory_picture(region).left_out == 800
+    assert [each.size_bytes for each in largest(region, 3)] == [1_998, 1_999, 2_000]
+
+
+def test_narrow_spans_are_drawn_as_one() -> None:
+    spans = [SpanPart(track="core", layer=str(index), start=index, end=index + 1) for index in range(10_000)]
+    (track,) = timeline_picture(spans, {}).tracks
+    assert len(track.boxes) < 1_000
+    assert track.busy == pytest.approx(1)
+    assert [box.start for box in track.boxes[1:]] == [box.end for box in track.boxes[:-1]]
+    assert sum(len(box.layers) for box in track.boxes) == 10_000

@@ -1,0 +1,367 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A document of every kind, built by hand, in which any text can take the place of all names."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
+from ferrule.report.document import (
+    BuildPart,
+    CountPart,
+    DeviceCallPart,
+    DevicePart,
+    DeviceTracePart,
+    DeviceWorkPart,
+    DifferencePart,
+    FlashPart,
+    LayerPart,
+    LayerRefusalsPart,
+    MemoryPart,
+    ModelPart,
+    RamPart,
+    ReportDocument,
+    SamplePart,
+    Verdict,
+)
+from ferrule.report.evaluation_document import (
+    ConfusionPart,
+    DataPart,
+    EvaluationDocument,
+    FloatPart,
+    LabelPart,
+    MetricPart,
+    PathPart,
+    ProofPart,
+    WorstPart,
+)
+from ferrule.report.failure_document import CrashPart, FailureDocument, ProblemPart
+from ferrule.report.inspection import (
+    ArenaPart,
+    BackendPart,
+    DivisionPart,
+    FinalLayerPart,
+    FinalPart,
+    Inspection,
+    LayerInspection,
+    RefusalPart,
+    TakerPart,
+    TensorPart,
+)
+from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, SpanPart
+from ferrule.report.reading import Document
+from ferrule.report.sweep_document import SweepDocument, SweepRow
+
+
+def environment(text: str = "") -> EnvironmentPart:
+    """Return an environment with the commands that made a document."""
+    command = f"ferrule run '{text}'" if text else "ferrule run kws.tflite --json run.json"
+    return EnvironmentPart(
+        ferrule="0.1.0",
+        python="3.11.7",
+        platform="Linux x86_64",
+        packages={"numpy": "2.4.6", text or "unicorn": "2.1.4"},
+        commands=(command,),
+    )
+
+
+def run_document(text: str = "", *, verdict: Verdict = Verdict.EXACT) -> ReportDocument:
+    """Return the report of a model of two layers, one of them on a device; `text` replaces names, and is unchanged."""
+    conv, dense = text or "conv_2d_0", f"{text} 2" if text else "fully_connected_1"
+    device = text or "npu0"
+    different = verdict is Verdict.DIFFERENT
+    return ReportDocument(
+        ferrule_version="0.1.0",
+        verdict=verdict,
+        engine=text or "unicorn",
+        input=text or "pattern",
+        model=ModelPart(name=text or "kws.v1", digest="4c" * 32, macs=2_656_768, file=text or "models/kws.tflite"),
+        build=BuildPart(
+            board=text or "mps2-an386",
+            cpu="cortex-m4",
+            toolchain=text or "zig",
+            toolchain_version=text or "zig 0.17.0",
+            optimization="Os",
+            build_s=1.25,
+        ),
+        count=CountPart(unit="instructions", resolution=1, source="dwt", per_inference=400, exact=True),
+        layers=(
+            LayerPart(
+                index=0,
+                name=conv,
+                type="CONV_2D",
+                backend=text or "Npu",
+                kernel=text or "conv2d_s8",
+                macs=2_000_000,
+                count=300,
+                share=0.75,
+                constant_bytes=1000,
+                scratch_bytes=256,
+                device=device,
+                work=DeviceWorkPart(read_bytes=4096, written_bytes=128, busy=250),
+                outputs=(text or "conv/Relu;bias",),
+            ),
+            LayerPart(
+                index=1,
+                name=dense,
+                type="FULLY_CONNECTED",
+                backend="CpuAcc",
+                kernel="fully_connected_s8",
+                macs=656_768,
+                count=100,
+                share=0.25,
+                constant_bytes=960,
+                scratch_bytes=0,
+                beside=(conv,),
+                outputs=(f"{text} out" if text else "Identity",),
+            ),
+        ),
+        memory=MemoryPart(
+            flash=FlashPart(code=10_000, constants=2_000, weights=30_000, total=42_000),
+            ram=RamPart(
+                workspace=16_256,
+                activations=16_000,
+                activations_certificate="optimal",
+                stack_used=500,
+                stack_reserved=16_384,
+                stack_bound=640,
+                stack_bound_reason="",
+                link=1_060,
+                fault_stack=256,
+                other=84,
+                total=34_040,
+            ),
+        ),
+        run_s=0.5,
+        samples=(
+            SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),
+            SamplePart(index=1, verdict=verdict, max_difference=3.0 if different else 0.0),
+        ),
+        devices=(
+            DevicePart(
+                name=device,
+                backend=text or "Npu",
+                activation_lead=0,
+                memory_bytes=65_536,
+                memory_used=4_096,
+                layers=1,
+                count=300,
+                share=0.75,
+            ),
+        ),
+        device_trace=DeviceTracePart(
+            calls=(DeviceCallPart(operator=0, layer=conv, device=device, call="run", status=0),),
+            as_planned=not different,
+        ),
+        faults=(f"{device}: never-done",) if different else (),
+        first_difference=DifferencePart(layer=conv, type="CONV_2D", backend="Npu", tensor=text or "conv/Relu;bias")
+        if different
+        else None,
+        plan=(
+            RegionPlanPart(
+                name=text or "sram",
+                peak_bytes=16_256,
+                bound_bytes=16_256,
+                certificate="optimal",
+                steps=(conv, dense),
+                buffers=(
+                    BufferPart(name=text or "input", kind="input", offset=0, size_bytes=8_000, first=0, last=0),
+                    BufferPart(name=f"{text} a", kind="activation", offset=8_000, size_bytes=8_256, first=0, last=1),
+                ),
+            ),
+        ),
+        timeline=(
+            SpanPart(track="core", layer=conv, start=0, end=300),
+            SpanPart(track=device, layer=conv, start=50, end=300, exact=False),
+            SpanPart(track="core", layer=dense, start=300, end=400),
+        ),
+        refusals=(LayerRefusalsPart(layer=dense, reasons={text or "Npu": text or "its weights are too large"}),),
+        environment=environment(text),
+    )
+
+
+def _tensor(name: str, shape: tuple[int, ...]) -> TensorPart:
+    return TensorPart(name=name, shape=shape, dtype="int8", scales=(0.5,), zero_points=(3,), axis=None, constant=False)
+
+
+def _division(layer: str, backend: str) -> DivisionPart:
+    refusal = RefusalPart(backend=backend, reason=f"{backend} has no WHILE")
+    final = FinalLayerPart(layer=layer, type="WHILE", backend="CpuAcc", device="CpuAcc", replaces=(layer,), label=layer)
+    return DivisionPart(
+        backends=(BackendPart(id=backend, host=True, firmware=True),),
+        layers=(TakerPart(layer=layer, backend="CpuAcc", device=None, refusals=(refusal,)),),
+        finals=(
+            FinalPart(face="host", problem=f"no backend runs {layer}"),
+            FinalPart(face="firmware", layers=(final,), messages=(f"{layer} stays on the core",)),
+        ),
+    )
+
+
+def inspection_document(text: str = "") -> Inspection:
+    """Return the inspection of a model with a layer that runs another graph."""
+    inner = LayerInspection(
+        index=0,
+        name=f"body/{text or 'add_0'}",
+        type="ADD",
+        parameters={},
+        inputs=("a",),
+        outputs=(f"{text} b",),
+        macs=0,
+        constant_bytes=4,
+    )
+    return Inspection(
+        name=text or "kws",
+        inputs=(text or "input",),
+        outputs=(f"{text} out",),
+        tensors=(
+            _tensor(text or "input", (1, 49)),
+            _tensor(f"{text} out", ()),
+        ),
+        layers=(
+            LayerInspection(
+                index=0,
+                name=text or "while_0",
+                type="WHILE",
+                parameters={"limit": text or "3"},
+                inputs=(text or "input",),
+                outputs=(f"{text} out",),
+                macs=1_000,
+                constant_bytes=40,
+                inner=(inner,),
+            ),
+        ),
+        macs=1_000,
+        constant_bytes=44,
+        arena=ArenaPart(
+            activation_bytes=512, bound_bytes=512, certificate="optimal", order=(text or "while_0",), state_bytes=8
+        ),
+        division=_division(text or "while_0", text or "Npu"),
+        plan=run_document(text).plan,
+        environment=environment(text),
+    )
+
+
+def evaluation_document(text: str = "", *, accuracy: float = 0.9, proof: bool = True) -> EvaluationDocument:
+    """Return an evaluation of 100 samples with two labels, and a metric that is undefined."""
+    labels = (text or "yes", f"{text} no")
+    metric = MetricPart(
+        name="accuracy", value=accuracy, low=accuracy - 0.05, high=accuracy + 0.04, method="Wilson", note=text
+    )
+    report = run_document(text)
+    return EvaluationDocument(
+        ferrule_version="0.1.0",
+        model=report.model,
+        data=DataPart(
+            source=text or "data/", form="images", samples=100, digest="ab" * 32, labels="folders", preparation=(text,)
+        ),
+        metrics=(metric, MetricPart(name=text or "auc", value=None, note=text or "there is one label only")),
+        paths=(PathPart(where=text or "CpuAcc on the host", samples=100, cpu_s=0.5, wall_s=0.25),),
+        labels=tuple(LabelPart(label=label, samples=50, recall=0.9, precision=None) for label in labels),
+        confusion=ConfusionPart(labels=labels, counts=((45, 5), (5, 45))),
+        worst=(WorstPart(index=7, name=text or "yes/7.png", expected=labels[0], predicted=labels[1], score=0.75),),
+        float_model=FloatPart(model=report.model, metrics=(metric,), agreement=0.98, largest_difference=0.125),
+        proof=ProofPart(verdict=Verdict.EXACT, samples=(0, 5), seed=0, report=report) if proof else None,
+        environment=environment(text),
+    )
+
+
+def sweep_document(text: str = "") -> SweepDocument:
+    """Return a sweep of which one run is done, one differs, one has failed and one is missing."""
+    row = SweepRow(
+        run="aa",
+        model=text or "kws.tflite",
+        board=text or "mps2-an386",
+        toolchain="zig",
+        engine="unicorn",
+        backends=("CpuAcc", text or "Npu"),
+        options={text or "goal": text or "speed"},
+        status="done",
+        verdict="exact",
+        count=400,
+        unit="instructions",
+        flash_bytes=42_000,
+        ram_bytes=34_040,
+        stack_bytes=500,
+        metrics={text or "accuracy": 0.5},
+        seconds=1.5,
+    )
+    error = text or "EngineError: the firmware hung\nat 0x1000"
+    return SweepDocument(
+        ferrule_version="0.1.0",
+        name=text or "nightly",
+        rows=(
+            row,
+            replace(row, run="bb", engine="qemu", verdict="different"),
+            replace(row, run="cc", engine="renode", status="failed", error=error, verdict="", count=None, metrics={}),
+        ),
+        planned=4,
+        environment=environment(text),
+    )
+
+
+def comparison_document(text: str = "") -> Comparison:
+    """Return a comparison with a change of every kind, one of them over its limit."""
+    layer = text or "conv_2d_0"
+
+    def count(old: int | None, new: int | None, change: Change, place: str = "") -> ChangePart:
+        scope = "layer" if place else "whole"
+        return ChangePart(scope=scope, place=place, counter="instructions", old=old, new=new, change=change)
+
+    worse = replace(count(400, 440, Change.WORSE), relative=0.1, limit="1%", failed=True)
+    return Comparison(
+        ferrule_version="0.1.0",
+        of="run",
+        old=SidePart(model=text or "kws", board=text or "mps2-an386", ferrule="0.1.0"),
+        new=SidePart(
+            model=text or "kws", file=text or "kws.tflite", board="mps2-an386", toolchain=text, ferrule="0.1.0"
+        ),
+        limits={"": "1%"},
+        differences=(text or "The compiler differs: a, now b.",),
+        changes=(
+            ChangePart(scope="whole", counter="verdict", old="exact", new="exact", change=Change.EQUAL),
+            worse,
+            count(200, 100, Change.BETTER, layer),
+            count(None, 100, Change.ADDED, f"{text} new"),
+            count(100, None, Change.REMOVED, f"{text} old"),
+            ChangePart(scope="whole", counter="MACs", old=1, new=2, change=Change.OTHER, note=text or "was 'x'"),
+        ),
+        environment=environment(text),
+    )
+
+
+def failure_document(text: str = "") -> FailureDocument:
+    """Return a run that crashed."""
+    return FailureDocument(
+        ferrule_version="0.1.0",
+        command="run",
+        error="EngineError",
+        message=text or "the firmware faulted\nat 0x0000_1000",
+        hint=text or "docs/emulation.md explains faults",
+        models=(text or "models/kws.tflite",),
+        board=text or "mps2-an386",
+        engine=text or "unicorn",
+        faults=(text,),
+        crash=CrashPart(reason=text or "hard fault", pc=0x1000, symbol=text or "main+4", registers={"r0": 1}),
+        environment=environment(text),
+    )
+
+
+def refused_document(text: str = "") -> FailureDocument:
+    """Return a model that was refused for two problems."""
+    problem = ProblemPart(place=text or "operator 3 RNN", kind="RNN", reason=text or "unroll it", hint=text)
+    return replace(failure_document(text), crash=None, problems=(problem, replace(problem, place=f"{text} other")))
+
+
+def documents(text: str = "") -> dict[str, Document]:
+    """Return a document of every kind, and of every outcome, by name."""
+    return {
+        "run": run_document(text),
+        "different run": run_document(text, verdict=Verdict.DIFFERENT),
+        "inspection": inspection_document(text),
+        "evaluation": evaluation_document(text),
+        "evaluation without a board": evaluation_document(text, proof=False),
+        "sweep": sweep_document(text),
+        "comparison": comparison_document(text),
+        "failure": failure_document(text),
+        "refusal": refused_document(text),
+    }
