@@ -39,7 +39,9 @@ _NOTES = 20
     "repeated.",
 )
 @click.option(
-    "--board", default=BOARD, show_default=True, shell_complete=completion.boards, help="The board of the devices."
+    "--board",
+    shell_complete=completion.boards,
+    help=f"The board of the devices.  [default: that of ferrule.toml, else {BOARD}]",
 )
 @config_option
 @click.option("--svd", type=click.Path(path_type=Path), help="Write the registers as CMSIS-SVD, for debuggers.")
@@ -49,7 +51,7 @@ def command(
     source: str,
     names: tuple[str, ...],
     prefer: tuple[str, ...],
-    board: str,
+    board: str | None,
     config: Path | None,
     svd: Path | None,
     header: Path | None,
@@ -79,8 +81,7 @@ def command(
     else:
         if prefer:
             raise FerruleError("--prefer is only valid with an SVD file")
-        peripherals = _of_backend(source, names, board, config)
-        device = board
+        device, peripherals = _of_backend(source, names, board, config)
     texts: list[tuple[Path, str]] = []
     if header is not None:
         texts.append((header, c_header(_only(peripherals).table)))
@@ -96,7 +97,10 @@ def command(
     _print_notes(peripherals)
 
 
-def _of_backend(source: str, names: Sequence[str], board: str, config: Path | None) -> list[Peripheral]:
+def _of_backend(
+    source: str, names: Sequence[str], board: str | None, config: Path | None
+) -> tuple[str, list[Peripheral]]:
+    """Return a board and the devices of a backend on it."""
     from ferrule.backends import BackendId
     from ferrule.errors import unknown_name
     from ferrule.facade.configuration import read_configuration
@@ -108,12 +112,13 @@ def _of_backend(source: str, names: Sequence[str], board: str, config: Path | No
     if source not in registry:
         error = unknown_name("backend", source, map(str, registry.ids()))
         raise FerruleError(f"{error}, and it is no file *.svd, *.xml or *.rdl", hint=error.hint)
-    job = Job(board=board, registry=registry, devices=configuration.devices)
+    chosen = board or configuration.board or BOARD
+    job = Job(board=chosen, registry=registry, devices=configuration.devices)
     found = {each.name: each for each in device_peripherals([BackendId(source)], job)}
     for name in names:
         if name not in found:
             raise unknown_name("device", name, found, where=f"of {source}")
-    return [found[name] for name in names or found]
+    return chosen, [found[name] for name in names or found]
 
 
 def _only(peripherals: Sequence[Peripheral]) -> Peripheral:

@@ -8,6 +8,7 @@ import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
+from hostile import HOSTILE, UNSHOWN
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from needs import lacking, lacking_variable, require_variable
@@ -31,6 +32,7 @@ from ferrule.devices.register_source import names_used, python_source
 from ferrule.devices.svd.reading import SvdFile
 from ferrule.devices.svd.xml_tree import parse_xml
 from ferrule.errors import FerruleError
+from ferrule.rendering import one_line
 
 names = st.from_regex(r"[A-Z][A-Z0-9_]{0,5}", fullmatch=True).filter(lambda name: not name.startswith("RESERVED"))
 docs = st.text("ab&<>\"'é]_%*/ ", max_size=12).map(lambda text: " ".join(text.split()))
@@ -149,6 +151,17 @@ def test_python(table: RegisterTable) -> None:
     known = {name: getattr(devices, name) for name in names_used(table)}
     assert eval(source, known) == table  # noqa: S307 our own output
     assert max(map(len, source.splitlines())) <= 120
+
+
+@pytest.mark.parametrize("text", [*HOSTILE, *UNSHOWN])
+def test_hostile_texts(text: str) -> None:
+    register = Register(name="A", offset=0, doc=text, fields=(Field(name="F", bit=0, doc=text),))
+    table = RegisterTable(name="t", registers=(register,), doc=text)
+    again = eval(python_source(table), vars(devices).copy())  # noqa: S307 our own output
+    xml = read_text(svd_text([Peripheral(name="t", table=table, base=0)], device="chip")).peripheral("t").table
+    for made in (again, xml):
+        for doc in (made.doc, made.registers[0].doc, made.registers[0].fields[0].doc):
+            assert doc.split() == one_line(text).split()
 
 
 @pytest.mark.parametrize("table", [ADDER, TIMER, WOOFLES], ids=lambda table: table.name)
