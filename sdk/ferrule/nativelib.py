@@ -22,6 +22,7 @@ from ferrule.errors import FerruleError, MissingToolError
 
 COMPILE_TIMEOUT_S = 300
 COMPILER_REMEDY = "apt-get install gcc libc6-dev, or pip install 'ferrule[run]', which brings ziglang"
+RUN_REMEDY = "pip install 'ferrule[run]', or 'ferrule[emulate]' if you have a compiler"
 _COMPILERS = ("cc", "gcc", "clang")
 _SHARED = ("-shared", *(() if sys.platform == "darwin" else ("-nostdlib",)))
 """-nostdlib: the process has a C library already, and zig would spend seconds building one first."""

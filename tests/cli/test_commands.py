@@ -70,7 +70,7 @@ def test_version(ferrule: Ferrule) -> None:
 def test_unknown_command(ferrule: Ferrule) -> None:
     outcome = ferrule("ruin", "model.tflite")
     assert outcome.code == 2
-    assert outcome.err == "error: there is no command 'ruin'\nhint: did you mean run?\n"
+    assert outcome.err == "error: there is no command 'ruin'\nhint: did you mean run, init?\n"
 
 
 @pytest.mark.parametrize("arguments", [["run"], ["run", "x.tflite", "--bord", "y"], ["generate", "x.tflite"]])
@@ -357,7 +357,10 @@ def test_build_without_the_toolchain(
     monkeypatch.setattr(ZigToolchain, "find", lambda _: None)
     outcome = ferrule("build", folder)
     assert outcome.code == 2
-    assert "error: the toolchain zig is not installed\nhint: pip install 'ferrule[run]'\n" in outcome.err
+    assert (
+        "error: the toolchain zig is not installed\nhint: pip install 'ferrule[run]', or use another compiler: "
+        in outcome.err
+    )
     assert "there is no toolchain 'zog'" in ferrule("build", folder, "--toolchain", "zog").err
     shutil.rmtree(folder / "board")
     assert "there is no board in" in ferrule("build", folder).err

@@ -15,6 +15,7 @@ import small_networks
 
 from ferrule import Firmware
 from ferrule.firmware import ZigToolchain
+from ferrule.nativelib import RUN_REMEDY
 from ferrule.report import ReportDocument, Verdict
 
 Ferrule = Callable[..., Any]
@@ -206,7 +207,7 @@ def test_missing_tools(
     refused: Callable[..., tuple[str, str]], dense: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr("ferrule.emulation.unicorn.engine.find_spec", lambda _: None)
-    assert refused("run", dense) == ("the Python package unicorn is missing", "pip install 'ferrule[run]'")
+    assert refused("run", dense) == ("the Python package unicorn is missing", RUN_REMEDY)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert refused("run", dense, "--engine", "qemu") == (
         "qemu-system-arm is missing",
@@ -220,7 +221,7 @@ def test_missing_tools(
     monkeypatch.setattr(ZigToolchain, "find", lambda _: None)
     assert refused("run", dense, "--engine", "qemu") == (
         "the toolchain zig is not installed",
-        "pip install 'ferrule[run]'",
+        "pip install 'ferrule[run]', or use another compiler: --toolchain arm-none-eabi-gcc",
     )
 
 

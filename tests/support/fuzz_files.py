@@ -17,6 +17,7 @@ from import_check import check_import
 from mutation import mutate, mutate_values
 from sample_networks import valid_samples
 from stored_weights import models_with_stored_weights
+from svd_files import CHIP
 from text_mutation import json_text, mutate_text, mutate_tree, toml_text
 
 from ferrule import resources
@@ -25,6 +26,8 @@ from ferrule.backends.manifest import SHIPPED_FOLDER
 from ferrule.backends.manifest import read_manifest as read_backend
 from ferrule.boards import load_board
 from ferrule.boards.parser import read_platform
+from ferrule.devices import SvdFile, c_header, svd_text
+from ferrule.devices.svd.xml_tree import parse_xml
 from ferrule.facade.configuration import read_configuration
 from ferrule.firmware import read_image
 from ferrule.firmware.manifest import MANIFEST_NAME as PROJECT_NAME
@@ -224,6 +227,24 @@ def small_elf() -> bytes:
     return b"\x7fELF\x01\x01\x01" + bytes(9) + header + segment + b"".join(parts.values()) + sections
 
 
+def _svd(folder: Path) -> Check:
+    del folder
+    path = Path("chip.svd")
+
+    def check(choice: random.Random) -> bool:
+        data = mutate_text(CHIP, [CHIP], choice)
+        with refused():
+            file = SvdFile(path, parse_xml(data, path))
+            for name in file.names[:8]:
+                found = file.peripheral(name, prefer=choice.choice([(), ("*",), ("*",), ("*",)]))
+                c_header(found.table)
+                svd_text([found], device="chip")
+            return True
+        return False
+
+    return check
+
+
 TARGETS = (
     Target(name="tflite", share=0.08, prepare=_tflite(_samples)),
     Target(name="tflite-calls", share=0.04, prepare=_tflite(call_models)),
@@ -232,8 +253,9 @@ TARGETS = (
     Target(name="board", share=0.04, rate=900, prepare=_board),
     Target(name="repl", share=0.05, prepare=_repl),
     Target(name="custom-options", share=0.03, rate=20000, prepare=_custom_options),
-    Target(name="project", share=0.06, rate=6000, prepare=_project),
-    Target(name="configuration", share=0.06, prepare=_configuration),
+    Target(name="project", share=0.05, rate=6000, prepare=_project),
+    Target(name="configuration", share=0.05, prepare=_configuration),
     Target(name="backend", share=0.04, prepare=_backend),
+    Target(name="svd", share=0.02, rate=300, prepare=_svd),
     Target(name="elf", share=0.04, rate=700, prepare=_elf),
 )

@@ -40,7 +40,8 @@ RARE = {
     "FERRULE_MLPERF_TINY": "a checkout of github.com/mlcommons/tiny; its runner needs matplotlib, pyserial, PyYAML and "
     "scikit-learn",
     "FERRULE_PUBLIC_MODELS": "a folder with the files that tests/models.toml lists (docs/how-ferrule-is-tested.md)",
-    "FERRULE_SCHEMAS": "a folder with sarif-schema-2.1.0.json of github.com/oasis-tcs/sarif-spec",
+    "FERRULE_SCHEMAS": "a folder with sarif-schema-2.1.0.json of github.com/oasis-tcs/sarif-spec, and CMSIS-SVD.xsd, "
+    "which is in CMSIS/Utilities of github.com/ARM-software/CMSIS_5",
     "FERRULE_TORCH": "a Python with torch, brevitas, onnx, onnxoptimizer, onnxscript, onnxruntime and scikit-learn",
     "RENODE": "the program of Renode 1.16 or later, with the folder platforms/ beside or above it",
     "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis if the tree is in no west "

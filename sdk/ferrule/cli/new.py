@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ferrule new`: creates working skeletons of backends and boards."""
+"""`ferrule new`: creates working skeletons of backends, boards and device models."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _BACKEND_ID = re.compile(r"[A-Z][A-Za-z0-9]*")
 _BOARD_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_PACKAGE = re.compile(r"[a-z_][a-z0-9_]*")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z]*|[0-9]+")
 
 out_option = click.option(
@@ -32,7 +33,7 @@ out_option = click.option(
 
 @click.group("new")
 def command() -> None:
-    """Create a working skeleton of a backend or a board, with a test that passes."""
+    """Create a working skeleton of a backend, a board or a device model, with a test that passes."""
 
 
 @command.command("backend")
@@ -86,6 +87,70 @@ def board(name: str, base: str, out: Path) -> None:
     echo(f"to use it: ferrule run MODEL.tflite --board {folder.absolute()}")
 
 
+@command.command("model")
+@click.argument("name", required=False)
+@click.option("--svd", type=click.Path(dir_okay=False, path_type=Path), help="An SVD file with the registers.")
+@click.option("--rdl", type=click.Path(dir_okay=False, path_type=Path), help="A SystemRDL file with the registers.")
+@click.option("--peripheral", help="The peripheral of the file; not needed if the file has only one.")
+@click.option(
+    "--prefer",
+    multiple=True,
+    metavar="PATTERN",
+    help="Where registers of an SVD file overlap, read the first one with such a name; can be repeated.",
+)
+@out_option
+def model(
+    name: str | None, svd: Path | None, rdl: Path | None, peripheral: str | None, prefer: tuple[str, ...], out: Path
+) -> None:
+    """Create a device model from an SVD or SystemRDL file, in a folder called NAME, by default as the peripheral.
+
+    It has the register table, a model that stores registers by the table's rules, and a C header for the driver.
+    docs/accelerators.md explains how to add what the device does.
+    """
+    from ferrule.devices import read_rdl, read_svd
+    from ferrule.devices.register_source import template_values
+    from ferrule.errors import FerruleError
+    from ferrule.rendering import one_line
+
+    if (svd is None) is (rdl is None):
+        raise FerruleError("expected one of --svd and --rdl")
+    description = read_svd(svd) if svd is not None else read_rdl(rdl or Path())
+    if peripheral is None:
+        if len(description.names) != 1:
+            raise FerruleError(
+                f"{svd or rdl} has {len(description.names)} peripherals",
+                hint=f"choose one: --peripheral {' or '.join(description.names[:5]) or 'NAME'}",
+            )
+        peripheral = description.names[0]
+    found = description.peripheral(peripheral, prefer=prefer)
+    package = (name or found.name).lower()
+    _check_package(package, f"model '{name or found.name}'")
+    words = [word for word in package.split("_") if word]
+    values = {
+        "package": package,
+        "class_name": "".join(word[0].upper() + word[1:] for word in words) + "Model",
+        **template_values(found),
+    }
+    _write(out / package, "new_model", package, values)
+    echo(f"{out / package}: {len(list(found.table))} registers; test them with: pytest {out / package}")
+    for note in found.notes[:10]:
+        click.echo(f"note: {one_line(note)}", err=True)
+    if len(found.notes) > 10:
+        click.echo(f"note: and {len(found.notes) - 10} more, in {out / package / 'model.py'}", err=True)
+
+
+def _check_package(package: str, what: str) -> None:
+    """Raise FerruleError for a name that cannot be that of a new Python package."""
+    from ferrule.errors import FerruleError
+
+    if _PACKAGE.fullmatch(package) is None:
+        raise FerruleError(f"{what} is not a valid name", hint="use letters, digits and underscores")
+    if keyword.iskeyword(package) or importlib.util.find_spec(package) is not None:
+        raise FerruleError(
+            f"{what} would become the Python package '{package}', a name that is in use", hint="choose another name"
+        )
+
+
 def package_name(backend_id: str) -> str:
     """Return the name of the Python package for a backend's id: `acme_npu` for `AcmeNpu`.
 
@@ -103,11 +168,7 @@ def package_name(backend_id: str) -> str:
     if backend_id in default_registry():
         raise FerruleError(f"backend '{backend_id}' already exists", hint="choose another id; see: ferrule backends")
     package = "_".join(_WORD.findall(backend_id)).lower()
-    if keyword.iskeyword(package) or importlib.util.find_spec(package) is not None:
-        raise FerruleError(
-            f"backend '{backend_id}' would become the Python package '{package}', a name that is in use",
-            hint="choose another id",
-        )
+    _check_package(package, f"backend '{backend_id}'")
     return package
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,7 +93,8 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     "--gdb",
     type=click.IntRange(1, 65535),
     metavar="PORT",
-    help="unicorn, qemu: halt the firmware until gdb connects to this TCP port; no time-out applies.",
+    help="unicorn, qemu: build with debug information, and halt the firmware until gdb connects to this TCP port; no "
+    "time-out applies.",
 )
 @click.option(
     "--through-link",
@@ -187,6 +189,8 @@ def command(
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
+    if gdb is not None:
+        job = replace(job, debug=True)
     with (
         results.failures("run", models, board=Path(str(job.board)).name, engine=engine, faults=faults),
         progress(quiet=quiet or results.takes_stdout) as say,

@@ -20,13 +20,25 @@ from ferrule.devices.faults import (
 from ferrule.devices.faulty_line import FaultyLine, LineFault, LineFaultKind
 from ferrule.devices.memory import Escape, GuardedBus, MemoryBus, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
+from ferrule.devices.rdl import RdlFile, read_rdl
 from ferrule.devices.register_model import RegisterModel
-from ferrule.devices.registers import Access, Field, Register, RegisterTable, c_header, documentation
+from ferrule.devices.register_text import c_header, documentation
+from ferrule.devices.registers import (
+    Access,
+    ArrayElement,
+    EnumeratedValue,
+    Field,
+    Register,
+    RegisterTable,
+    Usage,
+)
 from ferrule.devices.serial import SerialModel
+from ferrule.devices.svd import Interrupt, Peripheral, SvdFile, read_svd, svd_text
 
 __all__ = [
     "FAULTS",
     "Access",
+    "ArrayElement",
     "Bus",
     "BusError",
     "BusErrorAt",
@@ -34,6 +46,7 @@ __all__ = [
     "DeviceFaultError",
     "DeviceModel",
     "DmaErrorAt",
+    "EnumeratedValue",
     "Escape",
     "Fault",
     "FaultInjector",
@@ -43,12 +56,15 @@ __all__ = [
     "FlippedData",
     "FlippedValue",
     "GuardedBus",
+    "Interrupt",
     "InterruptLine",
     "LineFault",
     "LineFaultKind",
     "MemoryBus",
     "NeverDone",
+    "Peripheral",
     "Range",
+    "RdlFile",
     "Register",
     "RegisterAccess",
     "RegisterModel",
@@ -56,9 +72,14 @@ __all__ = [
     "SerialModel",
     "SpuriousInterrupt",
     "StuckBit",
+    "SvdFile",
     "Transfer",
+    "Usage",
     "WrongId",
     "c_header",
     "documentation",
     "parse_fault",
+    "read_rdl",
+    "read_svd",
+    "svd_text",
 ]

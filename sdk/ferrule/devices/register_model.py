@@ -7,9 +7,7 @@ from abc import abstractmethod
 
 from ferrule._typing import override
 from ferrule.devices.model import BusError, DeviceModel
-from ferrule.devices.registers import REGISTER_BYTES, Access, Register, RegisterTable
-
-_MASK = 0xFFFF_FFFF
+from ferrule.devices.registers import Register, RegisterTable
 
 
 class RegisterModel(DeviceModel):
@@ -44,27 +42,37 @@ class RegisterModel(DeviceModel):
 
     @override
     def read(self, offset: int, width: int) -> int:
-        register = self._find(offset, width, "read")
-        if register.access is Access.WRITE_ONLY:
+        register, lanes, shift = self._find(offset, width, "read")
+        if not register.readable:
             raise BusError(f"{self.table.name}: a read of {register.name}, which is write-only", address=offset)
-        return self.on_read(register)
+        value = self.on_read(register)
+        if hidden := register.unreadable_mask:
+            value &= ~hidden
+        if cleared := register.cleared_mask & lanes:
+            old = self._values[register.name]
+            self._values[register.name] = old & ~cleared
+            self.on_read_clear(register, old, old & ~cleared)
+        return value if lanes == register.mask else (value & lanes) >> shift
 
     @override
     def write(self, offset: int, width: int, value: int) -> None:
-        register = self._find(offset, width, "write")
-        if register.access is Access.READ_ONLY:
+        register, lanes, shift = self._find(offset, width, "write")
+        if not register.writable:
             raise BusError(f"{self.table.name}: a write of {register.name}, which is read-only", address=offset)
         old = self._values[register.name]
-        if register.access is Access.CLEAR_BY_ONE:
-            new = old & ~value
-        else:
-            new = (old & ~register.writable_mask) | (value & register.writable_mask)
+        new = register.written(old, value << shift, lanes)
         self._values[register.name] = new
         self.on_write(register, old, new)
 
     def on_read(self, register: Register) -> int:
-        """Return the value that software reads, 0 to 2^32 - 1; by default the stored value."""
+        """Return the value that software reads, below 2^(size of the register); by default the stored value.
+
+        For an element of an array, the register is an `ArrayElement` with the array's name and the index.
+        """
         return self._values[register.name]
+
+    def on_read_clear(self, register: Register, old: int, new: int) -> None:
+        """React to a read that has cleared bits; the stored value is already `new`."""
 
     def on_write(self, register: Register, old: int, new: int) -> None:
         """React to a write by software; the stored value is already `new`."""
@@ -77,7 +85,8 @@ class RegisterModel(DeviceModel):
 
     def set_value(self, register: str, value: int) -> None:
         """Set a register's stored value."""
-        self._values[self.table.register(register).name] = value & _MASK
+        found = self.table.register(register)
+        self._values[found.name] = value & found.mask
 
     def field(self, register: str, field: str) -> int:
         """Return a field's value."""
@@ -88,12 +97,23 @@ class RegisterModel(DeviceModel):
         spec = self.table.register(register).field(field)
         self._values[register] = (self._values[register] & ~spec.mask) | spec.put(number)
 
-    def _find(self, offset: int, width: int, what: str) -> Register:
+    def _find(self, offset: int, width: int, what: str) -> tuple[Register, int, int]:
+        """Return the register that an access reaches, the bits that it covers, and the number of the lowest one."""
         register = self.table.at(offset)
-        if register is None or width != REGISTER_BYTES:
-            raise BusError(
-                f"{self.table.name}: a {what} of {width} B at offset {offset:#x}, "
-                + ("where there is no register" if register is None else f"expected 4 B for {register.name}"),
-                address=offset,
-            )
-        return register
+        if register is not None and width == register.size_bytes:
+            return register, register.mask, 0
+        if self.table.narrow_accesses and not offset % width:
+            register = self.table.covering(offset)
+            if register is not None and width < register.size_bytes:
+                shift = 8 * (offset - register.offset)
+                return register, ((1 << 8 * width) - 1) << shift, shift
+        raise BusError(
+            f"{self.table.name}: a {what} of {width} B at offset {offset:#x}, "
+            + ("where there is no register" if register is None else f"expected {self._widths(register)}"),
+            address=offset,
+        )
+
+    def _widths(self, register: Register) -> str:
+        if self.table.narrow_accesses and register.size_bytes > 1:
+            return f"at most {register.size_bytes} B for {register.name}"
+        return f"{register.size_bytes} B for {register.name}"

@@ -1,26 +1,54 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Register tables: declarations that define access rules and generate a C header and documentation."""
+"""Register tables: declarations of registers, from which access rules, C headers and pages are derived."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import chain
 
 from ferrule.errors import FerruleError
 
 REGISTER_BYTES = 4
-_MASK = 0xFFFF_FFFF
+ELEMENTS = 1 << 16
+"""Largest number of registers in a table, with every element of its arrays."""
+_SIZES = (8, 16, 32)
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_INDEX = re.compile(r"[A-Za-z0-9_]+")
 
 
 class Access(StrEnum):
-    """The accesses that software may make to a register; any other is a bus error."""
+    """The accesses that software may make to a register or a field; any other access to a register is a bus error."""
 
     READ_WRITE = "rw"
     READ_ONLY = "ro"
     WRITE_ONLY = "wo"
     CLEAR_BY_ONE = "w1c"
     """A read returns the bits; writing a one clears the bit."""
+    SET_BY_ONE = "w1s"
+    """A read returns the bits; writing a one sets the bit."""
+
+
+class Usage(StrEnum):
+    """The accesses for which an enumerated value has its meaning."""
+
+    READ_WRITE = "read-write"
+    READ = "read"
+    WRITE = "write"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnumeratedValue:
+    """A number of a field that has a name."""
+
+    name: str
+    """Name in upper case, unique within the field."""
+    value: int
+    """The number, which the field's bits hold."""
+    usage: Usage = Usage.READ_WRITE
+    doc: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +62,15 @@ class Field:
     width: int = 1
     """Number of bits."""
     doc: str = ""
+    access: Access | None = None
+    """The accesses to these bits; None: those of the register.
+
+    A write leaves the bits of a read-only field unchanged, and those of a write-only field are read as zeros.
+    """
+    read_clears: bool = False
+    """Whether a read of the register clears the field."""
+    values: tuple[EnumeratedValue, ...] = ()
+    """The numbers that have names."""
 
     @property
     def mask(self) -> int:
@@ -50,47 +87,162 @@ class Field:
             raise FerruleError(f"field {self.name} holds 0 to {(1 << self.width) - 1}, found {number}")
         return number << self.bit
 
+    def value(self, name: str) -> int:
+        """Return the number that has a name; FerruleError if there is none."""
+        for each in self.values:
+            if each.name == name:
+                return each.value
+        raise FerruleError(f"field {self.name} has no value {name}: it has {', '.join(v.name for v in self.values)}")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Register:
-    """One 32-bit word of the register window."""
+    """A register of the window, or an array of them."""
 
     name: str
-    """Name in upper case, a C identifier."""
+    """Name in upper case, a C identifier; the name of an array contains `%s`, in place of which elements have an index.
+    """
     offset: int
-    """Offset from the start of the window in bytes, a multiple of 4."""
+    """Offset from the start of the window in bytes, a multiple of the register's size."""
     access: Access = Access.READ_WRITE
     reset: int = 0
     """Value after a reset."""
     fields: tuple[Field, ...] = ()
     """Fields, the lowest first; without fields the register holds a single number."""
     doc: str = ""
+    size_bits: int = 32
+    """Size: 8, 16 or 32 bits."""
+    read_clears: bool = False
+    """Whether a read clears the register."""
+    dim: int = 0
+    """Number of elements of an array; 0 for a single register."""
+    increment: int = 0
+    """Distance between the offsets of neighbouring elements in bytes."""
+    indices: tuple[str, ...] = ()
+    """Indices in the names of an array's elements; by default 0, 1, 2 and so on."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Size in bytes."""
+        return self.size_bits // 8
+
+    @property
+    def mask(self) -> int:
+        """All bits of the register."""
+        return (1 << self.size_bits) - 1
 
     @property
     def writable_mask(self) -> int:
-        """The bits that a write can change: those of the fields, or all bits if there are no fields."""
+        """The bits that a write can change: those of the fields that software may write; all if there are no fields."""
         if not self.fields:
-            return _MASK
+            return self.mask
         mask = 0
-        for field in self.fields:
-            mask |= field.mask
+        for each in self.fields:
+            if each.access is not Access.READ_ONLY:
+                mask |= each.mask
         return mask
+
+    @property
+    def readable(self) -> bool:
+        """Whether software may read the register, or one of its fields."""
+        return self._some_allow(Access.WRITE_ONLY)
+
+    @property
+    def writable(self) -> bool:
+        """Whether software may write the register, or one of its fields."""
+        return self._some_allow(Access.READ_ONLY)
+
+    def _some_allow(self, other: Access) -> bool:
+        own = (each.access for each in self.fields if each.access is not None)
+        return any(access is not other for access in chain((self.access,), own))
+
+    @property
+    def unreadable_mask(self) -> int:
+        """The bits of write-only fields."""
+        return self._union(each for each in self.fields if each.access is Access.WRITE_ONLY)
+
+    @property
+    def cleared_mask(self) -> int:
+        """The bits that a read clears."""
+        return self.mask if self.read_clears else self._union(each for each in self.fields if each.read_clears)
+
+    @staticmethod
+    def _union(fields: Iterator[Field]) -> int:
+        mask = 0
+        for each in fields:
+            mask |= each.mask
+        return mask
+
+    def written(self, old: int, value: int, lanes: int) -> int:
+        """Return the stored value after a write of `value`, which covers the bits `lanes`, over `old`."""
+        new, rest = old, self.mask
+        for each in self.fields:
+            new = _written(each.access or self.access, new, value, each.mask & lanes)
+            rest &= ~each.mask
+        if not self.fields or self.access is Access.CLEAR_BY_ONE:
+            new = _written(self.access, new, value, rest & lanes)
+        return new
 
     def field(self, name: str) -> Field:
         """Return a field by name; FerruleError if there is none."""
-        for field in self.fields:
-            if field.name == name:
-                return field
+        for each in self.fields:
+            if each.name == name:
+                return each
         raise FerruleError(f"register {self.name} has no field {name}: it has {', '.join(f.name for f in self.fields)}")
+
+    def elements(self) -> tuple[Register, ...]:
+        """Return the elements of an array as single registers; a single register is its own only element."""
+        if not self.dim:
+            return (self,)
+        copied = {name: getattr(self, name) for name in _COPIED}
+        indices = self.indices or map(str, range(self.dim))
+        return tuple(
+            ArrayElement(
+                **copied,
+                name=self.name.replace("%s", index),
+                offset=self.offset + number * self.increment,
+                array=self.name,
+                index=number,
+            )
+            for number, index in enumerate(indices)
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrayElement(Register):
+    """An element of an array of registers, as tables return it."""
+
+    array: str
+    """Name of the array, with `%s`."""
+    index: int
+    """Position in the array, from 0 on."""
+
+
+_COPIED = ("access", "reset", "fields", "doc", "size_bits", "read_clears")
+
+
+def _written(access: Access, old: int, value: int, mask: int) -> int:
+    match access:
+        case Access.CLEAR_BY_ONE:
+            return old & ~(value & mask)
+        case Access.SET_BY_ONE:
+            return old | (value & mask)
+        case Access.READ_ONLY:
+            return old
+        case _:
+            return (old & ~mask) | (value & mask)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterTable:
-    """All registers of a device, at most one per word.
+    """All registers of a device.
+
+    Iteration and the search by name and by offset treat the elements of arrays as single registers.
 
     Raises:
-        FerruleError: an offset is not a multiple of 4 or lies outside the window, a name or an offset occurs twice,
-            fields overlap or exceed their register, or a reset value exceeds 32 bits.
+        FerruleError: a name is no C identifier, an offset is not a multiple of the register's size or lies outside the
+            window, a name occurs twice, registers or fields overlap, fields exceed their register, a value exceeds its
+            register or field, or an array is malformed.
     """
 
     name: str
@@ -98,111 +250,116 @@ class RegisterTable:
     registers: tuple[Register, ...]
     size_bytes: int = 0x1000
     """Size of the window."""
+    narrow_accesses: bool = False
+    """Whether software may access aligned bytes and halfwords of larger registers; otherwise this is a bus error."""
+    doc: str = ""
+    _all: tuple[Register, ...] = field(init=False, repr=False, compare=False, default=())
+    _by_byte: Mapping[int, Register] = field(init=False, repr=False, compare=False, default_factory=dict)
+    _by_name: Mapping[str, Register] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
-        offsets: dict[int, str] = {}
-        names: set[str] = set()
-        for register in self.registers:
-            where = f"{self.name}.{register.name}"
-            if register.offset % REGISTER_BYTES or not 0 <= register.offset < self.size_bytes:
-                raise FerruleError(
-                    f"{where} is at {register.offset:#x}, expected a multiple of 4 below {self.size_bytes:#x}"
-                )
-            if register.offset in offsets:
-                raise FerruleError(f"{where} is at {register.offset:#x}, where {offsets[register.offset]} is")
-            if register.name in names:
-                raise FerruleError(f"{where} is declared twice")
-            _check_fields(where, register)
-            offsets[register.offset] = register.name
-            names.add(register.name)
+        _check_name(self.name, self.name)
+        by_byte: dict[int, Register] = {}
+        by_name: dict[str, Register] = {}
+        count = 0
+        for declared in self.registers:
+            where = f"{self.name}.{declared.name}"
+            _check_register(where, declared)
+            count += declared.dim or 1
+            if count > ELEMENTS:
+                raise FerruleError(f"{where}: {self.name} has more than {ELEMENTS} registers")
+            for register in declared.elements():
+                self._check_place(f"{self.name}.{register.name}", register, by_byte)
+                if by_name.setdefault(register.name, register) is not register:
+                    raise FerruleError(f"{self.name}.{register.name} is declared twice")
+        object.__setattr__(self, "_all", tuple(by_name.values()))
+        object.__setattr__(self, "_by_byte", by_byte)
+        object.__setattr__(self, "_by_name", by_name)
+
+    def _check_place(self, where: str, register: Register, by_byte: dict[int, Register]) -> None:
+        offset, size = register.offset, register.size_bytes
+        if offset % size or not 0 <= offset <= self.size_bytes - size:
+            raise FerruleError(f"{where} is at {offset:#x}, expected a multiple of {size} below {self.size_bytes:#x}")
+        for byte in range(offset, offset + size):
+            if by_byte.setdefault(byte, register) is not register:
+                raise FerruleError(f"{where} is at {offset:#x}, where {by_byte[byte].name} is")
 
     def __iter__(self) -> Iterator[Register]:
-        return iter(self.registers)
+        return iter(self._all)
 
     def register(self, name: str) -> Register:
         """Return a register by name; FerruleError if there is none."""
-        for register in self.registers:
-            if register.name == name:
-                return register
-        raise FerruleError(f"{self.name} has no register {name}: it has {', '.join(r.name for r in self.registers)}")
+        found = self._by_name.get(name)
+        if found is None:
+            raise FerruleError(f"{self.name} has no register {name}: it has {', '.join(r.name for r in self)}")
+        return found
 
     def at(self, offset: int) -> Register | None:
         """Return the register at an offset, or None."""
-        for register in self.registers:
-            if register.offset == offset:
-                return register
-        return None
+        found = self._by_byte.get(offset)
+        return found if found is not None and found.offset == offset else None
+
+    def covering(self, offset: int) -> Register | None:
+        """Return the register one of whose bytes is at an offset, or None."""
+        return self._by_byte.get(offset)
 
 
-def _check_fields(where: str, register: Register) -> None:
+def _check_name(where: str, name: str, pattern: re.Pattern[str] = _NAME) -> None:
+    if pattern.fullmatch(name) is None:
+        raise FerruleError(f"{where}: {name!a} is not a name", hint="use ASCII letters, digits and underscores")
+
+
+def _check_register(where: str, register: Register) -> None:
+    if register.size_bits not in _SIZES:
+        raise FerruleError(f"{where} has {register.size_bits} bits, expected 8, 16 or 32")
+    if not 0 <= register.reset <= register.mask:
+        raise FerruleError(f"{where} has the reset value {register.reset:#x}, expected {register.size_bits} bits")
+    if isinstance(register, ArrayElement):
+        raise FerruleError(f"{where} is an element of an array", hint="declare the array")
+    _check_array(where, register)
     taken = 0
-    if not 0 <= register.reset <= _MASK:
-        raise FerruleError(f"{where} has the reset value {register.reset:#x}, expected 32 bits")
-    for field in register.fields:
-        if field.width < 1 or field.bit < 0 or field.bit + field.width > 32:
-            raise FerruleError(f"{where}.{field.name} has bits {field.bit} to {field.bit + field.width - 1} of 32")
-        if taken & field.mask:
-            raise FerruleError(f"{where}.{field.name} overlaps another field")
-        taken |= field.mask
+    names: set[str] = set()
+    for each in register.fields:
+        place = f"{where}.{each.name}"
+        _check_name(place, each.name)
+        if each.width < 1 or each.bit < 0 or each.bit + each.width > register.size_bits:
+            raise FerruleError(f"{place} has bits {each.bit} to {each.bit + each.width - 1} of {register.size_bits}")
+        if taken & each.mask:
+            raise FerruleError(f"{place} overlaps another field")
+        if each.name in names:
+            raise FerruleError(f"{place} is declared twice")
+        taken |= each.mask
+        names.add(each.name)
+        _check_values(place, each)
 
 
-def c_header(table: RegisterTable) -> str:
-    """Return a C header for drivers with the offsets, reset values and fields."""
-    prefix = table.name.upper()
-    guard = f"{prefix}_REGISTERS_H"
-    lines = [
-        "/* SPDX-License-Identifier: Apache-2.0 */",
-        f"/** @file Registers of {table.name}, as offsets in bytes; made from its register table. */",
-        f"#ifndef {guard}",
-        f"#define {guard}",
-        "",
-        f"#define {prefix}_WINDOW_BYTES {table.size_bytes:#x}u",
-    ]
-    for register in table:
-        name = f"{prefix}_{register.name}"
-        lines += ["", f"/* {_line(register.doc)}{'; ' if register.doc else ''}{_ACCESS[register.access]} */"]
-        rows = [(name, f"{register.offset:#04x}u")]
-        if register.reset:
-            rows.append((f"{name}_RESET", f"{register.reset:#x}u"))
-        for field in register.fields:
-            if field.width == 1:
-                rows.append((f"{name}_{field.name}", f"(1u << {field.bit})"))
-            else:
-                rows += [
-                    (f"{name}_{field.name}_SHIFT", str(field.bit) + "u"),
-                    (f"{name}_{field.name}_MASK", f"{field.mask:#x}u"),
-                ]
-        width = max(len(left) for left, _ in rows)
-        lines += [f"#define {left:<{width}} {right}" for left, right in rows]
-    return "\n".join([*lines, "", f"#endif /* {guard} */", ""])
+def _check_array(where: str, register: Register) -> None:
+    if not register.dim:
+        _check_name(where, register.name)
+        if register.increment or register.indices:
+            raise FerruleError(f"{where} has an increment or indices, but no dim", hint="state dim")
+        return
+    if register.name.count("%s") != 1:
+        raise FerruleError(f"{where} is an array, but its name has not one %s", hint="such as CHANNEL%s_COUNT")
+    if not 0 < register.dim <= ELEMENTS:
+        raise FerruleError(f"{where} has {register.dim} elements, expected 1 to {ELEMENTS}")
+    if register.indices and len(register.indices) != register.dim:
+        raise FerruleError(f"{where} has {register.dim} elements and {len(register.indices)} indices")
+    for index in register.indices:
+        _check_name(f"{where}: an index", index, _INDEX)
+    _check_name(where, register.name.replace("%s", register.indices[0] if register.indices else "0"))
+    if register.increment < register.size_bytes and register.dim > 1:
+        raise FerruleError(f"{where} has the increment {register.increment}, expected {register.size_bytes} or more")
 
 
-def documentation(table: RegisterTable) -> str:
-    """Return the registers as a Markdown table."""
-    lines = [
-        f"## Registers of {table.name}",
-        "",
-        f"32 bits each, little-endian, in a window of {table.size_bytes} bytes. Any other access is a bus error.",
-        "",
-        "| offset | register | access | after reset | what |",
-        "|---|---|---|---|---|",
-    ]
-    for register in table:
-        cells = (f"{register.offset:#05x}", register.name, register.access, f"{register.reset:#010x}", register.doc)
-        lines.append(f"| {' | '.join(cells)} |")
-        for field in register.fields:
-            bits = str(field.bit) if field.width == 1 else f"{field.bit + field.width - 1}:{field.bit}"
-            lines.append(f"| | {register.name}.{field.name} | | | bits {bits}: {field.doc} |")
-    return "\n".join([*lines, ""])
-
-
-_ACCESS = {
-    Access.READ_WRITE: "read and write",
-    Access.READ_ONLY: "read only",
-    Access.WRITE_ONLY: "write only",
-    Access.CLEAR_BY_ONE: "read; a one clears",
-}
-
-
-def _line(text: str) -> str:
-    return text.replace("*/", "* /")
+def _check_values(where: str, field_: Field) -> None:
+    names: set[str] = set()
+    for each in field_.values:
+        _check_name(f"{where}.{each.name}", each.name, _INDEX)
+        if not 0 <= each.value < 1 << field_.width:
+            raise FerruleError(f"{where}.{each.name} is {each.value}, expected 0 to {(1 << field_.width) - 1}")
+        if each.name in names:
+            raise FerruleError(f"{where}.{each.name} is declared twice")
+        if (each.usage is Usage.READ_WRITE) is not (field_.values[0].usage is Usage.READ_WRITE):
+            raise FerruleError(f"{where} has values for both accesses, and values for one of them")
+        names.add(each.name)

@@ -62,6 +62,8 @@ class Job:
     goal is then "memory"."""
     optimization: str | None = None
     """The compiler's optimization level: O2, O3 or Os; None for the best of the toolchain, see `level`."""
+    debug: bool = False
+    """Whether a bare-metal build has debug information; the code that is loaded onto the board is the same."""
     arena: str = SEPARATE
     """Whether each of several models has a workspace of its own, "separate", or all have one with a lock, "shared"."""
     platform: str = DEFAULT_PLATFORM
@@ -115,6 +117,8 @@ class Job:
             said.append("input_rows=True")
         if self.optimization is not None:
             said.append(f"optimization={self.optimization!r}")
+        if self.debug:
+            said.append("debug=True")
         said.append(f"platform={self.platform!r}")
         if self.app != "link":
             said.append(f"app={self.app!r}")
@@ -174,6 +178,7 @@ class JobKeywords(TypedDict, total=False):
     goal: str
     input_rows: bool
     optimization: str | None
+    debug: bool
     arena: str
     platform: str
     app: str

@@ -123,6 +123,18 @@ def _emitted(
     return artifact
 
 
+def placed(devices: Sequence[Device], job: Job) -> list[tuple[Device, FirmwareTarget]]:
+    """Return devices with their places on the job's board in their bindings, and the firmware faces of their backends.
+
+    Raises:
+        FerruleError: a backend does not exist or has no firmware face, or the board has no place for a device.
+    """
+    registry = job.backend_source()
+    faces = {each.backend: _face(guarded(registry.create(each.backend))) for each in devices}
+    found = _placed(devices, faces, job.load_board())
+    return [(device, faces[device.backend]) for device in found.values()]
+
+
 def _others(board: Board, devices: Sequence[Device]) -> list[Region]:
     """Return the memories besides that of the workspace in which the core can share tensors with devices."""
     return [

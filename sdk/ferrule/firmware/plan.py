@@ -77,13 +77,14 @@ def plan_build(
     third_party: Collection[Path] = (),
     system_include_dirs: Sequence[Path] = (),
     relative_to: Path | None = None,
+    debug: bool = False,
 ) -> BuildPlan:
     """Plan the build of a firmware from its C sources.
 
     `startup` adds the start-up code and Ferrule's headers. The sources in `third_party` are compiled without warnings,
     and the headers in `system_include_dirs` cause none. Objects are named after their sources, with a number if the
     name is in use; objects with different flags are in different folders. Debug information and `__FILE__` contain
-    absolute paths, except for files in `relative_to`, whose paths are relative to it.
+    absolute paths, except for files in `relative_to`, whose paths are relative to it; `debug` adds the former.
 
     Raises:
         MissingToolError: the toolchain is not installed.
@@ -101,6 +102,7 @@ def plan_build(
         *(f"-isystem{path.resolve()}" for path in system_include_dirs),
         *(() if relative_to is None else (f"-ffile-prefix-map={relative_to.resolve()}{os.sep}=",)),
         f"-fdebug-prefix-map={folder}=.",  # the last map that matches is used
+        *(("-g",) if debug else ()),
     )
     compiler_flags = toolchain.compile_flags(board, level)
     objects = folder / "objects" / _digest(folder.parent, (*command, *compiler_flags, *flags))

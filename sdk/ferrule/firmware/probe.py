@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ferrule.cache import tool_environment
 from ferrule.errors import MissingToolError
-from ferrule.nativelib import COMPILER_REMEDY, host_compiler
+from ferrule.nativelib import COMPILER_REMEDY, RUN_REMEDY, host_compiler
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,12 +42,12 @@ class _Program:
     version_option: str = "--version"
 
 
-_RUN_EXTRA = "pip install 'ferrule[run]'"
+_ZIG_REMEDY = "pip install 'ferrule[run]'"
 _PACKAGES = (
-    ("unicorn", "the default engine: runs firmware on the emulated core", _RUN_EXTRA),
-    ("ziglang", "the default toolchain: compiles firmware", _RUN_EXTRA),
-    ("cffi", "runs the C kernels on this machine", _RUN_EXTRA),
-    ("threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", _RUN_EXTRA),
+    ("unicorn", "the default engine: runs firmware on the emulated core", RUN_REMEDY),
+    ("ziglang", "the default toolchain: compiles firmware", _ZIG_REMEDY),
+    ("cffi", "runs the C kernels on this machine", RUN_REMEDY),
+    ("threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", RUN_REMEDY),
     ("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
 )
 _OPENCL = "opencl"

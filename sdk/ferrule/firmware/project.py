@@ -12,6 +12,7 @@ from ferrule.boards import DEFAULT_STACK_BYTES, load_board
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.build import execute
+from ferrule.firmware.compile_commands import COMPILE_COMMANDS, compile_commands
 from ferrule.firmware.folder import Kept, sha256, write_folder
 from ferrule.firmware.identification import project_files
 from ferrule.firmware.image import Image, StackBound, read_image
@@ -130,9 +131,12 @@ def build_project(
     *,
     toolchain_name: str | None = None,
     optimization: str | None = None,
+    debug: bool = False,
     progress: Progress = say_nothing,
 ) -> Image:
     """Build a project in its folder `build` and return the firmware's image.
+
+    With `debug`, a bare-metal firmware has debug information, and the same code; other platforms' own files state it.
 
     Toolchain and optimization default to those that the project was generated for. The same bare-metal project yields
     the same file in every folder, by this function and by its Makefile: it contains only paths relative to the folder.
@@ -172,7 +176,10 @@ def build_project(
         third_party=[folder / name for name in manifest.third_party],
         system_include_dirs=[folder / name for name in manifest.system_include_dirs],
         relative_to=folder,
+        debug=debug,
     )
+    database = {plan.folder / COMPILE_COMMANDS: compile_commands(plan, folder)}
+    plan = replace(plan, files={**plan.files, **database})
 
     def say(done: int, total: int, name: str) -> None:
         waiting = f"waiting for another build in {plan.folder}"
@@ -225,7 +232,7 @@ def make_firmware(model: Artifact | Program, job: Job, progress: Progress = say_
 
 def _made(program: Program, job: Job, progress: Progress) -> tuple[Project, Image]:
     project = write_project(program, job)
-    return project, build_project(project, progress=progress)
+    return project, build_project(project, debug=job.debug, progress=progress)
 
 
 def _program(model: Artifact | Program) -> Program:

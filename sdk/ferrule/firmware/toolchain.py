@@ -104,7 +104,7 @@ class ZigToolchain(Toolchain):
     """`zig cc` (clang and lld) from the ziglang wheel."""
 
     name: str = "zig"
-    remedy: str = "pip install 'ferrule[run]'"
+    remedy: str = "pip install 'ferrule[run]', or use another compiler: --toolchain arm-none-eabi-gcc"
     usual_optimization: Optimization = "Os"
 
     @property

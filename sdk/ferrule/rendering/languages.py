@@ -85,6 +85,7 @@ LANGUAGES = (
         ),
     ),
     Language(("*.py",), quoting.PYTHON),
+    Language(("*.json",), quoting.JSON, (Region.of(_QUOTE, _QUOTE, quoting.JSON_STRING),)),
     Language(
         ("*.toml",),
         quoting.TOML,

@@ -240,6 +240,11 @@ def _toml(value: object) -> str:
             raise TypeError(f"a {type(value).__name__} can't be written into a TOML file")
 
 
+def _json(text: str) -> str:
+    check_text(text, "a string")
+    return json.dumps(text, ensure_ascii=False)
+
+
 def _toml_key(key: str) -> str:
     return key if _TOML_BARE.fullmatch(key) else _toml(key)
 
@@ -271,6 +276,8 @@ MARKDOWN = Context("a page", _markdown)
 MARKDOWN_CODE = Context("code in a page", _only(r"[A-Za-z0-9_./+-]+", "a plain word"))
 SHELL = Context("a command in a page", _shell, apart="\\\"'$`")
 PYTHON = Context("a Python file", _only(r"[A-Za-z_][A-Za-z0-9_.]*", "a name"))
+JSON = Context("a JSON file", _only(r"-?[0-9]+", "a number"))
+JSON_STRING = Context("a string of a JSON file", lambda text: _json(text)[1:-1], apart="\\")
 TOML = Context("a TOML file", _toml, _toml, whole=True)
 TOML_STRING = Context("a string of a TOML file", lambda text: _toml(text)[1:-1], apart="\\")
 TOML_NAME = Context("the name of a TOML table", _only(r"[A-Za-z0-9_-]+", "a bare key"))

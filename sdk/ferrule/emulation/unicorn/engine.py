@@ -13,7 +13,7 @@ from ferrule.emulation.unicorn.guest import MODELS
 from ferrule.emulation.unicorn.library import PURPOSE
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.errors import MissingToolError
-from ferrule.nativelib import host_compiler
+from ferrule.nativelib import RUN_REMEDY, host_compiler
 
 
 class UnicornEngine(Engine):
@@ -24,7 +24,7 @@ class UnicornEngine(Engine):
     @override
     def missing(self) -> MissingToolError | None:
         if find_spec("unicorn") is None:
-            return MissingToolError("the Python package unicorn is missing", hint="pip install 'ferrule[run]'")
+            return MissingToolError("the Python package unicorn is missing", hint=RUN_REMEDY)
         try:
             host_compiler(PURPOSE)
         except MissingToolError as error:

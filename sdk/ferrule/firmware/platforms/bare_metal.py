@@ -12,6 +12,7 @@ from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, UART
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import DeviceUse, Program
 from ferrule.errors import FerruleError
+from ferrule.firmware.compile_commands import editor_compiler
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.mlperf_tiny import is_runner, runner_values
 from ferrule.firmware.plan import SCRIPT_NAME
@@ -203,6 +204,7 @@ def _values(
         "script": SCRIPT_NAME,
         "core_flags": tuple(flag for flag in chosen.compile_flags(board, level) if not flag.startswith("-O")),
         "target_flags": chosen.target_flags(board),
+        "editor_compiler": editor_compiler(chosen, board, chosen.portable_command),
         "optimization": request.optimization,
         "warnings": WARNINGS,
         "third_party_warnings": THIRD_PARTY_WARNINGS,

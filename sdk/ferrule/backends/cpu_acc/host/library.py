@@ -15,7 +15,7 @@ from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.contribution import HEADERS, KERNELS, Contribution
 from ferrule.backends.cpu_acc.host.units import units
 from ferrule.errors import FerruleError
-from ferrule.nativelib import NativeLibrary
+from ferrule.nativelib import RUN_REMEDY, NativeLibrary
 
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off")
 OWN_FOLDER = Path(__file__).parents[1] / "src_c"
@@ -75,7 +75,7 @@ def host_library() -> HostLibrary:
         BackendUnavailableError: cffi or a compiler is missing, or the compilation failed.
     """
     if find_spec("cffi") is None:
-        raise BackendUnavailableError("the Python package cffi is missing", hint="pip install 'ferrule[run]'")
+        raise BackendUnavailableError("the Python package cffi is missing", hint=RUN_REMEDY)
     try:
         path = native_library().file()
         return load(path)

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule init`: creates folders in which everything works from the first minute."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferrule.cli import completion
+from ferrule.cli.console import echo
+from ferrule.errors import FerruleError, unknown_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WORD = re.compile(r"[A-Za-z0-9]+")
+_IGNORED = "__pycache__/\n.pytest_cache/\nfirmware/build/\n"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Template:
+    text: str
+    """What the folder is for."""
+    board: str
+    """The board, unless the user names another one."""
+    elf: str = "firmware/build/firmware.elf"
+    options: tuple[str, ...] = ()
+    """Options of `ferrule run` and `ferrule generate` in the tasks of the editor."""
+
+
+TEMPLATES = {
+    "model": _Template(text="a model on a board: run, test, debug, and the firmware as a project", board="mps2-an386"),
+    "zephyr": _Template(
+        text="a model in a Zephyr application",
+        board="mps2-an385",
+        elf="firmware/build/zephyr/zephyr.elf",
+        options=("--platform", "zephyr"),
+    ),
+    "accelerator": _Template(
+        text="an accelerator of your own: registers, model, driver, backend and their tests", board="mps2-an386"
+    ),
+}
+
+
+@click.command("init")
+@click.argument("template", required=False)
+@click.argument("folder", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--board", shell_complete=completion.boards, help="The board.  [default: mps2-an386, for zephyr mps2-an385]"
+)
+@click.option(
+    "--id", "backend", help="accelerator: the id of its backend, such as AcmeNpu; by default from the folder's name."
+)
+def command(template: str | None, folder: Path | None, board: str | None, backend: str | None) -> None:
+    """Create the FOLDER of a project from a TEMPLATE; without arguments, list the templates.
+
+    Its README.md has the first steps. It has tasks and a debugger's configuration for VS Code. Nothing is overwritten:
+    the folder must be new or empty.
+    """
+    if template is None:
+        _list()
+        return
+    if template not in TEMPLATES:
+        raise unknown_name("template", template, TEMPLATES)
+    if folder is None:
+        raise FerruleError(
+            f"ferrule init {template} lacks the folder to create", hint=f"ferrule init {template} my-{template}"
+        )
+    if backend is not None and template != "accelerator":
+        raise FerruleError("--id is only valid with the template accelerator")
+    chosen = TEMPLATES[template]
+    files = _files(template, folder, board or chosen.board, backend)
+    _create(folder, files)
+    echo(f"{folder}: {template}, {len(files)} files; {folder / 'README.md'} has the first steps")
+
+
+def _list() -> None:
+    width = max(map(len, TEMPLATES))
+    for name, template in TEMPLATES.items():
+        echo(f"{name:<{width}}  {template.text}")
+    echo("ferrule init TEMPLATE FOLDER creates one")
+
+
+def _files(template: str, folder: Path, board: str, backend: str | None) -> dict[str, bytes]:
+    """Return the files of a project by path."""
+    from ferrule.boards import load_board
+    from ferrule.firmware.template import render_folder
+
+    load_board(board)
+    if Path(board).is_dir():
+        board = str(Path(board).resolve())
+    chosen = TEMPLATES[template]
+    title = folder.resolve().name
+    values: dict[str, object] = {"title": title, "board": board, "options": chosen.options, "elf": chosen.elf}
+    values["tests"] = "tests"
+    package = ""
+    if template == "accelerator":
+        package, more = _accelerator(title, backend)
+        values |= more
+    rendered = render_folder(f"init_{template}", **values)
+    editor = render_folder("init_vscode", **values)
+    texts = {
+        **{path.replace("NAME", package): text for path, text in rendered.items()},
+        **{f".vscode/{path}": text for path, text in editor.items()},
+        ".gitignore": _IGNORED,
+    }
+    return {path: text.encode() for path, text in texts.items()}
+
+
+def _accelerator(title: str, backend: str | None) -> tuple[str, Mapping[str, object]]:
+    """Return the name of the package of an accelerator, and the values of its templates."""
+    from ferrule.cli.new import package_name
+    from ferrule.rendering.c_text import c_name
+
+    chosen = backend or "".join(word[0].upper() + word[1:] for word in _WORD.findall(title))
+    try:
+        package = c_name(package_name(chosen))
+    except FerruleError as error:
+        if backend is None:
+            error.hint = f"choose an id: --id AcmeNpu ({error.hint})"
+        raise
+    options = ("--backends", f"{chosen},CpuAcc")
+    return package, {
+        "id": chosen,
+        "package": package,
+        "upper": package.upper(),
+        "options": options,
+        "tests": package,
+    }
+
+
+def _create(folder: Path, files: Mapping[str, bytes]) -> None:
+    from ferrule.firmware.folder import create_folder
+
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise FerruleError(
+            f"{folder} exists and is not an empty folder", hint="nothing is overwritten: choose another folder"
+        )
+    create_folder(folder, files)

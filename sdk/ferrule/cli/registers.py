@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule registers`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferrule.cli import completion
+from ferrule.cli.console import console, echo
+from ferrule.cli.options import BOARD, config_option
+from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.devices import Peripheral
+    from ferrule.devices.description import Description
+
+_NOTES = 20
+"""Number of notes about a file that are printed."""
+
+
+@click.command("registers")
+@click.argument("source", metavar="FILE|BACKEND")
+@click.option(
+    "--peripheral",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A peripheral of the file, or a device of the backend; can be repeated.  [default: all]",
+)
+@click.option(
+    "--prefer",
+    multiple=True,
+    metavar="PATTERN",
+    help="Where registers of an SVD file overlap, read the first one with such a name, such as '*_Output'; can be "
+    "repeated.",
+)
+@click.option(
+    "--board",
+    shell_complete=completion.boards,
+    help=f"The board of the devices.  [default: that of ferrule.toml, else {BOARD}]",
+)
+@config_option
+@click.option("--svd", type=click.Path(path_type=Path), help="Write the registers as CMSIS-SVD, for debuggers.")
+@click.option("--header", type=click.Path(path_type=Path), help="Write the C header of one peripheral.")
+@click.option("--markdown", type=click.Path(path_type=Path), help="Write the registers as tables in Markdown.")
+def command(
+    source: str,
+    names: tuple[str, ...],
+    prefer: tuple[str, ...],
+    board: str | None,
+    config: Path | None,
+    svd: Path | None,
+    header: Path | None,
+    markdown: Path | None,
+) -> None:
+    """Show the registers of a device, or write them for debuggers, drivers and people.
+
+    The source is an SVD file (.svd, .xml), a SystemRDL file (.rdl), or the id of a backend, whose devices are taken at
+    their places on a board. docs/accelerators.md explains register tables.
+    """
+    from ferrule.cli.arrays import require_writable, save
+    from ferrule.devices import c_header, documentation, svd_text
+    from ferrule.devices.description import SUFFIXES, read_description
+
+    outputs = {"--svd": svd, "--header": header, "--markdown": markdown}
+    for option, path in outputs.items():
+        if path is not None:
+            require_writable(option, path)
+    device = source
+    if source.lower().endswith(SUFFIXES):
+        description = read_description(Path(source))
+        device = description.device
+        if not names and not any(outputs.values()) and len(description.names) != 1:
+            _list(description, prefer)
+            return
+        peripherals = [description.peripheral(name, prefer=prefer) for name in names or description.names]
+    else:
+        if prefer:
+            raise FerruleError("--prefer is only valid with an SVD file")
+        device, peripherals = _of_backend(source, names, board, config)
+    texts: list[tuple[Path, str]] = []
+    if header is not None:
+        texts.append((header, c_header(_only(peripherals).table)))
+    if markdown is not None:
+        texts.append((markdown, "\n".join(documentation(each.table) for each in peripherals)))
+    if svd is not None:
+        texts.append((svd, svd_text(peripherals, device=_identifier(Path(device).name or "device"))))
+    for path, text in texts:
+        save(path, text.encode())
+        echo(f"{path}: {_count(peripherals)}")
+    if not texts:
+        _print(peripherals)
+    _print_notes(peripherals)
+
+
+def _of_backend(
+    source: str, names: Sequence[str], board: str | None, config: Path | None
+) -> tuple[str, list[Peripheral]]:
+    """Return a board and the devices of a backend on it."""
+    from ferrule.backends import BackendId
+    from ferrule.errors import unknown_name
+    from ferrule.facade.configuration import read_configuration
+    from ferrule.firmware import Job
+    from ferrule.firmware.peripherals import device_peripherals
+
+    configuration = read_configuration(config)
+    registry = configuration.registry()
+    if source not in registry:
+        error = unknown_name("backend", source, map(str, registry.ids()))
+        raise FerruleError(f"{error}, and it is no file *.svd, *.xml or *.rdl", hint=error.hint)
+    chosen = board or configuration.board or BOARD
+    job = Job(board=chosen, registry=registry, devices=configuration.devices)
+    found = {each.name: each for each in device_peripherals([BackendId(source)], job)}
+    for name in names:
+        if name not in found:
+            raise unknown_name("device", name, found, where=f"of {source}")
+    return chosen, [found[name] for name in names or found]
+
+
+def _only(peripherals: Sequence[Peripheral]) -> Peripheral:
+    tables = {each.table for each in peripherals}
+    if len(tables) != 1:
+        raise FerruleError(
+            f"--header writes the registers of one peripheral, not of {len(tables)}", hint="choose it with --peripheral"
+        )
+    return peripherals[0]
+
+
+def _identifier(name: str) -> str:
+    import re
+
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return f"_{plain}" if plain[0].isdigit() else plain
+
+
+def _count(peripherals: Sequence[Peripheral]) -> str:
+    registers = sum(len(list(each.table)) for each in peripherals)
+    fields = sum(len(register.fields) for each in peripherals for register in each.table)
+    return f"{len(peripherals)} peripherals, {registers} registers, {fields} fields"
+
+
+def _list(description: Description, prefer: Sequence[str]) -> None:
+    from rich.markup import escape
+
+    from ferrule.report.tables import print_table
+
+    rows = []
+    for name in description.names:
+        try:
+            found = description.peripheral(name, prefer=prefer)
+        except FerruleError as error:
+            rows.append((escape(name), "", "", escape(f"cannot be read: {error}")))
+            continue
+        base, count = f"0x{found.base:08x}", str(len(list(found.table)))
+        rows.append((escape(name), base, count, escape(found.table.doc)))
+    print_table(console(), ["peripheral", "base", "registers", "what"], rows, right=["registers"], whole=["base"])
+
+
+def _print(peripherals: Sequence[Peripheral]) -> None:
+    from rich.markup import escape
+
+    from ferrule.report.tables import print_table
+
+    for each in peripherals:
+        rows = [
+            (
+                f"0x{register.offset:03x}",
+                escape(register.name),
+                register.access.value + (", rc" if register.read_clears else ""),
+                str(register.size_bits),
+                f"{register.reset:#x}",
+                escape(", ".join(field.name for field in register.fields)),
+                escape(register.doc),
+            )
+            for register in each.table
+        ]
+        interrupts = "".join(f", interrupt {line.number}" for line in each.interrupts)
+        title = f"{escape(each.name)} at 0x{each.base:08x}, {each.table.size_bytes} bytes{interrupts}"
+        headings = ["offset", "register", "access", "bits", "reset", "fields", "what"]
+        print_table(console(), headings, rows, right=["bits", "reset"], whole=["offset"], title=title)
+
+
+def _print_notes(peripherals: Sequence[Peripheral]) -> None:
+    from ferrule.rendering import shown
+
+    notes = [f"{each.name}.{note}" for each in peripherals for note in each.notes]
+    for note in notes[:_NOTES]:
+        click.echo(f"note: {shown(note)}", err=True)
+    if len(notes) > _NOTES:
+        click.echo(f"note: and {len(notes) - _NOTES} more", err=True)

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Resolves `derivedFrom` of SVD files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ferrule.devices.svd.xml_tree import Element
+
+DERIVED = "derivedFrom"
+_ENUMERATION = "enumeratedValues"
+_CHAIN = 32
+"""Longest chain of elements that derive from each other."""
+_OWN = frozenset(
+    {
+        "name",
+        "displayName",
+        "dim",
+        "dimIncrement",
+        "dimIndex",
+        "dimName",
+        "dimArrayIndex",
+        "alternateCluster",
+        "alternateGroup",
+        "alternatePeripheral",
+        "alternateRegister",
+    }
+)
+"""What an element does not inherit."""
+_CONTAINERS = {"peripheral": "registers", "register": "fields", "device": "peripherals"}
+
+
+class Derivation:
+    """Elements of one file with the children that they inherit."""
+
+    def __init__(self) -> None:
+        self._done: dict[int, Element] = {}
+        self._open: set[int] = set()
+        self._names: dict[int, dict[str, Element]] = {}
+        self._below: dict[int, dict[str, Element]] = {}
+        self._kept: list[Element] = []
+
+    def resolved(self, element: Element, scopes: Sequence[Element]) -> Element:
+        """Return an element with its inherited children; `scopes` are the elements around it, the outermost first.
+
+        Raises:
+            FerruleError: the base does not exist, or an element derives from itself.
+        """
+        base_name = element.attributes.get(DERIVED)
+        if base_name is None:
+            return element
+        if (done := self._done.get(id(element))) is not None:
+            return done
+        if id(element) in self._open:
+            raise element.wrong(f"<{element.tag}> is derived from itself")
+        if len(self._open) >= _CHAIN:
+            raise element.wrong(f"the chain of {DERIVED} is longer than {_CHAIN}")
+        self._open.add(id(element))
+        try:
+            base, around = self._base(element, base_name, scopes)
+            base = self.resolved(base, around)
+        finally:
+            self._open.discard(id(element))
+        own = {child.tag for child in element.children}
+        inherited = [child for child in base.children if child.tag not in own and child.tag not in _OWN]
+        attributes = {name: value for name, value in element.attributes.items() if name != DERIVED}
+        made = Element(element.tag, element.line, attributes, element.path, [*element.children, *inherited])
+        self._done[id(element)] = made
+        return made
+
+    def _base(self, element: Element, name: str, scopes: Sequence[Element]) -> tuple[Element, Sequence[Element]]:
+        """Return the element from which another one derives, and the elements around it."""
+        parts = name.split(".")
+        if len(parts) <= 8:
+            for depth in range(len(scopes), 0, -1):
+                found = self._descend(element, parts, scopes[:depth])
+                if found is not None:
+                    return found
+        if element.tag == _ENUMERATION:
+            for depth in range(len(scopes), 1, -1):
+                found_below = self._enumerations(scopes[depth - 1]).get(name)
+                if found_below is not None and found_below is not element:
+                    return found_below, scopes[:depth]
+        raise element.wrong(f"<{element.tag}> is derived from '{name[:80]}', which does not exist")
+
+    def _descend(
+        self, element: Element, parts: Sequence[str], scopes: Sequence[Element]
+    ) -> tuple[Element, Sequence[Element]] | None:
+        around = list(scopes)
+        found: Element | None = None
+        for part in parts:
+            if found is not None:
+                around.append(self.resolved(found, around))
+            found = self._by_name(around[-1]).get(part)
+            if found is None:
+                return None
+        return None if found is None or found is element or found.tag != element.tag else (found, around)
+
+    def _enumerations(self, scope: Element) -> dict[str, Element]:
+        """Return the enumerations below an element by name; vendors use them from other fields without a path."""
+        names = self._below.get(id(scope))
+        if names is None:
+            names = {}
+            left = [scope]
+            while left:
+                each = left.pop()
+                if each.tag == _ENUMERATION:
+                    names.setdefault(each.words("name"), each)
+                left += reversed(each.children)
+            self._below[id(scope)] = names
+            self._kept.append(scope)
+        return names
+
+    def _by_name(self, scope: Element) -> dict[str, Element]:
+        names = self._names.get(id(scope))
+        if names is None:
+            names = {}
+            for child in self._members(scope):
+                names.setdefault(child.words("name"), child)
+            self._names[id(scope)] = names
+            self._kept.append(scope)  # so that its id stays its own
+        return names
+
+    @staticmethod
+    def _members(scope: Element) -> Iterator[Element]:
+        container = _CONTAINERS.get(scope.tag)
+        if container is not None:
+            inner = scope.child(container)
+            return iter(()) if inner is None else iter(inner.children)
+        return (each for each in scope.children if each.tag in {"register", "cluster", _ENUMERATION})

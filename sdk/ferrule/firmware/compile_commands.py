@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compilation database of a build, `compile_commands.json`, by which clangd and editors understand its sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ferrule.boards import Board
+from ferrule.firmware.plan import BuildPlan
+from ferrule.firmware.toolchain import GccToolchain, Toolchain, ZigToolchain
+
+COMPILE_COMMANDS = "compile_commands.json"
+CLANG = "clang"
+"""The first word of commands whose compiler, zig, is not one that editors know."""
+_WITH_VALUE = {"-MF"}
+_OUTPUTS = {"-MD", "-Werror"}
+
+
+def compile_commands(plan: BuildPlan, folder: Path) -> str:
+    """Return the database of a plan with absolute paths; `folder` is the folder of the project."""
+    command = plan.toolchain.require()
+    entries = [
+        {
+            "directory": str(folder.resolve()),
+            "file": str(step.source),
+            "arguments": editor_arguments(step.argv, command, plan.toolchain, plan.board),
+            "output": str(step.output),
+        }
+        for step in plan.compile
+    ]
+    return json.dumps(entries, indent=1) + "\n"
+
+
+def editor_arguments(
+    argv: Sequence[str], command: Sequence[str], toolchain: Toolchain, board: Board
+) -> tuple[str, ...]:
+    """Return a compiler's command without its outputs and with the target in the spelling of clang or gcc."""
+    rest = tuple(_without(argv[len(command) :], toolchain.target_flags(board)))
+    return (*editor_compiler(toolchain, board, command), *rest)
+
+
+def editor_compiler(toolchain: Toolchain, board: Board, command: Sequence[str]) -> tuple[str, ...]:
+    """Return the compiler and the flags for a board that editors understand; `command` is the compiler's own."""
+    target = GccToolchain().target_flags(board)
+    return (CLANG, "--target=arm-none-eabi", *target) if isinstance(toolchain, ZigToolchain) else (*command, *target)
+
+
+def _without(argv: Sequence[str], target: Sequence[str]) -> Iterator[str]:
+    words = iter(argv[len(target) :] if tuple(argv[: len(target)]) == tuple(target) else argv)
+    for word in words:
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif word not in _OUTPUTS:
+            yield word
