@@ -45,9 +45,10 @@ _COMMANDS = {
     "registers": ("ferrule.cli.registers", "Show the registers of a device, or write them as SVD, C or Markdown."),
     "report": ("ferrule.cli.report", "Write a saved document in another format."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "serve-board": ("ferrule.cli.serve_board", "Offer a UART of an emulated board as a serial port."),
     "sweep": ("ferrule.cli.sweep", "Run models over boards, toolchains, engines, backends and options."),
     "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
-    "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
+    "run": ("ferrule.cli.run", "Run a model, or your own firmware, on a board."),
 }
 
 
