@@ -253,7 +253,7 @@ TARGETS = (
     Target(name="board", share=0.04, rate=900, prepare=_board),
     Target(name="repl", share=0.05, prepare=_repl),
     Target(name="custom-options", share=0.03, rate=20000, prepare=_custom_options),
-    Target(name="project", share=0.06, rate=6000, prepare=_project),
+    Target(name="project", share=0.04, rate=6000, prepare=_project),
     Target(name="configuration", share=0.06, prepare=_configuration),
     Target(name="backend", share=0.04, prepare=_backend),
     Target(name="svd", share=0.02, rate=300, prepare=_svd),
