@@ -182,7 +182,7 @@ def test_narrow_accesses() -> None:
     value=st.integers(0, 255),
     lanes=st.integers(0, 255),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_a_write_changes_each_bit_by_its_own_rule(
     accesses: list[Access | None], outer: Access, old: int, value: int, lanes: int
 ) -> None:

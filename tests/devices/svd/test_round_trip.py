@@ -133,7 +133,7 @@ def check_structure(element: ET.Element) -> None:
 
 
 @given(table=tables(), base=st.integers(0, (1 << 32) - 1), number=st.integers(0, 200))
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_svd(table: RegisterTable, base: int, number: int) -> None:
     interrupts = (Interrupt(name="LINE", number=number, doc="raised"),)
     given_ = Peripheral(name=table.name, table=table, base=base, interrupts=interrupts)
@@ -145,7 +145,7 @@ def test_svd(table: RegisterTable, base: int, number: int) -> None:
 
 
 @given(table=tables())
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_python(table: RegisterTable) -> None:
     source = python_source(table)
     known = {name: getattr(devices, name) for name in names_used(table)}
