@@ -98,6 +98,18 @@ def test_exit_codes(
     assert code != 2 or not outcome.out
 
 
+def test_limits_are_cases_of_junit(ferrule: Ferrule, dense: Path, data: Path) -> None:
+    outcome = ferrule(
+        "evaluate", dense, *CALL, "--fail-below", "accuracy=0.9", "--fail-above", "accuracy=0.9", "--junit", "e.xml"
+    )
+    assert outcome.code == 1
+    text = (data / "e.xml").read_text()
+    assert 'failures="1"' in text
+    assert 'name="accuracy not below 0.9"' in text
+    assert 'message="accuracy is 0.26, below 0.9"' in text
+    assert 'name="accuracy not above 0.9"' in text
+
+
 def test_without_labels(ferrule: Ferrule, dense: Path, data: Path) -> None:
     outcome = ferrule("evaluate", dense, "--data", "x.npy")
     assert outcome.code == 0

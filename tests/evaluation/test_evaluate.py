@@ -19,10 +19,10 @@ from ferrule.backends.registry import default_registry
 from ferrule.cli.progress import TimeLeft
 from ferrule.emulation import CrashReport, EngineError
 from ferrule.errors import FerruleError, InputError
-from ferrule.evaluation import host
+from ferrule.evaluation import host, on_board
 from ferrule.evaluation.data import Chunk, DataSettings, open_data
 from ferrule.evaluation.host import HostRuns
-from ferrule.evaluation.on_board import PIECE, Engine, _begin, _work, beginnings, drawn_for_proof, pieces
+from ferrule.evaluation.on_board import Engine, _begin, _work, beginnings, drawn_for_proof, pieces, processes
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.network import Network
 from ferrule.progress import Step
@@ -241,7 +241,7 @@ def test_errors_of_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (caught.value.hint, caught.value.report) == ("reset it", report)
 
 
-def test_which_samples_prove_the_rest(folder: Path) -> None:
+def test_which_samples_run_where(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     network = state_networks.running_sum()
     data = open_data("s.npy", None, network.inputs, network.outputs, DataSettings(), None, sequence="q.npy")
     assert drawn_for_proof(data, 200, 0, stateful=True) == tuple(range(SAMPLES))
@@ -253,9 +253,15 @@ def test_which_samples_prove_the_rest(folder: Path) -> None:
         for place, begin, index in zip(places, begins, range(45), strict=True):
             assert begin == (place in {0, 40, 41})
             assert begin or places[index - 1] == place - 1  # a state is never skipped
-    assert list(pieces(data)) == [(0, 40), (40, 90)]
+    assert list(pieces(data, 1)) == [(0, 40), (40, 90)]
+    assert [processes(data, jobs) for jobs in (1, 2, 9)] == [1, 2, 2]  # two of the three sequences are short
     free = open_data("s.npy", None, network.inputs, network.outputs, DataSettings(), None)
-    assert list(pieces(free)) == [(start, min(start + PIECE, SAMPLES)) for start in range(0, SAMPLES, PIECE)]
+    for jobs, size in ((1, 22), (2, 11), (90, 1)):
+        expected = [(start, min(start + size, SAMPLES)) for start in range(0, SAMPLES, size)]
+        assert list(pieces(free, jobs)) == expected
+        assert processes(free, jobs) == jobs
+    monkeypatch.setattr(on_board, "PIECE", 7)
+    assert list(pieces(free, 1))[:2] == [(0, 7), (7, 14)]
 
 
 def other_input() -> Network:

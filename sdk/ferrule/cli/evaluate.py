@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.evaluation.evaluate import Evaluation
-    from ferrule.report.evaluation_document import MetricPart
+    from ferrule.report.evaluation_document import LimitPart
 
 
 @click.command("evaluate", short_help="Compute accuracy and other metrics of a model on your data.")
@@ -178,8 +179,9 @@ def command(
     from ferrule.progress import Step
 
     results.check()
-    lower = dict(parse_limit("--fail-below", text) for text in fail_below)
-    upper = dict(parse_limit("--fail-above", text) for text in fail_above)
+    for option, texts in (("--fail-below", fail_below), ("--fail-above", fail_above)):
+        for text in texts:
+            parse_limit(option, text)  # before anything runs
     configuration = read_configuration(options.config)
     board = options.board or configuration.board
     if options.toolchain is not None and platform != PLATFORMS[0]:
@@ -220,39 +222,32 @@ def command(
         )
     for note in done.notes:
         click.echo(f"note: {note}", err=True)
-    failures = _failures(done, lower, upper)
-    results.write([done.document], models=[model])
+    limits = (*_limits(done, "below", fail_below), *_limits(done, "above", fail_above))
+    document = replace(done.document, limits=limits)
+    results.write([document], models=[model])
     if not quiet and not results.takes_stdout:
         from ferrule.report.evaluation_console import print_evaluation
 
-        print_evaluation(done.document, console())
+        print_evaluation(document, console())
+    failures = [part.text for part in limits if not part.kept]
     for failure in failures:
         click.echo(f"failed: {failure}", err=True)
     return int(bool(failures) or done.verdict == "different")
 
 
-def _failures(done: Evaluation, lower: Mapping[str, float], upper: Mapping[str, float]) -> list[str]:
-    """Return the limits that are not kept; FerruleError if there is one for a metric that was not computed."""
-    return [
-        *(_text(part, "below", limit) for name, limit in lower.items() if _fails(part := _of(done, name), limit, 1)),
-        *(_text(part, "above", limit) for name, limit in upper.items() if _fails(part := _of(done, name), limit, -1)),
-    ]
+def _limits(done: Evaluation, side: str, options: Sequence[str]) -> list[LimitPart]:
+    """Return the limits of --fail-below or --fail-above; FerruleError if one is for a metric that was not computed."""
+    from ferrule.errors import unknown_name
+    from ferrule.evaluation.metrics import parse_limit
+    from ferrule.report.evaluation_document import LimitPart
 
-
-def _of(done: Evaluation, name: str) -> MetricPart:
-    if name not in done.metrics:
-        from ferrule.errors import unknown_name
-
-        raise unknown_name("metric", name, done.metrics, where="in this evaluation")
-    return done.metrics[name]
-
-
-def _fails(part: MetricPart, limit: float, sign: int) -> bool:
-    """Return whether a value is undefined, or lies on the wrong side of its limit."""
-    return part.value is None or sign * part.value < sign * limit
-
-
-def _text(part: MetricPart, side: str, limit: float) -> str:
-    if part.value is None:
-        return f"{part.name} is undefined: {part.note}"
-    return f"{part.name} is {part.value:.6g}, {side} {limit:g}"
+    parts = []
+    for name, limit in (parse_limit(f"--fail-{side}", text) for text in options):
+        metric = done.metrics.get(name)
+        if metric is None:
+            raise unknown_name("metric", name, done.metrics, where="in this evaluation")
+        value = metric.value
+        kept = value is not None and (value >= limit if side == "below" else value <= limit)
+        found = f"is undefined: {metric.note}" if value is None else f"is {value:.6g}, {side} {limit:g}"
+        parts.append(LimitPart(metric=name, limit=limit, side=side, kept=kept, text="" if kept else f"{name} {found}"))
+    return parts

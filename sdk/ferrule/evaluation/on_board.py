@@ -24,7 +24,9 @@ from ferrule.network.samples import split
 from ferrule.progress import Progress, Step
 
 PIECE = 32
-"""Samples that a process runs at a time; sequences are not divided."""
+"""The most samples that a process runs at a time, except for sequences, which are not divided."""
+_PIECES_PER_JOB = 4
+"""The least pieces per job, if there are enough samples, so that all end at about the same time."""
 
 
 def cpu_s() -> float:
@@ -74,8 +76,9 @@ def drawn_for_proof(data: DataSet, count: int, seed: int, *, stateful: bool) -> 
     return tuple(sorted(places))
 
 
-def pieces(data: DataSet, size: int = PIECE) -> Iterator[tuple[int, int]]:
+def pieces(data: DataSet, jobs: int) -> Iterator[tuple[int, int]]:
     """Yield the ranges of consecutive samples that one process runs, each from the beginning of a sequence."""
+    size = max(1, min(PIECE, len(data) // (_PIECES_PER_JOB * jobs)))
     begins = beginnings(data, range(len(data)))
     start = 0
     for index in range(1, len(data)):
@@ -83,6 +86,11 @@ def pieces(data: DataSet, size: int = PIECE) -> Iterator[tuple[int, int]]:
             yield start, index
             start = index
     yield start, len(data)
+
+
+def processes(data: DataSet, jobs: int) -> int:
+    """Return the number of processes that `run_all` uses."""
+    return min(jobs, sum(1 for _ in pieces(data, jobs)))
 
 
 def run_all(
@@ -101,15 +109,15 @@ def run_all(
     total, done = len(data), 0
     spent: dict[int, float] = {}
     results: dict[int, list[Array]] = {}
-    ranges = list(pieces(data))
-    if jobs == 1 or len(ranges) == 1:
+    ranges = list(pieces(data, jobs))
+    if processes(data, jobs) == 1:
         before = cpu_s()
         with engine.start(firmware) as running:
             for first, end in ranges:
                 results[first] = _run_piece(running, data.take(range(first, end)), beginnings(data, range(first, end)))
                 progress(Step(phase=phase, done=end, total=total))
         return _joined(results), cpu_s() - before
-    with _pool(firmware, engine, min(jobs, len(ranges))) as pool:
+    with _pool(firmware, engine, processes(data, jobs)) as pool:
         waiting: dict[Future[_Answer], tuple[int, int]] = {}
         queue = iter(ranges)
         try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from ferrule.evaluation.answers import Answers
 from ferrule.evaluation.data import DataSet
-from ferrule.evaluation.on_board import Engine, beginnings, cpu_s, drawn_for_proof, run_all
+from ferrule.evaluation.on_board import Engine, beginnings, cpu_s, drawn_for_proof, processes, run_all
 from ferrule.facade import Firmware
 from ferrule.graph import Array
 from ferrule.network import Network
@@ -64,7 +64,8 @@ def all_on_board(
     """Run all samples on the board; return its answers, and the proof with their comparison with the host's."""
     network, started = firmware.network, time.perf_counter()
     outputs, spent_s = run_all(firmware, engine, data, jobs, progress)
-    many = f" in {jobs} processes" if jobs > 1 else ""
+    used = processes(data, jobs)
+    many = f" in {used} processes" if used > 1 else ""
     path = PathPart(
         where=f"{firmware.board.name} by {engine.name}{many}",
         samples=len(data),

@@ -50,6 +50,19 @@ class MetricPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LimitPart:
+    """A limit of a metric, and whether it is kept; a metric that is undefined keeps none."""
+
+    metric: str
+    limit: float
+    side: str
+    """"below" if lower values fail, or "above"."""
+    kept: bool
+    text: str
+    """What was found, such as "accuracy is 0.87, below 0.9"; empty if it is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPart:
     """The results for one label."""
 
@@ -142,6 +155,8 @@ class EvaluationDocument(Notebook):
     proof: ProofPart | None = None
     """None if no board was named."""
     environment: EnvironmentPart | None = None
+    limits: tuple[LimitPart, ...] = ()
+    """The limits that the command was given."""
 
     @override
     def __repr__(self) -> str:

@@ -123,6 +123,10 @@ def _properties(report: ReportDocument) -> dict[str, object]:
 
 def _of_evaluation(document: EvaluationDocument) -> _Suite:
     cases = [_of_metric(metric) for metric in document.metrics]
+    for part in document.limits:
+        outcome = "" if part.kept else "failure"
+        name = f"{part.metric} not {part.side} {part.limit:g}"
+        cases.append(_Case(name=name, outcome=outcome, kind="limit", message=part.text))
     proof = document.proof
     if proof is not None:
         equal = proof.verdict is not Verdict.DIFFERENT
