@@ -67,6 +67,7 @@ def test_json_on_stdout_is_all_of_it(ferrule: Ferrule, elf: Path) -> None:
         (["--device", "npu=CpuAcc"], "CpuAcc has no devices"),
         (["--fault", "npu:never-done"], "there is no device 'npu' on the bus"),
         (["--engine", "serial"], "needs the board's port"),
+        (["--engine", "renode", "--gdb", "3333"], "gdb cannot attach to engine renode"),
     ],
 )
 def test_bad_arguments(ferrule: Ferrule, elf: Path, arguments: list[str], message: str) -> None:

@@ -214,6 +214,15 @@ def test_the_application_of_a_job_is_checked_before_the_model() -> None:
 
 
 @pytest.mark.cc
+def test_it_does_not_answer_the_link(arm_gcc: str, tmp_path: Path) -> None:
+    firmware = ferrule.compile(
+        small_model("kws01"), app="mlperf-tiny", toolchain="arm-none-eabi-gcc", out=tmp_path / "project"
+    )
+    with pytest.raises(FerruleError, match="the application mlperf-tiny, which does not answer Ferrule's link"):
+        firmware.run()
+
+
+@pytest.mark.cc
 @pytest.mark.emu
 def test_the_official_runner(arm_gcc: str, tmp_path: Path) -> None:
     checkout = require_variable(mlperf_bench.CHECKOUT)
