@@ -129,6 +129,7 @@ def test_a_uart_at_a_pseudo_terminal(elf: Path) -> None:
     assert said.startswith(b"ready\r\nhello, one\r\nhello, two\r\n")
 
 
+@pytest.mark.nightly
 def test_serve_board(elf: Path) -> None:
     argv = [sys.executable, "-m", "ferrule", "serve-board", str(elf)]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:

@@ -71,7 +71,7 @@ def samples(name: str) -> list[Sample]:
 
 @pytest.mark.cc
 @pytest.mark.emu
-@pytest.mark.parametrize("name", ["kws01", "ic01", "ad01"])
+@pytest.mark.parametrize("name", ["kws01", pytest.param("ic01", marks=pytest.mark.nightly), "ad01"])
 def test_results_equal_numpys(arm_gcc: str, kws: Path, tmp_path: Path, name: str) -> None:
     network, benchmark = small_model(name), BENCHMARKS[name]
     elf = kws if name == "kws01" else built(name, tmp_path)
