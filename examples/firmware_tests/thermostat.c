@@ -5,7 +5,12 @@
 
 #include "ferrule/port.h"
 
-enum { UART_DATA = 0x40004000, UART_STATE = 0x40004004, UART_CTRL = 0x40004008, UART_BAUD = 0x40004010 };
+enum {
+    UART_DATA = 0x40004000,
+    UART_STATE = 0x40004004,
+    UART_CTRL = 0x40004008,
+    UART_BAUD = 0x40004010
+};
 enum { UART_TX_FULL = 1, UART_RX_FULL = 2, UART_ENABLE = 3 };
 #define SENSOR_CONTROL UINT32_C(0xA0000000) /* 1 starts a measurement */
 #define SENSOR_STATUS  UINT32_C(0xA0000004) /* 1: the measurement is complete */
@@ -58,7 +63,8 @@ static char get(void)
     return (char)ferrule_mmio_read32(UART_DATA);
 }
 
-/* t: measure and compare; +: raise the wanted temperature; !: a mistake, for the report of a crash */
+/* t: measure and compare; +: raise the wanted temperature; !: a mistake, for the report of a crash
+ */
 int main(void)
 {
     uint32_t wanted = 20, degrees = 0;

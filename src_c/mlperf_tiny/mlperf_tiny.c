@@ -245,7 +245,7 @@ static void load(struct ferrule_mlperf_tiny *runner, const char *digits)
             print(runner, "e-[No more bytes are expected: db load]\r\n");
             return;
         }
-        runner->config->received[runner->loaded++] = (uint8_t)((high << 4) | low);
+        runner->config->received[runner->loaded++] = (uint8_t)(16 * high + low);
         if (runner->loaded == runner->expected) {
             print(runner, "m-load-done\r\n");
             return; /* the runner may send more digits, which do not count */

@@ -67,6 +67,7 @@ def test_json_on_stdout_is_all_of_it(ferrule: Ferrule, elf: Path) -> None:
         (["--device", "npu=CpuAcc"], "CpuAcc has no devices"),
         (["--fault", "npu:never-done"], "there is no device 'npu' on the bus"),
         (["--engine", "serial"], "needs the board's port"),
+        (["--engine", "renode", "--gdb", "3333"], "gdb cannot attach to engine renode"),
     ],
 )
 def test_bad_arguments(ferrule: Ferrule, elf: Path, arguments: list[str], message: str) -> None:
@@ -128,6 +129,7 @@ def test_a_uart_at_a_pseudo_terminal(elf: Path) -> None:
     assert said.startswith(b"ready\r\nhello, one\r\nhello, two\r\n")
 
 
+@pytest.mark.nightly
 def test_serve_board(elf: Path) -> None:
     argv = [sys.executable, "-m", "ferrule", "serve-board", str(elf)]
     with subprocess.Popen(argv, stderr=subprocess.PIPE, text=True) as process:

@@ -126,12 +126,13 @@ def test_device_models_are_refused(firmware: ferrule.Firmware) -> None:
     assert engine("serial").missing() is None
 
 
-def test_only_the_link_can_be_had(firmware: ferrule.Firmware) -> None:
+def test_only_the_port_can_be_had(firmware: ferrule.Firmware) -> None:
     from ferrule.emulation import Machine
 
     with board_at_terminal(firmware.board, firmware.elf) as port:
         machine = Machine(board=firmware.board, elf=firmware.elf, options=EngineOptions(port=port))
         with engine("serial").start(machine) as session:
-            with pytest.raises(FerruleError, match="no UART 'console' that is connected on a real board"):
-                session.channel("console")
+            with pytest.raises(FerruleError, match="no UART 'uart1' that is connected on a real board"):
+                session.channel("uart1")
+            assert session.channel("console") is session.channel()
             assert session.counters().instructions is None

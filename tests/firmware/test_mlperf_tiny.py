@@ -71,7 +71,7 @@ def samples(name: str) -> list[Sample]:
 
 @pytest.mark.cc
 @pytest.mark.emu
-@pytest.mark.parametrize("name", ["kws01", "ic01", "ad01"])
+@pytest.mark.parametrize("name", ["kws01", pytest.param("ic01", marks=pytest.mark.nightly), "ad01"])
 def test_results_equal_numpys(arm_gcc: str, kws: Path, tmp_path: Path, name: str) -> None:
     network, benchmark = small_model(name), BENCHMARKS[name]
     elf = kws if name == "kws01" else built(name, tmp_path)
@@ -211,6 +211,15 @@ def test_the_application_of_a_job_is_checked_before_the_model() -> None:
     check_app("link", "zephyr")
     assert "mlperf-tiny" in repr(ferrule.Job(app="mlperf-tiny"))
     assert callable(runner_values)
+
+
+@pytest.mark.cc
+def test_it_does_not_answer_the_link(arm_gcc: str, tmp_path: Path) -> None:
+    firmware = ferrule.compile(
+        small_model("kws01"), app="mlperf-tiny", toolchain="arm-none-eabi-gcc", out=tmp_path / "project"
+    )
+    with pytest.raises(FerruleError, match="the application mlperf-tiny, which does not answer Ferrule's link"):
+        firmware.run()
 
 
 @pytest.mark.cc

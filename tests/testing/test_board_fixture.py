@@ -77,23 +77,6 @@ def test_what_a_failure_and_junit_report(pytester: pytest.Pytester, tmp_path: Pa
     result = inner(
         pytester,
         f"""
-        import pytest
-        def test_fails(ferrule_board):
-            board = ferrule_board({str(talker())!r})
-            board.console.expect("ready")
-            assert board.word("lines") == 9
-        @pytest.mark.ferrule_board(bord="x")
-        def test_wrong_mark(ferrule_board): ...
-        """,
-        "--junitxml",
-        str(junit),
-        "-k",
-        "fails",
-    )
-    result.stdout.fnmatch_lines(["*expected @pytest.mark.ferrule_board(board)*"])
-    result = inner(
-        pytester,
-        f"""
         def test_fails(ferrule_board):
             board = ferrule_board({str(talker())!r})
             board.console.expect("ready")
@@ -108,6 +91,16 @@ def test_what_a_failure_and_junit_report(pytester: pytest.Pytester, tmp_path: Pa
     assert properties["ferrule.board"] == "mps2-an386"
     assert properties["ferrule.engine"] == "unicorn"
     assert int(properties["ferrule.instructions"] or 0) > 0
+
+
+@pytest.mark.nightly
+def test_a_wrong_mark(pytester: pytest.Pytester) -> None:
+    text = """
+        import pytest
+        @pytest.mark.ferrule_board(bord="x")
+        def test_wrong_mark(ferrule_board): ...
+    """
+    inner(pytester, text).stdout.fnmatch_lines(["*expected @pytest.mark.ferrule_board(board)*"])
 
 
 class Counted(Engine):

@@ -93,15 +93,20 @@ def run_elf(
     quiet: bool,
 ) -> int:
     """Run a firmware until its end, see `ferrule run --help`, and return the command's exit code."""
+    from ferrule.emulation import require_gdb
     from ferrule.facade.configuration import read_configuration
     from ferrule.testing import start
 
     to_stdout = str(json_path) == "-"
     configuration = read_configuration(options.config).with_devices(options.devices)
+    chosen = engine or configuration.engine or ENGINE
+    if engine_options.gdb is not None:
+        require_gdb(chosen)
+        click.echo(f"waiting: gdb-multiarch {elf} -ex 'target remote localhost:{engine_options.gdb}'", err=True)
     board = start(
         elf,
         board=options.board or configuration.board or BOARD,
-        engine=engine or configuration.engine or ENGINE,
+        engine=chosen,
         devices=configuration.devices,
         options=replace(engine_options, semihosting=engine_options.gdb is None),
         registry=configuration.registry(),

@@ -50,12 +50,15 @@ def command(
 
     from ferrule.firmware.identification import read_identities, read_identity, verify
     from ferrule.firmware.image import read_image
+    from ferrule.firmware.mlperf_tiny import LINK_APP, MLPERF_APP, SERVES
 
     image = read_image(elf)
     networks = reading.load(models, names)
     stated = read_identity(image, networks[0])
     given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
-    results = verify(image, networks, given.job(platform=platform or stated.platform or PLATFORMS[0], arena=arena))
+    app = MLPERF_APP if image.has(SERVES) else LINK_APP
+    job = given.job(platform=platform or stated.platform or PLATFORMS[0], arena=arena, app=app)
+    results = verify(image, networks, job)
     for network, result in zip(networks, results, strict=True):
         if len(networks) > 1:
             echo(f"{network.name}:")

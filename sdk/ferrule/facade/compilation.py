@@ -136,7 +136,13 @@ class Firmware:
             OwnershipError: an access to the workspace is not allowed; the message names layer and tensor.
             RunFailedError: a device or an operator failed; the message names the layer.
             LinkError: the firmware's answer violates the protocol.
+            FerruleError: the firmware has another application than the link.
         """
+        if self.job.app != "link":
+            raise FerruleError(
+                f"this firmware is the application {self.job.app}, which does not answer Ferrule's link",
+                hint="drive it by ferrule.testing.start, or by the runner of MLPerf Tiny (docs/mlperf_tiny.md)",
+            )
         return run(
             self,
             inputs,

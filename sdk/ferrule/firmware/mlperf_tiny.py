@@ -22,6 +22,8 @@ LINK_APP, MLPERF_APP = "link", "mlperf-tiny"
 """The applications of a project: Ferrule's link, and MLPerf Tiny's protocol."""
 APPS = (LINK_APP, MLPERF_APP)
 VENDOR = "Ferrule"
+SERVES = "ferrule_mlperf_tiny_serve"
+"""The function by which a firmware of this application is known."""
 _MEGAHERTZ = 1_000_000
 
 

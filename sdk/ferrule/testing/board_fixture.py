@@ -89,7 +89,10 @@ class BoardStarter:
     ) -> Board:
         """Start an ELF or a compiled firmware, see `ferrule.testing.start`; skip the test if the engine refuses it."""
         chosen = self._engines.get(self.engine)
-        reason = chosen.refuses(self.description, [each.name for each in devices])
+        names = [each.name for each in devices]
+        if not isinstance(firmware, (str, Path)):
+            names += [use.name for use in firmware.program.devices if use.driver.model is not None]
+        reason = chosen.refuses(self.description, names)
         if reason is None and wires:
             reason = chosen.refuses_wires([each.name for each in wires])
         if reason is not None:

@@ -400,7 +400,7 @@ def test_a_kept_renode_runs_one_firmware_after_the_other(arm_gcc: str, build: Bu
     kept = engine("renode").kept()
     processes = set()
     try:
-        for board in ("mps2-an386", "mps2-an385", "mps2-an386"):
+        for board in ("mps2-an386", "mps2-an385"):
             with kept.start(build("echo", board)) as session:
                 assert isinstance(session, RenodeSession)
                 assert session._server is not None
@@ -414,8 +414,9 @@ def test_a_kept_renode_runs_one_firmware_after_the_other(arm_gcc: str, build: Bu
         kept.end()
 
 
+@pytest.mark.nightly
 def test_a_kept_renode_forgets_devices_and_starts_again_after_its_death(
-    arm_gcc: str, accelerated: ferrule.Firmware, build: Build, stand_in: Path
+    arm_gcc: str, build: Build, stand_in: Path
 ) -> None:
     kept = engine("renode").kept()
     device = AttachedDevice(name="npu0", model=WooflesModel(), address=0xA000_0000, interrupt=28)
