@@ -29,6 +29,9 @@ from ferrule.errors import FerruleError
 if TYPE_CHECKING:
     from ferrule.devices import Fault
     from ferrule.facade import Firmware
+    from ferrule.firmware import Job
+    from ferrule.network import Network
+    from ferrule.progress import Progress
     from ferrule.report import RunReport
 
 GDB_TIMEOUT_S = 7 * 24 * 3600.0
@@ -196,11 +199,7 @@ def command(
             split(networks[0].inputs, arrays, real=real)  # raises before anything is built if the arrays do not fit
         targets = parse_output_options(outputs, networks[0].outputs)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
-        firmwares = (
-            facade.compile(networks, job, engine=engine, progress=say)
-            if elf is None
-            else (facade.adopt(networks[0], elf, job, engine=engine),)
-        )
+        firmwares = _firmwares(networks, elf, job, engine, say)
         if gdb is not None:
             _say_how_to_connect(firmwares[0], gdb)
         reports = [
@@ -227,6 +226,15 @@ def command(
     if not quiet and not results.takes_stdout:
         _print(reports)
     return int(any(report.verdict == "different" for report in reports))
+
+
+def _firmwares(networks: list[Network], elf: Path | None, job: Job, engine: str, say: Progress) -> tuple[Firmware, ...]:
+    """Build the firmware of the models, or take the one that is built already."""
+    from ferrule import facade
+
+    if elf is None:
+        return facade.compile(networks, job, engine=engine, progress=say)
+    return (facade.adopt(networks[0], elf, job, engine=engine),)
 
 
 def _without_until(models: tuple[Path, ...], until: str | None) -> tuple[Path, ...]:

@@ -81,7 +81,7 @@ def test_without_space_the_rows_before_stay_whole(tmp_path: Path) -> None:
         results.append(ROW)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + size // 2, hard))
         try:
-            with pytest.raises(FerruleError, match="cannot be written: No space left"):
+            with pytest.raises(FerruleError, match="cannot be written: the disk is full"):
                 results.append(ROW)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
