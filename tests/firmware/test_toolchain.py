@@ -141,6 +141,7 @@ def test_probing_finds_what_there_is(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         "cffi",
         "threadpoolctl",
         "h5py",
+        "pillow",
         "opencl",
         "cc",
         "arm-none-eabi-gcc",

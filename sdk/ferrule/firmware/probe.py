@@ -49,7 +49,10 @@ _PACKAGES = (
     ("cffi", "runs the C kernels on this machine", RUN_REMEDY),
     ("threadpoolctl", "lets the numpy reference use one thread: less processor time on a busy machine", RUN_REMEDY),
     ("h5py", "ferrule artifact run: HDF5 files", "pip install 'ferrule[hdf5]'"),
+    ("pillow", "ferrule evaluate: folders of images", "pip install 'ferrule[data]'"),
 )
+_MODULES = {"pillow": "PIL"}
+"""The modules of packages that are not called like them."""
 _OPENCL = "opencl"
 _OPENCL_PURPOSE = "the backend GpuAcc: runs layers on this machine's OpenCL device"
 _OPENCL_REMEDY = "pip install 'ferrule[gpu]'; if that is installed, ferrule backends reports what is wrong with OpenCL"
@@ -127,7 +130,7 @@ def probe_program(name: str) -> ToolStatus:
 
 
 def _probe_package(name: str, purpose: str, remedy: str) -> ToolStatus:
-    spec = importlib.util.find_spec(name)
+    spec = importlib.util.find_spec(_MODULES.get(name, name))
     if spec is None:
         return ToolStatus(name=name, purpose=purpose, remedy=remedy, found=False)
     try:

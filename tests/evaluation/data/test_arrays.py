@@ -281,6 +281,16 @@ def test_a_value_that_is_no_number_is_named() -> None:
         whole(data, 4)
 
 
+def test_channels_are_normalised_where_the_layout_has_them() -> None:
+    info = TensorInfo(name="x", shape=(1, 2, 3, 4), dtype=DataType.FLOAT32)
+    real = np.random.default_rng(4).random((5, 2, 3, 4)).astype(np.float32)
+    np.save("r.npy", real)
+    planes = opened("r.npy", inputs=(info,), layout="nchw", mean=(0.25, 0.5))
+    np.testing.assert_array_equal(whole(planes)[0], real - np.float32([0.25, 0.5]).reshape(1, 2, 1, 1))
+    with pytest.raises(InputError, match="mean has 2 values, and the input has 4 channels"):
+        whole(opened("r.npy", inputs=(info,), mean=(0.25, 0.5)))
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
     [

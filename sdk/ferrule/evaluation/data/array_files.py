@@ -187,8 +187,8 @@ def _refusing(where: str, hint: str) -> Iterator[None]:
     except OSError as error:
         raise InputError(f"{where} cannot be read: {error.strerror or error}") from error
     except (
-        ValueError, SyntaxError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RecursionError,
-        NotImplementedError, tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile,
+        ValueError, SyntaxError, TypeError, KeyError, EOFError, OverflowError, MemoryError, RuntimeError,
+        tokenize.TokenError, struct.error, zlib.error, zipfile.BadZipFile,
     ) as error:  # fmt: skip
         reason = str(error).partition("\n")[0]
         raise InputError(f"{where} is damaged, or no such file: {reason}", hint=hint) from error

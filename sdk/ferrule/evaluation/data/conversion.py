@@ -78,11 +78,14 @@ class Conversion:
     info: TensorInfo
     normalisation: Normalisation
     integers: str | None
+    axis: int = -1
+    """The axis of the channels in an array of samples."""
 
     @classmethod
     def of(cls, info: TensorInfo, settings: DataSettings) -> Conversion:
         """Return the conversion to an input; FerruleError if the settings are wrong."""
-        return cls(info=info, normalisation=Normalisation.of(settings), integers=settings.integers)
+        axis = 1 if settings.layout == "nchw" and len(info.shape) > 1 else -1
+        return cls(info=info, normalisation=Normalisation.of(settings), integers=settings.integers, axis=axis)
 
     def rule(self, dtype: np.dtype[Any], where: str) -> str:
         """Return what becomes of arrays of a type: `stored`, `shift` or `real`.
@@ -122,7 +125,7 @@ class Conversion:
             )
         return rule
 
-    def stored(self, values: Array, rule: str, where: str, axis: int = -1) -> Array:
+    def stored(self, values: Array, rule: str, where: str) -> Array:
         """Return the stored values of an array whose first axis is n times the input's.
 
         Raises:
@@ -132,7 +135,7 @@ class Conversion:
             return (values.astype(np.int16) - 128).astype(np.int8)
         if rule == "stored":
             return np.ascontiguousarray(values, self.info.dtype.numpy)
-        real = self.normalisation.apply(values, axis) if self.normalisation else _native_real(values, self.info)
+        real = self.normalisation.apply(values, self.axis) if self.normalisation else _native_real(values, self.info)
         if real.dtype.kind == "f":
             bad = np.flatnonzero(np.isnan(real.reshape(len(real), -1)).any(axis=1))
             if bad.size:

@@ -84,8 +84,9 @@ class ImageSource:
                     hint=_pixel_hint(info),
                 )
             conversion = replace(conversion, integers="real")
-        self._conversion = conversion
-        self._rule = conversion.rule(np.dtype(np.uint8), f"a pixel of {listing.names[0]}")
+        axis = self._frame.channel_axis
+        self._conversion = replace(conversion, axis=-1 if axis is None else axis)
+        self._rule = self._conversion.rule(np.dtype(np.uint8), f"a pixel of {listing.names[0]}")
 
     @property
     def steps(self) -> tuple[str, ...]:
@@ -119,8 +120,7 @@ class ImageSource:
             pixels = pixels.transpose(0, 3, 1, 2)
         pixels = pixels.reshape(len(indices), *info.shape[1:])
         where = self._listing.names[indices[0]] if len(indices) == 1 else "the images"
-        axis = -1 if frame.channel_axis is None else frame.channel_axis
-        return [self._conversion.stored(pixels, self._rule, where, axis)]
+        return [self._conversion.stored(pixels, self._rule, where)]
 
 
 def read_pixels(path: Path, frame: Frame, settings: DataSettings) -> Array:

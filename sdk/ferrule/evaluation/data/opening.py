@@ -194,7 +194,7 @@ def _archive(path: Path, wanted: Wanted) -> Opened:
         chosen = names
     opened = _arrays("npz", [(f"{path}: array '{name}'", arrays[name]) for name in chosen], wanted)
     key = wanted.labels
-    if key is not None and key in arrays and not Path(key).exists():
+    if key is not None and key in arrays:
         values = of_array(f"{path}: array '{key}'", arrays[key])
         labels = labelled(values, f"{path}: array '{key}'", wanted.settings, wanted.outputs)
         return Opened(source=opened.source, steps=opened.steps, labels=labels)
