@@ -184,7 +184,7 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
             file=file,
             axes=axes,
             models=models,
-            digests=_digests(path, axes, project, project_path, data),
+            digests={},
             needs=tuple(
                 (rows_of(axes, entry.match, f"needs[{index}].match"), entry) for index, entry in enumerate(file.needs)
             ),
@@ -192,7 +192,7 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
             data=data,
         )
         _check(plan)
-    return plan
+        return replace(plan, digests=_digests(path, axes, project, project_path, data))
 
 
 def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
