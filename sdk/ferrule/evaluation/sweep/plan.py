@@ -15,7 +15,7 @@ from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.evaluation.sweep.axes import MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
 from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
 from ferrule.evaluation.sweep.run import Run, job_of, read_project
-from ferrule.evaluation.sweep.samples import data_digest, opened, placed
+from ferrule.evaluation.sweep.samples import data_digest, is_there, opened, placed
 
 if TYPE_CHECKING:
     from ferrule.facade.configuration import Configuration
@@ -209,10 +209,10 @@ def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...
 def _models(path: Path, file: SweepFile) -> dict[str, tuple[str, str]]:
     names: list[str] = []
     for given in file.models:
-        if (path.parent / given).exists() or not glob.has_magic(given):
+        if is_there(path.parent / given) or not glob.has_magic(given):
             names.append(given)
             continue
-        found = sorted(glob.glob(given, root_dir=path.parent, recursive=True))  # noqa: PTH207 names as the user wrote them
+        found = sorted(glob.glob(given, root_dir=path.parent))  # noqa: PTH207 names as the user wrote them
         if not found:
             raise FerruleError(f"models: no file matches {given}", hint=f"paths are relative to {path.parent}")
         names += [name for name in found if name not in names]
