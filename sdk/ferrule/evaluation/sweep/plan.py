@@ -226,7 +226,10 @@ def _with_included_models(path: Path, axes: Axes, models: dict[str, tuple[str, s
 def _model(path: Path, name: str) -> tuple[str, str]:
     file = (path.parent / name).resolve()
     try:
-        return str(file), hashlib.sha256(file.read_bytes()).hexdigest()
+        if not file.is_file():
+            raise FerruleError(f"model {name} is not a file", hint=f"paths are relative to {path.parent}")
+        with file.open("rb") as stream:
+            return str(file), hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         hint = f"paths are relative to {path.parent}"
         raise FerruleError(f"model {name} cannot be read: {error.strerror or error}", hint=hint) from error
