@@ -28,6 +28,7 @@ from ferrule.boards import load_board
 from ferrule.boards.parser import read_platform
 from ferrule.devices import SvdFile, c_header, svd_text
 from ferrule.devices.svd.xml_tree import parse_xml
+from ferrule.evaluation.sweep import read_plan
 from ferrule.facade.configuration import read_configuration
 from ferrule.firmware import read_image
 from ferrule.firmware.manifest import MANIFEST_NAME as PROJECT_NAME
@@ -54,6 +55,32 @@ resize = "bilinear"
 longer = "pieces"
 channels = 40
 lower_hz = 125.0
+"""
+
+
+_SWEEP = """
+models = ["dense.tflite", "d?nse.tflite"]
+boards = ["mps2-an386", "microbit"]
+samples = 2
+[options]
+goal = ["speed", "memory"]
+input_rows = [false]
+seed = [1, 2]
+[backend_options.CpuAcc]
+num_threads = [1]
+[[exclude]]
+board = "microbit"
+seed = [1, 2]
+[[include]]
+engine = "qemu"
+[[needs]]
+match = { goal = "speed" }
+resources = { BOARD = 1.5 }
+lease = "lab"
+load = ["loader", "{elf}"]
+[lease.lab]
+place = "nucleo"
+environment = { LG = "x" }
 """
 
 
@@ -184,6 +211,11 @@ def _configuration(folder: Path) -> Check:
     return _toml(file, [_CONFIGURATION], lambda: read_configuration(file).with_devices(["npu0=CpuRef"]))
 
 
+def _sweep(folder: Path) -> Check:
+    (folder / "dense.tflite").write_bytes(_samples()[0])
+    return _toml(folder / "sweep.toml", [_SWEEP], lambda: read_plan(folder / "sweep.toml"))
+
+
 def _backend(folder: Path) -> Check:
     texts = [path.read_text(encoding="utf-8") for path in sorted(SHIPPED_FOLDER.glob(f"*/{BACKEND_NAME}"))]
     return _toml(folder / BACKEND_NAME, texts, lambda: read_backend(folder))
@@ -254,7 +286,8 @@ TARGETS = (
     Target(name="repl", share=0.05, prepare=_repl),
     Target(name="custom-options", share=0.03, rate=20000, prepare=_custom_options),
     Target(name="project", share=0.04, rate=6000, prepare=_project),
-    Target(name="configuration", share=0.06, prepare=_configuration),
+    Target(name="configuration", share=0.04, prepare=_configuration),
+    Target(name="sweep", share=0.02, rate=700, prepare=_sweep),
     Target(name="backend", share=0.04, prepare=_backend),
     Target(name="svd", share=0.02, rate=300, prepare=_svd),
     Target(name="elf", share=0.04, rate=700, prepare=_elf),

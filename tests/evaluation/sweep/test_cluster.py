@@ -83,7 +83,21 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     def start(command: list[str]) -> subprocess.Popen[str]:
         return subprocess.Popen(command, stdout=log, stderr=log, env=environment, text=True, cwd=folder)
 
-    processes = [start([*dask, "--host", "127.0.0.1", "--port", "0", "--no-dashboard", "--scheduler-file", str(file)])]
+    processes = [
+        start(
+            [
+                *dask,
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--dashboard-address",
+                "127.0.0.1:0",
+                "--scheduler-file",
+                str(file),
+            ]
+        )
+    ]
     try:
         once = ["--scheduler-file", str(file), "--nthreads", "1", "--no-nanny", "--no-dashboard"]
         processes += [start([*worker, *once, "--name", name, "--resources", "BOARD=1"]) for name in ("a", "b")]

@@ -14,6 +14,7 @@ from pathlib import Path
 import fake_labgrid
 import pytest
 
+from ferrule.evaluation.sweep import lease_keeper
 from ferrule.evaluation.sweep.file import LeaseEntry
 from ferrule.evaluation.sweep.lease import LeaseError, leased
 
@@ -132,6 +133,14 @@ def test_a_killed_holder_releases_the_place(lab: Path, entry: Entry) -> None:
     until(lambda: not (lab / "nucleo").exists())
     holder.stdin.close()
     holder.stdout.close()
+
+
+@pytest.mark.parametrize("begun", ["", '{"command": '])
+def test_a_holder_that_is_killed_at_once_holds_nothing(begun: str, lab: Path) -> None:
+    keeper = [sys.executable, "-S", lease_keeper.__file__]
+    done = subprocess.run(keeper, input=begun, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert list(lab.iterdir()) == []
 
 
 def test_a_release_that_fails_is_tried_again(lab: Path, entry: Entry) -> None:

@@ -53,7 +53,7 @@ class ClusterWorkers(Workers):
                     n_workers=count or 1,
                     threads_per_worker=1,
                     processes=True,
-                    dashboard_address=None,
+                    dashboard_address="127.0.0.1:0",  # any free port; None takes 8787, which another sweep may have
                     resources=dict(capacity or {}),
                     silence_logs=50,
                 )

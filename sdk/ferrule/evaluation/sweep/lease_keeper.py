@@ -28,7 +28,10 @@ RELEASES = 3
 
 def keep() -> int:
     """Hold the place that standard input names; return 0 if it was released."""
-    settings = json.loads(sys.stdin.readline())
+    line = sys.stdin.readline()
+    if not line.endswith("\n"):  # the other process has ended before it asked for anything
+        return 0
+    settings = json.loads(line)
     ended: queue.SimpleQueue[None] = queue.SimpleQueue()
     threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
     reason = _acquire(settings, ended)

@@ -15,7 +15,7 @@ from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.evaluation.sweep.axes import MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
 from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
 from ferrule.evaluation.sweep.run import Run, job_of, read_project
-from ferrule.evaluation.sweep.samples import data_digest, opened, placed
+from ferrule.evaluation.sweep.samples import data_digest, is_there, opened, placed
 
 if TYPE_CHECKING:
     from ferrule.facade.configuration import Configuration
@@ -184,7 +184,7 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
             file=file,
             axes=axes,
             models=models,
-            digests=_digests(path, axes, project, project_path, data),
+            digests={},
             needs=tuple(
                 (rows_of(axes, entry.match, f"needs[{index}].match"), entry) for index, entry in enumerate(file.needs)
             ),
@@ -192,7 +192,7 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
             data=data,
         )
         _check(plan)
-    return plan
+        return replace(plan, digests=_digests(path, axes, project, project_path, data))
 
 
 def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -209,10 +209,10 @@ def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...
 def _models(path: Path, file: SweepFile) -> dict[str, tuple[str, str]]:
     names: list[str] = []
     for given in file.models:
-        if (path.parent / given).exists() or not glob.has_magic(given):
+        if is_there(path.parent / given) or not glob.has_magic(given):
             names.append(given)
             continue
-        found = sorted(glob.glob(given, root_dir=path.parent, recursive=True))  # noqa: PTH207 names as the user wrote them
+        found = sorted(glob.glob(given, root_dir=path.parent))  # noqa: PTH207 names as the user wrote them
         if not found:
             raise FerruleError(f"models: no file matches {given}", hint=f"paths are relative to {path.parent}")
         names += [name for name in found if name not in names]
@@ -226,7 +226,10 @@ def _with_included_models(path: Path, axes: Axes, models: dict[str, tuple[str, s
 def _model(path: Path, name: str) -> tuple[str, str]:
     file = (path.parent / name).resolve()
     try:
-        return str(file), hashlib.sha256(file.read_bytes()).hexdigest()
+        if not file.is_file():
+            raise FerruleError(f"model {name} is not a file", hint=f"paths are relative to {path.parent}")
+        with file.open("rb") as stream:
+            return str(file), hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         hint = f"paths are relative to {path.parent}"
         raise FerruleError(f"model {name} cannot be read: {error.strerror or error}", hint=hint) from error

@@ -89,8 +89,10 @@ class LocalWorkers(Workers):
             call.future.cancel()
         for process in processes:
             process.terminate()
+        for thread in self._threads:
+            thread.join(_GRACE_S)
         for process in processes:
-            process.end(_GRACE_S)
+            process.kill()
         for thread in self._threads:
             thread.join()
 
@@ -116,6 +118,9 @@ class LocalWorkers(Workers):
                     self._answer(call, number)
             finally:
                 self._release(call)
+        if number in self._processes:
+            self._processes[number].terminate()
+            self._processes[number].end()
 
     def _answer(self, call: _Call, number: int) -> None:
         process = self._process(number)
@@ -123,7 +128,7 @@ class LocalWorkers(Workers):
         try:
             succeeded, result = process.call(call)
         except (EOFError, OSError):
-            reason = process.end(_GRACE_S)
+            reason = process.end()
             call.future.set_exception(WorkerLostError(f"worker-{number} {reason}"))
             return
         except Exception as error:  # noqa: BLE001 a call that cannot be sent must end its future
@@ -201,17 +206,20 @@ class _Process:
         return succeeded, result
 
     def terminate(self) -> None:
-        """Tell the process to end; `end` waits for that."""
+        """Tell the process to end, which ends `call`."""
         self._process.terminate()
 
-    def end(self, grace_s: float) -> str:
-        """Wait until the process has ended, or kill it, and return how it ended."""
-        with contextlib.suppress(OSError):
-            self._connection.close()
-        self._process.join(grace_s)
+    def kill(self) -> None:
+        """End the process at once, unless it has ended."""
+        self._process.kill()
+
+    def end(self) -> str:
+        """Wait until a process that ends has ended, and return how; for the thread that uses the connection."""
+        self._process.join(_GRACE_S)
         if self._process.is_alive():
             self._process.kill()
             self._process.join()
+        self._connection.close()
         code = self._process.exitcode or 0
         if code >= 0:
             return f"has ended with exit code {code}"

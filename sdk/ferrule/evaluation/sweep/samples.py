@@ -120,11 +120,19 @@ def _on_host(network: Network, entry: DataEntry, settings: DataSettings) -> tupl
 def _absolute(text: str, folder: Path, required: str | None) -> str:
     """Return a path, NAME=path or path:function with an absolute path; other texts unchanged if not `required`."""
     for prefix, path, suffix in _readings(text):
-        if (folder / path).exists():
+        if is_there(folder / path):
             return f"{prefix}{(folder / path).resolve()}{suffix}"
     if required is None:
         return text
     raise FerruleError(f"{required}: there is no file {text}", hint=f"paths are relative to {folder}")
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is a file or folder; False also for a path that the system refuses, such as a long one."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _readings(text: str) -> Iterator[tuple[str, str, str]]:
@@ -144,6 +152,6 @@ def _files(entry: DataEntry) -> Iterator[Path]:
     for text in (*paths, entry.labels or "", entry.sequence or "", *(each for each in entry.metrics if ":" in each)):
         for _, path, _ in _readings(text):
             found = Path(path)
-            if found.is_absolute() and found.exists():
+            if found.is_absolute() and is_there(found):
                 yield from sorted(each for each in found.rglob("*") if each.is_file()) if found.is_dir() else [found]
                 break
