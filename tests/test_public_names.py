@@ -29,6 +29,7 @@ USERS = (
 IMPORT = re.compile(r"^[ >]*(?:from +(ferrule[\w.]*) +import +\(?([^#\n)]*)|import +(ferrule[\w.]*))", re.MULTILINE)
 NAMES = {
     "DataType",
+    "Evaluation",
     "FerruleError",
     "Firmware",
     "Job",
@@ -41,6 +42,7 @@ NAMES = {
     "backends",
     "boards",
     "compile",
+    "evaluate",
     "generate",
     "generate_acl",
     "inspect",
@@ -74,6 +76,8 @@ MODULES = {
     "ferrule.emulation.unicorn.guest",
     "ferrule.emulation.unicorn.session",
     "ferrule.errors",
+    "ferrule.evaluation.data",
+    "ferrule.evaluation.sweep",
     "ferrule.firmware",
     "ferrule.formats",
     "ferrule.formats.hdf5",

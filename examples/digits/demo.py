@@ -3,8 +3,9 @@
 
     python examples/digits/demo.py [FOLDER]
 
-Writes digits.tflite and the generated firmware project into FOLDER (default: build/digits). The exit code is 0 only
-if every output of the firmware equals the numpy reference bit for bit.
+Writes digits.tflite, the held-out images.npy and labels.npy (for `ferrule evaluate`), and the generated firmware
+project into FOLDER (default: build/digits). The exit code is 0 only if every output of the firmware equals the numpy
+reference bit for bit.
 """
 
 from __future__ import annotations
@@ -32,6 +33,9 @@ def main() -> int:
     parameters = train(digits)
     model = folder / "digits.tflite"
     model.write_bytes(to_tflite(quantized_network(parameters, digits.train_images)))
+
+    np.save(folder / "images.npy", digits.test_images.astype(np.float32))
+    np.save(folder / "labels.npy", digits.test_labels)
 
     network = ferrule.load(model)
     images = quantize(digits.test_images, activation_quantization(digits.train_images))

@@ -22,7 +22,7 @@ from ferrule.errors import FerruleError
 if TYPE_CHECKING:
     from ferrule import backends, boards
     from ferrule._typing import override
-    from ferrule.evaluation import Evaluation, evaluate
+    from ferrule.evaluation.evaluate import Evaluation, evaluate
     from ferrule.facade import Firmware, compile, generate, generate_acl, inspect  # noqa: A004
     from ferrule.firmware import Job
     from ferrule.formats import load
@@ -55,7 +55,7 @@ __all__ = [
 
 _HOMES = {
     "DataType": "ferrule.graph",
-    "Evaluation": "ferrule.evaluation",
+    "Evaluation": "ferrule.evaluation.evaluate",
     "Firmware": "ferrule.facade",
     "Job": "ferrule.firmware",
     "Network": "ferrule.network",
@@ -64,7 +64,7 @@ _HOMES = {
     "TensorInfo": "ferrule.graph",
     "Verdict": "ferrule.report",
     "compile": "ferrule.facade",
-    "evaluate": "ferrule.evaluation",
+    "evaluate": "ferrule.evaluation.evaluate",
     "generate": "ferrule.facade",
     "generate_acl": "ferrule.facade",
     "inspect": "ferrule.facade",

@@ -38,6 +38,12 @@ SLOW = ("backends", "doctor")
 MESSAGE = "error: standard output cannot be written: No space left on device"
 
 
+def sweep_of(model: Path, folder: Path) -> Path:
+    path = folder / "sweep.toml"
+    path.write_text(f'models = ["{model}"]\n')
+    return path
+
+
 def tree(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
@@ -54,12 +60,14 @@ def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path,
         "compare": "saved.json saved.json",
         "convert": f"{dense} out.tflite",
         "doctor": "--json",
+        "evaluate": "--help",
         "generate": f"{dense} --out project",
         "inspect": f"{dense} --plan",
         "new": "board mine",
         "run": f"{dense} --json -",
         "report": "saved.json",
         "serve-accelerator": "--help",
+        "sweep": f"{sweep_of(dense, tmp_path)} --dry-run",
         "verify": f"project/build/firmware.elf {dense}",
     }
     assert calls.keys() == _COMMANDS.keys()

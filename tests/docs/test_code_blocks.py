@@ -33,10 +33,12 @@ FOLLOWED = {
     "boards": "tests/boards/test_documentation.py",
     "compile_only_npu": "tests/docs/test_compile_only_npu_document.py",
     "cmsis": "tests/docs/test_cmsis_document.py",
+    "data": "tests/docs/test_data_document.py",
     "dynamic_backends": "tests/docs/test_dynamic_backends_document.py",
     "onnx": "tests/docs/test_onnx_document.py",
     "platforms": "tests/docs/test_platforms_document.py",
     "state": "tests/docs/test_state_document.py",
+    "sweeps": "tests/docs/test_sweeps_document.py",
     "unit-testing": "tests/docs/test_unit_testing_document.py",
     "zephyr": "tests/docs/test_zephyr_document.py",
 }

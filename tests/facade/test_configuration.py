@@ -56,6 +56,27 @@ def test_it_is_read(file: Path) -> None:
         configuration.registry()
 
 
+def test_the_data_table_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "project.toml"
+    path.write_text(
+        '[data]\nclasses = "labels.txt"\nscale = "1/255"\nresize = "bilinear"\n[data.audio]\nlonger = "pieces"\n',
+        encoding="utf-8",
+    )
+    data = read_configuration(path).data
+    assert data.classes == str(tmp_path / "labels.txt")
+    assert (data.scale, data.resize, data.audio.longer, data.audio.channels) == ("1/255", "bilinear", "pieces", 40)
+    path.write_text('[data]\nclasses = ["a", "b"]\n', encoding="utf-8")
+    assert read_configuration(path).data.classes == ("a", "b")
+    for text, message in [
+        ('resize = "best"', "Invalid enum value 'best' - at `\\$.data.resize`"),
+        ("resise = 1", "unknown field `resise` - at `\\$.data`"),
+        ("audio = { channels = 0 }", "Expected `int` >= 1 - at `\\$.data.audio.channels`"),
+    ]:
+        path.write_text(f"[data]\n{text}\n", encoding="utf-8")
+        with pytest.raises(FerruleError, match=message):
+            read_configuration(path)
+
+
 def test_a_name_is_no_path(tmp_path: Path) -> None:
     path = tmp_path / "ferrule.toml"
     path.write_text('board = "mps2-an505"\n', encoding="utf-8")

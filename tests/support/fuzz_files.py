@@ -42,6 +42,15 @@ regions = ["ssram1"]
 [devices.npu1]
 backend = "CpuAcc"
 activation_lead = 3
+[data]
+classes = ["yes", "no"]
+scale = "1/255"
+mean = [0.5, 0.25]
+resize = "bilinear"
+[data.audio]
+longer = "pieces"
+channels = 40
+lower_hz = 125.0
 """
 
 
@@ -216,15 +225,15 @@ def small_elf() -> bytes:
 
 
 TARGETS = (
-    Target(name="tflite", share=0.1, prepare=_tflite(_samples)),
+    Target(name="tflite", share=0.08, prepare=_tflite(_samples)),
     Target(name="tflite-calls", share=0.04, prepare=_tflite(call_models)),
     Target(name="tflite-weights", share=0.03, prepare=_tflite(models_with_stored_weights)),
     Target(name="tflite-folding", share=0.03, prepare=_tflite(models_with_computed_parameters)),
-    Target(name="board", share=0.06, rate=900, prepare=_board),
-    Target(name="repl", share=0.07, prepare=_repl),
+    Target(name="board", share=0.04, rate=900, prepare=_board),
+    Target(name="repl", share=0.05, prepare=_repl),
     Target(name="custom-options", share=0.03, rate=20000, prepare=_custom_options),
     Target(name="project", share=0.06, rate=6000, prepare=_project),
     Target(name="configuration", share=0.06, prepare=_configuration),
-    Target(name="backend", share=0.06, prepare=_backend),
+    Target(name="backend", share=0.04, prepare=_backend),
     Target(name="elf", share=0.04, rate=700, prepare=_elf),
 )

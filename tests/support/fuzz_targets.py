@@ -3,10 +3,17 @@
 
 from __future__ import annotations
 
+import fuzz_data
 import fuzz_files
 import fuzz_models
 import fuzz_onnx
 import fuzz_peers
 from fuzzing import Target
 
-TARGETS: tuple[Target, ...] = (*fuzz_files.TARGETS, *fuzz_onnx.TARGETS, *fuzz_peers.TARGETS, *fuzz_models.TARGETS)
+TARGETS: tuple[Target, ...] = (
+    *fuzz_files.TARGETS,
+    *fuzz_data.TARGETS,
+    *fuzz_onnx.TARGETS,
+    *fuzz_peers.TARGETS,
+    *fuzz_models.TARGETS,
+)

@@ -34,17 +34,17 @@ def _note(folder: Path, run: Run, event: str) -> int:
     return sum(line.startswith(event) for line in path.read_text().splitlines())
 
 
-def _die(folder: str, seed: str, times: int, run: Run) -> SweepRow:
+def _die(folder: str, times: Mapping[str, int], run: Run) -> SweepRow:
     begun = _note(Path(folder), run, "begun")
-    if run.options["seed"] == seed and begun <= times:
+    if begun <= times.get(run.options["seed"], 0):
         time.sleep(0.05)  # the scheduler hears that the run has begun
         os.kill(os.getpid(), signal.SIGKILL)
     return answer(run)
 
 
-def dying(folder: Path, *, seed: int, times: int) -> Job:
-    """Return a job that kills its worker the first times that it runs with this seed."""
-    return partial(_die, str(folder), str(seed), times)
+def dying(folder: Path, times: Mapping[int, int]) -> Job:
+    """Return a job that kills its worker the first times that it runs with a seed: how often, by seed."""
+    return partial(_die, str(folder), {str(seed): number for seed, number in times.items()})
 
 
 def begun(folder: Path) -> Mapping[str, int]:
@@ -64,19 +64,16 @@ def waiting(folder: Path) -> Job:
 
 
 def _take(folder: str, run: Run) -> SweepRow:
-    """Fail if another run holds the board; the board is a folder that exists while it is held."""
-    held = Path(folder) / "held"
-    held.mkdir()
+    """Fail if another run has one of the run's resources: a folder that exists while it is taken."""
+    held = [Path(folder) / name for name, _ in run.resources]
+    for each in held:
+        each.mkdir()
     time.sleep(0.01)
-    held.rmdir()
+    for each in held:
+        each.rmdir()
     return answer(run)
 
 
 def taking(folder: Path) -> Job:
-    """Return a job that fails if it is not alone."""
+    """Return a job that fails if another run has one of its resources."""
     return partial(_take, str(folder))
-
-
-def versions_by_process(_: tuple[str, ...]) -> dict[str, str]:
-    """Return versions that no other process has."""
-    return {"ferrule": str(os.getpid())}

@@ -18,7 +18,7 @@ from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
-    from ferrule.evaluation import Evaluation
+    from ferrule.evaluation.evaluate import Evaluation
     from ferrule.report.evaluation_document import MetricPart
 
 
@@ -172,7 +172,7 @@ def command(
     differ or a metric fails a limit, 2 for an error.
     """
     from ferrule.emulation import EngineOptions
-    from ferrule.evaluation import evaluate
+    from ferrule.evaluation.evaluate import evaluate
     from ferrule.evaluation.metrics import parse_limit
     from ferrule.facade.configuration import read_configuration
     from ferrule.progress import Step

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from ferrule.evaluation.sweep.workers import Workers
     from ferrule.report.sweep_document import SweepDocument, SweepRow
 
+_HEADINGS = ("model", "board", "toolchain", "engine", "backends", "options", "verdict", "count", "flash", "RAM")
 _LISTED = 50
 """The most rows that the table on the terminal has; of a longer sweep, it has those that failed or differ."""
 
@@ -118,9 +118,6 @@ def command(
             with progress(quiet=quiet) as say, _told(rows), _workers(scheduler, count, capacity) as workers:
                 document = carry_out_plan(plan, workers, rows, settings, say)
             _warn_of_others(rows, document)
-    from ferrule.report.surroundings import with_commands
-
-    document = with_commands(document, [shlex.join(["ferrule", *sys.argv[1:]])])
     if parquet is not None:
         from ferrule.evaluation.sweep import write_parquet
 
@@ -219,12 +216,18 @@ def _print(document: SweepDocument, kept: Path) -> None:
 
     bad = [row for row in document.rows if _is_bad(row)]
     shown = document.rows if len(document.rows) <= _LISTED else bad[:_LISTED]
-    headings = ("model", "board", "toolchain", "engine", "backends", "options", "verdict", "count", "flash", "RAM")
     out = console()
     if shown:
-        cells = [[escape(cell) for cell in _cells(row)] for row in shown]
+        metrics = list(dict.fromkeys(name for row in document.rows for name in row.metrics))
+        headings = [*_HEADINGS, *metrics]
+        cells = [[*_cells(row), *(_number(row.metrics.get(name)) for name in metrics)] for row in shown]
         print_table(
-            out, headings, cells, right=("count", "flash", "RAM"), whole=("verdict",), optional=("toolchain", "engine")
+            out,
+            [escape(heading) for heading in headings],
+            [[escape(cell) for cell in row] for row in cells],
+            right=("count", "flash", "RAM", *map(escape, metrics)),
+            whole=("verdict",),
+            optional=("toolchain", "engine"),
         )
     for row in bad[:_LISTED]:
         if row.error:
@@ -242,6 +245,10 @@ def _cells(row: SweepRow) -> list[str]:
     main = [row.model, row.board, row.toolchain, row.engine, ",".join(row.backends), options]
     numbers = (row.count, row.flash_bytes, row.ram_bytes)
     return [*main, row.verdict or row.status, *("" if number is None else f"{number:,}" for number in numbers)]
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.4g}"
 
 
 def _label(row: SweepRow) -> str:

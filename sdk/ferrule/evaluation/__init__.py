@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Evaluates models on users' data, and runs sweeps over models, boards and options."""
+"""Evaluates models on users' data, and runs sweeps over models, boards and options.
 
-from ferrule.evaluation.evaluate import Evaluation, evaluate
-
-__all__ = ["Evaluation", "evaluate"]
+The package imports none of its modules, so that the processes of a sweep start quickly.
+"""

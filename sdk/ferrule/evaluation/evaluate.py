@@ -229,6 +229,9 @@ def _question(
     names = tuple(dict.fromkeys(metrics))
     for name in names:
         check_metric(name)
+    for info in network.inputs:
+        if not info.shape:
+            raise InputError(f"input '{info.name}' is a scalar, which has no axis along which there can be samples")
     if score not in set(Score):
         raise FerruleError(f"the score is '{score}', expected {' or '.join(Score)}")
     return _Question(

@@ -147,15 +147,15 @@ def _print_float(part: FloatPart, console: Console) -> None:
 
 def _print_paths(document: EvaluationDocument, console: Console) -> None:
     for path in document.paths:
-        seconds = f"{path.cpu_s:.1f} s of processor time, {path.wall_s:.1f} s"
+        seconds = f"{path.wall_s:.1f} s, {path.cpu_s:.1f} s CPU"
         console.print(f"ran: {path.samples:,} samples by {path.where}: {seconds}", highlight=False, markup=False)
 
 
 def _print_proof(part: ProofPart, console: Console) -> None:
     board = f"{part.report.build.board} by {part.report.engine}"
-    whole = ", and all samples between the host and the board" if part.whole else ""
+    whole = "; all samples: host, board" if part.whole else ""
     console.print(
-        f"proof: {len(part.samples):,} samples drawn with seed {part.seed} between the host, {board} and numpy{whole}",
+        f"proof: {len(part.samples):,} samples (seed {part.seed}) compared: host, {board}, numpy{whole}",
         highlight=False,
         markup=False,
     )

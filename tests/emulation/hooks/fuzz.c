@@ -108,7 +108,7 @@ static int add_hook(void *engine, uintptr_t *hook, int type, void *callback, voi
 static int control(void *engine, int what, ...)
 {
     (void)engine;
-    assert(what == 0x48000009);
+    assert(what == 0x48000009 || what == 0x4000000B);
     return 0;
 }
 
@@ -237,6 +237,13 @@ static int start_emulation(void *engine, uint64_t begin, uint64_t until, uint64_
     }
 }
 
+static int protect_memory(void *engine, uint64_t address, uint64_t bytes, uint32_t permissions)
+{
+    (void)engine;
+    assert(bytes != 0 && permissions == 7);
+    return address == FLASH ? 6 : 0;
+}
+
 /* Set the timer again, sometimes another timer, and sometimes to a time in the past. */
 static void expire(void *context)
 {
@@ -265,6 +272,7 @@ static void make_core(uint8_t *flash, uint8_t *ram)
                                    .write_register = write_register,
                                    .add_hook = add_hook,
                                    .control = control,
+                                   .protect_memory = protect_memory,
                                    .window_count = 2};
     guest.windows[0] = (struct ferrule_guest_window){
         .address = FLASH, .bytes = FLASH_BYTES, .data = flash, .constant = 1};

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
@@ -18,9 +17,10 @@ from ferrule._typing import override
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.evaluation.sweep import LocalWorkers, Plan, ResultsFile, Settings, carry_out_plan
 from ferrule.evaluation.sweep.campaign import in_words
+from ferrule.evaluation.sweep.run import Run
 from ferrule.evaluation.sweep.workers import Attempt, Resources, Workers
 from ferrule.progress import Step
-from ferrule.report.sweep_document import SweepDocument
+from ferrule.report.sweep_document import SweepDocument, SweepRow
 
 Planned = Callable[..., Plan]
 
@@ -50,42 +50,35 @@ class AtOnce(Executor, Workers):
         return {"here": function(*arguments)}
 
     @override
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Attempt:
+    def submit(self, fn: Callable[..., Any], /, *args: object, **kwargs: object) -> Attempt:
         attempt = Attempt()
         try:
             attempt.set_result(fn(*args, **kwargs))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 as executors do
             attempt.set_exception(error)
         return attempt
 
 
-def carried_out(plan: Plan, workers: Workers, path: Path, **settings: Any) -> SweepDocument:
+def carried_out(plan: Plan, workers: Workers, path: Path, **settings: object) -> SweepDocument:
     with ResultsFile(path) as results, workers:
         return carry_out_plan(plan, workers, results, Settings(**settings))
 
 
-def test_a_killed_worker_is_replaced_and_its_run_done_again(planned: Planned, tmp_path: Path) -> None:
-    plan, notes = planned(seeds=range(5)), tmp_path / "notes"
+def test_the_run_of_a_killed_worker_is_done_again_and_fails_at_last(planned: Planned, tmp_path: Path) -> None:
+    plan, notes = planned(seeds=range(4)), tmp_path / "notes"
     notes.mkdir()
-    job = sweep_jobs.dying(notes, seed=3, times=1)
-    document = carried_out(plan, LocalWorkers(2), tmp_path / "rows.jsonl", job=job)
-    assert [row.options["seed"] for row in document.rows] == ["0", "1", "2", "3", "4"]
-    assert {row.status for row in document.rows} == {"done"}
-    assert [row.attempts for row in document.rows] == [1, 1, 1, 2, 1]
-    assert sorted(sweep_jobs.begun(notes).values()) == [1, 1, 1, 1, 2]
-
-
-def test_a_run_that_always_kills_its_worker_fails(planned: Planned, tmp_path: Path) -> None:
-    plan, notes = planned(seeds=range(3)), tmp_path / "notes"
-    notes.mkdir()
-    job = sweep_jobs.dying(notes, seed=1, times=99)
-    document = carried_out(plan, LocalWorkers(1), tmp_path / "rows.jsonl", job=job, attempts=2)
-    assert [row.status for row in document.rows] == ["done", "failed", "done"]
-    failed = document.rows[1]
-    assert failed.attempts == 2
-    assert "begun 2 times" in failed.error
-    assert "killed by SIGKILL" in failed.error
-    assert sorted(sweep_jobs.begun(notes).values()) == [1, 1, 2]
+    settings = {"job": sweep_jobs.dying(notes, {1: 99, 3: 1}), "attempts": 2}
+    document = carried_out(plan, LocalWorkers(1), tmp_path / "rows.jsonl", **settings)
+    assert [row.options["seed"] for row in document.rows] == ["0", "1", "2", "3"]
+    assert [(row.status, row.attempts) for row in document.rows] == [
+        ("done", 1),
+        ("failed", 2),
+        ("done", 1),
+        ("done", 2),
+    ]
+    assert "begun 2 times" in document.rows[1].error
+    assert "killed by SIGKILL" in document.rows[1].error
+    assert [sweep_jobs.begun(notes)[row.run] for row in document.rows] == [1, 2, 1, 2]
 
 
 def test_a_sweep_goes_on_where_it_stopped(planned: Planned, tmp_path: Path) -> None:
@@ -95,7 +88,7 @@ def test_a_sweep_goes_on_where_it_stopped(planned: Planned, tmp_path: Path) -> N
     path.write_bytes(b"".join(lines[:2]) + lines[2][:40])
     done: list[str] = []
 
-    def counted(run: Any) -> Any:
+    def counted(run: Run) -> SweepRow:
         done.append(run.options["seed"])
         return sweep_jobs.answer(run)
 
@@ -109,7 +102,7 @@ def test_a_sweep_goes_on_where_it_stopped(planned: Planned, tmp_path: Path) -> N
 def test_failed_runs_are_repeated_on_request(planned: Planned, tmp_path: Path) -> None:
     plan, path = planned(seeds=range(2)), tmp_path / "rows.jsonl"
 
-    def broken(run: Any) -> Any:
+    def broken(run: Run) -> SweepRow:
         raise ValueError(run.options["seed"])
 
     document = carried_out(plan, AtOnce(), path, job=broken)
@@ -127,24 +120,17 @@ def test_fail_fast_ends_at_the_first_difference(planned: Planned, tmp_path: Path
     assert document.planned == 9
 
 
-def test_runs_that_share_a_board_are_never_at_work_together(planned: Planned, tmp_path: Path) -> None:
-    plan = planned('[[needs]]\nmatch = { engine = "unicorn" }\nresources = { BOARD = 1 }', seeds=range(6))
-    document = carried_out(plan, LocalWorkers(3), tmp_path / "rows.jsonl", job=sweep_jobs.taking(tmp_path))
-    assert {row.error for row in document.rows} == {""}
-    assert {row.status for row in document.rows} == {"done"}
-
-
-def test_every_set_of_resources_has_its_runs(planned: Planned, tmp_path: Path) -> None:
+def test_runs_share_what_there_is(planned: Planned, tmp_path: Path) -> None:
     plan = planned(
-        '[options]\ngoal = ["speed", "size"]\nseed = [0, 1, 2]',
+        '[options]\ngoal = ["speed", "size"]\nseed = [0, 1, 2, 3, 4]',
         '[[needs]]\nmatch = { goal = "size" }\nresources = { BOARD = 1 }',
         '[[needs]]\nmatch = { goal = "size", seed = [1, 2] }\nresources = { NPU = 1 }',
     )
     board, npu = ("BOARD", 1), ("NPU", 1)
     assert plan.resource_sets() == ((), (board,), (board, npu))
-    with LocalWorkers(2) as workers, ResultsFile(tmp_path / "rows.jsonl") as results:
-        document = carry_out_plan(plan, workers, results, Settings(job=sweep_jobs.answer))
-    assert len(document.rows) == document.planned == 6
+    document = carried_out(plan, LocalWorkers(2), tmp_path / "rows.jsonl", job=sweep_jobs.taking(tmp_path))
+    assert len(document.rows) == document.planned == 10
+    assert {(row.status, row.error) for row in document.rows} == {("done", "")}
 
 
 def test_resources_that_nobody_has_are_refused_before_anything_runs(planned: Planned, tmp_path: Path) -> None:
@@ -167,10 +153,15 @@ def test_a_toolchain_that_is_not_installed_is_named(planned: Planned, tmp_path: 
         carried_out(planned(), workers, tmp_path / "rows.jsonl", job=sweep_jobs.answer)
 
 
-def test_the_end_of_the_block_ends_processes_at_work(planned: Planned, tmp_path: Path) -> None:
+def test_a_process_answers_until_the_block_ends(planned: Planned, tmp_path: Path) -> None:
     plan, notes = planned(), tmp_path / "notes"
     notes.mkdir()
     with LocalWorkers(1) as workers:
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            workers.executor().submit(divmod, 1, 0).result(timeout=60)
+        assert workers.executor().submit(divmod, 7, 2).result(timeout=60) == (3, 1)
+        with pytest.raises(Exception, match=r"pickle|local object"):
+            workers.executor().submit(lambda: 1).result(timeout=60)
         future = workers.executor().submit(sweep_jobs.waiting(notes), next(plan.runs({"zig": "1"})))
         deadline = time.monotonic() + 60
         while not (found := list(notes.iterdir())) or not found[0].read_text().endswith("\n"):
@@ -179,18 +170,8 @@ def test_the_end_of_the_block_ends_processes_at_work(planned: Planned, tmp_path:
     number = int(found[0].read_text().split()[1])
     with pytest.raises(ProcessLookupError):
         os.kill(number, 0)
-    with pytest.raises(FerruleError, match="worker-0 .*ended|worker-0 was killed"):
+    with pytest.raises(FerruleError, match=r"worker-0 .*ended|worker-0 was killed"):
         future.result(timeout=60)
-
-
-def test_a_result_that_cannot_be_sent_is_an_error_of_its_call() -> None:
-    with LocalWorkers(1) as workers:
-        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
-            workers.executor().submit(divmod, 1, 0).result(timeout=60)
-        assert workers.executor().submit(divmod, 7, 2).result(timeout=60) == (3, 1)
-        with pytest.raises(Exception, match=r"pickle|local object"):
-            workers.executor().submit(lambda: 1).result(timeout=60)
-        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
 def test_progress_has_the_time_left(planned: Planned, tmp_path: Path) -> None:

@@ -27,6 +27,13 @@ with leased(msgspec.json.decode(sys.argv[1], type=LeaseEntry)):
     sys.stdin.read()
 """
 
+OTHER = """
+import os, sys, time
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+os.unlink(sys.argv[2])
+"""
+
 
 @pytest.fixture
 def lab(tmp_path: Path) -> Path:
@@ -82,8 +89,9 @@ def test_an_error_in_the_block_releases_the_place(lab: Path, entry: Entry) -> No
 
 def test_a_place_that_another_user_has_is_refused_after_the_wait(lab: Path, entry: Entry) -> None:
     (lab / "nucleo").touch()
-    with pytest.raises(LeaseError, match="nucleo was not acquired: .*already acquired by other/user"), leased(
-        entry(wait_s=0.01)
+    with (
+        pytest.raises(LeaseError, match=r"nucleo was not acquired: .*already acquired by other/user"),
+        leased(entry(wait_s=0.01)),
     ):
         pytest.fail("the block was entered")
     assert (lab / "nucleo").exists()
@@ -91,10 +99,7 @@ def test_a_place_that_another_user_has_is_refused_after_the_wait(lab: Path, entr
 
 def test_a_run_waits_for_the_place(lab: Path, entry: Entry, monkeypatch: pytest.MonkeyPatch) -> None:
     (lab / "nucleo").touch()
-    holder = subprocess.Popen(
-        [sys.executable, "-S", "-c", f"import os,time\nwhile not os.path.exists({str(lab / 'log')!r}): time.sleep(.01)\n"
-         f"os.unlink({str(lab / 'nucleo')!r})"]
-    )  # fmt: skip
+    holder = subprocess.Popen([sys.executable, "-S", "-c", OTHER, str(lab / "log"), str(lab / "nucleo")])
     with leased(entry()):
         assert (lab / "nucleo").exists()
     assert holder.wait() == 0
@@ -102,9 +107,9 @@ def test_a_run_waits_for_the_place(lab: Path, entry: Entry, monkeypatch: pytest.
 
 
 def test_a_block_that_takes_too_long_loses_the_place(lab: Path, entry: Entry) -> None:
-    with pytest.raises(LeaseError, match=r"longer than the 0\.05 s for which it may hold place nucleo"):
-        with leased(entry(limit_s=0.05)):
-            until(lambda: not (lab / "nucleo").exists())
+    late = pytest.raises(LeaseError, match=r"longer than the 0\.05 s for which it may hold place nucleo")
+    with late, leased(entry(limit_s=0.05)):
+        until(lambda: not (lab / "nucleo").exists())
     assert log(lab) == ["acquire nucleo", "release nucleo"]
 
 
@@ -137,14 +142,14 @@ def test_a_release_that_fails_is_tried_again(lab: Path, entry: Entry) -> None:
 
 
 def test_a_place_that_stays_held_is_an_error(lab: Path, entry: Entry) -> None:
-    with pytest.raises(LeaseError, match="nucleo was not released: .*cannot reach the coordinator") as caught:
-        with leased(entry()):
-            (lab / "refuse-release").write_text("again\n" * 9)
+    held = pytest.raises(LeaseError, match=r"nucleo was not released: .*cannot reach the coordinator")
+    with held as caught, leased(entry()):
+        (lab / "refuse-release").write_text("again\n" * 9)
     assert caught.value.hint is not None
     assert caught.value.hint.endswith("-p nucleo release")
 
 
 def test_a_client_that_is_not_there() -> None:
-    with pytest.raises(LeaseError, match="/no/client cannot be started: No such file"):
-        with leased(LeaseEntry(place="nucleo", command=("/no/client",))):
-            pytest.fail("the block was entered")
+    refused = pytest.raises(LeaseError, match="/no/client cannot be started: No such file")
+    with refused, leased(LeaseEntry(place="nucleo", command=("/no/client",))):
+        pytest.fail("the block was entered")

@@ -19,7 +19,7 @@ from ferrule.evaluation.sweep import ResultsFile, write_parquet
 from ferrule.report.sweep_document import SweepRow
 
 ROW = SweepRow(run="a", model="m.tflite", board="b", toolchain="zig", engine="unicorn", status="done", verdict="exact")
-HOSTILE = ("=1+1", "a,b\n\"c\"", "\u2028\x00", "</script>", "|", "été")
+HOSTILE = ("=1+1", 'a,b\n"c"', "\u2028\x00", "</script>", "|", "été")
 
 
 def kept(path: Path, *rows: SweepRow) -> list[SweepRow]:
@@ -33,9 +33,7 @@ def kept(path: Path, *rows: SweepRow) -> list[SweepRow]:
 @settings(max_examples=20)
 @given(st.lists(st.builds(replace, st.just(ROW), run=st.text(), error=st.text(), metrics=st.dictionaries(
     st.text(), st.floats(allow_nan=False, allow_infinity=False)))), st.integers(0, 10_000))  # fmt: skip
-def test_rows_before_a_torn_line_stay(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[SweepRow], cut: int
-) -> None:
+def test_rows_before_a_torn_line_stay(tmp_path_factory: pytest.TempPathFactory, rows: list[SweepRow], cut: int) -> None:
     path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
     assert kept(path, *rows) == rows
     data = path.read_bytes()
@@ -83,7 +81,7 @@ def test_without_space_the_rows_before_stay_whole(tmp_path: Path) -> None:
         results.append(ROW)
         resource.setrlimit(resource.RLIMIT_FSIZE, (size + size // 2, hard))
         try:
-            with pytest.raises(FerruleError, match="cannot be written: No space left"):
+            with pytest.raises(FerruleError, match="cannot be written: the disk is full"):
                 results.append(ROW)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

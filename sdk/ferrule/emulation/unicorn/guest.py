@@ -90,6 +90,7 @@ class Guest:
             ("write_register", "uc_reg_write"),
             ("add_hook", "uc_hook_add"),
             ("control", "uc_ctl"),
+            ("protect_memory", "uc_mem_protect"),
         ):
             setattr(state, field, self._address_of(self._library, function))
         state.engine = self._handle.value
@@ -115,9 +116,9 @@ class Guest:
         self._memories.append(storage)
         address = ctypes.addressof(ctypes.c_char.from_buffer(storage))
         constant = memory.kind is MemoryKind.FLASH
-        permissions = self._constants.UC_PROT_READ | self._constants.UC_PROT_EXEC
-        if not constant:
-            permissions |= self._constants.UC_PROT_WRITE
+        # unicorn makes writes to memory without code several times faster; see ferrule_guest_allow_code()
+        more = self._constants.UC_PROT_EXEC if constant else self._constants.UC_PROT_WRITE
+        permissions = self._constants.UC_PROT_READ | more
         for base in (memory.address, *memory.aliases):
             if self.state.window_count == layout.WINDOWS:
                 raise EngineError(f"the unicorn engine supports at most {layout.WINDOWS} memories, including aliases")
@@ -125,8 +126,13 @@ class Guest:
                 self._library.uc_mem_map_ptr(self._handle, base, size, permissions, address),
                 f"map the memory {memory.name} at {base:#x}",
             )
-            self.state.windows[self.state.window_count] = layout.Window(base, memory.size_bytes, address, constant)
+            self.state.windows[self.state.window_count] = layout.Window(base, memory.size_bytes, address, constant, constant)
             self.state.window_count += 1
+
+    def allow_code(self) -> None:
+        """Let the core execute all memories from now on, instead of from its first attempt on."""
+        for window in self.state.windows[: self.state.window_count]:
+            self.hooks.ferrule_guest_allow_code(ctypes.byref(self.state), window.address)
 
     def _add_hook(self, kind: int, function: str) -> None:
         hook = ctypes.c_size_t()

@@ -49,6 +49,7 @@ class Window(ctypes.Structure):
         ("bytes", ctypes.c_uint64),
         ("data", ctypes.c_void_p),
         ("constant", ctypes.c_uint64),
+        ("executes", ctypes.c_uint64),
     )
 
 
@@ -89,6 +90,7 @@ class GuestState(ctypes.Structure):
         ("write_register", ctypes.c_void_p),
         ("add_hook", ctypes.c_void_p),
         ("control", ctypes.c_void_p),
+        ("protect_memory", ctypes.c_void_p),
         ("engine", ctypes.c_void_p),
         ("core", ctypes.c_void_p),
         ("ownership", ctypes.c_void_p),

@@ -55,6 +55,7 @@ EXPIRE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 """Type of the function that a timer calls."""
 _PROTOTYPES: tuple[tuple[str, Any, tuple[Any, ...]], ...] = (
     ("ferrule_guest_executed", ctypes.c_uint64, (ctypes.POINTER(layout.GuestState), ctypes.c_uint32)),
+    ("ferrule_guest_allow_code", ctypes.c_bool, (ctypes.POINTER(layout.GuestState), ctypes.c_uint32)),
     ("ferrule_core_bytes", ctypes.c_uint64, ()),
     (
         "ferrule_core_reset",

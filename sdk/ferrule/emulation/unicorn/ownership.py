@@ -53,6 +53,7 @@ class Ownership:
                 f"ownership cannot be checked for {len(plan.buffers)} buffers and {len(devices)} devices",
                 hint=f"at most {MOST_BUFFERS} and {MOST_DEVICES}",
             )
+        guest.allow_code()  # since parts of memories become peripherals, which then cannot change
         self._guest = guest
         self._plan = plan
         self._names = [name for name, _ in devices]

@@ -8,11 +8,13 @@ import wave
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 
+from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.errors import InputError
 from ferrule.evaluation.data.audio_features import (
     int8_features,
@@ -28,6 +30,8 @@ from ferrule.graph import Array, DataType, TensorInfo
 
 MAX_BYTES = 1 << 28
 """The most that one recording may have."""
+EXACT = ("CpuAcc", "CpuRef")
+"""The backends of the preprocessor, in order of preference."""
 _INT8_SCALE = 26 / 256
 _RAW = "raw"
 
@@ -92,7 +96,7 @@ class SoundSource:
         return f"{self._listing.names[file]}{suffix}"
 
     def read(self, indices: Sequence[int]) -> list[Array]:
-        """Return samples; see `Source`."""
+        """Return samples; see `Source`. MissingToolError: this machine has no compiler for CpuAcc's kernels."""
         info = self._conversion.info
         places = [(bisect_right(self._starts, index) - 1, index) for index in indices]
         parts = []
@@ -182,8 +186,8 @@ class SoundSource:
         from ferrule.optimizer import optimize
         from ferrule.runtime import Runtime
 
-        with Runtime() as runtime:
-            number = runtime.load_network(optimize(self._network, ["CpuAcc", "CpuRef"], runtime.registry))
+        with Runtime(registry=_exact_backends()) as runtime:
+            number = runtime.load_network(optimize(self._network, EXACT, runtime.registry))
             for file in files:
                 sound = _padded(read_sound(self._listing.files[file], self._settings), needed)
                 size, step = window_samples(self._settings), stride_samples(self._settings)
@@ -215,6 +219,14 @@ def read_sound(path: Path, settings: AudioSettings) -> Array:
     return upper.astype(np.int16, copy=False)
 
 
+def _exact_backends() -> BackendRegistry:
+    """Return a registry of the shipped backends that compute the preprocessor; no other one is tried."""
+    registry = BackendRegistry()
+    for name in EXACT:
+        registry.register(name, partial(default_registry().create, name), origin="shipped with Ferrule")
+    return registry
+
+
 def _check(path: Path, file: wave.Wave_read, settings: AudioSettings) -> None:
     bits, rate, channels = 8 * file.getsampwidth(), file.getframerate(), file.getnchannels()
     if bits != 16 and (settings.bits != "any" or bits > 32):
@@ -232,8 +244,11 @@ def _check(path: Path, file: wave.Wave_read, settings: AudioSettings) -> None:
         raise InputError(f"{path} has {channels} channels, expected 1", hint="set channel in [data.audio] to take one")
     if wanted is not None and channels > 1 and wanted >= channels:
         raise InputError(f"{path} has the channels 0 to {channels - 1}, and [data.audio] channel is {wanted}")
-    if file.getnframes() * file.getsampwidth() * channels > MAX_BYTES:
+    stated, present = file.getnframes() * file.getsampwidth() * channels, path.stat().st_size
+    if stated > MAX_BYTES:
         raise InputError(f"{path} has more than {MAX_BYTES} bytes of sound")
+    if stated > present:
+        raise InputError(f"{path} is cut off: it has {present} bytes, and its header states {stated} bytes of sound")
 
 
 def _padded(sound: Array, size: int) -> Array:

@@ -39,11 +39,14 @@ class Settings:
     """What carries out a run."""
 
 
+DEFAULTS = Settings()
+
+
 def carry_out_plan(
     plan: Plan,
     workers: Workers,
     results: ResultsFile,
-    settings: Settings = Settings(),  # noqa: B008 a value
+    settings: Settings = DEFAULTS,
     progress: Progress = say_nothing,
 ) -> SweepDocument:
     """Carry out the runs that the results lack, and return the rows of all runs of the plan.

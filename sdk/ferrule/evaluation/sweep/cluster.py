@@ -124,22 +124,23 @@ class ClusterWorkers(Workers):
             resources=dict(resources),
             pure=False,
         )
-        future.add_done_callback(lambda done: self._finish(key, done, attempt))
+        self._client.loop.add_callback(self._finish, key, future, attempt)
         return attempt
 
-    def _finish(self, key: str, done: Any, attempt: Attempt) -> None:  # noqa: ANN401 dask's Future
+    async def _finish(self, key: str, future: Any, attempt: Attempt) -> None:  # noqa: ANN401 dask's Future
+        """Wait for a result, in the client's event loop: many are waited for at the same time."""
         from distributed.scheduler import KilledWorker
 
         result: Any = None
         problem: BaseException | None = None
         try:
-            attempt.worker, result = done.result()  # if the worker is lost only now, the run is begun once more
+            attempt.worker, result = await self._client.gather(future, asynchronous=True)
         except KilledWorker as error:
             problem = WorkerLostError(f"worker {error.last_worker.address} was lost")
         except BaseException as error:  # noqa: BLE001 the future must end, whatever the cluster does
             problem = error
         attempt.begun = self._begun.pop(key, 0)
-        done.release()
+        future.release()
         if problem is None:
             attempt.set_result(result)
         else:
@@ -163,7 +164,7 @@ class _ClusterExecutor(Executor):
         self._resources = resources
 
     @override
-    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+    def submit(self, fn: Callable[..., _T], /, *args: object, **kwargs: object) -> Future[_T]:
         return self._workers.submit(self._resources, fn, args, kwargs)
 
 

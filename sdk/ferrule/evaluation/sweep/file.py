@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -60,6 +60,27 @@ class LeaseEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """Variables for the command, such as LG_COORDINATOR."""
 
 
+class DataEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """[data]: samples on which each model is evaluated, as by `ferrule evaluate`.
+
+    All samples run on the host, and `proof` of them on each board. [data] of ferrule.toml says how they are prepared.
+    """
+
+    path: Text | Texts
+    """As `--data`: a file, a folder, FILE.py:function, or NAME=FILE.npy for each input."""
+    labels: Text | None = None
+    metrics: tuple[Text, ...] = ()
+    """As `--metric`; by default accuracy for classes, mae and mse for real values."""
+    limit: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    sequence: Text | None = None
+    score: Literal["output", "reconstruction"] = "output"
+    output: Text | None = None
+    proof: Annotated[int, msgspec.Meta(ge=1)] = 20
+    """How many samples run on each board."""
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Draws these samples, and those of `limit`."""
+
+
 class SweepFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The contents of a sweep's file. Paths in it are relative to it."""
 
@@ -82,6 +103,7 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Further runs; an axis that an entry lacks has its first value."""
     needs: tuple[NeedsEntry, ...] = ()
     lease: dict[Text, LeaseEntry] = {}
+    data: DataEntry | None = None
     samples: Annotated[int, msgspec.Meta(ge=1)] = 1
     """The number of random inputs of each run; more than one needs options.seed."""
     timeout_s: Positive = 60.0

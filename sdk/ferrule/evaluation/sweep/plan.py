@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 
 from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.evaluation.sweep.axes import MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
-from ferrule.evaluation.sweep.file import LeaseEntry, NeedsEntry, SweepFile, read_file
+from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
 from ferrule.evaluation.sweep.run import Run, job_of, read_project
+from ferrule.evaluation.sweep.samples import data_digest, opened, placed
 
 if TYPE_CHECKING:
     from ferrule.facade.configuration import Configuration
@@ -37,6 +38,8 @@ class Plan:
     """Of boards' folders, ferrule.toml and backends' folders, by place."""
     needs: tuple[tuple[_Matched, NeedsEntry], ...]
     configuration: str | None
+    data: DataEntry | None = None
+    """The file's, with absolute paths."""
 
     def __len__(self) -> int:
         """Return the number of runs, which takes time proportional to it."""
@@ -83,6 +86,7 @@ class Plan:
             backends=tuple(name.strip() for name in choice["backends"].split(",")),
             options={axis: value for axis, value in choice.items() if axis not in MAIN_AXES},
             configuration=self.configuration,
+            data=self.data,
             samples=self.file.samples,
             timeout_s=self.file.timeout_s,
             resources=need.sorted_resources,
@@ -107,7 +111,8 @@ class Plan:
             "backends": run.backends,
             "options": sorted(run.options.items()),
             "samples": run.samples,
-            "configuration": [digest for key, digest in sorted(self.digests.items()) if key.startswith("configuration")],
+            "data": self.digests.get("data", ""),
+            "configuration": [text for key, text in sorted(self.digests.items()) if key.startswith("configuration")],
             "versions": sorted((name, text) for name, text in versions.items() if name not in toolchains),
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -168,6 +173,9 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
         axes = axes_of(file, _main_values(file, project, tuple(models)))
         models = _with_included_models(path, axes, models)
         _check_values(axes)
+        data = None if file.data is None else placed(file.data, path.parent)
+        if data is not None and SEED in axes.values:
+            raise FerruleError("options.seed draws random inputs, and data are given, expected one of them")
         if file.samples > 1 and SEED not in axes.values:
             raise FerruleError(f"samples = {file.samples}: inputs are drawn at random, which needs options.seed")
         plan = Plan(
@@ -176,11 +184,12 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
             file=file,
             axes=axes,
             models=models,
-            digests=_digests(path, axes, project, project_path),
+            digests=_digests(path, axes, project, project_path, data),
             needs=tuple(
                 (rows_of(axes, entry.match, f"needs[{index}].match"), entry) for index, entry in enumerate(file.needs)
             ),
             configuration=project_path,
+            data=data,
         )
         _check(plan)
     return plan
@@ -203,7 +212,7 @@ def _models(path: Path, file: SweepFile) -> dict[str, tuple[str, str]]:
         if (path.parent / given).exists() or not glob.has_magic(given):
             names.append(given)
             continue
-        found = sorted(glob.glob(given, root_dir=path.parent, recursive=True))
+        found = sorted(glob.glob(given, root_dir=path.parent, recursive=True))  # noqa: PTH207 names as the user wrote them
         if not found:
             raise FerruleError(f"models: no file matches {given}", hint=f"paths are relative to {path.parent}")
         names += [name for name in found if name not in names]
@@ -290,16 +299,21 @@ def _check_jobs(plan: Plan) -> None:
         model = choice["model"], options.get("rounding"), options.get("dequantize_weights")
         if model not in models:
             models.add(model)
-            formats.load(plan.models[model[0]][0], rounding=model[1], dequantize_weights=model[2] == "true")
+            path = plan.models[model[0]][0]
+            network = formats.load(path, rounding=model[1], dequantize_weights=model[2] == "true")
+            if plan.data is not None:
+                opened(network, plan.data, read_project(plan.configuration).data)
 
 
-def _digests(path: Path, axes: Axes, project: Configuration, configuration: str | None) -> dict[str, str]:
+def _digests(
+    path: Path, axes: Axes, project: Configuration, configuration: str | None, data: DataEntry | None
+) -> dict[str, str]:
     """Return the digests of the folders and files, besides the models, that decide results."""
-    found = {
-        board: _tree_digest((path.parent / board).resolve()) for board in axes.all_values("board") if "/" in board
-    }
+    found = {board: _tree_digest((path.parent / board).resolve()) for board in axes.all_values("board") if "/" in board}
     if configuration is not None:
         found["configuration"] = hashlib.sha256(Path(configuration).read_bytes()).hexdigest()
+    if data is not None:
+        found["data"] = data_digest(data)
     for index, folder in enumerate(project.folders):
         found[f"configuration.folders[{index}]"] = _tree_digest(folder.resolve())
     return found

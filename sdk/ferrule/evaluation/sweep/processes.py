@@ -25,6 +25,9 @@ _T = TypeVar("_T")
 _GRACE_S = 10.0
 """Seconds for a process to remove its temporary files after SIGTERM, before it is killed."""
 
+_ENDS = (signal.SIGINT, signal.SIGTERM)
+"""The signals that end a process: Ctrl-C reaches all processes of a terminal, and then they are terminated, too."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Call:
@@ -171,7 +174,7 @@ class _LocalExecutor(Executor):
         self._resources = resources
 
     @override
-    def submit(self, fn: Callable[..., _T], /, *args: Any, **kwargs: Any) -> Future[_T]:
+    def submit(self, fn: Callable[..., _T], /, *args: object, **kwargs: object) -> Future[_T]:
         return self._workers.submit(_Call(fn, args, kwargs, self._resources))
 
 
@@ -217,8 +220,9 @@ class _Process:
 
 def serve(connection: Connection) -> None:
     """Work on the calls that a connection brings, until it closes; the main function of a worker's process."""
-    signal.signal(signal.SIGTERM, _leave)
-    with contextlib.suppress(KeyboardInterrupt, EOFError, BrokenPipeError, ConnectionResetError):
+    for number in _ENDS:
+        signal.signal(number, _leave)
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             function, arguments, keywords = connection.recv()
             try:
@@ -228,9 +232,10 @@ def serve(connection: Connection) -> None:
             connection.send(answer)
 
 
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not interrupt the removal of temporary files
-    raise SystemExit(128 + signal.SIGTERM)
+def _leave(number: int, _frame: FrameType | None) -> None:
+    for each in _ENDS:
+        signal.signal(each, signal.SIG_IGN)  # another one must not interrupt the removal of temporary files
+    raise SystemExit(128 + number)
 
 
 def processors() -> int:

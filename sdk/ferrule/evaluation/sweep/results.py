@@ -67,16 +67,17 @@ class ResultsFile(Closing):
         size = os.fstat(self._handle).st_size
         try:
             written = os.write(self._handle, line)
-            if written < len(line):  # the disk is full
+            if written < len(line):
                 os.ftruncate(self._handle, size)
-                raise OSError(28, "No space left on device")
-            if time.monotonic() > self._synced + _SYNC_S:
+            elif time.monotonic() > self._synced + _SYNC_S:
                 os.fsync(self._handle)
                 self._synced = time.monotonic()
         except OSError as error:
             raise FerruleError(
                 f"{self.path} cannot be written: {error.strerror or error}", hint="the rows before are kept"
             ) from error
+        if written < len(line):
+            raise FerruleError(f"{self.path} cannot be written: the disk is full", hint="the rows before are kept")
         self.statuses[row.run] = row.status
 
     @override

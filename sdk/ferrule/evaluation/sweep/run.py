@@ -19,7 +19,9 @@ import numpy as np
 
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError
+from ferrule.evaluation.sweep.file import DataEntry
 from ferrule.evaluation.sweep.lease import LeaseEntry, leased
+from ferrule.evaluation.sweep.samples import proved
 from ferrule.report.sweep_document import SweepRow
 
 if TYPE_CHECKING:
@@ -56,6 +58,8 @@ class Run:
     options: Mapping[str, str] = field(default_factory=dict)
     configuration: str | None = None
     """Absolute path of ferrule.toml; None without one."""
+    data: DataEntry | None = None
+    """Samples on which the model is evaluated, with absolute paths."""
     samples: int = 1
     timeout_s: float = 60.0
     resources: tuple[tuple[str, float], ...] = ()
@@ -130,6 +134,11 @@ def _measured(run: Run) -> SweepRow:
     if run.load:
         _load(run, firmware)
     options = EngineOptions(port=run.port) if run.baud is None else EngineOptions(port=run.port, baud=run.baud)
+    if run.data is not None:
+        settings = read_project(run.configuration).data
+        part, metrics, samples = proved(firmware, run.data, settings, run.engine, options, run.timeout_s)
+        row = _row(run, part.report, firmware)
+        return replace(row, verdict=part.verdict.value, metrics=metrics, samples=samples)
     report = firmware.run(_inputs(run, firmware), engine=run.engine, options=options, timeout_s=run.timeout_s)
     return _row(run, report.document, firmware)
 

@@ -28,6 +28,9 @@ uint64_t ferrule_guest_bytes(void)
  * 2). */
 enum { UC_ERR_RESOURCE = 20, UC_HOOK_CODE = 4, REMOVE_BLOCKS = 9 | 2 << 26 | 1 << 30 };
 
+/* Values of unicorn's enum uc_prot, UC_CTL_WRITE(UC_CTL_TLB_FLUSH, 0), and its smallest page. */
+enum { UC_PROT_ALL = 7, FLUSH_TRANSLATIONS = 11 | 1 << 30, PAGE = 1024 };
+
 /* A halfword that begins with 0b11101, 0b11110 or 0b11111 is the first of two (Armv7-M ARM, A5.1).
  */
 static uint32_t width_of(const uint8_t *code)
@@ -162,6 +165,25 @@ void ferrule_guest_stop(struct ferrule_guest *guest, enum ferrule_guest_stop rea
         guest->stop = reason;
     }
     guest->limit = 0;
+}
+
+bool ferrule_guest_allow_code(struct ferrule_guest *guest, uint32_t address)
+{
+    const struct ferrule_guest_window *found = window_of(guest, address, 1);
+    if (found == NULL || found->executes != 0) {
+        return false;
+    }
+    for (uint32_t i = 0; i < guest->window_count; ++i) { /* its aliases too: they hold its code */
+        struct ferrule_guest_window *window = &guest->windows[i];
+        const uint64_t bytes = (window->bytes + PAGE - 1) / PAGE * PAGE;
+        if (window->data == found->data) {
+            window->executes = 1;
+            if (guest->protect_memory(guest->engine, window->address, bytes, UC_PROT_ALL) != 0) {
+                return false;
+            }
+        }
+    }
+    return guest->control(guest->engine, FLUSH_TRANSLATIONS) == 0;
 }
 
 /* Returns whether registers are aligned. */

@@ -74,6 +74,7 @@ struct ferrule_guest_window {
     uint64_t bytes;
     uint8_t *data;
     uint64_t constant; /* nonzero: the guest cannot write it, so decoded blocks stay valid */
+    uint64_t executes; /* nonzero: unicorn may execute it, and then checks each write for code */
 };
 
 struct ferrule_guest_block {
@@ -106,6 +107,7 @@ struct ferrule_guest {
     int (*add_hook)(void *engine, uintptr_t *hook, int type, void *callback, void *user_data,
                     uint64_t begin, uint64_t end, ...);
     int (*control)(void *engine, int what, ...);
+    int (*protect_memory)(void *engine, uint64_t address, uint64_t bytes, uint32_t permissions);
     void *engine;
     struct ferrule_core *core;           /* NULL: only instructions are modelled */
     struct ferrule_ownership *ownership; /* NULL: it is not checked */
@@ -147,6 +149,10 @@ struct ferrule_guest {
 uint64_t ferrule_guest_bytes(void);
 
 uint32_t ferrule_guest_count(struct ferrule_guest *guest, uint32_t address, uint32_t bytes);
+/* Lets unicorn execute a RAM from which the core has tried to fetch; returns false if it may do so
+ * already, or if it is no RAM. Until then, unicorn makes the writes to it without a check. */
+bool ferrule_guest_allow_code(struct ferrule_guest *guest, uint32_t address);
+
 uint64_t ferrule_guest_executed(struct ferrule_guest *guest, uint32_t program_counter);
 
 uint32_t ferrule_guest_read(struct ferrule_guest *guest, enum ferrule_register which);

@@ -147,6 +147,10 @@ static void handle_refusal(struct ferrule_core *core)
         ferrule_exception_fault(core, FERRULE_USAGE_FAULT, FERRULE_CFSR_UNALIGNED, 0);
         return;
     }
+    if (access->type == UC_MEM_FETCH_PROT &&
+        ferrule_guest_allow_code(guest, (uint32_t)access->address)) {
+        return;
+    }
     if (fetch) {
         ferrule_exception_fault(core, FERRULE_BUS_FAULT, FERRULE_CFSR_IBUSERR, 0);
         return;

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule evaluate`: what it prints and writes, its exit codes, and wrong options."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ferrule.evaluation.host import HostRuns
+from ferrule.graph import Array
+from ferrule.report.evaluation_document import evaluation_schema
+
+Ferrule = Callable[..., Any]
+pytestmark = pytest.mark.cc
+
+
+@pytest.fixture
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder with samples in x.npy and labels in y.npy."""
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", random.integers(-128, 128, (50, 6)).astype(np.int8))
+    np.save(tmp_path / "y.npy", random.integers(0, 4, 50))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+CALL = ("--data", "x.npy", "--labels", "y.npy")
+
+
+def test_tables_fit_80_columns(ferrule: Ferrule, dense: Path, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (data / "ferrule.toml").write_text('[data]\nclasses = ["a[b]", "two", "three", "a very long name of a label"]\n')
+    outcome = ferrule("evaluate", dense, *CALL, "--metric", "auc", "--metric", "accuracy")
+    assert outcome.code == 0
+    assert max(map(len, outcome.out.splitlines())) <= 80
+    for text in ("dense on 50 samples of x.npy", "auc", "accuracy", "a[b]", "worst samples", "predicted label by #"):
+        assert text in outcome.out
+    assert "auc: mean over classes, one against the rest" in outcome.out
+    assert "ran: 50 samples by CpuAcc on the host" in outcome.out
+    assert "not compared with a board: --board names one" in outcome.out
+    assert outcome.err.splitlines() == [f"importing {dense}", "computing 50 samples on the host"]
+
+
+@pytest.mark.emu
+def test_json_and_the_verdict(
+    ferrule: Ferrule, dense: Path, data: Path, zig: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    outcome = ferrule("evaluate", dense, *CALL, "--board", "mps2-an386", "--proof", 3, "--json", "e.json")
+    assert outcome.code == 0
+    assert "verdict: exact" in outcome.out
+    document = json.loads((data / "e.json").read_text())
+    jsonschema.validate(document, evaluation_schema())
+    assert (document["kind"], document["proof"]["verdict"], len(document["proof"]["samples"])) == (
+        "evaluation",
+        "exact",
+        3,
+    )
+    run = HostRuns.run
+
+    def wrong(self: HostRuns, inputs: list[Array], begins: list[bool]) -> list[Array]:
+        return [~output for output in run(self, inputs, begins)]
+
+    monkeypatch.setattr(HostRuns, "run", wrong)
+    outcome = ferrule("evaluate", dense, *CALL, "--board", "mps2-an386", "--proof", 3)
+    assert outcome.code == 1
+    assert "verdict: different" in outcome.out
+    assert "samples that differ: " in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--fail-below", "accuracy=0"), 0, ""),
+        (("--fail-below", "accuracy=0.99"), 1, "failed: accuracy is 0.26, below 0.99"),
+        (("--fail-above", "accuracy=0.2"), 1, "failed: accuracy is 0.26, above 0.2"),
+        (("--metric", "top5", "--fail-below", "top5=0"), 1, "failed: top5 is undefined: the model has only 4 classes"),
+        (("--fail-below", "auc=0.5"), 2, "error: there is no metric 'auc' in this evaluation\nhint: known: accuracy"),
+        (("--fail-below", "accuracy"), 2, "error: --fail-below accuracy: expected METRIC=NUMBER"),
+        (("--metric", "top1"), 2, "error: there is no metric 'top1'"),
+        (("--on-board", "all"), 2, "hint: --board, or board=..."),
+        (("--json", "no/e.json"), 2, "error: --json no/e.json:"),
+        (("--platform", "zephyr", "--toolchain", "zig"), 2, "error: --toolchain zig: the tools of platform zephyr"),
+        (("--confidence", "1"), 2, "1.0 is not in the range 0<x<1"),
+    ],
+)
+def test_exit_codes(
+    ferrule: Ferrule, dense: Path, data: Path, options: tuple[str, ...], code: int, message: str
+) -> None:
+    outcome = ferrule("evaluate", dense, *CALL, *options)
+    assert outcome.code == code
+    assert message in outcome.err
+    assert code != 2 or not outcome.out
+
+
+def test_without_labels(ferrule: Ferrule, dense: Path, data: Path) -> None:
+    outcome = ferrule("evaluate", dense, "--data", "x.npy")
+    assert outcome.code == 0
+    assert "no metrics, since there are no labels" in outcome.out
+    refused = ferrule("evaluate", dense, "--data", "x.npy", "--metric", "accuracy")
+    assert refused.code == 2
+    assert refused.err.endswith("error: x.npy has no labels, and metrics compare with labels\nhint: give --labels\n")

@@ -1,0 +1,301 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evaluations of small networks: every sample's answer is that of the numpy reference, on the host and on a board."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+import numpy as np
+import pytest
+import small_networks
+import state_networks
+
+import ferrule
+from ferrule.cli.progress import TimeLeft
+from ferrule.emulation import CrashReport, EngineError
+from ferrule.errors import FerruleError, InputError
+from ferrule.evaluation.data import Chunk, DataSettings, open_data
+from ferrule.evaluation.host import HostRuns
+from ferrule.evaluation.on_board import PIECE, Engine, _begin, _work, beginnings, drawn_for_proof, pieces
+from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.network import Network
+from ferrule.progress import Step
+
+pytestmark = pytest.mark.cc
+SAMPLES = 90
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder: samples of `dense` in x.npy, labels in y.npy, samples with sequences in s.npy and q.npy."""
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", random.integers(-128, 128, (SAMPLES, 6)).astype(np.int8))
+    np.save(tmp_path / "y.npy", random.integers(0, 4, SAMPLES))
+    np.save(tmp_path / "s.npy", random.integers(-9, 9, (SAMPLES, 2)).astype(np.float32))
+    np.save(tmp_path / "q.npy", np.repeat([5, 3, 8], [40, 1, 49]))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def answers_of(network: Network, samples: Array) -> Array:
+    return np.concatenate([network.run([sample[None]])[0] for sample in samples])
+
+
+def test_all_samples_are_computed_exactly(folder: Path) -> None:
+    network, x, y = small_networks.dense(), np.load(folder / "x.npy"), np.load(folder / "y.npy")
+    done = ferrule.evaluate(network, "x.npy", "y.npy", metrics=["accuracy", "auc", "confusion"])
+    expected = answers_of(network, x)
+    np.testing.assert_array_equal(done.outputs[0], expected)
+    assert done.metrics["accuracy"].value == np.mean(expected.argmax(axis=1) == y)
+    assert list(done.metrics) == ["accuracy", "auc"]
+    document = done.document
+    assert (document.data.samples, document.data.form, len(document.data.digest)) == (SAMPLES, "npy", 64)
+    assert (document.proof, document.float_model, done.verdict) == (None, None, None)
+    assert document.confusion is not None
+    assert sum(map(sum, document.confusion.counts)) == SAMPLES
+    assert [(path.where, path.samples) for path in document.paths] == [("CpuAcc on the host", SAMPLES)]
+    assert document.model.macs == 24
+    real = network.outputs[0].dequantize(expected)
+    margins = real.max(axis=1) - real[np.arange(SAMPLES), y]
+    assert [part.score for part in document.worst] == pytest.approx(sorted(margins, reverse=True)[:10])
+    assert repr(done).startswith("<Evaluation 'dense': 90 samples, accuracy ")
+
+
+def test_real_targets_and_own_metrics(folder: Path) -> None:
+    network = small_networks.dense()
+    targets = np.random.default_rng(1).normal(size=(SAMPLES, 4))
+    np.save(folder / "t.npy", targets)
+    (folder / "own.py").write_text(
+        "import numpy as np\n"
+        "def largest(outputs, labels): return np.abs(outputs[0] - labels).max()\n"
+        "def each(outputs, labels): return np.abs(outputs[0] - labels).mean(axis=1)\n"
+        "each.better = 'lower'\n"
+    )
+    metrics = ["mae", "own.py:largest", "own.py:each"]
+    done = ferrule.evaluate(network, "x.npy", "t.npy", metrics=metrics, worst=3)
+    real = network.outputs[0].dequantize(done.outputs[0]).astype(np.float64)
+    assert done.metrics["mae"].value == pytest.approx(np.abs(real - targets).mean())
+    assert done.metrics["largest"].value == pytest.approx(np.abs(real - targets).max())
+    assert done.metrics["each"].value == pytest.approx(done.metrics["mae"].value)
+    assert (done.metrics["each"].better, done.metrics["each"].low) == ("lower", pytest.approx(done.metrics["mae"].low))
+    assert [part.score for part in done.document.worst] == pytest.approx(
+        sorted(np.abs(real - targets).mean(axis=1), reverse=True)[:3]
+    )
+    assert (done.document.confusion, done.document.labels) == (None, ())
+
+
+def test_a_state_begins_anew_for_each_sample_or_sequence(folder: Path) -> None:
+    network, x, q = state_networks.running_sum(), np.load(folder / "s.npy"), np.load(folder / "q.npy")
+    alone = ferrule.evaluate(network, "s.npy")
+    np.testing.assert_array_equal(alone.outputs[0], x + np.float32([1, -1]))
+    expected = np.concatenate([np.cumsum(x[q == number], axis=0) for number in (5, 3, 8)]) + np.float32([1, -1])
+    followed = ferrule.evaluate(network, "s.npy", sequence="q.npy")
+    np.testing.assert_array_equal(followed.outputs[0], expected)
+    assert followed.document.metrics == ()
+
+
+def test_reconstruction_is_scored_by_the_difference_from_the_input(folder: Path) -> None:
+    network = Network("copy")
+    network.add_input(small_networks.int8_input("x", 1, 6))
+    network.set_outputs([network.add_relu_layer("x", name="y")])
+    x = np.load(folder / "x.npy")
+    x[::2] = np.abs(x[::2] // 2)  # what it reproduces is normal
+    x[1::2, 0] = -5
+    np.save(folder / "x.npy", x)
+    np.save(folder / "y.npy", np.arange(SAMPLES) % 2)
+    done = ferrule.evaluate(network, "x.npy", "y.npy", score="reconstruction")
+    assert done.metrics["auc"].value == 1.0
+    assert done.document.worst == ()
+    np.save(folder / "q.npy", np.arange(SAMPLES) % 2)
+    with pytest.raises(InputError, match="goes on at sample 2 after another one"):
+        ferrule.evaluate(network, "x.npy", "y.npy", score="reconstruction", sequence="q.npy")
+    np.save(folder / "q.npy", np.arange(SAMPLES) // 10)
+    with pytest.raises(InputError, match="the samples of sequence 0 have different labels"):
+        ferrule.evaluate(network, "x.npy", "y.npy", score="reconstruction", sequence="q.npy")
+    np.save(folder / "x.npy", x[np.argsort(np.arange(SAMPLES) % 2, kind="stable")])
+    np.save(folder / "y.npy", np.arange(SAMPLES) // 45)
+    np.save(folder / "q.npy", np.arange(SAMPLES) // 15)
+    grouped = ferrule.evaluate(network, "x.npy", "y.npy", score="reconstruction", sequence="q.npy")
+    assert grouped.metrics["auc"].value == 1.0
+    with pytest.raises(FerruleError, match="samples are ranked and not classified"):
+        ferrule.evaluate(network, "x.npy", "y.npy", score="reconstruction", metrics=["accuracy"])
+
+
+def test_a_model_that_answers_the_number_of_a_class(folder: Path) -> None:
+    network = small_networks.dense()
+    network.set_outputs([network.add_arg_max_layer("y", axis=1, name="class")])
+    scores = ferrule.evaluate(small_networks.dense(), "x.npy", "y.npy")
+    numbers = ferrule.evaluate(network, "x.npy", "y.npy")
+    assert numbers.metrics["accuracy"] == scores.metrics["accuracy"]
+    assert numbers.document.confusion == scores.document.confusion
+
+
+def test_float_model(folder: Path) -> None:
+    network, floating = small_networks.dense(), small_networks.float_dense()
+    x = np.load(folder / "x.npy")
+    done = ferrule.evaluate(network, "x.npy", "y.npy", float_model=floating)
+    part = done.document.float_model
+    assert part is not None
+    expected = answers_of(floating, network.inputs[0].dequantize(x))
+    same = expected.argmax(axis=1) == done.outputs[0].argmax(axis=1)
+    assert (part.agreement, part.inputs) == (same.mean(), "the quantised inputs, dequantised")
+    difference = np.abs(network.outputs[0].dequantize(done.outputs[0]).astype(float) - expected).max()
+    assert part.largest_difference == pytest.approx(difference, rel=1e-5)
+    assert [each.name for each in part.metrics] == ["accuracy"]
+    np.save(folder / "r.npy", network.inputs[0].dequantize(x))
+    real = ferrule.evaluate(network, "r.npy", "y.npy", float_model=floating).document
+    assert real.float_model is not None
+    assert (real.float_model.inputs, real.float_model.agreement) == ("the data", part.agreement)
+    assert real.data.digest == done.document.data.digest
+    with pytest.raises(FerruleError, match="--float: input 'x' of its model is int8, expected float32"):
+        ferrule.evaluate(network, "x.npy", "y.npy", float_model=network)
+
+
+@pytest.mark.emu
+def test_proof_on_a_board(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, x = small_networks.dense(), np.load(folder / "x.npy")
+    options: dict[str, Any] = {"board": "mps2-an386", "proof": 7, "seed": 3}
+    done = ferrule.evaluate(network, "x.npy", "y.npy", on_board=True, **options)
+    proof = done.document.proof
+    assert proof is not None
+    assert (proof.verdict, len(set(proof.samples)), proof.seed) == (ferrule.Verdict.EXACT, 7, 3)
+    assert (proof.report.build.board, len(proof.report.samples), proof.whole) == ("mps2-an386", 7, True)
+    assert [path.samples for path in done.document.paths] == [SAMPLES, 7, SAMPLES]
+    np.testing.assert_array_equal(done.outputs[0], answers_of(network, x))
+
+    chosen = proof.samples[4]
+    run = HostRuns.run
+
+    def wrong(self: HostRuns, inputs: list[Array], begins: list[bool]) -> list[Array]:
+        outputs = run(self, inputs, begins)
+        outputs[0][[chosen, (chosen + 1) % SAMPLES]] ^= 1  # one sample of the proof and another one
+        return outputs
+
+    monkeypatch.setattr(HostRuns, "run", wrong)
+    caught = ferrule.evaluate(network, "x.npy", "y.npy", **options).document.proof
+    assert caught is not None
+    assert caught.verdict is ferrule.Verdict.DIFFERENT
+    assert chosen in caught.different
+    assert set(caught.different) <= {chosen, (chosen + 1) % SAMPLES}
+
+
+@pytest.mark.emu
+def test_sequences_on_a_board(folder: Path) -> None:
+    network = state_networks.running_sum()
+    options: dict[str, Any] = {"sequence": "q.npy", "board": "mps2-an386", "proof": 12}
+    done = ferrule.evaluate(network, "s.npy", on_board=True, **options)
+    proof = done.document.proof
+    assert proof is not None
+    assert (proof.verdict, len(proof.samples), proof.different) == (ferrule.Verdict.EXACT, 12, ())
+    np.testing.assert_array_equal(done.outputs[0], ferrule.evaluate(network, "s.npy", sequence="q.npy").outputs[0])
+
+
+@pytest.mark.emu
+@pytest.mark.nightly
+def test_several_processes(folder: Path) -> None:
+    network, x = small_networks.dense(), np.load(folder / "x.npy")
+    done = ferrule.evaluate(network, "x.npy", "y.npy", board="mps2-an386", on_board=True, jobs=2)
+    np.testing.assert_array_equal(done.outputs[0], answers_of(network, x))
+    assert done.document.paths[-1].where == "mps2-an386 by unicorn in 2 processes"
+    assert done.verdict is ferrule.Verdict.EXACT
+
+
+def test_errors_of_other_processes() -> None:
+    report = CrashReport(reason="hung", pc=4, symbol="main", instruction="", registers={}, notes=())
+
+    class Failing(Engine):
+        def start(self, firmware: object) -> NoReturn:
+            raise EngineError("hung", hint="reset it", report=report)
+
+    _begin(cast(Any, None), Failing())
+    chunk = Chunk(inputs=[], labels=None, names=(), sequences=None)
+    answer = pickle.loads(pickle.dumps(_work(chunk, [])))  # noqa: S301 (made here)
+    with pytest.raises(EngineError, match="hung") as caught:
+        answer.result()
+    assert (caught.value.hint, caught.value.report) == ("reset it", report)
+
+
+def test_which_samples_prove_the_rest(folder: Path) -> None:
+    network = state_networks.running_sum()
+    data = open_data("s.npy", None, network.inputs, network.outputs, DataSettings(), None, sequence="q.npy")
+    assert drawn_for_proof(data, 200, 0, stateful=True) == tuple(range(SAMPLES))
+    assert drawn_for_proof(data, 5, 1, stateful=False) == drawn_for_proof(data, 5, 1, stateful=False)
+    for seed in range(9):
+        places = drawn_for_proof(data, 45, seed, stateful=True)
+        assert len(places) == 45
+        begins = beginnings(data, places)
+        for place, begin, index in zip(places, begins, range(45), strict=True):
+            assert begin == (place in {0, 40, 41})
+            assert begin or places[index - 1] == place - 1  # a state is never skipped
+    assert list(pieces(data)) == [(0, 40), (40, 90)]
+    free = open_data("s.npy", None, network.inputs, network.outputs, DataSettings(), None)
+    assert list(pieces(free)) == [(start, min(start + PIECE, SAMPLES)) for start in range(0, SAMPLES, PIECE)]
+
+
+def other_input() -> Network:
+    network = Network("other")
+    network.add_input(TensorInfo(name="x", shape=(1, 6), dtype=DataType.INT16))
+    network.set_outputs(["x"])
+    return network
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["acuracy"]}, "there is no metric 'acuracy'"),
+        ({"metrics": "accuracy"}, "metrics is 'accuracy', expected a list"),
+        ({"metrics": ["mae"]}, r"the labels have 1 value\(s\) per sample, expected 4"),
+        ({"metrics": ["none.py:f"]}, "there is no file none.py"),
+        ({"metrics": ["bad.py:f"]}, "bad.py fails: ZeroDivisionError"),
+        ({"metrics": ["own.py:g"]}, "own.py has no function 'g'"),
+        ({"metrics": ["own.py:f"]}, "own.py:f fails: KeyError: 'no'"),
+        ({"metrics": ["own.py:pair"]}, r"returned values of shape \[2\], expected a number, or one for each of the 90"),
+        ({"labels": None, "metrics": ["accuracy"]}, "x.npy has no labels"),
+        ({"score": "loss"}, "the score is 'loss', expected output or reconstruction"),
+        ({"score": "reconstruction"}, "output 'y' has 4 values and the inputs have 'x' 6"),
+        ({"output": "z"}, "there is no output 'z' of the model"),
+        ({"confidence": 95.0}, "the confidence level is 95"),
+        ({"seed": -1}, "the seed is -1"),
+        ({"proof": 0}, "proof is 0, expected at least 1"),
+        ({"jobs": 2}, "several jobs are for running all samples on the board"),
+        ({"on_board": True}, "no board is named"),
+        ({"sequence": "q.npy"}, "network 'dense' has no state that samples could share"),
+        ({"board": "none"}, "there is no board 'none'"),
+        ({"board": "mps2-an386", "on_board": True, "jobs": 2, "engine": "serial"}, "only one job"),
+    ],
+)
+def test_parameters_that_are_wrong(folder: Path, options: dict[str, Any], message: str) -> None:
+    (folder / "bad.py").write_text("1 / 0\n")
+    (folder / "own.py").write_text(
+        "def f(outputs, labels): return {}['no']\ndef pair(outputs, labels): return [1, 2]\n"
+    )
+    with pytest.raises(FerruleError, match=message):
+        ferrule.evaluate(small_networks.dense(), "x.npy", **{"labels": "y.npy", **options})
+
+
+def test_data_sets_and_labels_that_do_not_fit(folder: Path) -> None:
+    network = small_networks.dense()
+    data = open_data("x.npy", "y.npy", network.inputs, network.outputs, DataSettings(), None)
+    assert ferrule.evaluate(network, data).metrics.keys() == {"accuracy"}
+    with pytest.raises(FerruleError, match="an open DataSet has its labels"):
+        ferrule.evaluate(network, data, "y.npy")
+    with pytest.raises(InputError, match="for the inputs of another model"):
+        ferrule.evaluate(other_input(), data)
+    with pytest.raises(InputError, match="input 'a' is a scalar"):
+        ferrule.evaluate(small_networks.scalar(), "x.npy")
+    np.save(folder / "y.npy", np.arange(SAMPLES))
+    with pytest.raises(InputError, match="sample '4' has label 4, expected 0 to 3"):
+        ferrule.evaluate(network, "x.npy", "y.npy")
+
+
+def test_time_left() -> None:
+    left = TimeLeft()
+    assert left.text(Step(phase="a"), 0.0) == "a"
+    assert left.text(Step(phase="a", done=1, total=100), 1.0) == "a: 1 of 100"
+    assert left.text(Step(phase="a", done=10, total=100), 5.0) == "a: 10 of 100, 45 s left"
+    assert left.text(Step(phase="b", done=1, total=3), 6.0) == "b: 1 of 3"
+    assert left.text(Step(phase="b", done=2, total=3), 306.0) == "b: 2 of 3, 2 min 30 s left"
+    assert left.text(Step(phase="b", done=2, total=300), 306.0) == "b: 2 of 300, 12 h 25 min left"
+    assert left.text(Step(phase="b", done=3, total=3), 400.0) == "b: 3 of 3"
