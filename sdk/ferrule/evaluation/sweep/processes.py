@@ -234,8 +234,12 @@ def serve(connection: Connection) -> None:
 
 def _leave(number: int, _frame: FrameType | None) -> None:
     for each in _ENDS:
-        signal.signal(each, signal.SIG_IGN)  # another one must not interrupt the removal of temporary files
+        signal.signal(each, _stay)  # another one must not interrupt the removal of temporary files
     raise SystemExit(128 + number)
+
+
+def _stay(_number: int, _frame: FrameType | None) -> None:
+    """Ignore a signal; with SIG_IGN in its place, Python prints an error for a signal that has just arrived."""
 
 
 def processors() -> int:
