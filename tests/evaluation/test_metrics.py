@@ -93,6 +93,22 @@ def test_classes_without_samples_are_left_out_of_the_area() -> None:
     assert (single.value, single.note) == (None, "all samples have the same label")
 
 
+def test_resamples_that_lack_a_rare_class_count_the_others() -> None:
+    """A third of all resamples lack class 2, and the interval must not be of the others alone."""
+    random = np.random.default_rng(0)
+    labels = np.array([*([0, 1] * 20), 2])
+    scores = random.random((41, 3))
+    found = auc(scored(scores, labels), PLAIN)
+    assert found.method == "bootstrap, 1,000 resamples, seed 0"
+    areas = []
+    random = np.random.default_rng(0)
+    for _ in range(1000):
+        drawn_ = random.integers(0, 41, 41)
+        known = [by_pairs(scores[drawn_, index], labels[drawn_] == index) for index in set(labels[drawn_])]
+        areas.append(np.mean(known))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(areas, (0.025, 0.975))))
+
+
 @given(st.integers(0, 1000))
 def test_accuracy_and_top5_count_sorted_scores(seed: int) -> None:
     given_ = drawn(seed)

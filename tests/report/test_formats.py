@@ -170,6 +170,21 @@ def test_junit_has_a_case_for_everything_that_can_fail() -> None:
     assert outcomes(failure_document()) == [("models/kws.tflite", ["error"])]
 
 
+def test_a_metric_that_fails_its_limit_fails_everywhere() -> None:
+    whole = evaluation_document()
+    known, undefined = whole.metrics
+    low = replace(whole, metrics=(replace(known, at_least=0.95, failed=True), undefined))
+    assert outcomes(low)[0] == ("accuracy", ["failure"])
+    assert "accuracy is 0.9, below 0.95" in WRITERS["markdown"]([low])
+    rules = [result["ruleId"] for result in check_sarif(WRITERS["sarif"]([low]))]
+    assert rules == ["ferrule/over-budget", "ferrule/undefined-metric"]
+    high = replace(whole, metrics=(replace(known, at_least=0.5, at_most=0.8, failed=True), undefined))
+    assert "accuracy is 0.9, above 0.8" in WRITERS["junit"]([high])
+    lost = replace(whole, metrics=(known, replace(undefined, at_least=0.5, failed=True)))
+    assert outcomes(lost)[1] == ("auc", ["failure"])
+    assert [result["level"] for result in check_sarif(WRITERS["sarif"]([lost]))] == ["error"]
+
+
 def test_sarif_has_a_result_for_everything_that_is_wrong() -> None:
     found = {
         name: [result["ruleId"] for result in check_sarif(WRITERS["sarif"]([document]))]

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,11 +16,10 @@ from ferrule.cli.options import ENGINE, PLATFORMS, JobOptions, job_options, mode
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, unknown_name
 
 if TYPE_CHECKING:
-    from ferrule.evaluation.evaluate import Evaluation
-    from ferrule.report.evaluation_document import MetricPart
+    from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
 
 
 @click.command("evaluate", short_help="Compute accuracy and other metrics of a model on your data.")
@@ -176,10 +176,12 @@ def command(
     from ferrule.evaluation.metrics import parse_limit
     from ferrule.facade.configuration import read_configuration
     from ferrule.progress import Step
+    from ferrule.report.words import broken_limit
 
     results.check()
     lower = dict(parse_limit("--fail-below", text) for text in fail_below)
     upper = dict(parse_limit("--fail-above", text) for text in fail_above)
+    _check_limits((*lower, *upper), metrics)
     configuration = read_configuration(options.config)
     board = options.board or configuration.board
     if options.toolchain is not None and platform != PLATFORMS[0]:
@@ -218,41 +220,48 @@ def command(
             progress=say,
             job=options.job(configuration, platform=platform) if board else None,
         )
+        document = _with_limits(done.document, lower, upper)
     for note in done.notes:
         click.echo(f"note: {note}", err=True)
-    failures = _failures(done, lower, upper)
-    results.write([done.document], models=[model])
+    results.write([document], models=[model])
     if not quiet and not results.takes_stdout:
         from ferrule.report.evaluation_console import print_evaluation
 
-        print_evaluation(done.document, console())
+        print_evaluation(document, console())
+    failures = [broken_limit(part) for part in document.metrics if part.failed]
     for failure in failures:
         click.echo(f"failed: {failure}", err=True)
     return int(bool(failures) or done.verdict == "different")
 
 
-def _failures(done: Evaluation, lower: Mapping[str, float], upper: Mapping[str, float]) -> list[str]:
-    """Return the limits that are not kept; FerruleError if there is one for a metric that was not computed."""
-    return [
-        *(_text(part, "below", limit) for name, limit in lower.items() if _fails(part := _of(done, name), limit, 1)),
-        *(_text(part, "above", limit) for name, limit in upper.items() if _fails(part := _of(done, name), limit, -1)),
-    ]
+def _check_limits(limited: Iterable[str], metrics: Sequence[str]) -> None:
+    """Raise FerruleError for a limit of a metric that these metrics lack, before anything is computed."""
+    from ferrule.evaluation.metrics import METRICS
+
+    known = [metric.rpartition(":")[2] for metric in metrics or METRICS]
+    for name in limited:
+        if name not in known:
+            raise unknown_name("metric", name, known, where="in this evaluation")
 
 
-def _of(done: Evaluation, name: str) -> MetricPart:
-    if name not in done.metrics:
-        from ferrule.errors import unknown_name
+def _with_limits(
+    document: EvaluationDocument, lower: Mapping[str, float], upper: Mapping[str, float]
+) -> EvaluationDocument:
+    """Return the document with the limits of its metrics; FerruleError for one of a metric that it lacks."""
+    names = [part.name for part in document.metrics]
+    for name in (*lower, *upper):
+        if name not in names:
+            raise unknown_name("metric", name, names, where="in this evaluation")
+    return replace(
+        document,
+        metrics=tuple(_with_limit(part, lower.get(part.name), upper.get(part.name)) for part in document.metrics),
+    )
 
-        raise unknown_name("metric", name, done.metrics, where="in this evaluation")
-    return done.metrics[name]
 
-
-def _fails(part: MetricPart, limit: float, sign: int) -> bool:
-    """Return whether a value is undefined, or lies on the wrong side of its limit."""
-    return part.value is None or sign * part.value < sign * limit
-
-
-def _text(part: MetricPart, side: str, limit: float) -> str:
-    if part.value is None:
-        return f"{part.name} is undefined: {part.note}"
-    return f"{part.name} is {part.value:.6g}, {side} {limit:g}"
+def _with_limit(part: MetricPart, at_least: float | None, at_most: float | None) -> MetricPart:
+    if at_least is None and at_most is None:
+        return part
+    failed = part.value is None or (
+        (at_least is not None and part.value < at_least) or (at_most is not None and part.value > at_most)
+    )
+    return replace(part, at_least=at_least, at_most=at_most, failed=failed)

@@ -146,8 +146,10 @@ def auc(scored: Scored, confidence: Confidence) -> MetricPart:
         return MetricPart(name="auc", value=None, note="all samples have the same label")
 
     def statistic(counts: Array) -> Array:
-        areas = [ranking.areas(counts) for ranking in rankings]
-        means: Array = np.stack(areas).sum(axis=0) / len(areas)
+        areas = np.stack([ranking.areas(counts) for ranking in rankings])
+        known = ~np.isnan(areas)  # a resample that lacks a class is the mean of the others, as the value is
+        number = known.sum(axis=0)
+        means: Array = np.where(known, areas, 0.0).sum(axis=0) / np.where(number, number, np.nan)
         return means
 
     value = float(statistic(np.ones((1, scored.samples)))[0])

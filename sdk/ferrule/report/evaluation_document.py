@@ -47,6 +47,11 @@ class MetricPart:
     better: str = "higher"
     """"higher" or "lower"."""
     note: str = ""
+    at_least: float | None = None
+    """The limits that it was to keep, as `--fail-below` and `--fail-above` state them; None without one."""
+    at_most: float | None = None
+    failed: bool = False
+    """Whether it does not keep a limit; a value that is undefined keeps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
