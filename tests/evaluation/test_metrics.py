@@ -167,7 +167,7 @@ def test_labels_that_are_no_classes(labels: list[float], message: str) -> None:
 def test_targets_of_another_size() -> None:
     with pytest.raises(InputError, match=r"the labels have 1 value\(s\) per sample, expected 3") as caught:
         METRICS["mae"](scored(np.zeros((3, 3)), [1.0, 2.0, 3.0]), PLAIN)
-    assert caught.value.hint == "for labels that are classes, the metrics are accuracy, top5 and auc"
+    assert caught.value.hint == "class numbers are integers: labels.astype(int); the metrics are accuracy, top5 and auc then"
 
 
 def test_unknown_metrics_and_malformed_limits() -> None:

@@ -55,7 +55,8 @@ class Scored:
         if not self.are_classes:
             raise InputError(
                 f"the labels are {self.labels.dtype}{list(self.labels.shape)}, expected one whole number per sample",
-                hint="for real values, the metrics are mae and mse",
+                hint="class numbers are integers: labels.astype(int), or labels.argmax(axis=1) if they are one-hot; for "
+                "real values, the metrics are mae and mse",
             )
         outside = np.flatnonzero((self.labels < 0) | (self.labels >= self.classes))
         if outside.size:
@@ -88,7 +89,9 @@ class Scored:
         if values.shape[1] != wanted:
             raise InputError(
                 f"the labels have {values.shape[1]} value(s) per sample, expected {wanted}, as the model's output",
-                hint="for labels that are classes, the metrics are accuracy, top5 and auc" if wanted > 1 else None,
+                hint="class numbers are integers: labels.astype(int); the metrics are accuracy, top5 and auc then"
+                if wanted > 1
+                else None,
             )
         return values.astype(np.float64)
 
