@@ -23,6 +23,7 @@ from ferrule.evaluation.metrics import (
     label_parts,
     parse_limit,
 )
+from ferrule.evaluation.scoring import worst_samples
 from ferrule.graph import Array
 
 PLAIN = Confidence()
@@ -91,6 +92,23 @@ def test_classes_without_samples_are_left_out_of_the_area() -> None:
     assert found.note.endswith("4 class(es) without samples left out")
     single = auc(scored(given_.scores, np.zeros(60, int)), PLAIN)
     assert (single.value, single.note) == (None, "all samples have the same label")
+
+
+@pytest.mark.parametrize("name", ["accuracy", "top5", "auc"])
+def test_scores_that_are_not_numbers_have_no_order(name: str) -> None:
+    given_ = drawn(3)
+    given_.scores[7, 2] = np.nan
+    found = METRICS[name](given_, PLAIN)
+    assert (found.value, found.low) == (None, None)
+    assert found.note == "1 of 60 samples have a score that is not a number (NaN), the first is '7'"
+
+
+def test_the_worst_samples_are_those_without_finite_scores() -> None:
+    labels = np.array([[1.0], [1.0], [1.0]], np.float32)
+    found = worst_samples(scored([[3.0], [np.nan], [1.5]], labels), (), "abc", 3)
+    assert [(part.name, part.score) for part in found] == [("b", None), ("a", 2.0), ("c", 0.5)]
+    found = worst_samples(scored([[3.0, 1.0], [0.0, np.inf], [1.0, 3.0]], [1, 0, 0]), (), "abc", 3)
+    assert [(part.name, part.score) for part in found] == [("b", None), ("a", 2.0), ("c", 2.0)]
 
 
 def test_resamples_that_lack_a_rare_class_count_the_others() -> None:
@@ -167,7 +185,10 @@ def test_labels_that_are_no_classes(labels: list[float], message: str) -> None:
 def test_targets_of_another_size() -> None:
     with pytest.raises(InputError, match=r"the labels have 1 value\(s\) per sample, expected 3") as caught:
         METRICS["mae"](scored(np.zeros((3, 3)), [1.0, 2.0, 3.0]), PLAIN)
-    assert caught.value.hint == "class numbers are integers: labels.astype(int); the metrics are accuracy, top5 and auc then"
+    assert (
+        caught.value.hint
+        == "class numbers are integers: labels.astype(int); the metrics are accuracy, top5 and auc then"
+    )
 
 
 def test_unknown_metrics_and_malformed_limits() -> None:

@@ -131,7 +131,12 @@ def _print_worst(document: EvaluationDocument, console: Console) -> None:
     if not document.worst:
         return
     rows = [
-        (escape(part.name), escape(part.expected), escape(part.predicted), f"{part.score:.4g}")
+        (
+            escape(part.name),
+            escape(part.expected),
+            escape(part.predicted),
+            "-" if part.score is None else f"{part.score:.4g}",
+        )
         for part in document.worst
     ]
     headings = ("sample", "expected", "predicted", "score")

@@ -82,8 +82,9 @@ class WorstPart:
     """The sample's file, or its place in the data."""
     expected: str
     predicted: str
-    score: float
-    """How bad it is, larger is worse: for classes, the margin by which the prediction beats the expected label."""
+    score: float | None
+    """How bad it is, larger is worse: for classes, the margin by which the prediction beats the expected label; None,
+    worse than all numbers, if the output has values that are not finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

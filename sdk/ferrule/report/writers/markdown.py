@@ -267,7 +267,7 @@ def _labels(document: EvaluationDocument, rows: int | None) -> Iterator[str]:
         yield "## Worst samples"
         worst = Table("sample", "expected", "predicted", "score", right=("score",))
         for each in document.worst:
-            worst.add(quoted(each.name), quoted(each.expected), quoted(each.predicted), f"{each.score:.6g}")
+            worst.add(quoted(each.name), quoted(each.expected), quoted(each.predicted), number(each.score))
         yield worst.text(rows)
 
 
