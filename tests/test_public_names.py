@@ -20,11 +20,13 @@ from ferrule.firmware import JobKeywords
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "api.md"
+INTERNAL = ("evaluate.py", "scale.py")
+"""The benchmarks that measure what is no part of the interface."""
 USERS = (
     *(ROOT / "docs").rglob("*.md"),
     ROOT / "README.md",
     *(path for suffix in ("py", "md") for path in (ROOT / "examples").rglob(f"*.{suffix}")),
-    *(path for path in (ROOT / "benchmarks").rglob("*.py") if path.name != "scale.py"),  # it measures internals
+    *(path for path in (ROOT / "benchmarks").rglob("*.py") if path.name not in INTERNAL),
 )
 IMPORT = re.compile(r"^[ >]*(?:from +(ferrule[\w.]*) +import +\(?([^#\n)]*)|import +(ferrule[\w.]*))", re.MULTILINE)
 NAMES = {

@@ -59,9 +59,9 @@ def test_every_file_of_the_tree_is_there(found: Path, name: str) -> None:
 
 
 def test_the_templates_are_there(installed: Path) -> None:
-    """The templates are those of projects, of generated code, and of new backends and boards."""
+    """The templates are those of projects, of generated code, of new backends and boards, and of pages."""
     package = ROOT / "sdk" / "ferrule"
-    names = [path.relative_to(package) for path in package.rglob("*.j2")]
+    names = [path.relative_to(package) for form in ("*.j2", "*.html", "*.css") for path in package.rglob(form)]
     assert len({path.parts[0] for path in names}) > 1
     assert [name for name in names if not (installed / "ferrule" / name).is_file()] == []
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from quantization import activation_quantization, quantize, quantized_network
+from quantization import quantized_network
 from rich.console import Console
 from training import accuracy, forward, load_digits, train
 
@@ -38,11 +38,11 @@ def main() -> int:
     np.save(folder / "labels.npy", digits.test_labels)
 
     network = ferrule.load(model)
-    images = quantize(digits.test_images, activation_quantization(digits.train_images))
-    on_host = np.concatenate([network.run([image[np.newaxis]])[0] for image in images])
+    images = digits.test_images
+    (on_host,) = network.run([images], real=True)
 
     firmware = ferrule.compile(network, board="mps2-an386", out=folder / "firmware", progress=print)
-    report = firmware.run([images], engine="unicorn")
+    report = firmware.run([images], engine="unicorn", real=True)
     print_report(report.document, Console())
 
     floats = accuracy(forward(parameters, digits.test_images).logits, digits.test_labels)

@@ -25,13 +25,6 @@ def activation_quantization(values: Floats) -> Quantization:
     return Quantization.of(scale, round(-128 - low / scale))
 
 
-def quantize(values: Floats, quantization: Quantization) -> Int8:
-    """Return the nearest stored values."""
-    stored = np.rint(values / np.float32(quantization.scale)) + quantization.zero_point
-    result: Int8 = np.clip(stored, -128, 127).astype(np.int8)
-    return result
-
-
 def _weights(values: Floats) -> tuple[Int8, Quantization]:
     """Return weights in int8 with one scale per output channel, which is axis 0; -128 is not used."""
     largest = np.abs(values.reshape(len(values), -1)).max(axis=1)

@@ -67,6 +67,7 @@ def test_every_command_says_that_its_output_is_full(dense: Path, tmp_path: Path,
         "run": f"{dense} --json -",
         "report": "saved.json",
         "serve-accelerator": "--help",
+        "serve-board": "--help",
         "sweep": f"{sweep_of(dense, tmp_path)} --dry-run",
         "verify": f"project/build/firmware.elf {dense}",
     }

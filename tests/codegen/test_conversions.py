@@ -81,7 +81,7 @@ def check_both_ways(library: ctypes.CDLL, dtype: DataType, scale: float, zero_po
     zero=st.integers(0, 2**32 - 1),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_c_gives_the_bits_of_python(
     arithmetic: ctypes.CDLL, dtype: DataType, scale: float, zero: int, seed: int
 ) -> None:

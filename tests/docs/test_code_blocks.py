@@ -38,6 +38,7 @@ FOLLOWED = {
     "onnx": "tests/docs/test_onnx_document.py",
     "platforms": "tests/docs/test_platforms_document.py",
     "state": "tests/docs/test_state_document.py",
+    "tutorial": "tests/docs/test_tutorial.py",
     "sweeps": "tests/docs/test_sweeps_document.py",
     "unit-testing": "tests/docs/test_unit_testing_document.py",
     "zephyr": "tests/docs/test_zephyr_document.py",
@@ -49,6 +50,7 @@ FRAMEWORKS = {"torch"}
 """Modules that users have in an environment of their own, which the tests of a page may lack."""
 PROGRAMS = {
     ".ci/run",
+    "./classify",
     "cc",
     "cmake",
     "export",
@@ -138,6 +140,7 @@ CHECKS: dict[str, Callable[[Sequence[str]], None]] = {
     "make": check_make,
     "pip": check_pip,
     "python": check_paths,
+    "python3": check_paths,
     "pytest": check_paths,
 }
 
@@ -167,14 +170,15 @@ def test_python(block: Block) -> None:
 def test_the_first_program_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
-    (block,) = [each for each in blocks(ROOT / name) if each.language == "python"]
+    programs = [each for each in blocks(ROOT / name) if each.language == "python"]
     monkeypatch.chdir(tmp_path)
     network = small_networks.dense()
     (tmp_path / "model.tflite").write_bytes(to_tflite(network))
-    names = {"x": np.zeros(network.inputs[0].shape, np.int8)}
-    exec(compile(block.text, block.place, "exec"), names)  # noqa: S102 it is the page's
-    report = names["report"]
-    assert report.verdict == "exact"
+    for block in programs:
+        names = {"x": np.zeros(network.inputs[0].shape, np.int8)}
+        exec(compile(block.text, block.place, "exec"), names)  # noqa: S102 it is the page's
+        report = names["report"]
+        assert report.verdict == "exact"
 
 
 @pytest.mark.cc

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import pickle
+import signal
 from pathlib import Path
 from typing import Any, NoReturn, cast
 
@@ -13,9 +14,12 @@ import small_networks
 import state_networks
 
 import ferrule
+from ferrule.backends import BackendId
+from ferrule.backends.registry import default_registry
 from ferrule.cli.progress import TimeLeft
 from ferrule.emulation import CrashReport, EngineError
 from ferrule.errors import FerruleError, InputError
+from ferrule.evaluation import host
 from ferrule.evaluation.data import Chunk, DataSettings, open_data
 from ferrule.evaluation.host import HostRuns
 from ferrule.evaluation.on_board import PIECE, Engine, _begin, _work, beginnings, drawn_for_proof, pieces
@@ -61,6 +65,25 @@ def test_all_samples_are_computed_exactly(folder: Path) -> None:
     margins = real.max(axis=1) - real[np.arange(SAMPLES), y]
     assert [part.score for part in document.worst] == pytest.approx(sorted(margins, reverse=True)[:10])
     assert repr(done).startswith("<Evaluation 'dense': 90 samples, accuracy ")
+
+
+def test_layers_that_the_fast_path_lacks_are_named(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    registry = default_registry().scope(without={BackendId("CpuAcc"): "it has a cold"})
+    monkeypatch.setattr(host, "_own_backends", lambda: registry)
+    done = ferrule.evaluate(small_networks.dense(), "x.npy")
+    assert done.notes == ("CpuRef computes all layers, since CpuAcc cannot run here: it has a cold",)
+    assert done.document.paths[0].where == "CpuRef on the host"
+    np.testing.assert_array_equal(done.outputs[0], answers_of(small_networks.dense(), np.load(folder / "x.npy")))
+
+
+@pytest.mark.parametrize("name", ["kws_ref_model", "vww_96_int8", "ad01_int8", "pretrainedResnet_quant"])
+def test_trained_models(models: Path, folder: Path, name: str) -> None:
+    network = ferrule.load(models / f"{name}.tflite")
+    x = np.random.default_rng(0).integers(-128, 128, (4, *network.inputs[0].shape[1:])).astype(np.int8)
+    np.save(folder / "x.npy", x)
+    done = ferrule.evaluate(network, "x.npy")
+    np.testing.assert_array_equal(done.outputs[0], answers_of(network, x))
+    assert (done.notes, done.document.paths[0].where) == ((), "CpuAcc on the host")
 
 
 def test_real_targets_and_own_metrics(folder: Path) -> None:
@@ -202,7 +225,8 @@ def test_several_processes(folder: Path) -> None:
     assert done.verdict is ferrule.Verdict.EXACT
 
 
-def test_errors_of_other_processes() -> None:
+def test_errors_of_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)  # this is no other process
     report = CrashReport(reason="hung", pc=4, symbol="main", instruction="", registers={}, notes=())
 
     class Failing(Engine):

@@ -26,7 +26,7 @@ def info(dtype: DataType, quantization: Quantization | None = None, shape: tuple
 
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16])
 @given(drawn=st.data())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_quantize_gives_tflms_bits(dtype: DataType, drawn: st.DataObject) -> None:
     network, values = drawn.draw(quantize_float_cases(dtype))
     stored = network.outputs[0].quantize(values)
@@ -36,7 +36,7 @@ def test_quantize_gives_tflms_bits(dtype: DataType, drawn: st.DataObject) -> Non
 
 @pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16, DataType.UINT8])
 @given(drawn=st.data())
-@settings(max_examples=20)
+@settings(max_examples=10)
 def test_dequantize_gives_tflms_bits(dtype: DataType, drawn: st.DataObject) -> None:
     network, values = drawn.draw(dequantize_cases(dtype))
     assert network.inputs[0].dequantize(values).tobytes() == tflm(network, [values])[0].tobytes()
@@ -60,7 +60,7 @@ def exact(real: float, scale: float, zero_point: int, dtype: DataType) -> int:
     scale=st.floats(2.0**-140, 2.0**120, width=32),
     zero=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=100)
+@settings(max_examples=60)
 def test_quantize_equals_exact_arithmetic_for_every_kind_of_float(
     dtype: DataType, bits: list[int], scale: float, zero: int
 ) -> None:

@@ -115,6 +115,9 @@ def test_samples_of_a_network_with_state_are_one_sequence_or_begin_anew() -> Non
     network, x = state_networks.running_sum(), np.array([[2, 3]] * 3, np.float32)
     assert network.run([x])[0].tolist() == [[3, 2], [5, 5], [7, 8]]
     assert network.run([x], reset_each=True)[0].tolist() == [[3, 2]] * 3
+    assert network.run([x], reset_each=[False, False, True])[0].tolist() == [[3, 2], [5, 5], [3, 2]]
+    with pytest.raises(InputError, match="reset_each has 2 values, expected one for each of the 3 samples"):
+        network.run([x], reset_each=[True, False])
     state = network.initial_state()
     network.run([x], state=state)
     assert state["sum"].tolist() == [[7, 8]]

@@ -6,13 +6,16 @@ from __future__ import annotations
 from dataclasses import replace
 from html.parser import HTMLParser
 from itertools import pairwise
+from random import Random
 
+import msgspec
 import pytest
 import saved_documents
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ferrule._typing import override
+from ferrule.errors import FerruleError
 from ferrule.rendering import shown
 from ferrule.report.document import LayerRefusalsPart, ReportDocument, Verdict
 from ferrule.report.evaluation_document import ConfusionPart
@@ -146,7 +149,7 @@ def test_a_run_shows_its_figures_and_its_verdict_first() -> None:
     text = Page(html_page(saved_documents.run_document(verdict=Verdict.DIFFERENT))).text
     for figure in ("400", "42,000 B", "34,040 B", "at most 640 B", "16,256 B", "2,000,000", "75.0%", "4,096 of 65,536"):
         assert figure in text, figure
-    assert text.index("different 1 of 2 samples differ") < text.index("Layers")
+    assert text.index("different 1 of 2 samples differs from") < text.index("Layers")
     assert "differs is conv_2d_0 (CONV_2D) on Npu, in tensor conv/Relu;bias" in text
     exact = saved_documents.run_document()
     assert "exact All outputs of 2 samples equal the numpy reference bit for bit." in Page(html_page(exact)).text
@@ -279,3 +282,52 @@ def test_narrow_spans_are_drawn_as_one() -> None:
     assert track.busy == pytest.approx(1)
     assert [box.start for box in track.boxes[1:]] == [box.end for box in track.boxes[:-1]]
     assert sum(len(box.layers) for box in track.boxes) == 10_000
+
+
+def damaged(value: object, random: Random) -> object:
+    """Return a decoded JSON value in which some lists, numbers and texts are others of their types."""
+    match value:
+        case dict():
+            return {key: damaged(each, random) for key, each in value.items()}
+        case list() if random.random() < 0.1:
+            return random.choice([[], value * 2, value[1:], value[::-1]])
+        case list():
+            return [damaged(each, random) for each in value]
+        case bool() | None:
+            return value
+        case int() if random.random() < 0.05:
+            return random.choice([0, -1, 1 << 40])
+        case float() if random.random() < 0.05:
+            return random.choice([0.0, -1.5, 1e300])
+        case str() if random.random() < 0.03:
+            return random.choice(["", "x"])
+        case _:
+            return value
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_documents_that_contradict_themselves_become_pages_or_one_error(kind: str) -> None:
+    """As `ferrule report` reads them from files that others have written."""
+    shown_pages = 0
+    for seed in range(8):
+        plain = msgspec.json.decode(msgspec.json.encode(PLAIN[kind]))
+        try:
+            document = msgspec.convert({**damaged(plain, Random(seed)), "kind": plain["kind"]}, type(PLAIN[kind]))
+            Page(html_page(document))
+        except (FerruleError, msgspec.ValidationError):
+            continue
+        shown_pages += 1
+    assert shown_pages
+
+
+def test_a_matrix_that_is_no_square_is_an_error() -> None:
+    document = saved_documents.evaluation_document()
+    assert document.confusion is not None
+    confusion = replace(document.confusion, counts=((1, 2), (3,)))
+    with pytest.raises(FerruleError, match="matrix has 2 labels, and 1 rows or columns of counts"):
+        html_page(replace(document, confusion=confusion))
+
+
+def test_a_tensor_without_a_description_is_named() -> None:
+    document = replace(saved_documents.inspection_document(), tensors=())
+    assert "input input not described" in Page(html_page(document)).text

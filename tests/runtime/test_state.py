@@ -75,6 +75,8 @@ def test_samples_go_on_with_the_sequence_or_begin_anew(options: OptimizerOptions
         assert runtime.enqueue_workload(number, [np.concatenate([X, X])])[0].tolist() == [[5, 5], [7, 8]]
         anew = runtime.enqueue_workload(number, [np.concatenate([X, X])], reset_each=True)
         assert anew[0].tolist() == [[3, 2], [3, 2]]
+        second = runtime.enqueue_workload(number, [np.concatenate([X, X])], reset_each=[False, True])
+        assert second[0].tolist() == [[5, 5], [3, 2]]
         assert runtime.enqueue_workload(number, [X])[0].tolist() == [[5, 5]]
 
 

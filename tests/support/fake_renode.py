@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 import xmlrpc.server
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -245,8 +245,9 @@ class Cosimulated(DeviceModel):
 class Emulation:
     """The stand-in for Renode's emulation, with one machine."""
 
-    def __init__(self) -> None:
+    def __init__(self, included: Sequence[str] = ()) -> None:
         self.lock = threading.RLock()
+        self.closed = False
         self.board: Board | None = None
         self.devices: list[AttachedDevice] = []
         self.elf: Path | None = None
@@ -254,7 +255,17 @@ class Emulation:
         self.listeners: dict[str, socket.socket] = {}
         self.uarts: dict[str, str] = {}
         self.running = False
-        self.included: list[str] = []
+        self.included = list(included)
+        self.connections: list[socket.socket] = []
+
+    def close(self) -> None:
+        """End the machine; what has been compiled stays, as in Renode."""
+        self.closed = True
+        for each in (*self.listeners.values(), *self.connections):
+            each.close()
+        for device in self.devices:
+            if isinstance(device.model, Bridge | Cosimulated):
+                device.model.close()
 
     # ---- commands of the Monitor
 
@@ -274,6 +285,8 @@ class Emulation:
     def include(self, name: str) -> None:
         if not Path(name).is_file():
             raise RefusedError(f"No such file {name}")
+        if name in self.included:
+            raise RefusedError(f"the classes of {name} exist already")
         self.included.append(name)
 
     def load_platform(self, name: str) -> None:
@@ -387,8 +400,11 @@ class Emulation:
 
     def _run(self, session: UnicornSession) -> None:
         channels = {self.listeners[name].accept()[0]: session.channel(uart) for uart, name in self.uarts.items()}
+        self.connections = list(channels)
         while True:
             with self.lock:
+                if self.closed:
+                    return
                 for connected, channel in channels.items():
                     self._move(connected, channel)
             time.sleep(0.001)  # give a keyword the chance to take the lock
@@ -438,6 +454,10 @@ class Keywords:
                     log("a last word")
                     os._exit(3)
                 return self._emulation.execute(command)
+            case "ResetEmulation", []:
+                self._emulation.close()
+                self._emulation = Emulation(self._emulation.included)
+                return ""
             case "StartEmulation", []:
                 self._emulation.start_all()
                 return ""

@@ -37,6 +37,8 @@ RARE = {
     "FERRULE_AXE": "axe.min.js of the npm package axe-core",
     "FERRULE_CHROMIUM": "the program of Chromium 120 or later",
     "FERRULE_KERAS": "a Python with keras, torch, onnx, onnxscript, onnxruntime and scikit-learn",
+    "FERRULE_MLPERF_TINY": "a checkout of github.com/mlcommons/tiny; its runner needs matplotlib, pyserial, PyYAML and "
+    "scikit-learn",
     "FERRULE_PUBLIC_MODELS": "a folder with the files that tests/models.toml lists (docs/how-ferrule-is-tested.md)",
     "FERRULE_SCHEMAS": "a folder with sarif-schema-2.1.0.json of github.com/oasis-tcs/sarif-spec",
     "FERRULE_TORCH": "a Python with torch, brevitas, onnx, onnxoptimizer, onnxscript, onnxruntime and scikit-learn",

@@ -24,12 +24,17 @@ class Run:
     outputs: Sequence[Array]
 
 
+def _nothing() -> tuple[Network, Sequence[Run]]:
+    """Stand for the network of a case that has a check of its own."""
+    raise AssertionError("the case is run by its check")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """A test case as a network; runs of a case follow each other without a reset."""
 
     name: str
-    make: Callable[[], tuple[Network, Sequence[Run]]]
+    make: Callable[[], tuple[Network, Sequence[Run]]] = _nothing
     """Makes the network and its runs; a FerruleError is a refusal."""
     tolerance: int = 0
     """The difference of integers that the suite itself allows."""
@@ -37,6 +42,8 @@ class Case:
     """The relative tolerance of float32, by default that of docs/operators.md."""
     invalid: bool = False
     """Whether the suite expects an error."""
+    check: Callable[[], str] | None = None
+    """Runs a case that is no network of one layer, and returns what is wrong; an empty text for a pass."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

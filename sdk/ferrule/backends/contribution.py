@@ -225,6 +225,8 @@ RUNTIME = _shipped("src_c/runtime")
 """The cycle counter and the stack watch."""
 LINK = _shipped("src_c/link")
 """The serial protocol between host and firmware."""
+MLPERF_TINY = _shipped("src_c/mlperf_tiny")
+"""The device's side of MLPerf Tiny's serial protocol."""
 STARTUP = _shipped("src_c/startup", "include")
 """Vector table, reset, fault handler, and functions such as memcpy."""
 

@@ -42,6 +42,14 @@ if TYPE_CHECKING:
     "others. With --platform bare-metal or cmsis, it has that platform's device adapter.",
 )
 @click.option(
+    "--app",
+    default="link",
+    show_default=True,
+    metavar="APP",
+    help="Bare metal: what the firmware does. link serves a host of Ferrule's, mlperf-tiny (or mlperf-tiny:kws01) the "
+    "runner of MLPerf Tiny (docs/mlperf_tiny.md).",
+)
+@click.option(
     "--force",
     is_flag=True,
     help="Replace generated files even if you have edited them; your version is kept as NAME.orig.",
@@ -66,6 +74,7 @@ def command(
     reading: ReadingOptions,
     platform: str,
     library: bool,
+    app: str,
     force: bool,
     renode: Path | None,
     out: Path,
@@ -92,7 +101,7 @@ def command(
     if library:
         platform = _library_platform(context, platform)
     networks = reading.load(models, names)
-    job = options.job(platform=platform, arena=arena, out=out)
+    job = options.job(platform=platform, arena=arena, app=app, out=out)
     project = facade.generate(networks, job, force=force, renode=renode)
     echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
     if renode is not None:

@@ -43,9 +43,10 @@ _COMMANDS = {
     "new": ("ferrule.cli.new", "Create a working skeleton of a backend or a board."),
     "report": ("ferrule.cli.report", "Write a saved document in another format."),
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
+    "serve-board": ("ferrule.cli.serve_board", "Offer a UART of an emulated board as a serial port."),
     "sweep": ("ferrule.cli.sweep", "Run models over boards, toolchains, engines, backends and options."),
     "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
-    "run": ("ferrule.cli.run", "Run a model on a board and compare it with the numpy reference."),
+    "run": ("ferrule.cli.run", "Run a model, or your own firmware, on a board."),
 }
 
 

@@ -152,6 +152,7 @@ class JobOptions:
         *,
         platform: str = PLATFORMS[0],
         arena: str = ARENAS[0],
+        app: str = "link",
         out: Path | None = None,
     ) -> Job:
         """Return the job; `configuration` defaults to the contents of the file named by `--config`.
@@ -178,6 +179,7 @@ class JobOptions:
             fallback_transfers={**project.fallback_transfers, **_fallbacks(self.fallbacks)},
             arena=arena,
             platform=platform,
+            app=app,
             out=out,
         )
         return project.complete(job, self.backend_options)

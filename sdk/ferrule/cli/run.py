@@ -23,18 +23,22 @@ from ferrule.cli.options import (
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
+from ferrule.cli.run_elf import check_options, run_elf, split_models
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
     from ferrule.devices import Fault
     from ferrule.facade import Firmware
+    from ferrule.firmware import Job
+    from ferrule.network import Network
+    from ferrule.progress import Progress
     from ferrule.report import RunReport
 
 GDB_TIMEOUT_S = 7 * 24 * 3600.0
 """Time-out of one inference while gdb is attached: in effect none."""
 
 
-@click.command("run", short_help="Run a model on a board and compare it with the numpy reference.")
+@click.command("run", short_help="Run a model, or your own firmware, on a board.")
 @models_argument
 @names_option()
 @arena_option
@@ -76,7 +80,13 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     type=click.FloatRange(min=0.001),
     default=60.0,
     show_default=True,
-    help="Time limit for one inference, in seconds.",
+    help="Time limit for one inference, in seconds; for your own firmware, the time that it runs, in seconds of the "
+    "board where the engine counts instructions (unicorn, renode).",
+)
+@click.option(
+    "--until",
+    metavar="REGEX",
+    help="Your own firmware: end the run when the console's text matches; it fails if that does not happen.",
 )
 @click.option(
     "--gdb",
@@ -117,7 +127,9 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     "to, by each tensor's scale and zero point.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@click.pass_context
 def command(
+    context: click.Context,
     models: tuple[Path, ...],
     names: tuple[str, ...],
     arena: str,
@@ -140,13 +152,19 @@ def command(
     check_ownership: bool,
     reset_each: bool,
     real: bool,
+    until: str | None,
     quiet: bool,
 ) -> int:
     """Import MODEL (.tflite or .onnx), generate and build its firmware, run it on a board and compare its outputs.
 
+    Or run your own firmware: the argument is an ELF file. Its console is printed, the devices of ferrule.toml and
+    --device are attached, and it ends with --until, --timeout, an exit by semihosting (unicorn), or when it sleeps
+    with nothing that could wake it. With `firmware.elf MODEL`, a model's firmware that is built already runs.
+
     The table shows each layer and its cost; the verdict states how the outputs compare with the numpy reference.
     Several models are built as one firmware, which runs once for each of them; --json then writes a list.
-    Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error.
+    Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error. Of your own
+    firmware: 1 if --until did not match or the firmware exits with a status other than 0, 2 for an error or a crash.
     """
     from ferrule import facade
     from ferrule.cli.arrays import parse_input_options, parse_output_options
@@ -158,6 +176,14 @@ def command(
     results.check()
     _refuse_toolchain(options.toolchain, platform)
     injected = _faults(faults)
+    engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
+    timeout_s = timeout_s if gdb is None else GDB_TIMEOUT_S
+    elf, given = split_models(models)
+    if elf is not None and not given:
+        check_options(context)
+        json = results.paths.get("json")
+        return run_elf(elf, options, engine, engine_options, injected, until, timeout_s, json, quiet=quiet)
+    models = _without_until(given, until)
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
@@ -167,21 +193,15 @@ def command(
     ):
         say(Step(phase=f"importing {' '.join(map(str, models))}"))
         networks = reading.load(models, names)
-        if len(networks) > 1 and (inputs or outputs):
-            raise FerruleError(
-                "--input and --output are for one model",
-                hint="Firmware.run takes the inputs of each: firmware, other = ferrule.compile([a, b])",
-            )
+        _refuse_arrays(len(networks), (*inputs, *outputs))
         arrays = parse_input_options(inputs, networks[0].inputs) if inputs else None
         if arrays is not None:
             split(networks[0].inputs, arrays, real=real)  # raises before anything is built if the arrays do not fit
         targets = parse_output_options(outputs, networks[0].outputs)
-        engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
         facade.check_engine(engine, job, engine_options, check_ownership=check_ownership)
-        firmwares = facade.compile(networks, job, engine=engine, progress=say)
+        firmwares = _firmwares(networks, elf, job, engine, say)
         if gdb is not None:
             _say_how_to_connect(firmwares[0], gdb)
-            timeout_s = GDB_TIMEOUT_S
         reports = [
             firmware.run(
                 arrays,
@@ -204,11 +224,39 @@ def command(
     _save_outputs(reports[0], targets)
     results.write([report.document for report in reports], models=models)
     if not quiet and not results.takes_stdout:
-        from ferrule.report.console import print_report
-
-        for report in reports:
-            print_report(report.document, console())
+        _print(reports)
     return int(any(report.verdict == "different" for report in reports))
+
+
+def _firmwares(networks: list[Network], elf: Path | None, job: Job, engine: str, say: Progress) -> tuple[Firmware, ...]:
+    """Build the firmware of the models, or take the one that is built already."""
+    from ferrule import facade
+
+    if elf is None:
+        return facade.compile(networks, job, engine=engine, progress=say)
+    return (facade.adopt(networks[0], elf, job, engine=engine),)
+
+
+def _without_until(models: tuple[Path, ...], until: str | None) -> tuple[Path, ...]:
+    """Return the models; FerruleError if --until is given for them."""
+    if until is not None:
+        raise FerruleError("--until is for your own firmware, an ELF file")
+    return models
+
+
+def _refuse_arrays(count: int, options: tuple[str, ...]) -> None:
+    if count > 1 and options:
+        raise FerruleError(
+            "--input and --output are for one model",
+            hint="Firmware.run takes the inputs of each: firmware, other = ferrule.compile([a, b])",
+        )
+
+
+def _print(reports: list[RunReport]) -> None:
+    from ferrule.report.console import print_report
+
+    for report in reports:
+        print_report(report.document, console())
 
 
 def _refuse_toolchain(name: str | None, platform: str) -> None:

@@ -43,9 +43,9 @@ def command(port: str, baud: int, backend: str | None, bindings: tuple[str, ...]
     from ferrule.link import ListeningChannel
 
     name, model = serial_model(backend, dict(_binding(text) for text in bindings))
-    log = _logger(quiet=quiet)
+    log = logger(quiet=quiet)
     model.log = log
-    with contextlib.closing(open_port(port, baud=baud)) as channel, _interrupted() as stopped:
+    with contextlib.closing(open_port(port, baud=baud)) as channel, interrupted() as stopped:
         where = channel.url if isinstance(channel, ListeningChannel) else port
         log(f"{name} at {where}, Ctrl-C ends it")
         serve(model, channel, until=stopped)
@@ -62,7 +62,8 @@ def _binding(text: str) -> tuple[str, str | int]:
         return key, value
 
 
-def _logger(*, quiet: bool) -> Callable[[str], None]:
+def logger(*, quiet: bool) -> Callable[[str], None]:
+    """Return a function that logs a line with the seconds since now, or none if `quiet`."""
     started_s = time.monotonic()
 
     def log(line: str) -> None:
@@ -73,7 +74,7 @@ def _logger(*, quiet: bool) -> Callable[[str], None]:
 
 
 @contextlib.contextmanager
-def _interrupted() -> Iterator[Callable[[], bool]]:
+def interrupted() -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether SIGINT or SIGTERM has arrived; either ends the command cleanly."""
     from ferrule.devices.watchdog import WATCHDOG
 

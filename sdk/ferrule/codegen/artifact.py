@@ -10,6 +10,7 @@ from ferrule._typing import override
 from ferrule.backends import BackendId
 from ferrule.backends.contribution import Contribution
 from ferrule.backends.firmware import ConsideredKernel, device_declarations
+from ferrule.codegen.conversions import is_converted
 from ferrule.codegen.crossings import Crossing
 from ferrule.codegen.device_use import DeviceUse
 from ferrule.codegen.identity import Identity
@@ -88,6 +89,11 @@ class Artifact:
             f"<Artifact {brief(self.graph.name)}: {len(self.operators)} operators, {len(self.files)} files, "
             f"workspace {self.workspace_bytes:,} B{state}{devices}>"
         )
+
+    @property
+    def converts(self) -> bool:
+        """Whether the model's header has conversions between real numbers and quantised inputs or outputs."""
+        return any(is_converted(info) for info in (*self.graph.inputs, *self.graph.outputs))
 
     @property
     def state_bytes(self) -> int:

@@ -112,8 +112,13 @@ def conversions(
         Conversion(prefix=prefix, member=member, info=info, is_input=members is inputs)
         for members in (inputs, outputs)
         for member, info in members
-        if info.quantization is not None and not info.quantization.per_channel and info.dtype in _SUFFIXES
+        if is_converted(info)
     )
+
+
+def is_converted(info: TensorInfo) -> bool:
+    """Return whether the header converts between real numbers and the elements of an input or output."""
+    return info.quantization is not None and not info.quantization.per_channel and info.dtype in _SUFFIXES
 
 
 def declarations(found: Sequence[Conversion]) -> Iterator[Declaration]:

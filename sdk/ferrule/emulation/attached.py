@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from ferrule.backends import Device
+from ferrule.backends.registry import BackendRegistry
+from ferrule.boards import Board
 from ferrule.codegen import Artifact, DeviceUse, Program
 from ferrule.codegen.executor import default_arena
 from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
 from ferrule.devices.hosting import counts, created, window_bytes
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
 from ferrule.errors import FerruleError, unknown_name
-from ferrule.firmware import Group, Image
+from ferrule.firmware import Group, Image, place_devices
 
 _SHARED = {Group.WORKSPACE: True, Group.WEIGHTS: False, Group.CONSTANTS: False}
 """The groups of sections that every device may access, and whether it may write to them."""
@@ -56,6 +59,46 @@ def attached_wires(program: Program | Artifact) -> tuple[AttachedWire, ...]:
         for use in program.devices
         if use.driver.wire is not None and use.driver.wire.model is not None and use.driver.wire.uart is not None
     )
+
+
+def own_devices(
+    devices: Sequence[Device], board: Board, registry: BackendRegistry, *, faulty: bool = False
+) -> tuple[tuple[AttachedDevice, ...], tuple[AttachedWire, ...]]:
+    """Return new models for the devices of a user's own firmware, on the bus and behind UARTs, by their bindings.
+
+    A device on the bus may access the whole memory; if `faulty`, it can be given a fault by `inject`.
+
+    Raises:
+        FerruleError: as `place_devices`, or a backend has no model of the device.
+    """
+    attached: list[AttachedDevice] = []
+    wires: list[AttachedWire] = []
+    for device, driver in place_devices(devices, board, registry):
+        wire = driver.wire
+        if wire is not None and wire.model is not None and wire.uart is not None:
+            wires.append(
+                AttachedWire(
+                    name=device.name,
+                    model=created(partial(wire.model, None), SerialModel, name=device.name),  # type: ignore[type-abstract]
+                    uart=wire.uart,
+                )
+            )
+        elif driver.model is not None and driver.base is not None:
+            model = created(driver.model, DeviceModel, name=device.name)  # type: ignore[type-abstract]
+            attached.append(
+                AttachedDevice(
+                    name=device.name,
+                    model=FaultInjector(model) if faulty else model,
+                    address=driver.base,
+                    interrupt=driver.interrupt,
+                )
+            )
+        else:
+            raise FerruleError(
+                f"device '{device.name}': {device.backend} has no model of it for an emulated board",
+                hint="a model is what the driver of its firmware face states: docs/accelerators.md",
+            )
+    return tuple(attached), tuple(wires)
 
 
 def check_faults(program: Program | Artifact, faults: Mapping[str, Fault]) -> None:

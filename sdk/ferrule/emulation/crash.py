@@ -69,3 +69,12 @@ class EngineError(FerruleError):
     def __init__(self, message: str, *, hint: str | None = None, report: CrashReport | None = None) -> None:
         super().__init__(message if report is None else str(report), hint=hint)
         self.report = report
+
+
+class ExitError(EngineError):
+    """The firmware has ended itself by semihosting; `status` is its exit status, 0 for success."""
+
+    def __init__(self, status: int, report: CrashReport | None = None) -> None:
+        super().__init__(f"the firmware has ended with status {status}")
+        self.status = status
+        self.report = report

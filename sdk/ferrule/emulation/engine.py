@@ -76,6 +76,9 @@ class EngineOptions:
     through_link: bool = False
     """unicorn: whether inputs and outputs pass through the link, as on a real board and with the other engines, and not
     directly to and from the emulated memory."""
+    semihosting: bool = False
+    """unicorn: whether `bkpt 0xAB` is a call to the host (Arm semihosting): its text appears on the console, and its
+    exit ends the session with an ExitError. The host's files are never accessible."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,6 +175,16 @@ class Engine(Protocol):
         """Return the error for a missing option, or None if the options suffice."""
         del options
         return None
+
+    def kept(self) -> Engine:
+        """Return an engine like this one that keeps what outlives a session, such as an emulator's process, until
+        `end`; one session at a time. An engine whose sessions are quick to start returns itself.
+        """
+        return self
+
+    def end(self) -> None:
+        """End what the engine keeps between sessions; a second call does nothing."""
+        return
 
     def start(self, machine: Machine) -> Session:
         """Reset the machine and start it.

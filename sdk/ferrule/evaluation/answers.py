@@ -87,7 +87,7 @@ def on_host(
                 outputs = parts[-1][reconstructed]
                 errors.append(reconstruction_errors(network.inputs[0], given[0], result, outputs, len(chunk.names)))
             progress(Step(phase=phase, done=len(names), total=len(data)))
-        slow, where = host.slow_layers, host.where
+        notes, where = host.notes, host.where
     path = PathPart(
         where=f"{where}{what and f', {what}'}",
         samples=len(data),
@@ -101,5 +101,5 @@ def on_host(
         names=tuple(names),
         path=path,
         errors=np.concatenate(errors) if errors else None,
-        notes=tuple(f"CpuRef computes layer '{name}', since CpuAcc refuses it: {why}" for name, why in slow.items()),
+        notes=notes,
     )

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from ferrule.runtime import Runtime
 
 BACKENDS = ("CpuAcc", "CpuRef")
 """The host's own backends, the fast one first; CpuRef runs the numpy kernels and supports every layer."""
+
+_FAST = BackendId(BACKENDS[0])
 
 
 class HostRuns(Closing):
@@ -40,13 +42,21 @@ class HostRuns(Closing):
             self.close()
             raise
         slow = [name for name, given in optimized.assignment.items() if given.backend == BACKENDS[1]]
-        self.slow_layers = {name: optimized.refusals.get((name, BackendId(BACKENDS[0])), "") for name in slow}
-        """The layers that CpuRef runs, with the reasons of CpuAcc."""
+        self.notes = self._why_slow({name: optimized.refusals.get((name, _FAST), "") for name in slow})
+        """Why layers run on CpuRef, a line each."""
         total = len(optimized.assignment)
         self.where = f"{BACKENDS[0] if len(slow) < total or not total else BACKENDS[1]} on the host"
         """Where the samples run, for `PathPart`."""
         if 0 < len(slow) < total:
             self.where = f"{BACKENDS[0]} on the host, {len(slow)} of {total} layers on {BACKENDS[1]}"
+
+    def _why_slow(self, refusals: Mapping[str, str]) -> tuple[str, ...]:
+        missing = next((row.reason for row in self._runtime.backends if row.id == _FAST and row.reason), "")
+        if missing:
+            return (f"CpuRef computes all layers, since CpuAcc cannot run here: {missing}",)
+        return tuple(
+            f"CpuRef computes layer '{name}', since CpuAcc refuses it: {reason}" for name, reason in refusals.items()
+        )
 
     def run(self, inputs: Sequence[Array], begins: Sequence[bool]) -> list[Array]:
         """Return the outputs of samples, joined along the first axis.

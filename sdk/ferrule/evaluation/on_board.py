@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import multiprocessing
 import os
+import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -186,6 +187,7 @@ class _Worker:
 
 
 def _begin(firmware: Firmware, engine: Engine) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the process that reports it
     _Worker.firmware, _Worker.engine = firmware, engine
 
 

@@ -20,6 +20,7 @@ from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
 from ferrule.emulation import EngineOptions
 from ferrule.emulation.renode.project_files import check_renode, emit_renode
+from ferrule.errors import FerruleError
 from ferrule.facade.classes import inspect_class
 from ferrule.facade.networks import Models, network_of, networks_of
 from ferrule.facade.running import engine_for, run
@@ -35,6 +36,7 @@ from ferrule.firmware import (
     job_from,
     make_firmware,
     platform,
+    read_image,
     require_tools,
     toolchain,
     write_project,
@@ -208,6 +210,56 @@ def compile(  # noqa: A001
     """
     firmwares = _compile(networks_of(network), job_from(job, keywords), progress, engine)
     return firmwares if isinstance(network, (list, tuple)) else firmwares[0]
+
+
+def adopt(network: Network | ModelFile, elf: str | Path, job: Job, *, engine: str | None = None) -> Firmware:
+    """Return the Firmware of a model that has been built already, for the same job; nothing is compiled.
+
+    A run compares the identity in the firmware with the model and the job's plan.
+
+    Raises:
+        FerruleError: as `generate`, or the file is no firmware for an Arm core, or it is not that of this model.
+    """
+    given, image = network_of(network), read_image(Path(elf))
+    board = job.load_board()
+    scratch = ScratchFolder()
+    try:
+        placed = replace(job, board=board, out=scratch.path / "project")
+        (optimized,) = divide_all([given], placed)
+        program = emit_together([optimized], placed, [given])
+        (artifact,) = program.artifacts
+        _require_model(image, artifact)
+        if engine is not None:
+            engine_for(engine, board, program)
+        project = write_project(program, placed)
+    except BaseException:
+        scratch.close()
+        raise
+    lease = _Lease()
+    weakref.finalize(lease, scratch.close)
+    return Firmware(
+        network=given,
+        optimized=optimized,
+        board=board,
+        artifact=artifact,
+        program=program,
+        project=project,
+        image=image,
+        job=job,
+        toolchain=placed.toolchain,
+        toolchain_version=_stated_compiler(image),
+        build_s=0.0,
+        lease=lease,
+    )
+
+
+def _require_model(image: Image, artifact: Artifact) -> None:
+    if not image.has(f"ferrule_{artifact.symbol}_link_model"):
+        raise FerruleError(
+            f"{image.path} is not the firmware of model '{artifact.graph.name}': it has no table of its inputs and "
+            "outputs",
+            hint="leave out the model to run a firmware of your own, or give --name as when it was generated",
+        )
 
 
 def generate(

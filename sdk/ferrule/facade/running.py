@@ -34,7 +34,7 @@ from ferrule.firmware import Job, platform
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network import Network
-from ferrule.network.samples import Sample, joined, pattern_sample, split
+from ferrule.network.samples import Sample, beginnings, joined, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
 from ferrule.report.assembly import BuiltFirmware, EngineRun, Statistics, Work, assemble, layer_parts
@@ -89,7 +89,7 @@ def run(
     """
     network = firmware.network
     samples = [pattern_sample(network.inputs)] if inputs is None else split(network.inputs, inputs, real=real)
-    begins = _begins(len(samples), reset_each)
+    begins = (True, *beginnings(len(samples), reset_each)[1:])
     check_faults(firmware.program, faults)
     chosen = engine_for(engine, firmware.board, firmware.program)
     if options.gdb is not None:
@@ -178,15 +178,6 @@ def _located(
     expected = _reference(again.network, samples, begins)
     runs = [(run.outputs, each) for runs, each in zip(done.by_sample(), expected, strict=True) for run in runs]
     return first_difference(again.network, again.optimized, layer_parts(again, done), runs)
-
-
-def _begins(count: int, each: bool | Sequence[bool]) -> tuple[bool, ...]:
-    """Return, by sample, whether it begins with the initial state; the first one always does."""
-    if isinstance(each, bool):
-        return tuple(each or index == 0 for index in range(count))
-    if len(each) != count:
-        raise FerruleError(f"reset_each has {len(each)} values, expected one for each of the {count} samples")
-    return tuple(bool(begin) or index == 0 for index, begin in enumerate(each))
 
 
 def _reference(network: Network, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[list[Array]]:

@@ -7,7 +7,7 @@ from ferrule.firmware.image import Group, Image, Section, Segment, StackBound, S
 from ferrule.firmware.job import DEFAULT_BOARD, SEPARATE, SHARED, Job, JobKeywords, divide, divide_all, job_from
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.manifest import Manifest
-from ferrule.firmware.placement import emit, emit_program, emit_together
+from ferrule.firmware.placement import emit, emit_program, emit_together, place_devices
 from ferrule.firmware.plan import (
     BuildPlan,
     CompileStep,
@@ -96,6 +96,7 @@ __all__ = [
     "linker_script",
     "load_project",
     "make_firmware",
+    "place_devices",
     "plan_build",
     "platform",
     "probe_platforms",

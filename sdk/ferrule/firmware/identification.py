@@ -15,6 +15,7 @@ from ferrule.errors import FerruleError
 from ferrule.firmware.image import Group, Image
 from ferrule.firmware.job import Job
 from ferrule.firmware.linker import linker_script, reserving
+from ferrule.firmware.mlperf_tiny import check_app
 from ferrule.firmware.placement import emit_program
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms import ProjectFiles, ProjectRequest, platform
@@ -73,7 +74,8 @@ def project_files(program: Program, job: Job) -> tuple[tuple[Identity, ...], Pro
     """
     board = job.load_board()
     usual = board if board.placement.stack_is_stated else reserving(board, DEFAULT_STACK_BYTES)
-    request = ProjectRequest(program=program, board=usual, toolchain=job.toolchain, optimization=job.level)
+    check_app(job.app, job.platform)
+    request = ProjectRequest(program=program, board=usual, toolchain=job.toolchain, optimization=job.level, app=job.app)
     identities, files = identified(platform(job.platform).files(request), program, job.platform, board.name)
     if files.board_folder:  # the digests do not depend on a size that a build has derived
         files = replace(files, generated={**files.generated, SCRIPT_NAME: linker_script(board).encode()})

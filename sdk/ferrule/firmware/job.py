@@ -67,6 +67,9 @@ class Job:
     platform: str = DEFAULT_PLATFORM
     """The platform of the project: bare-metal, cmsis or zephyr; or library, library-bare-metal or library-cmsis for a
     library without or with an adapter of the device API."""
+    app: str = "link"
+    """What a bare-metal firmware does: "link" serves Ferrule's link, and "mlperf-tiny" the runner of MLPerf Tiny, for
+    the benchmark of the model's shapes or, as "mlperf-tiny:kws01", for a named one."""
     out: str | Path | None = None
     """The folder of the project; None for a temporary folder that is removed together with its Firmware."""
     registry: BackendRegistry | None = None
@@ -113,6 +116,8 @@ class Job:
         if self.optimization is not None:
             said.append(f"optimization={self.optimization!r}")
         said.append(f"platform={self.platform!r}")
+        if self.app != "link":
+            said.append(f"app={self.app!r}")
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
         return f"Job({', '.join(said)})"
@@ -171,6 +176,7 @@ class JobKeywords(TypedDict, total=False):
     optimization: str | None
     arena: str
     platform: str
+    app: str
     out: str | Path | None
     registry: BackendRegistry | None
 

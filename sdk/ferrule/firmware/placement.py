@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ferrule import codegen
 from ferrule.backends import Backend, BackendId, Device
-from ferrule.backends.firmware import DeviceTarget, FirmwareTarget, PluggableTarget, Socket, WiredTarget
+from ferrule.backends.firmware import DeviceDriver, DeviceTarget, FirmwareTarget, PluggableTarget, Socket, WiredTarget
 from ferrule.backends.guarded import guarded
+from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.target import AddressRange, Memory, MemoryKind
 from ferrule.boards import Board
 from ferrule.codegen import CORE
@@ -62,6 +63,28 @@ def emit_together(optimized: Sequence[OptimizedNetwork], job: Job, networks: Seq
             for each, network in zip(optimized, networks, strict=True)
         )
     )
+
+
+def place_devices(
+    devices: Sequence[Device], board: Board, registry: BackendRegistry
+) -> Iterator[tuple[Device, DeviceDriver]]:
+    """Yield devices with their places on a board, and their drivers, for a firmware that Ferrule has not generated.
+
+    Raises:
+        FerruleError: a device's backend does not exist or has no devices, its binding is invalid, or the board has no
+            free place for it.
+    """
+    firmware = {device.backend: _face(guarded(registry.create(device.backend))) for device in devices}
+    for device in devices:
+        if not isinstance(firmware[device.backend], DeviceTarget):
+            raise FerruleError(
+                f"device '{device.name}': {device.backend} has no devices, it runs on the core",
+                hint="`ferrule backends` lists the backends with devices",
+            )
+    for device in _placed(devices, firmware, board).values():
+        target = firmware[device.backend]
+        assert isinstance(target, DeviceTarget)
+        yield device, target.driver(device)
 
 
 def _emitted(

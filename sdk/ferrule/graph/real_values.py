@@ -32,7 +32,8 @@ def in_steps(real: _Array, scale: _Array | float, zero_point: _Array | int, dtyp
     from zero, plus the zero point, saturated; NaN becomes the zero point.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        steps = round_half_away(np.asarray(real, np.float32) / np.asarray(scale, np.float32))
+        quotient = np.asarray(real, np.float32) / np.asarray(scale, np.float32)
+        steps = round_half_away(np.asarray(quotient, np.float32))
     # the sum is exact in float64, and the clamp brings it into range
     limits = np.iinfo(dtype)
     return np.asarray(np.clip(np.nan_to_num(steps.astype(np.float64)) + zero_point, limits.min, limits.max), dtype)

@@ -24,7 +24,7 @@ from ferrule.network.execution import (
 from ferrule.network.movement_layers import MovementLayers
 from ferrule.network.recurrent_layers import RecurrentLayers
 from ferrule.network.reduction_layers import ReductionLayers
-from ferrule.network.samples import joined, split
+from ferrule.network.samples import beginnings, joined, split
 from ferrule.network.shape_layers import ShapeLayers
 from ferrule.network.signal_layers import SignalLayers
 from ferrule.network.spatial_layers import SpatialLayers
@@ -68,7 +68,7 @@ class Network(
         state: dict[str, Array] | None = None,
         observe: Observer | None = None,
         real: bool = False,
-        reset_each: bool = False,
+        reset_each: bool | Sequence[bool] = False,
     ) -> list[Array]:
         """Return the outputs for one array per input, in order or by name, computed by the numpy kernels.
 
@@ -78,8 +78,9 @@ class Network(
 
         The samples are one sequence, which begins with the values in `state`, by default the initial ones, and updates
         `state` if it succeeds; the next run of the sequence gets the same dictionary. With `reset_each`, each sample
-        begins with these values instead, and the last one updates `state`. `observe` is called after each layer with
-        its outputs, in the order of execution, for one sample after the other.
+        begins with these values instead, or each for which its value in a sequence is true, and the last one updates
+        `state`. `observe` is called after each layer with its outputs, in the order of execution, for one sample after
+        the other.
 
         Raises:
             InputError: an array is missing or unknown, or its shape or dtype differs from the input's or the state's.
@@ -91,8 +92,9 @@ class Network(
         first = initial_state(self) if state is None else state
         check_state(self, first)
         values, results = dict(first), []
-        for sample in split(self.inputs, inputs, real=real, owner=f"network '{self.name}'"):
-            if reset_each:
+        samples = split(self.inputs, inputs, real=real, owner=f"network '{self.name}'")
+        for sample, anew in zip(samples, beginnings(len(samples), reset_each), strict=True):
+            if anew:
                 values = dict(first)
             arrays = {info.name: array for info, array in zip(self.inputs, sample, strict=True)}
             results.append(run_stateful(self, arrays, values, observe))

@@ -85,6 +85,19 @@ def split(
     return [[part[index, ...] for part in parts] for index in range(number)]
 
 
+def beginnings(count: int, reset_each: bool | Sequence[bool]) -> tuple[bool, ...]:
+    """Return, by sample, whether it begins with the initial state: all samples, or those for which a value is true.
+
+    Raises:
+        InputError: the number of values is not that of the samples.
+    """
+    if isinstance(reset_each, bool):
+        return (reset_each,) * count
+    if len(reset_each) != count:
+        raise InputError(f"reset_each has {len(reset_each)} values, expected one for each of the {count} samples")
+    return tuple(map(bool, reset_each))
+
+
 def joined(outputs: Sequence[TensorInfo], results: Sequence[Sequence[Array]], *, real: bool = False) -> list[Array]:
     """Return the outputs of samples, joined along the first axis; those of a single sample keep their shapes.
 

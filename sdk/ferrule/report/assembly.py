@@ -13,7 +13,7 @@ from ferrule.codegen import Artifact, Program
 from ferrule.devices import Fault
 from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
 from ferrule.errors import FerruleError
-from ferrule.firmware import Image, Project, StackBound
+from ferrule.firmware import Image, Job, Project, StackBound
 from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.graph import Array
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
@@ -55,6 +55,10 @@ class BuiltFirmware(Protocol):
     @property
     def optimized(self) -> OptimizedNetwork:
         """The network with its layers assigned to backends."""
+
+    @property
+    def job(self) -> Job:
+        """The settings of the firmware."""
 
     @property
     def board(self) -> Board:
@@ -158,10 +162,15 @@ def assemble(
 
 
 def _refusals(firmware: BuiltFirmware) -> tuple[LayerRefusalsPart, ...]:
-    """Return why backends did not get layers, of the model as given and as it runs, in the order of the layers."""
+    """Return why backends did not get layers, of the model as given and as it runs, in the order of the layers.
+
+    A backend that only a hint names precedes the others, as it does for that layer.
+    """
     given = dict.fromkeys(layer.name for layer in (*firmware.network.layers, *firmware.optimized.graph.layers))
+    ranks = {name: rank for rank, name in enumerate(firmware.job.backends)}
     found: dict[str, dict[str, str]] = {name: {} for name in given}
-    for (layer, backend), reason in firmware.optimized.refusals.items():
+    refusals = firmware.optimized.refusals.items()
+    for (layer, backend), reason in sorted(refusals, key=lambda each: ranks.get(str(each[0][1]), -1)):
         if layer in found:
             found[layer][str(backend)] = reason
     return tuple(LayerRefusalsPart(layer=layer, reasons=reasons) for layer, reasons in found.items() if reasons)

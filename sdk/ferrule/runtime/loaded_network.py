@@ -17,7 +17,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import Event, MemoryManager
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, Graph
-from ferrule.network.samples import in_real_numbers
+from ferrule.network.samples import beginnings, in_real_numbers
 from ferrule.optimizer.optimized import Crossing
 from ferrule.runtime.binding import Arrays, InputPort, OutputPort, given_samples, ordered_outputs, part_of
 from ferrule.runtime.debug import DebugSwitch
@@ -68,7 +68,12 @@ class LoadedNetwork:
         self._runner: int | None = None
 
     def run(
-        self, inputs: Arrays, outputs: Arrays | None, *, real: bool = False, reset_each: bool = False
+        self,
+        inputs: Arrays,
+        outputs: Arrays | None,
+        *,
+        real: bool = False,
+        reset_each: bool | Sequence[bool] = False,
     ) -> list[Array]:
         """Run the network once for each sample; see `Runtime.enqueue_workload`."""
         self.check_outside()
@@ -83,19 +88,20 @@ class LoadedNetwork:
                     hint="give buffers for the stored values, and dequantise these by TensorInfo.dequantize",
                 )
             samples = given_samples(graph, parts.inputs, inputs, real=real)
+            resets = beginnings(len(samples), reset_each)
             buffers = ordered_outputs(parts.outputs, graph.name, outputs, len(samples))
             if not self._acquired:
                 self._acquire(parts)
             if len(samples) == 1:
-                self._run_sample(parts, samples[0], buffers, reset=reset_each)
+                self._run_sample(parts, samples[0], buffers, reset=resets[0])
             else:
-                self._run_samples(parts, _apart(samples, outputs), buffers, reset=reset_each)
+                self._run_samples(parts, _apart(samples, outputs), buffers, resets)
             return in_real_numbers(graph.outputs, buffers) if real else buffers
 
     def _run_samples(
-        self, parts: Parts, samples: Sequence[Sequence[Array]], buffers: Sequence[Array], *, reset: bool
+        self, parts: Parts, samples: Sequence[Sequence[Array]], buffers: Sequence[Array], resets: Sequence[bool]
     ) -> None:
-        for index, sample in enumerate(samples):
+        for index, (sample, reset) in enumerate(zip(samples, resets, strict=True)):
             taken = [part_of(port.info, each, index) for port, each in zip(parts.outputs, buffers, strict=True)]
             self._run_sample(parts, sample, taken, reset=reset)
 

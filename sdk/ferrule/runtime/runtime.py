@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
@@ -107,7 +108,7 @@ class Runtime(Closing):
         outputs: Arrays | None = None,
         *,
         real: bool = False,
-        reset_each: bool = False,
+        reset_each: bool | Sequence[bool] = False,
     ) -> list[Array]:
         """Run a network once for each sample and return its outputs, in order.
 
@@ -115,8 +116,9 @@ class Runtime(Closing):
         samples, whose outputs are joined along the first axis. Outputs are written to the given buffers, in order or by
         name, or to new arrays where none is given; these buffers and arrays are returned. With `real`, inputs and
         outputs are real numbers; see `TensorInfo.quantize`. The samples of a network with state go on with the sequence
-        of runs; with `reset_each`, each sample begins with the initial state. If the call raises, the contents of the
-        buffers are undefined, and a network with state has to be reset before its next run.
+        of runs; with `reset_each`, each sample begins with the initial state, or each for which its value in a sequence
+        is true. If the call raises, the contents of the buffers are undefined, and a network with state has to be reset
+        before its next run.
 
         Raises:
             InputError: an array or buffer is missing, unknown, or of the wrong shape or dtype.

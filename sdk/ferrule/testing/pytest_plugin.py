@@ -3,21 +3,58 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
 if TYPE_CHECKING:
-    from ferrule.testing import Adapter, CmsisFakes, Fakes, ZephyrFakes
+    from ferrule.backends import Device
+    from ferrule.emulation import AttachedDevice, AttachedWire, EngineOptions
+    from ferrule.facade import Firmware
+    from ferrule.testing import Adapter, Board, CmsisFakes, Fakes, ZephyrFakes
+    from ferrule.testing.board_fixture import BoardStarter, KeptEngines
 
 
+BOARD = "ferrule_board"
+DEFAULT_BOARD, DEFAULT_ENGINE = "mps2-an386", "unicorn"
+DEFAULT_BAUD = 115_200
+"""The values of the package, copied so that pytest starts without it; a test compares them."""
 UNBALANCED = "ferrule_unbalanced"
 _failed = pytest.StashKey[bool]()
+_starter: pytest.StashKey[BoardStarter] = pytest.StashKey()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the options that choose the boards and engines of the fixture `ferrule_board`."""
+    group = parser.getgroup("ferrule", "firmware on boards (Ferrule)")
+    group.addoption(
+        "--ferrule-board",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help=f"The board of the fixture {BOARD}, or the path of its folder; repeat it to run each test on several "
+        f"boards.  [default: {DEFAULT_BOARD}]",
+    )
+    group.addoption(
+        "--ferrule-engine",
+        action="append",
+        default=[],
+        metavar="ENGINE",
+        help=f"The engine that runs it: unicorn, qemu, renode or serial; may be repeated.  [default: {DEFAULT_ENGINE}]",
+    )
+    group.addoption("--ferrule-port", metavar="PORT", help="serial: the board's port, or a URL.")
+    group.addoption("--ferrule-baud", type=int, default=DEFAULT_BAUD, metavar="BAUD", help="serial: bits per second.")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark of tests without a balance check."""
+    """Register the marks of tests for certain boards, and of tests without a balance check."""
+    config.addinivalue_line(
+        "markers",
+        f"{BOARD}(board, engine=...): the test is for this board, and for this engine if one is named; repeat the mark "
+        "for several",
+    )
     config.addinivalue_line(
         "markers", f"{UNBALANCED}: the C under test may keep devices open, power and locks at the test's end"
     )
@@ -27,8 +64,89 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Note that a test has failed, so that no balance check hides the reason."""
     outcome: Any = yield
-    if outcome.get_result().failed:
+    report: pytest.TestReport = outcome.get_result()
+    if report.failed:
         item.stash[_failed] = True
+        starter = item.stash.get(_starter, None)
+        if starter is not None and report.when == "call" and starter.started:
+            report.sections.append((f"{BOARD}: {starter.name} by {starter.engine}", starter.state_text()))
+
+
+def _pairs(metafunc: pytest.Metafunc) -> list[tuple[str | None, str | None]]:
+    """Return the boards and engines that the test's marks name, the nearest first; None for those they leave open."""
+    found: list[tuple[str | None, str | None]] = []
+    for mark in metafunc.definition.iter_markers(BOARD):
+        unknown = set(mark.kwargs) - {"engine"}
+        if len(mark.args) > 1 or unknown or not (mark.args or mark.kwargs):
+            raise pytest.UsageError(
+                f"{metafunc.definition.nodeid}: expected @pytest.mark.{BOARD}(board), (board, engine=...) or "
+                f"(engine=...)"
+            )
+        pair = (mark.args[0] if mark.args else None, mark.kwargs.get("engine"))
+        if pair not in found:
+            found.append(pair)
+    return found
+
+
+def _choices(metafunc: pytest.Metafunc) -> tuple[list[tuple[str, str]], str]:
+    """Return the boards and engines of a test, or none and the reason why its marks exclude those of the options."""
+    options = metafunc.config.option
+    boards, engines = list(dict.fromkeys(options.ferrule_board)), list(dict.fromkeys(options.ferrule_engine))
+    marked = _pairs(metafunc) or [(None, None)]
+    found: list[tuple[str, str]] = []
+    for board, engine in marked:
+        for each in [board] if board is not None else boards or [DEFAULT_BOARD]:
+            for by in [engine] if engine is not None else engines or [DEFAULT_ENGINE]:
+                wanted = (not boards or each in boards) and (not engines or by in engines)
+                if wanted and (each, by) not in found:
+                    found.append((each, by))
+    names = ", ".join(f"{board or 'any board'} by {engine or 'any engine'}" for board, engine in marked)
+    return found, f"the test is for {names}, and the options name {', '.join([*boards, *engines])}"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run a test that uses the fixture `ferrule_board` on each of its boards and engines."""
+    if BOARD not in metafunc.fixturenames:
+        return
+    choices, reason = _choices(metafunc)
+    parameters = (
+        [pytest.param(pair, id="-".join(part.rstrip("/").rsplit("/", 1)[-1] for part in pair)) for pair in choices]
+        if choices
+        else [pytest.param(None, id="excluded", marks=pytest.mark.skip(reason=reason))]
+    )
+    metafunc.parametrize(BOARD, parameters, indirect=True)
+
+
+@pytest.fixture(scope="session")
+def _ferrule_engines() -> Iterator[KeptEngines]:
+    from ferrule.testing.board_fixture import KeptEngines
+
+    engines = KeptEngines()
+    yield engines
+    engines.end()
+
+
+@pytest.fixture
+def ferrule_board(request: pytest.FixtureRequest, _ferrule_engines: KeptEngines) -> Iterator[BoardFixture]:
+    """Return a function that starts firmware on the test's board; the board and its instructions go into JUnit's file.
+
+    Options (--ferrule-board, --ferrule-engine) and marks (`@pytest.mark.ferrule_board("mps2-an386", engine="qemu")`)
+    choose the boards and engines. A process that an engine keeps, such as Renode's, serves all tests.
+    """
+    from ferrule.testing.board_fixture import BoardStarter, Port
+
+    board, engine = request.param
+    port = Port(url=request.config.option.ferrule_port, baud=request.config.option.ferrule_baud)
+    starter = BoardStarter(board, engine, _ferrule_engines, port)
+    request.node.stash[_starter] = starter
+    try:
+        yield starter
+    finally:
+        starter.close()
+        # not by record_property, which warns where the family of JUnit's file is the default
+        request.node.user_properties += [("ferrule.board", starter.name), ("ferrule.engine", starter.engine)]
+        if starter.instructions is not None:
+            request.node.user_properties.append(("ferrule.instructions", starter.instructions))
 
 
 class DriverBuilder(Protocol):
@@ -44,6 +162,29 @@ class AdapterBuilder(Protocol):
 
     def __call__(self, platform: str, **options: Any) -> Adapter[Any]:  # noqa: ANN401 those of build_adapter
         """Return the adapter after a reset."""
+        ...
+
+
+class BoardFixture(Protocol):
+    """The fixture `ferrule_board`: starts firmware on the board and the engine that were chosen for the test."""
+
+    @property
+    def name(self) -> str:
+        """The board's name."""
+
+    @property
+    def engine(self) -> str:
+        """The engine's name."""
+
+    def __call__(
+        self,
+        firmware: str | Path | Firmware,
+        *,
+        devices: Sequence[Device | AttachedDevice] = (),
+        wires: Sequence[AttachedWire] = (),
+        options: EngineOptions | None = None,
+    ) -> Board:
+        """Start an ELF or a compiled firmware; see `ferrule.testing.start`. The test is skipped if its engine can't."""
         ...
 
 

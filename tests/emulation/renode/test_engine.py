@@ -265,8 +265,8 @@ def test_a_model_that_does_not_return_does_not_hold_up_renode(
 def test_renode_has_a_network_of_its_own(build: Build, renode: Path) -> None:
     with engine("renode").start(build("echo")) as session:
         assert isinstance(session, RenodeSession)
-        assert session._process is not None
-        port = session._process.robot_port()
+        assert session._server is not None
+        port = session._server.process.robot_port()
         with pytest.raises(OSError, match="refused"):
             socket.create_connection(("127.0.0.1", port), 1)
 
@@ -277,8 +277,8 @@ def test_nothing_is_left_of_it(build: Build, renode: Path, tmp_path: Path, monke
     monkeypatch.setattr("tempfile.tempdir", str(folder))
     session = engine("renode").start(build("echo"))
     assert isinstance(session, RenodeSession)
-    assert session._process is not None
-    process = session._process._process
+    assert session._server is not None
+    process = session._server.process._process
     session.stop()
     assert process.returncode == 0
     assert list(folder.iterdir()) == []
@@ -344,8 +344,8 @@ def test_a_renode_that_ends_at_once(build: Build, stand_in: Path) -> None:
 def test_a_renode_that_dies_later(build: Build, stand_in: Path) -> None:
     with engine("renode").start(build("echo")) as session:
         assert isinstance(session, RenodeSession)
-        assert session._process is not None
-        (folder,) = (session._process._folder / "tmp").glob("renode-*")
+        assert session._server is not None
+        (folder,) = (session._server.process._folder / "tmp").glob("renode-*")
         os.kill(int(folder.name.partition("-")[2]), signal.SIGKILL)
         with pytest.raises(EngineError, match="Renode"):
             say(session, b"x", b"never said")
@@ -354,10 +354,10 @@ def test_a_renode_that_dies_later(build: Build, stand_in: Path) -> None:
 def test_renode_ends_with_its_supervisor(build: Build, stand_in: Path) -> None:
     with engine("renode").start(build("echo")) as session:
         assert isinstance(session, RenodeSession)
-        assert session._process is not None
-        (folder,) = (session._process._folder / "tmp").glob("renode-*")
-        session._process._process.terminate()
-        session._process._process.wait(10)
+        assert session._server is not None
+        (folder,) = (session._server.process._folder / "tmp").glob("renode-*")
+        session._server.process._process.terminate()
+        session._server.process._process.wait(10)
         assert not Path(f"/proc/{folder.name.partition('-')[2]}/exe").exists()
         with pytest.raises(EngineError, match="Renode"):
             say(session, b"x", b"never said")
@@ -394,3 +394,46 @@ def test_selects_that_renode_computes_wrongly_are_refused(
     with pytest.raises(EngineError) as caught:
         engine("renode").start(other)
     assert "zero register" not in str(caught.value)
+
+
+def test_a_kept_renode_runs_one_firmware_after_the_other(arm_gcc: str, build: Build, stand_in: Path) -> None:
+    kept = engine("renode").kept()
+    processes = set()
+    try:
+        for board in ("mps2-an386", "mps2-an385", "mps2-an386"):
+            with kept.start(build("echo", board)) as session:
+                assert isinstance(session, RenodeSession)
+                assert session._server is not None
+                processes.add(session._server.process._process.pid)
+                session.channel().write(b"one")
+                assert session.channel().read(1, 60) == bytes([ord("o") ^ 0x55])
+                with pytest.raises(EngineError, match="runs one firmware at a time"):
+                    kept.start(build("echo"))
+        assert len(processes) == 1
+    finally:
+        kept.end()
+
+
+def test_a_kept_renode_forgets_devices_and_starts_again_after_its_death(
+    arm_gcc: str, accelerated: ferrule.Firmware, build: Build, stand_in: Path
+) -> None:
+    kept = engine("renode").kept()
+    device = AttachedDevice(name="npu0", model=WooflesModel(), address=0xA000_0000, interrupt=28)
+    machine = Machine(board=load_board("mps2-an386"), elf=build("echo").elf, devices=(device,))
+    try:
+        for _ in range(2):
+            with kept.start(machine) as session:
+                session.channel().write(b"x")
+                assert session.channel().read(1, 60)
+        with kept.start(build("echo")) as session:
+            assert isinstance(session, RenodeSession)
+            assert session._server is not None
+            assert session._attachments == []
+            session._server.process.stop()
+            with pytest.raises(EngineError):
+                session.channel().read(1, 60)
+        with kept.start(build("echo")) as session:
+            session.channel().write(b"x")
+            assert session.channel().read(1, 60)
+    finally:
+        kept.end()

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ferrule._typing import override
 from ferrule.boards import Board
@@ -12,6 +13,7 @@ from ferrule.emulation.engine import Engine, Machine, Session
 from ferrule.emulation.ownership import refuse_ownership
 from ferrule.emulation.renode.attachment import AttachmentKind
 from ferrule.emulation.renode.install import REMEDY, find_renode
+from ferrule.emulation.renode.server import RenodeServer
 from ferrule.emulation.renode.session import RenodeSession
 from ferrule.errors import MissingToolError
 
@@ -47,4 +49,48 @@ class RenodeEngine(Engine):
         program = find_renode()
         if program is None:
             raise self.missing() or EngineError("Renode is no longer available")
-        return RenodeSession(program, machine, self._kind)
+        return RenodeSession(lambda: RenodeServer(program), machine, self._kind)
+
+    @override
+    def kept(self) -> Engine:
+        return KeptRenode(self._kind)
+
+
+class KeptRenode(RenodeEngine):
+    """Runs one firmware after the other in the same process of Renode, whose start takes most of a short run.
+
+    A session ends by removing its machine. After a failure of Renode itself, the next session starts another process.
+    """
+
+    def __init__(self, kind: AttachmentKind) -> None:
+        super().__init__(kind)
+        self._server: RenodeServer | None = None
+        self._session: RenodeSession | None = None
+
+    @override
+    def kept(self) -> Engine:
+        return self
+
+    @override
+    def end(self) -> None:
+        if self._session is not None:
+            self._session.stop()
+        if self._server is not None:
+            self._server.stop()
+        self._server = self._session = None
+
+    @override
+    def start(self, machine: Machine) -> Session:
+        refuse_ownership(self.name, machine.ownership)
+        program = find_renode()
+        if program is None:
+            raise self.missing() or EngineError("Renode is no longer available")
+        if self._session is not None and not self._session.is_over:
+            raise EngineError(f"the kept engine {self.name} runs one firmware at a time", hint="stop the other session")
+        self._session = RenodeSession(lambda: self._current(program), machine, self._kind, keep=True)
+        return self._session
+
+    def _current(self, program: Path) -> RenodeServer:
+        if self._server is None or not self._server.is_running:
+            self._server = RenodeServer(program)
+        return self._server

@@ -71,6 +71,7 @@ class RenodeProcess:
             theirs.close()
         self._control = control
         self._output = output
+        self._errors_from = 0
         self._finalizer = weakref.finalize(self, _end, self._process, control, output)
         self._check_network()
 
@@ -157,6 +158,10 @@ class RenodeProcess:
         self.stop()
         return error
 
+    def poll(self) -> int | None:
+        """Return the exit code of a process that has ended; None while it runs."""
+        return self._process.poll()
+
     def wait(self, timeout_s: float) -> None:
         """Wait for the process to end, but no longer than `timeout_s`."""
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -166,9 +171,13 @@ class RenodeProcess:
         """Return the last lines that Renode logged as errors."""
         if not self._finalizer.alive:
             return ()
-        self._output.seek(0)
+        self._output.seek(self._errors_from)
         lines = self._output.read().decode(errors="replace").splitlines()
         return [line.strip() for line in lines if "[ERROR]" in line][-LAST_LINES:]
+
+    def forget_errors(self) -> None:
+        """Make `last_errors` begin with what Renode logs from now on."""
+        self._errors_from = os.fstat(self._output.fileno()).st_size
 
     def stop(self) -> None:
         """Kill and reap the process; a second call does nothing."""

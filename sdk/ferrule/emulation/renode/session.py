@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import socket
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 from ferrule._typing import override
 from ferrule.devices.watchdog import POLL_S
@@ -15,7 +15,7 @@ from ferrule.emulation.engine import Counters, Machine
 from ferrule.emulation.fault_record import FIELDS
 from ferrule.emulation.renode.attachment import Attachment, AttachmentKind, attach
 from ferrule.emulation.renode.errors import RenodeError
-from ferrule.emulation.renode.install import OLDEST, release
+from ferrule.emulation.renode.install import OLDEST
 from ferrule.emulation.renode.process import RenodeProcess
 from ferrule.emulation.renode.robot import RobotServer
 from ferrule.emulation.renode.script import (
@@ -26,17 +26,15 @@ from ferrule.emulation.renode.script import (
     machine_commands,
     write_files,
 )
+from ferrule.emulation.renode.server import RenodeServer
 from ferrule.emulation.renode.terminal import SocketTerminal
 from ferrule.emulation.socket_wire import SocketWire
 from ferrule.firmware import read_image
 from ferrule.firmware.thumb import instructions
 from ferrule.link import Channel
-from ferrule.scratch import ScratchFolder
 
 FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
 """Times without a byte after which Renode's state is queried; the wait doubles from the first to the second."""
-END_S = 5.0
-"""Time limit for Renode to end on request."""
 RESOLUTION = 2.0
 """Measured with 1.16.1: the counts of a model are within one instruction of those of the engine unicorn. Before 1.16
 the cycle counter does not advance within a quantum of virtual time."""
@@ -105,59 +103,66 @@ class RenodeChannel(Channel):
 class RenodeSession(EmulatorSession):
     """A firmware in Renode, which runs concurrently, in virtual time that is not tied to the host's clock."""
 
-    def __init__(self, program: Path, machine: Machine, kind: AttachmentKind) -> None:
+    def __init__(
+        self, start: Callable[[], RenodeServer], machine: Machine, kind: AttachmentKind, *, keep: bool = False
+    ) -> None:
+        """Create the machine in the Renode that `start` returns; with `keep` it goes on running after the session, for
+        the next one, unless something failed.
+        """
         super().__init__(machine)
+        self._keep = keep
         self._core = core_name(machine.board)
+        self._broken = False
+        """Whether Renode has failed, in contrast to the firmware."""
         self._has_ticks = kind is AttachmentKind.COSIMULATION_TICKS and bool(machine.devices)
-        self._scratch = ScratchFolder()
-        folder = self._scratch.path
         self._release = OLDEST
         self._attachments: list[Attachment] = []
         self._terminals: dict[str, SocketTerminal] = {}
         self._wires: list[SocketWire] = []
         self._wire_sockets: list[socket.socket] = []
-        self._process: RenodeProcess | None = None
-        self._robot: RobotServer | None = None
+        self._server: RenodeServer | None = None
         try:
-            self._process = RenodeProcess(program, folder)
-            self._robot = RobotServer(self._process.robot_port(), connector=self._process.connect)
-            self._load(machine, kind, folder)
+            self._server = start()
+            self._load(self._server, machine, kind)
         except (RenodeError, OSError) as error:
             raised = self._raised(error)
+            self._failure = raised
             self.stop()
             raise raised from error
         except BaseException:
+            self._keep = False
             self.stop()
             raise
 
     @property
     def _running(self) -> tuple[RenodeProcess, RobotServer]:
         self.require_running()
-        if self._process is None or self._robot is None:
+        if self._server is None:
             raise EngineError("the session has not begun")
-        return self._process, self._robot
+        return self._server.process, self._server.robot
 
     def _raised(self, error: Exception) -> EngineError:
         """Return a device's failure, if there is one, otherwise Renode's error as an EngineError."""
         for attachment in self._attachments:
             if attachment.failure is not None:
                 return attachment.failure
+        self._broken = True
         if isinstance(error, RenodeError):
             return EngineError(f"Renode: {error}", hint=error.hint)
         return EngineError(f"Renode's servers can't be reached: {error}")
 
-    def _load(self, machine: Machine, kind: AttachmentKind, folder: Path) -> None:
-        process, robot = self._running
-        self._release = release(robot.execute("version"))
+    def _load(self, server: RenodeServer, machine: Machine, kind: AttachmentKind) -> None:
+        process, robot = server.process, server.robot
+        self._release = server.release
         _require_correct_selects(machine, self._release)
         self._attachments = attach(kind, machine.devices, self._board, process, self._release, machine.callback_s)
-        write_files(folder, self._board, [each.entry() for each in self._attachments], machine.elf)
+        write_files(server.folder, self._board, [each.entry() for each in self._attachments], machine.elf)
         uarts = {self._board.link_uart.name, self._board.console_uart.name}
         wired = {wire.uart: wire for wire in machine.wires}
         ports = {name: process.free_port() for name in sorted(uarts | set(wired))}
         bridged = bool(machine.devices) and kind is AttachmentKind.BRIDGE
         for command in machine_commands(self._board, bridged=bridged, terminals=ports):
-            robot.execute(command)
+            server.execute(command)
             if command.endswith(f"@{PLATFORM_FILE}"):
                 for attachment in self._attachments:
                     attachment.connect(robot)
@@ -181,6 +186,7 @@ class RenodeSession(EmulatorSession):
 
     def died(self) -> EngineError:
         """Return the error for a Renode that ended unexpectedly; a device's failure takes precedence."""
+        self._broken = True
         if self._failure is None:
             process, _ = self._running
             failures = [each.failure for each in self._attachments if each.failure is not None]
@@ -250,22 +256,21 @@ class RenodeSession(EmulatorSession):
 
     @override
     def _end(self) -> None:
+        server, self._server = self._server, None
         for attachment in self._attachments:
             attachment.ending()
-        if self._robot is not None and self._process is not None and self._scratch.is_open:
-            try:
-                self._robot.stop()
-                self._process.wait(END_S)
-            except RenodeError:
-                self._robot.close()
+        kept = server is not None and self._keep and self._is_sound() and server.clear()
         for wire in self._wires:
             wire.stop()
         for terminal in self._terminals.values():
             terminal.close()
         for connected in self._wire_sockets:
             connected.close()
-        if self._process is not None:
-            self._process.stop()
+        if server is not None and not kept:
+            server.stop()
         for attachment in self._attachments:
             attachment.stop()
-        self._scratch.close()
+
+    def _is_sound(self) -> bool:
+        """Return whether Renode itself can go on: no model hangs in a call, and no server of Renode's has failed."""
+        return not self._broken and not any(each.stuck or each.failure is not None for each in self._attachments)

@@ -13,17 +13,20 @@ from ferrule.emulation.ownership import refuse_ownership
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
 from ferrule.link import Channel, SerialChannel
 
+ROLES = ("link", "console")
+"""What the port of a real board may be; which of them it is depends on the firmware."""
+
 
 class SerialSession(Session):
-    """A real board, of which only the link is visible."""
+    """A real board, of which only the port is visible, be it the link or the console."""
 
     def __init__(self, channel: SerialChannel) -> None:
         self._channel = channel
 
     @override
     def channel(self, name: str = "link") -> Channel:
-        if name != "link":
-            raise unknown_name("UART", name, ["link"], where="that is connected on a real board")
+        if name not in ROLES:
+            raise unknown_name("UART", name, ROLES, where="that is connected on a real board")
         return self._channel
 
     @override

@@ -126,7 +126,8 @@ class Guest:
                 self._library.uc_mem_map_ptr(self._handle, base, size, permissions, address),
                 f"map the memory {memory.name} at {base:#x}",
             )
-            self.state.windows[self.state.window_count] = layout.Window(base, memory.size_bytes, address, constant, constant)
+            window = layout.Window(base, memory.size_bytes, address, constant, constant)
+            self.state.windows[self.state.window_count] = window
             self.state.window_count += 1
 
     def allow_code(self) -> None:

@@ -186,6 +186,10 @@ class Processor:
         self.guest.engine.ctl_set_exits(list(addresses))
         self.guest.engine.ctl_flush_tb()
 
+    def stop_at_bkpt(self) -> None:
+        """Make `run` stop before `bkpt`, which otherwise causes a fault or the debug monitor's exception."""
+        self.guest.state.breakpoints = 1
+
     def read_register(self, offset: int, size_bytes: int) -> int:
         """Read a register of the system control space as the firmware would; only while the guest is stopped."""
         self.guest.state.now = self.guest.executed()

@@ -14,12 +14,13 @@ from ferrule.boards import MemoryKind
 from ferrule.devices import DeviceFaultError
 from ferrule.devices.hosting import HostedSerialModel
 from ferrule.devices.watchdog import WATCHDOG
-from ferrule.emulation.crash import CrashReport, EngineError, address_text
+from ferrule.emulation.crash import CrashReport, EngineError, ExitError, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
 from ferrule.emulation.engine import Counters, DeviceWork, Machine
 from ferrule.emulation.fault_record import FIELDS, FaultRecord
 from ferrule.emulation.gdb import GdbConnection
 from ferrule.emulation.ownership import NEXT, OwnershipCounts, OwnershipError
+from ferrule.emulation.unicorn import semihosting
 from ferrule.emulation.unicorn.debugger import Debugger
 from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.fault import WRITE_REFUSED, access_text, exception_text, fault_text
@@ -120,6 +121,9 @@ class UnicornSession(EmulatorSession):
             WATCHDOG.every_look(self._cut)
         self._reset(vector_table)
         self._debugger: Debugger | None = None
+        self._semihosting = machine.options.semihosting and machine.options.gdb is None
+        if self._semihosting:
+            self._processor.stop_at_bkpt()
         if machine.options.gdb is not None:
             self._debugger = Debugger(self._processor, GdbConnection(machine.options.gdb))
 
@@ -254,6 +258,8 @@ class UnicornSession(EmulatorSession):
 
     def _check(self, stop: Stop) -> None:
         """Raise EngineError if the firmware has recorded a fault or cannot continue without a reset."""
+        if stop is Stop.BREAKPOINT and self._semihosting:
+            self._called()
         record, fault = self._recorded_fault(), self._processor.fault
         if self._ownership is not None and fault is not None and fault.access.type == WRITE_REFUSED:
             self._check_constant(self._ownership, fault)
@@ -274,6 +280,16 @@ class UnicornSession(EmulatorSession):
             self._failure = self._error("the firmware sleeps (wfi) and nothing is left that could wake it")
         if self._failure is not None:
             raise self._failure
+
+    def _called(self) -> None:
+        """Carry out a call to the host, or end the session at another `bkpt`."""
+        try:
+            semihosting.perform(self._guest, self._uart("console").append)
+        except ExitError as error:
+            self._failure = ExitError(error.status, self._stand(str(error), self._guest.registers(), None))
+        except EngineError as error:
+            report = self._stand(str(error), self._guest.registers(), None)
+            self._failure = EngineError(str(error), hint=error.hint, report=report)
 
     def _check_constant(self, ownership: Ownership, fault: CoreFault) -> None:
         """Raise OwnershipError if a fault is the core's write to a constant."""

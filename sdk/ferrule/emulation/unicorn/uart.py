@@ -127,6 +127,14 @@ class Uart:
         self.state.output_bytes = ready - count
         return data
 
+    def append(self, data: bytes) -> None:
+        """Add bytes to those that the guest has sent; what does not fit is lost and counted."""
+        room = layout.UART_OUTPUT_BYTES - self.ready_bytes
+        kept = data[:room]
+        self._output[self.ready_bytes : self.ready_bytes + len(kept)] = kept
+        self.state.output_bytes += len(kept)
+        self.state.output_lost += len(data) - len(kept)
+
     def notes(self) -> list[str]:
         """Return the notes on the UART for a crash report."""
         lost, waiting = self.state.output_lost, self.state.input_bytes - self.state.input_taken

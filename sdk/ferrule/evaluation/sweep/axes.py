@@ -92,7 +92,7 @@ def rows_of(axes: Axes, row: Match, where: str) -> dict[str, frozenset[str]]:
     """Return the values that a row matches; FerruleError if the sweep has no such axis or value."""
     found = {axis: _texts(given) for axis, given in _named(row, axes.values, where).items()}
     for axis, texts in found.items():
-        known = axes.all_values(axis)
+        known = set(axes.all_values(axis))
         for text in texts:
             if text not in known:
                 raise unknown_name(f"{axis}", text, known, where=f"in this sweep, as {where} has it")
@@ -119,7 +119,9 @@ def _add(values: dict[str, tuple[str, ...]], axis: str, where: str, given: Seque
 
 
 def _checked(where: str, texts: tuple[str, ...]) -> tuple[str, ...]:
-    for index, text in enumerate(texts):
-        if text in texts[:index]:
+    seen: set[str] = set()
+    for text in texts:
+        if text in seen:
             raise FerruleError(f"{where}: '{text}' is given twice")
+        seen.add(text)
     return texts

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import BARE_METAL, RUNTIME, UART_DRIVERS, Contribution, startup
+from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, UART_DRIVERS, Contribution, startup
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import DeviceUse, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script
+from ferrule.firmware.mlperf_tiny import is_runner, runner_values
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.library import (
     LOCK,
@@ -64,7 +65,7 @@ class BareMetalPlatform(Platform):
         library = Library.of(
             *program.contributions,
             RUNTIME,
-            link_of(program),
+            MLPERF_TINY if is_runner(request.app) else link_of(program),
             startup(board.cache_line_bytes),
             uart_driver(board).contribution,
             *_adapter(request),
@@ -178,6 +179,7 @@ def _values(
         "version": VERSION,
         "main_headers": main_headers(request.program),
         "program": request.program,
+        "runner": runner_values(request.app, request.program, board) if is_runner(request.app) else None,
         "board": board,
         "driver": uart_driver(board),
         "interrupts": _interrupts(request),

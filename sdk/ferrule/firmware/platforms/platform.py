@@ -28,6 +28,8 @@ class ProjectRequest:
     """Name of the default toolchain of a bare-metal project."""
     optimization: str
     """O2, O3 or Os."""
+    app: str = "link"
+    """What the program does: it serves Ferrule's link, or answers the runner of a benchmark; see `Job.app`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ferrule.errors import FerruleError
 from ferrule.report.evaluation_document import ConfusionPart
 
 MOST_LABELS = 32
@@ -33,7 +34,8 @@ class Mistake:
 
 
 def matrix_rows(part: ConfusionPart) -> tuple[tuple[str, tuple[Cell, ...]], ...]:
-    """Return the rows of a matrix, or none if it has more than `MOST_LABELS` labels."""
+    """Return a matrix's rows, none if it has more than `MOST_LABELS` labels; FerruleError if it is no square."""
+    _check_square(part)
     if len(part.labels) > MOST_LABELS:
         return ()
     return tuple(
@@ -49,7 +51,8 @@ def matrix_rows(part: ConfusionPart) -> tuple[tuple[str, tuple[Cell, ...]], ...]
 
 
 def worst_confusions(part: ConfusionPart) -> tuple[Mistake, ...]:
-    """Return the most frequent mistakes."""
+    """Return the most frequent mistakes; FerruleError if the matrix is no square."""
+    _check_square(part)
     found = [
         Mistake(expected=part.labels[index], predicted=part.labels[column], count=count, share=count / (sum(row) or 1))
         for index, row in enumerate(part.counts)
@@ -57,3 +60,13 @@ def worst_confusions(part: ConfusionPart) -> tuple[Mistake, ...]:
         if count and column != index
     ]
     return tuple(sorted(found, key=lambda each: -each.count)[:_LISTED])
+
+
+def _check_square(part: ConfusionPart) -> None:
+    lengths = [len(part.counts), *map(len, part.counts)]
+    wrong = next((length for length in lengths if length != len(part.labels)), None)
+    if wrong is not None:
+        raise FerruleError(
+            f"the document's confusion matrix has {len(part.labels)} labels, and {wrong} rows or columns of counts",
+            hint="write the document again by ferrule evaluate --json",
+        )

@@ -149,7 +149,24 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert "device Woofles" in table
     document = msgspec.json.decode(report.read_bytes(), type=ReportDocument)
     assert [layer.device for layer in document.layers].count("Woofles") == 3
-    assert ferrule_run(str(model), "--fault", "Woofles:wrong-id") == 2
+    spans = {(span.track, span.layer) for span in document.timeline}
+    assert {layer for track, layer in spans if track == "Woofles"} == {
+        layer.name for layer in document.layers if layer.device == "Woofles"
+    }
+    assert sum(span.end - span.start for span in document.timeline if span.track == "core") == sum(
+        layer.count for layer in document.layers
+    )
+    (region,) = document.plan
+    assert region.peak_bytes == document.memory.ram.workspace
+    assert region.steps == tuple(layer.name for layer in document.layers)
+    assert {name for part in document.refusals for name in part.reasons} == {"Woofles"}
+    assert document.environment is not None
+    assert document.environment.commands == (
+        "ferrule run branches.tflite --json report.json --backends Woofles,CpuAcc",
+    )
+    page = tmp_path / "report.html"
+    assert ferrule_run(str(model), "--fault", "Woofles:wrong-id", "--html", str(page)) == 2
+    assert "UNAVAILABLE" in page.read_text(encoding="utf-8")
     assert "UNAVAILABLE" in capsys.readouterr().err
     assert ferrule_run(str(model), "--fault", "Woofles:wrong-id", "--fault", "Woofles:never-done") == 2
     assert "has a fault already" in capsys.readouterr().err

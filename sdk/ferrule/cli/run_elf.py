@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule run firmware.elf`: a user's own firmware on a board, with its console on standard output."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from ferrule.cli.console import echo, print_json
+from ferrule.cli.options import BOARD, ENGINE, JobOptions
+from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.devices import Fault
+    from ferrule.emulation import EngineError, EngineOptions
+    from ferrule.firmware import Image
+    from ferrule.testing import Board
+
+MAGIC = b"\x7fELF"
+OWN_OPTIONS = frozenset(
+    {
+        *("models", "options", "board", "devices", "config", "engine", "port", "baud", "json_path"),
+        *("timeout_s", "gdb", "faults", "quiet", "until"),
+    }
+)
+"""The parameters of `ferrule run` that apply to a user's own firmware."""
+WALL_FACTOR = 60.0
+"""Seconds of the host that an engine has for a second of the board, before the run is ended."""
+
+
+class CrashPart(msgspec.Struct, frozen=True, kw_only=True):
+    """A fault of the core or of a device."""
+
+    reason: str
+    registers: dict[str, int]
+    """By name; empty if they are unknown."""
+
+
+class ConsoleDocument(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user's own firmware has done on a board."""
+
+    kind: str = "console"
+    elf: str
+    board: str
+    engine: str
+    end: str
+    """matched (--until), exited (semihosting), crashed, or stopped; the reason for the last is in `why`."""
+    why: str
+    """The end in words."""
+    exit_status: int | None
+    """The status that the firmware gave by semihosting; None without one."""
+    instructions: int | None
+    """Instructions that the core has executed; None if the engine cannot tell."""
+    console: str
+    """The text that the firmware has printed."""
+    crash: CrashPart | None
+
+
+def is_elf(path: Path) -> bool:
+    """Return whether a file begins as an ELF file does; False if it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False
+
+
+def check_options(context: click.Context) -> None:
+    """Raise FerruleError if an option is given that applies to models only."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.name not in OWN_OPTIONS and source is click.core.ParameterSource.COMMANDLINE:
+            raise FerruleError(
+                f"{parameter.opts[-1]} is for a model, and is not valid with an ELF alone",
+                hint="ferrule run firmware.elf MODEL runs a model's firmware that is built already",
+            )
+
+
+def run_elf(
+    elf: Path,
+    options: JobOptions,
+    engine: str | None,
+    engine_options: EngineOptions,
+    faults: dict[str, Fault],
+    until: str | None,
+    timeout_s: float,
+    json_path: Path | None,
+    *,
+    quiet: bool,
+) -> int:
+    """Run a firmware until its end, see `ferrule run --help`, and return the command's exit code."""
+    from ferrule.facade.configuration import read_configuration
+    from ferrule.testing import start
+
+    to_stdout = str(json_path) == "-"
+    configuration = read_configuration(options.config).with_devices(options.devices)
+    board = start(
+        elf,
+        board=options.board or configuration.board or BOARD,
+        engine=engine or configuration.engine or ENGINE,
+        devices=configuration.devices,
+        options=replace(engine_options, semihosting=engine_options.gdb is None),
+        registry=configuration.registry(),
+    )
+    with board:
+        for device, fault in faults.items():
+            board.inject(device, fault)
+        document, code, failure = _followed(board, elf, until, timeout_s, silent=quiet or to_stdout)
+    _write(document, json_path)
+    if failure is not None:
+        raise failure
+    if not quiet and not to_stdout:
+        click.echo(f"{document.why}{_note(board.image, document.console)}", err=True)
+    return code
+
+
+def _followed(
+    board: Board, elf: Path, until: str | None, timeout_s: float, *, silent: bool
+) -> tuple[ConsoleDocument, int, EngineError | None]:
+    from ferrule.emulation import EngineError
+
+    console = board.console
+    failure: EngineError | None = None
+    why, matched = "", False
+    try:
+        why, matched = console.follow(
+            lambda text: None if silent else echo(text, nl=False),
+            timeout_s,
+            wall_s=timeout_s * WALL_FACTOR,
+            until=until,
+        )
+    except EngineError as error:
+        failure = error
+        why = str(error).splitlines()[0]
+    status = console.exit_status
+    report = failure.report if failure is not None else None
+    end = "crashed" if failure else "matched" if matched else "stopped" if status is None else "exited"
+    document = ConsoleDocument(
+        elf=str(elf),
+        board=board.name,
+        engine=board.engine,
+        end=end,
+        why=why,
+        exit_status=status,
+        instructions=board.instructions,
+        console=console.text,
+        crash=None
+        if failure is None
+        else CrashPart(reason=why, registers={} if report is None else dict(report.registers)),
+    )
+    return document, int(not matched and (until is not None or status not in {None, 0})), failure
+
+
+def _note(image: Image, text: str) -> str:
+    """Return a note on a firmware of Ferrule's, which prints nothing and waits for a host."""
+    if any(symbol.name.endswith("_link_model") for symbol in image.symbols) and not text:
+        return "\nnote: a firmware that Ferrule has generated waits for its inputs; ferrule run firmware.elf MODEL"
+    return ""
+
+
+def _write(document: ConsoleDocument, json_path: Path | None) -> None:
+    from ferrule.cli.arrays import save
+
+    if json_path is None:
+        return
+    if str(json_path) == "-":
+        print_json(document)
+    else:
+        save(json_path, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")
+
+
+def split_models(models: tuple[Path, ...]) -> tuple[Path | None, tuple[Path, ...]]:
+    """Return the ELF file among the arguments of `ferrule run`, if the first is one, and the models.
+
+    Raises:
+        FerruleError: an ELF is not the first argument, or there are several models beside it.
+    """
+    elves = [path for path in models if is_elf(path)]
+    if not elves:
+        return None, models
+    if elves != [models[0]] or len(models) > 2:
+        raise FerruleError("expected models, one ELF, or one ELF and its model: ferrule run firmware.elf MODEL")
+    return elves[0], models[1:]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule serve-board`."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import click
+
+from ferrule.cli import completion
+from ferrule.cli.options import BOARD, ENGINE, config_option
+from ferrule.cli.serve_accelerator import interrupted, logger
+
+
+@click.command("serve-board", short_help="Offer a UART of an emulated board as a serial port.")
+@click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
+@config_option
+@click.option(
+    "--board",
+    show_default=BOARD,
+    shell_complete=completion.boards,
+    help="A board's name (see `ferrule boards`), or the path of a board's folder.",
+)
+@click.option(
+    "--engine",
+    show_default=ENGINE,
+    shell_complete=completion.engines,
+    help="The engine that runs the firmware: unicorn, qemu or renode.",
+)
+@click.option(
+    "--uart",
+    default="console",
+    show_default=True,
+    help="The UART: console, link, or a name of the platform description.",
+)
+@click.option(
+    "--port",
+    default="pty",
+    show_default=True,
+    help="Where to offer it: pty for a pseudo-terminal, whose name is printed, listen://host:port for a connection, or "
+    "a serial port.",
+)
+@click.option(
+    "--device",
+    "devices",
+    multiple=True,
+    metavar="NAME=BACKEND",
+    help="Attach the model of a backend's device, as `ferrule run` does; ferrule.toml has the bindings.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Log errors only.")
+def command(
+    elf: Path,
+    config: Path | None,
+    board: str | None,
+    engine: str | None,
+    uart: str,
+    port: str,
+    devices: tuple[str, ...],
+    quiet: bool,
+) -> None:
+    """Run the firmware ELF on an emulated board and offer one of its UARTs as a serial port until Ctrl-C.
+
+    A program for a real board then talks to the emulated one: a terminal, or the runner of MLPerf Tiny
+    (docs/mlperf_tiny.md).
+    """
+    from ferrule.emulation.bridging import bridge
+    from ferrule.emulation.serving import open_port
+    from ferrule.facade.configuration import read_configuration
+    from ferrule.link import ListeningChannel
+    from ferrule.link.pty import SCHEME, PtyChannel
+    from ferrule.testing import start
+
+    configuration = read_configuration(config).with_devices(devices)
+    log = logger(quiet=quiet)
+    chosen = engine or configuration.engine or ENGINE
+    with (
+        contextlib.closing(PtyChannel() if port == SCHEME else open_port(port)) as channel,
+        start(
+            elf,
+            board=board or configuration.board or BOARD,
+            engine=chosen,
+            devices=configuration.devices,
+            registry=configuration.registry(),
+        ) as running,
+        interrupted() as stopped,
+    ):
+        where = channel.path if isinstance(channel, PtyChannel) else port
+        where = channel.url if isinstance(channel, ListeningChannel) else where
+        log(f"{uart} of {running.name} by {chosen} at {where}, Ctrl-C ends it")
+        bridge(running.channel(uart), channel, until=stopped)
+    log("ended")
