@@ -276,6 +276,15 @@ def test_a_trace_has_the_core_the_devices_and_the_memory() -> None:
     assert {event["pid"] for event in events} == {1, 2}
 
 
+def test_buffers_that_lie_upon_one_another_are_counted_once() -> None:
+    document = run_document()
+    (region,) = document.plan[:1]
+    one = replace(region.buffers[0], offset=0, size_bytes=100, first=0, last=0)
+    buffers = (one, replace(one, offset=90, size_bytes=20), replace(one, offset=10, size_bytes=5))
+    events = check_trace(WRITERS["trace"]([replace(document, plan=(replace(region, buffers=buffers),))]))
+    assert [event["args"]["bytes"] for event in events if event["ph"] == "C"] == [110, 0]
+
+
 def test_a_trace_needs_a_timeline() -> None:
     with pytest.raises(FerruleError, match=r"report of 'kws\.v1' lacks one"):
         WRITERS["trace"]([replace(run_document(), timeline=())])
