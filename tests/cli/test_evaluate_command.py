@@ -98,16 +98,29 @@ def test_exit_codes(
     assert code != 2 or not outcome.out
 
 
-def test_limits_are_cases_of_junit(ferrule: Ferrule, dense: Path, data: Path) -> None:
-    outcome = ferrule(
-        "evaluate", dense, *CALL, "--fail-below", "accuracy=0.9", "--fail-above", "accuracy=0.9", "--junit", "e.xml"
-    )
+def test_every_format_states_a_limit_that_is_not_kept(ferrule: Ferrule, dense: Path, data: Path) -> None:
+    limits = ("--fail-below", "accuracy=0.99", "--fail-below", "auc=0")
+    files = ("--json", "e.json", "--junit", "e.xml", "--sarif", "e.sarif", "--markdown", "e.md", "--html", "e.html")
+    outcome = ferrule("evaluate", dense, *CALL, "--metric", "accuracy", "--metric", "auc", *limits, *files)
     assert outcome.code == 1
-    text = (data / "e.xml").read_text()
-    assert 'failures="1"' in text
-    assert 'name="accuracy not below 0.9"' in text
-    assert 'message="accuracy is 0.26, below 0.9"' in text
-    assert 'name="accuracy not above 0.9"' in text
+    accuracy, auc = json.loads((data / "e.json").read_text())["metrics"]
+    assert (accuracy["at_least"], accuracy["at_most"], accuracy["failed"]) == (0.99, None, True)
+    assert (auc["at_least"], auc["failed"]) == (0.0, False)
+    for name in ("e.xml", "e.sarif", "e.md", "e.html"):
+        text = (data / name).read_text(encoding="utf-8")
+        assert text.count("accuracy is 0.26, below 0.99") == 1, name
+        assert "below 0," not in text
+    assert 'failures="1"' in (data / "e.xml").read_text()
+
+
+def test_a_limit_of_another_metric_is_refused_before_anything_is_computed(
+    ferrule: Ferrule, dense: Path, data: Path
+) -> None:
+    for options in (("--metric", "accuracy", "--fail-below", "auc=1"), ("--fail-above", "acuracy=1")):
+        outcome = ferrule("evaluate", dense, *CALL, *options)
+        assert outcome.code == 2
+        assert outcome.err.startswith("error: there is no metric")
+        assert "importing" not in outcome.err
 
 
 def test_without_labels(ferrule: Ferrule, dense: Path, data: Path) -> None:

@@ -23,6 +23,7 @@ from ferrule.evaluation.metrics import (
     label_parts,
     parse_limit,
 )
+from ferrule.evaluation.scoring import worst_samples
 from ferrule.graph import Array
 
 PLAIN = Confidence()
@@ -93,6 +94,39 @@ def test_classes_without_samples_are_left_out_of_the_area() -> None:
     assert (single.value, single.note) == (None, "all samples have the same label")
 
 
+@pytest.mark.parametrize("name", ["accuracy", "top5", "auc"])
+def test_scores_that_are_not_numbers_have_no_order(name: str) -> None:
+    given_ = drawn(3)
+    given_.scores[7, 2] = np.nan
+    found = METRICS[name](given_, PLAIN)
+    assert (found.value, found.low) == (None, None)
+    assert found.note == "1 of 60 samples have a score that is not a number (NaN), the first is '7'"
+
+
+def test_the_worst_samples_are_those_without_finite_scores() -> None:
+    labels = np.array([[1.0], [1.0], [1.0]], np.float32)
+    found = worst_samples(scored([[3.0], [np.nan], [1.5]], labels), (), "abc", 3)
+    assert [(part.name, part.score) for part in found] == [("b", None), ("a", 2.0), ("c", 0.5)]
+    found = worst_samples(scored([[3.0, 1.0], [0.0, np.inf], [1.0, 3.0]], [1, 0, 0]), (), "abc", 3)
+    assert [(part.name, part.score) for part in found] == [("b", None), ("a", 2.0), ("c", 2.0)]
+
+
+def test_resamples_that_lack_a_rare_class_count_the_others() -> None:
+    """A third of all resamples lack class 2, and the interval must not be of the others alone."""
+    random = np.random.default_rng(0)
+    labels = np.array([*([0, 1] * 20), 2])
+    scores = random.random((41, 3))
+    found = auc(scored(scores, labels), PLAIN)
+    assert found.method == "bootstrap, 1,000 resamples, seed 0"
+    areas = []
+    random = np.random.default_rng(0)
+    for _ in range(1000):
+        drawn_ = random.integers(0, 41, 41)
+        known = [by_pairs(scores[drawn_, index], labels[drawn_] == index) for index in set(labels[drawn_])]
+        areas.append(np.mean(known))
+    assert (found.low, found.high) == pytest.approx(tuple(np.quantile(areas, (0.025, 0.975))))
+
+
 @given(st.integers(0, 1000))
 def test_accuracy_and_top5_count_sorted_scores(seed: int) -> None:
     given_ = drawn(seed)
@@ -151,7 +185,10 @@ def test_labels_that_are_no_classes(labels: list[float], message: str) -> None:
 def test_targets_of_another_size() -> None:
     with pytest.raises(InputError, match=r"the labels have 1 value\(s\) per sample, expected 3") as caught:
         METRICS["mae"](scored(np.zeros((3, 3)), [1.0, 2.0, 3.0]), PLAIN)
-    assert caught.value.hint == "for labels that are classes, the metrics are accuracy, top5 and auc"
+    assert (
+        caught.value.hint
+        == "class numbers are integers: labels.astype(int); the metrics are accuracy, top5 and auc then"
+    )
 
 
 def test_unknown_metrics_and_malformed_limits() -> None:

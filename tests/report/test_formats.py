@@ -170,6 +170,21 @@ def test_junit_has_a_case_for_everything_that_can_fail() -> None:
     assert outcomes(failure_document()) == [("models/kws.tflite", ["error"])]
 
 
+def test_a_metric_that_fails_its_limit_fails_everywhere() -> None:
+    whole = evaluation_document()
+    known, undefined = whole.metrics
+    low = replace(whole, metrics=(replace(known, at_least=0.95, failed=True), undefined))
+    assert outcomes(low)[0] == ("accuracy", ["failure"])
+    assert "accuracy is 0.9, below 0.95" in WRITERS["markdown"]([low])
+    rules = [result["ruleId"] for result in check_sarif(WRITERS["sarif"]([low]))]
+    assert rules == ["ferrule/over-budget", "ferrule/undefined-metric"]
+    high = replace(whole, metrics=(replace(known, at_least=0.5, at_most=0.8, failed=True), undefined))
+    assert "accuracy is 0.9, above 0.8" in WRITERS["junit"]([high])
+    lost = replace(whole, metrics=(known, replace(undefined, at_least=0.5, failed=True)))
+    assert outcomes(lost)[1] == ("auc", ["failure"])
+    assert [result["level"] for result in check_sarif(WRITERS["sarif"]([lost]))] == ["error"]
+
+
 def test_sarif_has_a_result_for_everything_that_is_wrong() -> None:
     found = {
         name: [result["ruleId"] for result in check_sarif(WRITERS["sarif"]([document]))]
@@ -259,6 +274,15 @@ def test_a_trace_has_the_core_the_devices_and_the_memory() -> None:
     memory = [(event["ts"], event["args"]["bytes"]) for event in events if event["ph"] == "C" and event["pid"] == 1]
     assert memory == [(0, 16_256), (300, 8_256)]
     assert {event["pid"] for event in events} == {1, 2}
+
+
+def test_buffers_that_lie_upon_one_another_are_counted_once() -> None:
+    document = run_document()
+    (region,) = document.plan[:1]
+    one = replace(region.buffers[0], offset=0, size_bytes=100, first=0, last=0)
+    buffers = (one, replace(one, offset=90, size_bytes=20), replace(one, offset=10, size_bytes=5))
+    events = check_trace(WRITERS["trace"]([replace(document, plan=(replace(region, buffers=buffers),))]))
+    assert [event["args"]["bytes"] for event in events if event["ph"] == "C"] == [110, 0]
 
 
 def test_a_trace_needs_a_timeline() -> None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,11 +16,10 @@ from ferrule.cli.options import ENGINE, PLATFORMS, JobOptions, job_options, mode
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, unknown_name
 
 if TYPE_CHECKING:
-    from ferrule.evaluation.evaluate import Evaluation
-    from ferrule.report.evaluation_document import LimitPart
+    from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
 
 
 @click.command("evaluate", short_help="Compute accuracy and other metrics of a model on your data.")
@@ -177,11 +176,12 @@ def command(
     from ferrule.evaluation.metrics import parse_limit
     from ferrule.facade.configuration import read_configuration
     from ferrule.progress import Step
+    from ferrule.report.words import broken_limit
 
     results.check()
-    for option, texts in (("--fail-below", fail_below), ("--fail-above", fail_above)):
-        for text in texts:
-            parse_limit(option, text)  # before anything runs
+    lower = dict(parse_limit("--fail-below", text) for text in fail_below)
+    upper = dict(parse_limit("--fail-above", text) for text in fail_above)
+    _check_limits((*lower, *upper), metrics)
     configuration = read_configuration(options.config)
     board = options.board or configuration.board
     if options.toolchain is not None and platform != PLATFORMS[0]:
@@ -220,34 +220,48 @@ def command(
             progress=say,
             job=options.job(configuration, platform=platform) if board else None,
         )
+        document = _with_limits(done.document, lower, upper)
     for note in done.notes:
         click.echo(f"note: {note}", err=True)
-    limits = (*_limits(done, "below", fail_below), *_limits(done, "above", fail_above))
-    document = replace(done.document, limits=limits)
     results.write([document], models=[model])
     if not quiet and not results.takes_stdout:
         from ferrule.report.evaluation_console import print_evaluation
 
         print_evaluation(document, console())
-    failures = [part.text for part in limits if not part.kept]
+    failures = [broken_limit(part) for part in document.metrics if part.failed]
     for failure in failures:
         click.echo(f"failed: {failure}", err=True)
     return int(bool(failures) or done.verdict == "different")
 
 
-def _limits(done: Evaluation, side: str, options: Sequence[str]) -> list[LimitPart]:
-    """Return the limits of --fail-below or --fail-above; FerruleError if one is for a metric that was not computed."""
-    from ferrule.errors import unknown_name
-    from ferrule.evaluation.metrics import parse_limit
-    from ferrule.report.evaluation_document import LimitPart
+def _check_limits(limited: Iterable[str], metrics: Sequence[str]) -> None:
+    """Raise FerruleError for a limit of a metric that these metrics lack, before anything is computed."""
+    from ferrule.evaluation.metrics import METRICS
 
-    parts = []
-    for name, limit in (parse_limit(f"--fail-{side}", text) for text in options):
-        metric = done.metrics.get(name)
-        if metric is None:
-            raise unknown_name("metric", name, done.metrics, where="in this evaluation")
-        value = metric.value
-        kept = value is not None and (value >= limit if side == "below" else value <= limit)
-        found = f"is undefined: {metric.note}" if value is None else f"is {value:.6g}, {side} {limit:g}"
-        parts.append(LimitPart(metric=name, limit=limit, side=side, kept=kept, text="" if kept else f"{name} {found}"))
-    return parts
+    known = [metric.rpartition(":")[2] for metric in metrics or METRICS]
+    for name in limited:
+        if name not in known:
+            raise unknown_name("metric", name, known, where="in this evaluation")
+
+
+def _with_limits(
+    document: EvaluationDocument, lower: Mapping[str, float], upper: Mapping[str, float]
+) -> EvaluationDocument:
+    """Return the document with the limits of its metrics; FerruleError for one of a metric that it lacks."""
+    names = [part.name for part in document.metrics]
+    for name in (*lower, *upper):
+        if name not in names:
+            raise unknown_name("metric", name, names, where="in this evaluation")
+    return replace(
+        document,
+        metrics=tuple(_with_limit(part, lower.get(part.name), upper.get(part.name)) for part in document.metrics),
+    )
+
+
+def _with_limit(part: MetricPart, at_least: float | None, at_most: float | None) -> MetricPart:
+    if at_least is None and at_most is None:
+        return part
+    failed = part.value is None or (
+        (at_least is not None and part.value < at_least) or (at_most is not None and part.value > at_most)
+    )
+    return replace(part, at_least=at_least, at_most=at_most, failed=failed)

@@ -55,7 +55,8 @@ class Scored:
         if not self.are_classes:
             raise InputError(
                 f"the labels are {self.labels.dtype}{list(self.labels.shape)}, expected one whole number per sample",
-                hint="for real values, the metrics are mae and mse",
+                hint="class numbers are integers: labels.astype(int), or labels.argmax(axis=1) if they are one-hot; "
+                "for real values, the metrics are mae and mse",
             )
         outside = np.flatnonzero((self.labels < 0) | (self.labels >= self.classes))
         if outside.size:
@@ -88,7 +89,9 @@ class Scored:
         if values.shape[1] != wanted:
             raise InputError(
                 f"the labels have {values.shape[1]} value(s) per sample, expected {wanted}, as the model's output",
-                hint="for labels that are classes, the metrics are accuracy, top5 and auc" if wanted > 1 else None,
+                hint="class numbers are integers: labels.astype(int); the metrics are accuracy, top5 and auc then"
+                if wanted > 1
+                else None,
             )
         return values.astype(np.float64)
 
@@ -106,7 +109,8 @@ Compute = Callable[[Scored, Confidence], MetricPart]
 
 def accuracy(scored: Scored, confidence: Confidence) -> MetricPart:
     """Return the share of samples whose predicted class is the label."""
-    return share("accuracy", scored.predicted() == scored.expected(), confidence)
+    right = scored.predicted() == scored.expected()
+    return _unordered("accuracy", scored) or share("accuracy", right, confidence)
 
 
 def top5(scored: Scored, confidence: Confidence) -> MetricPart:
@@ -114,10 +118,22 @@ def top5(scored: Scored, confidence: Confidence) -> MetricPart:
     expected = scored.expected()
     if scored.scores.shape[1] <= TOP:
         return MetricPart(name="top5", value=None, note=f"the model has only {scored.classes} classes")
+    if (undefined := _unordered("top5", scored)) is not None:
+        return undefined
     own = scored.scores[np.arange(scored.samples), expected][:, None]
     earlier = np.arange(scored.scores.shape[1]) < expected[:, None]
     before = (scored.scores > own) | ((scored.scores == own) & earlier)
     return share("top5", before.sum(axis=1) < TOP, confidence)
+
+
+def _unordered(name: str, scored: Scored) -> MetricPart | None:
+    """Return the metric as undefined if scores cannot be ordered, since a sample has one that is NaN; else None."""
+    bad = np.flatnonzero(np.isnan(scored.scores).any(axis=1))
+    if not bad.size:
+        return None
+    first = scored.names[bad[0]] if scored.names else str(bad[0])
+    note = f"{bad.size:,} of {scored.samples:,} samples have a score that is not a number (NaN), the first is '{first}'"
+    return MetricPart(name=name, value=None, note=note)
 
 
 def share(name: str, right: Array, confidence: Confidence) -> MetricPart:
@@ -132,6 +148,8 @@ def auc(scored: Scored, confidence: Confidence) -> MetricPart:
     With two classes, the score is that of class 1. Classes without samples are left out of the mean.
     """
     expected = scored.expected()
+    if (undefined := _unordered("auc", scored)) is not None:
+        return undefined
     columns = scored.scores.shape[1]
     classes = range(columns) if columns > 2 else (1,)
     rankings = []
@@ -146,8 +164,10 @@ def auc(scored: Scored, confidence: Confidence) -> MetricPart:
         return MetricPart(name="auc", value=None, note="all samples have the same label")
 
     def statistic(counts: Array) -> Array:
-        areas = [ranking.areas(counts) for ranking in rankings]
-        means: Array = np.stack(areas).sum(axis=0) / len(areas)
+        areas = np.stack([ranking.areas(counts) for ranking in rankings])
+        known = ~np.isnan(areas)  # a resample that lacks a class is the mean of the others, as the value is
+        number = known.sum(axis=0)
+        means: Array = np.where(known, areas, 0.0).sum(axis=0) / np.where(number, number, np.nan)
         return means
 
     value = float(statistic(np.ones((1, scored.samples)))[0])

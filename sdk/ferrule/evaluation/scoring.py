@@ -51,7 +51,8 @@ def scores_of(info: TensorInfo, stored: Array, samples: int) -> Array:
     if is_numbered(info):
         numbers = rows[:, 0].astype(np.int64)
         if numbers.min() < 0 or numbers.max() >= _MOST_NUMBERED:
-            raise InputError(f"output '{info.name}' answers {int(numbers.max())}, expected the number of a class")
+            wrong = int(numbers.min() if numbers.min() < 0 else numbers.max())
+        raise InputError(f"output '{info.name}' answers {wrong}, expected the number of a class")
         table = np.zeros((samples, max(2, int(numbers.max()) + 1)), np.float32)
         table[np.arange(samples), numbers] = 1.0
         return table
@@ -115,31 +116,41 @@ def worst_samples(scored: Scored, classes: Sequence[str], names: Sequence[str], 
         return ()
     if not scored.are_classes:
         errors = np.abs(scored.scores.astype(np.float64) - scored.targets()).mean(axis=1)
-        order = np.argsort(-errors, kind="stable")[:count]
+        order = _worst_first(errors)[:count]
         return tuple(
             WorstPart(
                 index=int(index),
                 name=names[index],
                 expected=_values(scored.targets()[index]),
                 predicted=_values(scored.scores[index]),
-                score=float(errors[index]),
+                score=_finite(errors[index]),
             )
             for index in order
         )
     expected, predicted = scored.expected(), scored.predicted()
     margins = _margins(scored, expected, predicted)
     wrong = np.flatnonzero(expected != predicted)
-    order = wrong[np.argsort(-margins[wrong], kind="stable")][:count]
+    order = wrong[_worst_first(margins[wrong])][:count]
     return tuple(
         WorstPart(
             index=int(index),
             name=names[index],
             expected=name_of(int(expected[index]), classes),
             predicted=name_of(int(predicted[index]), classes),
-            score=float(margins[index]),
+            score=_finite(margins[index]),
         )
         for index in order
     )
+
+
+def _worst_first(values: Array) -> Array:
+    """Return the places of values from the largest to the smallest; those that are not finite come first."""
+    order: Array = np.argsort(-np.where(np.isfinite(values), values, np.inf), kind="stable")
+    return order
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def _margins(scored: Scored, expected: Array, predicted: Array) -> Array:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from ferrule.report.document import Verdict
 from ferrule.report.evaluation_document import ConfusionPart, EvaluationDocument, FloatPart, MetricPart, ProofPart
 from ferrule.report.tables import print_table
+from ferrule.report.words import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -130,7 +131,12 @@ def _print_worst(document: EvaluationDocument, console: Console) -> None:
     if not document.worst:
         return
     rows = [
-        (escape(part.name), escape(part.expected), escape(part.predicted), f"{part.score:.4g}")
+        (
+            escape(part.name),
+            escape(part.expected),
+            escape(part.predicted),
+            "-" if part.score is None else f"{part.score:.4g}",
+        )
         for part in document.worst
     ]
     headings = ("sample", "expected", "predicted", "score")
@@ -148,14 +154,16 @@ def _print_float(part: FloatPart, console: Console) -> None:
 def _print_paths(document: EvaluationDocument, console: Console) -> None:
     for path in document.paths:
         seconds = f"{path.wall_s:.1f} s, {path.cpu_s:.1f} s CPU"
-        console.print(f"ran: {path.samples:,} samples by {path.where}: {seconds}", highlight=False, markup=False)
+        console.print(
+            f"ran: {counted(path.samples, 'sample')} by {path.where}: {seconds}", highlight=False, markup=False
+        )
 
 
 def _print_proof(part: ProofPart, console: Console) -> None:
     board = f"{part.report.build.board} by {part.report.engine}"
     whole = "; all samples: host, board" if part.whole else ""
     console.print(
-        f"proof: {len(part.samples):,} samples (seed {part.seed}) compared: host, {board}, numpy{whole}",
+        f"proof: {counted(len(part.samples), 'sample')} (seed {part.seed}) compared: host, {board}, numpy{whole}",
         highlight=False,
         markup=False,
     )

@@ -47,19 +47,11 @@ class MetricPart:
     better: str = "higher"
     """"higher" or "lower"."""
     note: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LimitPart:
-    """A limit of a metric, and whether it is kept; a metric that is undefined keeps none."""
-
-    metric: str
-    limit: float
-    side: str
-    """"below" if lower values fail, or "above"."""
-    kept: bool
-    text: str
-    """What was found, such as "accuracy is 0.87, below 0.9"; empty if it is kept."""
+    at_least: float | None = None
+    """The limits that it was to keep, as `--fail-below` and `--fail-above` state them; None without one."""
+    at_most: float | None = None
+    failed: bool = False
+    """Whether it does not keep a limit; a value that is undefined keeps none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,8 +82,9 @@ class WorstPart:
     """The sample's file, or its place in the data."""
     expected: str
     predicted: str
-    score: float
-    """How bad it is, larger is worse: for classes, the margin by which the prediction beats the expected label."""
+    score: float | None
+    """How bad it is, larger is worse: for classes, the margin by which the prediction beats the expected label; None,
+    worse than all numbers, if the output has values that are not finite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,8 +148,6 @@ class EvaluationDocument(Notebook):
     proof: ProofPart | None = None
     """None if no board was named."""
     environment: EnvironmentPart | None = None
-    limits: tuple[LimitPart, ...] = ()
-    """The limits that the command was given."""
 
     @override
     def __repr__(self) -> str:

@@ -126,6 +126,9 @@ def _of_metric(model: str, row: str, metric: MetricPart, samples: int) -> Row:
         "method": metric.method,
         "better": metric.better,
         "note": metric.note,
+        "at_least": metric.at_least,
+        "at_most": metric.at_most,
+        "failed": metric.failed,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from ferrule.report.comparison_document import Change, ChangePart
 from ferrule.report.document import Verdict
+from ferrule.report.evaluation_document import MetricPart
 from ferrule.report.sweep_document import SweepRow
 
 
@@ -36,6 +37,17 @@ def number(value: float | str | None) -> str:
             return f"{int(value):,}" if value.is_integer() and abs(value) < 1 << 53 else f"{value:.6g}"
         case _:
             return value
+
+
+def broken_limit(metric: MetricPart) -> str:
+    """Return which limit a metric does not keep, as a sentence's part; "" if it keeps all."""
+    if not metric.failed:
+        return ""
+    if metric.value is None:
+        return f"{metric.name} is undefined: {metric.note}"
+    below = metric.at_least is not None and metric.value < metric.at_least
+    side, limit = ("below", metric.at_least) if below else ("above", metric.at_most)
+    return f"{metric.name} is {metric.value:.6g}, {side} {limit:g}"
 
 
 def growth(relative: float | None) -> str:

@@ -16,6 +16,7 @@ from ferrule.report.html.rendering import TEMPLATES, environment
 from ferrule.report.inspection import Inspection, TensorPart
 from ferrule.report.reading import Document
 from ferrule.report.sweep_document import SweepRow
+from ferrule.report.words import broken_limit
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of a page: it loads nothing, and runs no script."""
@@ -82,6 +83,7 @@ def _render(template: str, documents: Sequence[Document], **values: object) -> s
             sweep_metrics=sweep_summary.metric_names,
             options_of=_options,
             metric_top=_metric_top,
+            broken_limit=broken_limit,
             tensor_table=_tensors,
             **values,
         )

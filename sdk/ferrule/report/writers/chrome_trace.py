@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ferrule.errors import FerruleError
 from ferrule.report.document import LayerPart, ReportDocument
 from ferrule.report.evaluation_document import EvaluationDocument
-from ferrule.report.picture import RegionPlanPart
+from ferrule.report.picture import BufferPart, RegionPlanPart
 
 if TYPE_CHECKING:
     from ferrule.report.reading import Document
@@ -94,6 +94,15 @@ def _memory(region: RegionPlanPart, starts: dict[str, int], process: int) -> Ite
     """Yield the bytes of a region's plan that are in use when each step begins."""
     for step, layer in enumerate(region.steps):
         if layer in starts:
-            used = sum(buffer.size_bytes for buffer in region.buffers if buffer.first <= step <= buffer.last)
+            used = _covered([buffer for buffer in region.buffers if buffer.first <= step <= buffer.last])
             name = f"{region.name}: live bytes"
             yield {"ph": "C", "name": name, "ts": starts[layer], "pid": process, "tid": 0, "args": {"bytes": used}}
+
+
+def _covered(buffers: Sequence[BufferPart]) -> int:
+    """Return the bytes that buffers take together: those of a layer that computes in place lie upon one another."""
+    covered = end = 0
+    for buffer in sorted(buffers, key=lambda each: each.offset):
+        covered += max(0, buffer.offset + buffer.size_bytes - max(end, buffer.offset))
+        end = max(end, buffer.offset + buffer.size_bytes)
+    return covered

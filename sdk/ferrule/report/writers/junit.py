@@ -15,7 +15,7 @@ from ferrule.report.document import ReportDocument, SamplePart, Verdict
 from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
 from ferrule.report.failure_document import FailureDocument
 from ferrule.report.sweep_document import SweepDocument, SweepRow
-from ferrule.report.words import changed, counted, run_name, verdict_text
+from ferrule.report.words import broken_limit, changed, counted, run_name, verdict_text
 
 if TYPE_CHECKING:
     from ferrule.report.reading import Document
@@ -123,14 +123,11 @@ def _properties(report: ReportDocument) -> dict[str, object]:
 
 def _of_evaluation(document: EvaluationDocument) -> _Suite:
     cases = [_of_metric(metric) for metric in document.metrics]
-    for part in document.limits:
-        outcome = "" if part.kept else "failure"
-        name = f"{part.metric} not {part.side} {part.limit:g}"
-        cases.append(_Case(name=name, outcome=outcome, kind="limit", message=part.text))
     proof = document.proof
     if proof is not None:
         equal = proof.verdict is not Verdict.DIFFERENT
-        text = f"{counted(len(proof.samples), 'sample')} on {proof.report.build.board}: {verdict_text(proof.verdict)}"
+        compared = document.data.samples if proof.whole else len(proof.samples)
+        text = f"{counted(compared, 'sample')} on {proof.report.build.board}: {verdict_text(proof.verdict)}"
         outcome = "" if equal else "failure"
         cases.append(_Case(name="proof", outcome=outcome, kind="different", message="" if equal else text, output=text))
     return _Suite(
@@ -149,6 +146,8 @@ def _of_evaluation(document: EvaluationDocument) -> _Suite:
 
 
 def _of_metric(metric: MetricPart) -> _Case:
+    if metric.failed:
+        return _Case(name=metric.name, outcome="failure", kind="limit", message=broken_limit(metric))
     if metric.value is None:
         return _Case(name=metric.name, outcome="skipped", message=f"undefined: {metric.note}")
     interval = "" if metric.low is None or metric.high is None else f", {metric.low:.6g} to {metric.high:.6g}"

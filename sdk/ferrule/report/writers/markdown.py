@@ -14,7 +14,7 @@ from ferrule.report.failure_document import FailureDocument
 from ferrule.report.inspection import Inspection, LayerInspection
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
 from ferrule.report.sweep_document import SweepDocument, SweepRow
-from ferrule.report.words import counted, number, verdict_text
+from ferrule.report.words import broken_limit, counted, number, verdict_text
 from ferrule.report.writers.markdown_tables import Table, code_block
 
 if TYPE_CHECKING:
@@ -223,13 +223,17 @@ def _of_evaluation(document: EvaluationDocument, rows: int | None) -> Iterator[s
             name, *others = _metric(metric)
             metrics.add(f"{name}, in float32", *others)
     yield metrics.text()
+    for metric in document.metrics:
+        if metric.failed:
+            yield f"**❌ failed**: {quoted(broken_limit(metric))}"
     if document.float_model is not None and document.float_model.agreement is not None:
         yield f"The model in float32 predicts the same label for {document.float_model.agreement:.2%} of the samples."
     if document.proof is not None:
         proof = document.proof
         yield (
             f"Proof on {quoted(proof.report.build.board)} with {counted(len(proof.samples), 'sample')} "
-            f"(seed {proof.seed}): **{_MARKS[proof.verdict]}**."
+            f"(seed {proof.seed}){', and all samples compared with the host' if proof.whole else ''}: "
+            f"**{_MARKS[proof.verdict]}**."
         )
     yield from _labels(document, rows)
     yield "## How"
@@ -263,7 +267,7 @@ def _labels(document: EvaluationDocument, rows: int | None) -> Iterator[str]:
         yield "## Worst samples"
         worst = Table("sample", "expected", "predicted", "score", right=("score",))
         for each in document.worst:
-            worst.add(quoted(each.name), quoted(each.expected), quoted(each.predicted), f"{each.score:.6g}")
+            worst.add(quoted(each.name), quoted(each.expected), quoted(each.predicted), number(each.score))
         yield worst.text(rows)
 
 

@@ -19,7 +19,7 @@ from ferrule.report.document import ReportDocument, Verdict
 from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.failure_document import FailureDocument
 from ferrule.report.sweep_document import SweepDocument
-from ferrule.report.words import changed, counted, run_name
+from ferrule.report.words import broken_limit, changed, counted, run_name
 
 if TYPE_CHECKING:
     from ferrule.report.reading import Document
@@ -133,7 +133,10 @@ def _of_evaluation(document: EvaluationDocument) -> Iterator[_Finding]:
             text = f"The fast path of '{name}' differs from the firmware on {proof.report.build.board}."
             yield _Finding(rule="ferrule/different", message=text, model=name, file=file, where="fast path")
     for metric in document.metrics:
-        if metric.value is None:
+        if metric.failed:
+            text = f"Of '{name}', {broken_limit(metric)}."
+            yield _Finding(rule="ferrule/over-budget", message=text, model=name, file=file, where=metric.name)
+        elif metric.value is None:
             text = f"The metric '{metric.name}' of '{name}' is undefined: {metric.note}"
             yield _Finding(
                 rule="ferrule/undefined-metric",
