@@ -196,11 +196,8 @@ def _list(plan: Plan) -> None:
 def _warn_of_others(rows: ResultsFile, document: SweepDocument) -> None:
     others = len(rows.statuses) - len(document.rows)
     if others > 0:
-        click.echo(
-            f"warning: {rows.path} has {others:,} rows of runs that the sweep does not have, or of other versions; "
-            "they are left out",
-            err=True,
-        )
+        left_out = "rows of runs that the sweep does not have, or of other versions; they are left out"
+        click.echo(f"warning: {rows.path} has {others:,} {left_out}", err=True)
 
 
 def _is_bad(row: SweepRow) -> bool:

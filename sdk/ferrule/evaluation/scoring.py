@@ -52,7 +52,7 @@ def scores_of(info: TensorInfo, stored: Array, samples: int) -> Array:
         numbers = rows[:, 0].astype(np.int64)
         if numbers.min() < 0 or numbers.max() >= _MOST_NUMBERED:
             wrong = int(numbers.min() if numbers.min() < 0 else numbers.max())
-        raise InputError(f"output '{info.name}' answers {wrong}, expected the number of a class")
+            raise InputError(f"output '{info.name}' answers {wrong}, expected the number of a class")
         table = np.zeros((samples, max(2, int(numbers.max()) + 1)), np.float32)
         table[np.arange(samples), numbers] = 1.0
         return table
