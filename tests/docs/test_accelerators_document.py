@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from needs import require_cc, require_module
+from svd_files import CHIP
 
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.devices import documentation
@@ -59,10 +60,20 @@ def test_the_unit_tests_pass(documented: Path) -> None:
 def test_the_program_and_the_commands_run(documented: Path) -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
     require_module("unicorn", "pip install 'ferrule[run]'")
+    require_module("systemrdl", "pip install 'ferrule[rdl]'")
     assert run(documented, "use.py").count("status -12 (DEVICE): layer 'largest' on Yap/yap0") == 2
+    (documented / "chip.svd").write_text(CHIP, encoding="utf-8")  # the files of a vendor
+    (documented / "dma.rdl").write_text("addrmap dma { reg { field {} LENGTH[16]; } LENGTH; };", encoding="utf-8")
     commands = [match.split() for match in COMMAND.findall(TEXT)]
-    assert [command[0] for command in commands] == ["inspect", "run", "run", "run", "generate"]
+    names = ["registers"] * 4 + ["new"] * 2 + ["inspect", "run", "run", "run", "generate"]
+    assert [command[0] for command in commands] == names
     expected = (
+        (0, "INTERRUPT"),
+        (0, ""),
+        (0, "TIMER0"),
+        (0, "IRQ2"),
+        (0, "timer0"),
+        (0, "dma"),
         (0, "Yap"),
         (0, "transfers of devices: all allowed\nverdict: exact"),
         (2, "(DEVICE)"),
@@ -72,6 +83,7 @@ def test_the_program_and_the_commands_run(documented: Path) -> None:
     for command, (code, words) in zip(commands, expected, strict=True):
         assert words in run(documented, "-m", "ferrule", *command, code=code)
     assert list((documented / "project").rglob("yap.c"))
+    assert "<name>yap0</name>" in (documented / "yap.svd").read_text(encoding="utf-8")
 
 
 def test_woofles_registers_are_those_of_its_table() -> None:

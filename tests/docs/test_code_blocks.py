@@ -46,7 +46,7 @@ FOLLOWED = {
 """By page: the test that writes and uses its files, which are the blocks with a caption."""
 QUOTING = {"add_operator"}
 """Pages whose blocks with a caption quote the repository's files; their own tests compare the two."""
-FRAMEWORKS = {"torch"}
+FRAMEWORKS = {"torch", "model_explorer"}
 """Modules that users have in an environment of their own, which the tests of a page may lack."""
 PROGRAMS = {
     ".ci/run",

@@ -12,11 +12,11 @@ import click
 
 from ferrule.cli import completion
 from ferrule.cli.console import console
-from ferrule.cli.options import ENGINE, PLATFORMS, JobOptions, job_options, model_argument, platform_option
+from ferrule.cli.options import ENGINE, JobOptions, check_toolchain, job_options, model_argument, platform_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
-from ferrule.errors import FerruleError, unknown_name
+from ferrule.errors import unknown_name
 
 if TYPE_CHECKING:
     from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
@@ -184,11 +184,7 @@ def command(
     _check_limits((*lower, *upper), metrics)
     configuration = read_configuration(options.config)
     board = options.board or configuration.board
-    if options.toolchain is not None and platform != PLATFORMS[0]:
-        raise FerruleError(
-            f"--toolchain {options.toolchain}: the tools of platform {platform} choose the compiler",
-            hint="docs/running.md has the variables that they read",
-        )
+    check_toolchain(options.toolchain, platform)
     engine = engine or configuration.engine or ENGINE
     with (
         results.failures("evaluate", [model], board=Path(board or "").name, engine=engine if board else ""),

@@ -76,6 +76,15 @@ def platform_option(text: str) -> Callable[[_F], _F]:
     return click.option("--platform", type=click.Choice(PLATFORMS), default=PLATFORMS[0], show_default=True, help=text)
 
 
+def check_toolchain(name: str | None, platform: str) -> None:
+    """Raise FerruleError if --toolchain is given for a platform whose own tools choose the compiler."""
+    if name is not None and platform != PLATFORMS[0]:
+        raise FerruleError(
+            f"--toolchain {name}: the tools of platform {platform} choose the compiler",
+            hint="docs/running.md has the variables that they read",
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassOptions:
     """The options of a C++ class over the Arm Compute Library as typed by the user."""

@@ -13,9 +13,9 @@ from ferrule.cli import completion
 from ferrule.cli.console import console
 from ferrule.cli.options import (
     ENGINE,
-    PLATFORMS,
     JobOptions,
     arena_option,
+    check_toolchain,
     job_options,
     models_argument,
     names_option,
@@ -176,10 +176,9 @@ def command(
     from ferrule.progress import Step
 
     results.check()
-    _refuse_toolchain(options.toolchain, platform)
-    injected = _faults(faults)
+    check_toolchain(options.toolchain, platform)
+    injected, timeout_s = _faults(faults), timeout_s if gdb is None else GDB_TIMEOUT_S
     engine_options = EngineOptions(port=port, baud=baud, gdb=gdb, through_link=through_link)
-    timeout_s = timeout_s if gdb is None else GDB_TIMEOUT_S
     elf, given = split_models(models)
     if elf is not None and not given:
         check_options(context)
@@ -189,8 +188,7 @@ def command(
     configuration = read_configuration(options.config)
     engine = engine or configuration.engine or ENGINE
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
-    if gdb is not None:
-        job = replace(job, debug=True)
+    job = replace(job, debug=gdb is not None)
     with (
         results.failures("run", models, board=Path(str(job.board)).name, engine=engine, faults=faults),
         progress(quiet=quiet or results.takes_stdout) as say,
@@ -261,14 +259,6 @@ def _print(reports: list[RunReport]) -> None:
 
     for report in reports:
         print_report(report.document, console())
-
-
-def _refuse_toolchain(name: str | None, platform: str) -> None:
-    if name is not None and platform != PLATFORMS[0]:
-        raise FerruleError(
-            f"--toolchain {name}: the tools of platform {platform} choose the compiler",
-            hint="docs/running.md has the variables that they read",
-        )
 
 
 def _faults(options: tuple[str, ...]) -> dict[str, Fault]:

@@ -94,8 +94,8 @@ static void reset(uint32_t architecture)
                                    .read_register = read_register,
                                    .write_register = write_register,
                                    .window_count = 1};
-    guest.windows[0] =
-        (struct ferrule_guest_window){.address = RAM, .bytes = RAM_BYTES, .data = (uint8_t *)ram, .executes = 1};
+    guest.windows[0] = (struct ferrule_guest_window){
+        .address = RAM, .bytes = RAM_BYTES, .data = (uint8_t *)ram, .executes = 1};
     for (int i = 0; i < FERRULE_REGISTERS; ++i) {
         guest.register_ids[i] = i;
     }
