@@ -31,7 +31,7 @@ class Workers(Protocol):
     """Workers; used as a context manager, they end with its block."""
 
     def executor(self, resources: Resources = ()) -> Executor:
-        """Return an executor for calls that take these resources; its futures are `Attempt`s."""
+        """Return an executor for calls that take these resources; its futures are of the class `Attempt`."""
 
     def slots(self) -> int:
         """Return how many calls can be at work at the same time at present, at least 1."""
