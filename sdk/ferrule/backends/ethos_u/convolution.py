@@ -17,7 +17,7 @@ from ferrule.backends.ethos_u.arithmetic import Int64, output_scale, rounding, s
 from ferrule.backends.ethos_u.commands import Kind, Long, Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
-from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_map, window
+from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_block, output_map, window
 from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
 from ferrule.backends.ethos_u.scales import SCALE_BYTES, Scales, scales
 from ferrule.backends.ethos_u.stream import Operation, Registers
@@ -74,13 +74,14 @@ class Convolution:
         if self.depthwise and self.ifm.depth not in {1, self.ofm.depth}:
             raise StreamError(f"IFM has {self.ifm.depth} channels and OFM {self.ofm.depth}, expected equal numbers")
         self.activation = activation(registers)
+        self.block = output_block(registers)
         self.mode = rounding(registers, Short.OFM_PRECISION)
         self.scale = output_scale(registers)
         self.channels = 1 if self.depthwise else self.ifm.depth
         if self.ofm.depth * self.window.taps * self.channels > MAX_WEIGHTS:
             raise UnsupportedModeError(f"the operation has more than {MAX_WEIGHTS} weights")
         self.cores = self._cores(registers, configuration)
-        self.work = self._work()
+        self.work = self._work(configuration)
         self._seen: list[tuple[bytes, bytes]] = []
         self._matrix: NDArray[Any] = np.zeros(0)
         self._scales = Scales(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -114,9 +115,13 @@ class Convolution:
             cores.append(CoreWeights(registers, order, core, channels))
         return cores
 
-    def _work(self) -> Work:
+    def _work(self, configuration: Configuration) -> Work:
         macs = self.ofm.elements * self.window.taps * self.channels
-        reads = (*self.ifm.ranges(), *(each for core in self.cores for each in core.ranges()))
+        reads = (
+            *self.ifm.ranges(),
+            *self.activation.ranges(configuration),
+            *(each for core in self.cores for each in core.ranges()),
+        )
         return Work(
             macs=macs,
             reads=reads,

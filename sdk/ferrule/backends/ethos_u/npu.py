@@ -120,9 +120,9 @@ def prepared(operation: Operation, configuration: Configuration) -> Kernel | Non
         case Kind.CONV | Kind.DEPTHWISE:
             return Convolution(operation, configuration)
         case Kind.POOL:
-            return Pooling(operation)
+            return Pooling(operation, configuration)
         case Kind.ELEMENTWISE:
-            return ElementwiseKernel(operation)
+            return ElementwiseKernel(operation, configuration)
         case Kind.DMA_START:
             return Copy(operation)
     return None
