@@ -41,7 +41,7 @@ class Pooling:
                 raise UnsupportedModeError("REDUCE_SUM with padding is not supported")
         self.activation = activation(registers)
         self.block = output_block(registers)
-        self.scale = None if self.mode is Pool.MAX or self._divides else output_scale(registers)
+        self.scale = None if self.mode is Pool.MAX or self.divides else output_scale(registers)
         elements = self.ofm.height * self.ofm.width * self.ifm.depth
         self.work = Work(
             macs=0,
@@ -53,7 +53,8 @@ class Pooling:
         )
 
     @property
-    def _divides(self) -> bool:
+    def divides(self) -> bool:
+        """Whether sums are divided by the number of valid taps."""
         return self.mode is Pool.AVERAGE and self.window.is_padded
 
     def execute(self, machine: Machine) -> None:
@@ -65,7 +66,7 @@ class Pooling:
             values = self._maximum(self.window.extend(stored, _BELOW_ALL))
         else:
             values = self._sum(self.window.extend(stored))
-            if self._divides:
+            if self.divides:
                 values = divided(values, self._valid_taps())
             elif self.scale is not None:
                 values = self.scale.apply(values)
