@@ -28,7 +28,7 @@ TRIED = {
 }
 """Versions of the driver with which Ferrule's tests have passed, by digest; see `ArmDriver.digest`."""
 SOURCES = ("src/ethosu_driver.c", "src/ethosu_device_u55_u65.c")
-_FILES = (
+FILES = (
     *SOURCES,
     "include/ethosu_driver.h",
     "include/ethosu_types.h",
@@ -106,7 +106,7 @@ def find_arm_driver() -> ArmDriver:
     if not value:
         raise MissingToolError(
             f"Arm's driver for the Ethos-U is not part of Ferrule, and {VARIABLE} is not set",
-            hint=f"set {VARIABLE} to a checkout of Arm's ethos-u-core-driver, or leave out driver = \"arm\" to use "
+            hint=f'set {VARIABLE} to a checkout of Arm\'s ethos-u-core-driver, or leave out driver = "arm" to use '
             "Ferrule's own driver",
         )
     folder = Path(value).resolve()
@@ -123,7 +123,7 @@ def find_arm_driver() -> ArmDriver:
 
 def _digest(folder: Path) -> str:
     sha = hashlib.sha256()
-    for name in sorted(_FILES):
+    for name in sorted(FILES):
         try:
             data = (folder / name).read_bytes()
         except OSError as error:

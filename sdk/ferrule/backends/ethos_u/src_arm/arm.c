@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ethos_u/arm.h"
 
+#include "ethos_u/registers.h"
 #include "ferrule/port.h"
 #include "ferrule/status.h"
 
-/* Registers, as offsets in bytes; Arm's driver has them as a struct, in a header of its own. */
-#define STATUS 0x04u
-#define CMD    0x08u
-#define CONFIG 0x28u
-
-#define STATUS_RUNNING (1u << 0)
-#define STATUS_IRQ     (1u << 1)
-#define STATUS_RESET   (1u << 3)
-
-#define CMD_CLEAR_IRQ  (1u << 1)
-#define CMD_POWER_MASK 0xCu /* the bits for clock and power, which a write keeps */
-
-#define CONFIG_PRODUCT_SHIFT 28u
+#define GATING (ETHOS_U_CMD_CLOCK_Q | ETHOS_U_CMD_POWER_Q) /* which a write of CMD keeps */
 
 #ifdef ETHOSU65
 #define PRODUCT 1u
@@ -31,19 +20,20 @@ static uint32_t get(const struct ethos_u_arm *device, uint32_t offset)
 
 static bool is_raised(const struct ethos_u_arm *device)
 {
-    return (get(device, STATUS) & STATUS_IRQ) != 0u;
+    return (get(device, ETHOS_U_STATUS) & ETHOS_U_STATUS_IRQ) != 0u;
 }
 
 /* A reset that ended and one that was ignored look the same to Arm's driver; the state tells. */
 static int32_t stopped(const struct ethos_u_arm *device)
 {
-    return (get(device, STATUS) & (STATUS_RUNNING | STATUS_RESET)) == 0u ? FERRULE_OK
-                                                                        : FERRULE_ERR_DEVICE;
+    return (get(device, ETHOS_U_STATUS) & (ETHOS_U_STATUS_RUNNING | ETHOS_U_STATUS_RESETTING)) == 0u
+               ? FERRULE_OK
+               : FERRULE_ERR_DEVICE;
 }
 
 static bool is_present(const struct ethos_u_arm *device)
 {
-    return get(device, CONFIG) >> CONFIG_PRODUCT_SHIFT == PRODUCT;
+    return get(device, ETHOS_U_CONFIG) >> ETHOS_U_CONFIG_PRODUCT_SHIFT == PRODUCT;
 }
 
 static void leave(struct ethos_u_arm *device)
@@ -62,8 +52,8 @@ static int32_t start(struct ethos_u_arm *device)
     if (!is_present(device)) {
         return FERRULE_ERR_UNAVAILABLE;
     }
-    if (ethosu_init(&device->npu, (void *)device->base, NULL, 0, device->is_non_secure ? 0u : 1u,
-                    device->is_user ? 0u : 1u) != 0) {
+    if (ethosu_init(&device->npu, (void *)device->base, NULL, 0, device->nonsecure ? 0u : 1u,
+                    device->unprivileged ? 0u : 1u) != 0) {
         return FERRULE_ERR_DEVICE;
     }
     device->is_ready = true;
@@ -123,23 +113,22 @@ static int32_t arm_submit(void *context, const void *command)
     struct ethos_u_arm *device = context;
     const struct ethos_u_work *work = command;
     const struct ethos_u_stream *stream = work->stream;
-    const size_t bytes[ETHOS_U_ARM_REGIONS] = {stream->read_only_bytes, stream->scratch_bytes,
-                                               work->fast_scratch == NULL
-                                                   ? 0u
-                                                   : stream->fast_scratch_bytes};
+    const size_t bytes[ETHOS_U_REGIONS] = {stream->read_only_bytes, stream->scratch_bytes,
+                                           work->fast_scratch == NULL ? 0u
+                                                                      : stream->fast_scratch_bytes};
     int32_t status = ethos_u_take(work);
 
     if (status != FERRULE_OK) {
         return status;
     }
-    for (uint32_t index = 0; index < ETHOS_U_ARM_REGIONS; index++) {
-        device->regions[index] = ethos_u_base(work, index);
+    for (uint32_t index = 0; index < ETHOS_U_REGIONS; index++) {
+        device->regions[index] = (uintptr_t)ethos_u_region(work, index);
         device->region_bytes[index] = bytes[index];
     }
     device->work = *work;
     device->spurious = 0;
     if (ethosu_invoke_async(&device->npu, stream->payload, (int)stream->payload_bytes,
-                            device->regions, device->region_bytes, (int)ETHOS_U_ARM_REGIONS,
+                            device->regions, device->region_bytes, (int)ETHOS_U_REGIONS,
                             NULL) != 0) {
         return give_up(device);
     }
@@ -212,8 +201,8 @@ bool ethos_u_arm_interrupt(struct ethos_u_arm *device)
         device->spurious++;
     }
     for (uint32_t tries = 0; tries < ETHOS_U_ARM_CLEAR_TRIES && is_raised(device); tries++) {
-        ferrule_mmio_write32(device->base + CMD,
-                             (get(device, CMD) & CMD_POWER_MASK) | CMD_CLEAR_IRQ);
+        ferrule_mmio_write32(device->base + ETHOS_U_CMD,
+                             (get(device, ETHOS_U_CMD) & GATING) | ETHOS_U_CMD_CLEAR_IRQ);
     }
     if (is_raised(device) || device->spurious >= ETHOS_U_ARM_SPURIOUS_MOST) {
         device->interrupt_lost = true;

@@ -94,27 +94,35 @@ int ethosu_mutex_unlock(void *mutex)
     return 0;
 }
 
-/* ---- memory: ethos_u_take() and ethos_u_give() maintain the cache before and after */
+/* ---- memory: the addresses are the core's, and the driver asks for those of the bus */
 
+/* The NPU writes to all regions but the first. No line of theirs may stay dirty in the cache, which
+ * would write it back over a result. */
 void ethosu_flush_dcache(const uint64_t *base_addr, const size_t *base_addr_size, int num_base_addr)
 {
-    (void)base_addr;
-    (void)base_addr_size;
-    (void)num_base_addr;
+    for (int index = 0; index < num_base_addr; index++) {
+        const void *start = (const void *)(uintptr_t)base_addr[index];
+
+        if (index == (int)ETHOS_U_READ_ONLY) {
+            ferrule_cache_clean(start, base_addr_size[index]);
+        } else {
+            ferrule_cache_invalidate(start, base_addr_size[index]);
+        }
+    }
     ferrule_port_barrier();
 }
 
 void ethosu_invalidate_dcache(const uint64_t *base_addr, const size_t *base_addr_size,
                               int num_base_addr)
 {
-    (void)base_addr;
-    (void)base_addr_size;
-    (void)num_base_addr;
     ferrule_port_barrier();
+    for (int index = (int)ETHOS_U_SCRATCH; index < num_base_addr; index++) {
+        ferrule_cache_invalidate((const void *)(uintptr_t)base_addr[index], base_addr_size[index]);
+    }
 }
 
-/* The regions are bus addresses already; the stream is not. */
 uint64_t ethosu_address_remap(uint64_t address, int index)
 {
-    return index < 0 ? ferrule_bus_address((const void *)(uintptr_t)address) : address;
+    (void)index;
+    return ferrule_bus_address((const void *)(uintptr_t)address);
 }

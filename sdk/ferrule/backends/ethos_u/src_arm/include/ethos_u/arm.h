@@ -26,9 +26,6 @@ extern "C" {
 #define ETHOS_U_ARM_DEVICES 4u
 #endif
 
-/** The regions of a stream: read-only, scratch, fast scratch. */
-#define ETHOS_U_ARM_REGIONS 3u
-
 /** Number of spurious interrupts during one command after which the driver stops using the
  * interrupt. */
 #define ETHOS_U_ARM_SPURIOUS_MOST 100u
@@ -36,21 +33,21 @@ extern "C" {
 /** Number of attempts to clear an interrupt before the driver stops using it. */
 #define ETHOS_U_ARM_CLEAR_TRIES 4u
 
-/** One device; the context of ethos_u_driver. The user sets the members up to `is_user`; the others
- * are private to the driver and start at zero. */
+/** One device; the context of ethos_u_driver. The user sets the members up to `unprivileged`; the
+ * others are private to the driver and start at zero. */
 struct ethos_u_arm {
-    uintptr_t base; /* address of the registers */
-    bool use_interrupt;
-    bool is_non_secure; /* the NPU accesses memory as a non-secure bus master */
-    bool is_user;       /* and as an unprivileged one */
+    uintptr_t base;     /* address of the registers */
+    bool use_interrupt; /* wait for the interrupt instead of polling */
+    bool nonsecure;     /* the NPU accesses memory as non-secure */
+    bool unprivileged;  /* the NPU accesses memory as unprivileged */
 
     struct ethosu_driver npu;     /* Arm's */
     struct ethos_u_work work;     /* in progress */
     bool is_ready;                /* `npu` is initialised */
     volatile bool interrupt_lost; /* interrupt no longer used: the driver polls instead */
     volatile uint32_t spurious;   /* spurious interrupts since the last command began */
-    uint64_t regions[ETHOS_U_ARM_REGIONS];
-    size_t region_bytes[ETHOS_U_ARM_REGIONS];
+    uint64_t regions[ETHOS_U_REGIONS];
+    size_t region_bytes[ETHOS_U_REGIONS];
 };
 
 /**
