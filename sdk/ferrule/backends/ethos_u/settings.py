@@ -12,7 +12,7 @@ from ferrule.backends.ethos_u.configuration import Configuration, configuration
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import BackendOption
 from ferrule.backends.target import Target
-from ferrule.errors import FerruleError, UnsupportedError, unknown_name
+from ferrule.errors import FerruleError, UnsupportedError, place, unknown_name
 
 DEFAULT_CONFIGURATION = "ethos-u55-128"
 DEFAULT = "default"
@@ -109,13 +109,10 @@ def configuration_of_device(device: Device) -> Configuration:
         FerruleError: there is no such configuration, or it is one of Ethos-U85.
     """
     name = device.binding.get("configuration", DEFAULT_CONFIGURATION)
-    try:
+    with place(f"device '{device.name}'"):
         if not isinstance(name, str):
             raise FerruleError(f"configuration is {name!r}, expected a text such as '{DEFAULT_CONFIGURATION}'")
         return configuration(name)
-    except FerruleError as error:
-        error.at(f"device '{device.name}'")
-        raise
 
 
 def settings_of(target: Target) -> Settings:
