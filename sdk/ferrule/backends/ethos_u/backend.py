@@ -10,8 +10,10 @@ from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Policy
 from ferrule.backends.device import BackendId
 from ferrule.backends.ethos_u.compiler import compile_subgraph
+from ferrule.backends.ethos_u.firmware import EthosUTarget
 from ferrule.backends.ethos_u.settings import OPTIONS
 from ferrule.backends.ethos_u.support import EthosUSupport
+from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory import HostMemoryBackend
@@ -42,3 +44,7 @@ class EthosU(HostMemoryBackend):
     @override
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         return compile_subgraph(view, target)
+
+    @override
+    def firmware_target(self) -> FirmwareTarget:
+        return EthosUTarget()

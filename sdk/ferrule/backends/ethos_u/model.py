@@ -49,10 +49,14 @@ class _Port:
 class _Regions:
     """The memory of the NPU: the bus, at the addresses of the regions."""
 
-    def __init__(self, bus: Bus, bases: tuple[int, ...], ports: tuple[int, ...]) -> None:
-        self._bus = bus
-        self._bases = bases
-        self._ports = ports
+    def __init__(self) -> None:
+        self._bus: Bus = NoBus()
+        self._bases = self._ports = (0,) * REGIONS
+        self.traffic = (_Port(), _Port())
+
+    def place(self, bus: Bus, bases: tuple[int, ...], ports: tuple[int, ...]) -> None:
+        """Set the addresses of the regions, and the AXI ports that lead to them."""
+        self._bus, self._bases, self._ports = bus, bases, ports
         self.traffic = (_Port(), _Port())
 
     def view(self, region: int, offset: int, size_bytes: int, *, writable: bool = False) -> Bytes:
@@ -80,7 +84,6 @@ class _Run:
 
     operations: Iterator[Operation]
     steps: Iterator[Step]
-    regions: _Regions
     known: Mapping[int, int]
     """Vela's durations, by the places of the commands in bytes; empty if they are not known."""
     current: Operation | None = None
@@ -112,6 +115,8 @@ class EthosUModel(RegisterModel):
         self.failure = ""
         """Why the last stream failed; empty if it did not."""
         self._counts = _Counts()
+        self._regions = _Regions()
+        self._npu = Npu(self.configuration, self._regions, check_hazards=True)
         self._run: _Run | None = None
         self._monitor = Monitor()
         self.reset()
@@ -248,15 +253,13 @@ class EthosUModel(RegisterModel):
             return
         words = np.frombuffer(data, "<u4")
         configs = self.value("REGIONCFG")
-        regions = _Regions(
+        self._regions.place(
             self.bus,
             tuple(self._address(f"BASEP{region}") for region in range(REGIONS)),
             tuple(configs >> 2 * region + 1 & 1 for region in range(REGIONS)),
         )
-        regions.traffic[self.value("QCONFIG") >> 1 & 1].read += len(data)
-        npu = Npu(self.configuration, regions, check_hazards=True)
-        steps = npu.steps(words)
-        self._run = _Run(operations=operations(words), steps=steps, regions=regions, known=KNOWN.of(data))
+        self._regions.traffic[self.value("QCONFIG") >> 1 & 1].read += len(data)
+        self._run = _Run(operations=operations(words), steps=self._npu.steps(words), known=KNOWN.of(data))
         self._continue()
 
     def _address(self, register: str) -> int:
@@ -293,11 +296,8 @@ class EthosUModel(RegisterModel):
         except NpuBusError as error:
             self._refused(error)
             return
-        except WeightError as error:
-            self._fail("WEIGHT_FAULT", str(error))
-            return
         except FerruleError as error:
-            self._fail("PARSE_ERROR", str(error))
+            self._fail("WEIGHT_FAULT" if isinstance(error.__cause__, WeightError) else "PARSE_ERROR", str(error))
             return
         self.set_value("QREAD", 4 * (operation.word_offset + 1))
         if step is not None:
@@ -326,7 +326,7 @@ class EthosUModel(RegisterModel):
         counts.estimated_cycles += run.duration
         counts.vela_cycles += run.duration if run.is_known else 0
         beat = AXI_BYTES[self.configuration.product]
-        first, second = run.regions.traffic
+        first, second = self._regions.traffic
         self._monitor.count(
             {
                 Event.MAC_ACTIVE: min(-(-step.macs // self.configuration.macs), run.duration),
@@ -336,7 +336,7 @@ class EthosUModel(RegisterModel):
                 Event.AXI1_WRITE_BEATS: -(-second.written // beat),
             }
         )
-        run.regions.traffic = (_Port(), _Port())
+        self._regions.traffic = (_Port(), _Port())
 
     def _refused(self, error: NpuBusError) -> None:
         words = error.access.split()
