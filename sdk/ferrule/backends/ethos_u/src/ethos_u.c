@@ -120,8 +120,7 @@ static uint32_t clear_interrupt(const struct ethos_u *device)
  * interrupt would recur before any other code runs. */
 bool ethos_u_interrupt(struct ethos_u *device)
 {
-    uint32_t reasons =
-        get(device, ETHOS_U_STATUS) & (ETHOS_U_STATUS_IRQ | ETHOS_U_STATUS_PMU_IRQ);
+    uint32_t reasons = get(device, ETHOS_U_STATUS) & (ETHOS_U_STATUS_IRQ | ETHOS_U_STATUS_PMU_IRQ);
 
     if (reasons == 0u) {
         device->spurious++;

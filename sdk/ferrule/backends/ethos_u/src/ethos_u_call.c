@@ -8,13 +8,15 @@
 #include "ferrule/device.h"
 #include "ferrule/port.h"
 
-#define FOURCC        0x31504f43u /* "COP1" */
-#define TAG_CONFIG    0x01u       /* CONFIG and ID follow */
-#define TAG_COMMANDS  0x02u       /* the command stream follows */
-#define TAG_NOP       0x05u
-#define TAG_MASK      0xffu
-#define CONFIG_WORDS  2u
-#define CONFIG_BITS   (ETHOS_U_CONFIG_PRODUCT_MASK | ETHOS_U_CONFIG_STREAM_VERSION_MASK | ETHOS_U_CONFIG_MACS_LOG2_MASK)
+#define FOURCC       0x31504f43u /* "COP1" */
+#define TAG_CONFIG   0x01u       /* CONFIG and ID follow */
+#define TAG_COMMANDS 0x02u       /* the command stream follows */
+#define TAG_NOP      0x05u
+#define TAG_MASK     0xffu
+#define CONFIG_WORDS 2u
+#define CONFIG_BITS                                                                                \
+    (ETHOS_U_CONFIG_PRODUCT_MASK | ETHOS_U_CONFIG_STREAM_VERSION_MASK |                            \
+     ETHOS_U_CONFIG_MACS_LOG2_MASK)
 
 static uint32_t word_at(const struct ethos_u_stream *stream, uint32_t index)
 {
