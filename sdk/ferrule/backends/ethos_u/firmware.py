@@ -4,14 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from ferrule.backends.contribution import Contribution
 from ferrule.backends.device import BindingNumber, Device, read_binding
+from ferrule.backends.ethos_u import arm_driver
+from ferrule.backends.ethos_u.arm_driver import find_arm_driver
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor
+from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.model import EthosUModel
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.settings import configuration_of_device
@@ -48,12 +52,14 @@ from ferrule.dom import (
     StructType,
     Variable,
 )
-from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.errors import FerruleError, UnsupportedError, place, unknown_name
 from ferrule.graph import Shape
 
 FOLDER = Path(__file__).parent
 HEADER = "ethos_u/ethos_u.h"
 OWN_HEADER = "ethos_u/own.h"
+OWN_SOURCE = "ethos_u"
+"""The file with Ferrule's own driver, without suffix."""
 ALIGNMENT = 16
 """Alignment of streams, constants and scratch in bytes, which the NPU's address registers need."""
 TIMEOUT_FLOOR_US = 20_000
@@ -128,10 +134,10 @@ class EthosUTarget:
         The fields of its binding: `configuration`, that of the NPU; `base`, the address of the registers, and
         `interrupt`, the interrupt's number, both by default those of a free place of the board; `use_interrupt`, 1 to
         wait for the interrupt instead of polling; `nonsecure` and `unprivileged`, 1 for the level with which the NPU
-        accesses memory; `activation_lead`, see `DeviceDriver`; `driver`, "ferrule".
+        accesses memory; `activation_lead`, see `DeviceDriver`; `driver`, "ferrule" or "arm".
 
         Raises:
-            FerruleError: the binding has an unknown field, or a value is out of range.
+            FerruleError: the binding has an unknown field, a value is out of range, or Arm's driver is not there.
         """
         binding = read_binding(device, _BINDING, _TEXTS)
         numbers = binding.numbers
@@ -139,26 +145,26 @@ class EthosUTarget:
         base, interrupt, use_interrupt = numbers.get("base"), numbers.get("interrupt"), numbers["use_interrupt"]
         if use_interrupt and interrupt is None and base is not None:
             raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
-        chosen = binding.texts.get("driver", "ferrule")
-        if chosen != "ferrule":
-            raise FerruleError(f"device '{device.name}': driver is '{chosen}', expected 'ferrule'")
+        with place(f"device '{device.name}'"):
+            chosen = _driver_in_c(binding.texts.get("driver", "ferrule"), found)
         fields: list[tuple[str, FieldValue]] = []
         if base is not None:
             fields.append(("base", Integer(base, unsigned=True)))
-        fields.append(("config", Integer(found.register, unsigned=True)))
+        if chosen.expects_config:
+            fields.append(("config", Integer(found.register, unsigned=True)))
         fields += [(name, True) for name in ("use_interrupt", "nonsecure", "unprivileged") if numbers[name]]
         return DeviceDriver(
             driver="ethos_u_driver",
-            header=OWN_HEADER,
-            context="ethos_u",
+            header=chosen.header,
+            context=chosen.context,
             context_fields=tuple(fields),
-            contributions=read_manifest(FOLDER).contributions(),
+            contributions=chosen.contributions,
             depth=1,
             activation_lead=numbers["activation_lead"],
             base=base,
             base_member="base",
             interrupt=interrupt if use_interrupt else None,
-            handler="ethos_u_interrupt",
+            handler=chosen.handler,
             model=partial(EthosUModel, found),
         )
 
@@ -166,6 +172,43 @@ class EthosUTarget:
         """Return the device with the socket's address and interrupt, unless its binding already has its own."""
         binding = {"base": socket.address, "interrupt": socket.interrupt, **device.binding}
         return replace(device, binding=binding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DriverInC:
+    """The C of a driver; each has the symbol `ethos_u_driver`, so that the calls of the layers do not depend on it."""
+
+    header: str
+    context: str
+    handler: str
+    contributions: tuple[Contribution, ...]
+    expects_config: bool
+    """Whether the context has a member for the CONFIG that the NPU must have."""
+
+
+def _driver_in_c(name: str, present: Configuration) -> _DriverInC:
+    """Return Ferrule's driver or Arm's; the macro lets a firmware with both fail with a sentence."""
+    own = tuple(replace(part, defines={"ETHOS_U_DRIVER": name}) for part in read_manifest(FOLDER).contributions())
+    match name:
+        case "ferrule":
+            return _DriverInC(
+                header=OWN_HEADER,
+                context="ethos_u",
+                handler="ethos_u_interrupt",
+                contributions=own,
+                expects_config=True,
+            )
+        case "arm":
+            shared = tuple(part.without(OWN_SOURCE) for part in own)
+            return _DriverInC(
+                header=arm_driver.HEADER,
+                context=arm_driver.CONTEXT,
+                handler=arm_driver.HANDLER,
+                contributions=(*shared, *find_arm_driver().contributions(present.product)),
+                expects_config=False,
+            )
+        case _:
+            raise unknown_name("driver", name, ("ferrule", "arm"))
 
 
 def _program(context: LoweringContext) -> EthosUProgram:
@@ -188,9 +231,7 @@ def _blob(context: LoweringContext, suffix: str, data: bytes) -> Blob:
     return context.blob(suffix, np.frombuffer(data, np.uint8), ALIGNMENT)
 
 
-def _tensors(
-    context: LoweringContext, kind: str, names: Sequence[str], placed: Sequence[StreamTensor]
-) -> Declare:
+def _tensors(context: LoweringContext, kind: str, names: Sequence[str], placed: Sequence[StreamTensor]) -> Declare:
     """Return the array of pointers to the layer's inputs or outputs, in the order of the stream's.
 
     Raises:
