@@ -22,7 +22,8 @@ from ferrule.backends.ethos_u.registers import REGIONS, TABLE
 from ferrule.backends.ethos_u.stream import Operation, operations
 from ferrule.backends.ethos_u.timing import AXI_BYTES, KNOWN, estimate, takes_time
 from ferrule.backends.ethos_u.weights import WeightError
-from ferrule.devices import Bus, BusError, NoBus, Register, RegisterModel
+from ferrule.devices import Bus, BusError, Register, RegisterModel
+from ferrule.devices.model import NoBus
 from ferrule.devices.registers import ArrayElement
 from ferrule.errors import FerruleError
 
