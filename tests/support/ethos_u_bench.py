@@ -118,9 +118,7 @@ class EthosUBench(DeviceCalls):
         """Place a job's data in shared memory for repeated runs."""
         adapter = self.adapter
         data = payload(task.commands) if stream is None else stream
-        places = adapter.new(
-            "struct ethos_u_place[]", [(1, offset, COUNT) for offset in (0, 32, 128)]
-        )
+        places = adapter.new("struct ethos_u_place[]", [(1, offset, COUNT) for offset in (0, 32, 128)])
         inputs = [self.aligned(task.first), self.aligned(task.second)]
         output = self.aligned(bytes(COUNT))
         members = {

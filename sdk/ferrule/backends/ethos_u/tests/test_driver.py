@@ -101,7 +101,8 @@ def test_the_interrupt_is_used(bench: MakeBench) -> None:
     assert prepared.execute() == OK
     trace = [str(access) for access in device.window.log]
     begin = trace.index("CMD <- 0x1")
-    assert trace[begin + 1 : begin + 5] == ["STATUS -> 0x1", "STATUS -> 0x1010022", "CMD <- 0xffff0002", "STATUS -> 0x20"]
+    seen = ["STATUS -> 0x1", "STATUS -> 0x1010022", "CMD <- 0xffff0002", "STATUS -> 0x20"]
+    assert trace[begin + 1 : begin + 5] == seen
 
 
 def test_without_a_notification_it_waits_until_its_time_is_over(bench: MakeBench) -> None:
@@ -215,9 +216,25 @@ def test_what_lies_at_its_place_is_not_copied(bench: MakeBench) -> None:
     assert bytes(memory[128:152]) == JOB.expected
 
 
-def changed(index: int, word: int) -> bytes:
+def test_the_fast_scratch_is_the_scratch(bench: MakeBench) -> None:
+    device = ready(bench())
+    prepared = device.prepare(JOB)
+    prepared.stream.inputs[1].region = 2
+    prepared.stream.outputs[0].region = 2
+    assert prepared.execute() == OK
+    assert prepared.is_right
+
+
+def test_a_stream_for_a_custom_dma(adapter: Adapter[Any]) -> None:
+    custom = U55.register | 1 << 27
+    header = adapter.new("struct ethos_u_header *", {"config": custom, "id": U55.arch_id})
+    assert adapter.lib.ethos_u_is_compatible(header, custom, U55.arch_id)
+    assert not adapter.lib.ethos_u_is_compatible(header, U55.register, U55.arch_id)
+
+
+def changed(index: int, *given: int) -> bytes:
     words = np.frombuffer(GOOD, "<u4").copy()
-    words[index] = word
+    words[index : index + len(given)] = given
     return words.tobytes()
 
 
@@ -230,7 +247,7 @@ def changed(index: int, word: int) -> bytes:
         (GOOD[:28], ARGUMENT),
         (GOOD[:-4], ARGUMENT),
         (changed(0, 0x32504F43), ARGUMENT),  # COP2
-        (changed(1, 5), ARGUMENT),  # no configuration
+        (changed(1, 5, 5, 5), ARGUMENT),  # no configuration
         (changed(4, 9), ARGUMENT),  # an unknown tag
         (changed(7, 2), ARGUMENT),  # no commands
         (changed(7, 2 | 0xFF00), ARGUMENT),  # more commands than there are
