@@ -63,9 +63,7 @@ def work_of(operation: Operation) -> Work:
     )
     channels = registers[Short.IFM_DEPTH_M1] + 1
     area = ((width - 1) * steps[0] + kernel[0]) * ((height - 1) * steps[1] + kernel[1])
-    summed = operation.kind is Kind.CONV or (
-        operation.kind is Kind.POOL and operation.parameter == Pool.REDUCE_SUM
-    )
+    summed = operation.kind is Kind.CONV or (operation.kind is Kind.POOL and operation.parameter == Pool.REDUCE_SUM)
     weights = sum(
         registers.payload(code)[0]
         for code in (Long.WEIGHT_LENGTH, Long.SCALE_LENGTH, Long.WEIGHT1_LENGTH, Long.SCALE1_LENGTH)
