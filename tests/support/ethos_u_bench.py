@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ferrule's driver of Ethos-U, compiled for the host, on its device model, with injectable faults."""
+"""The drivers of Ethos-U, compiled for the host, on its device model, with injectable faults.
+
+Arm's driver has its registers as a volatile struct, for which nothing on the host can answer. A stand-in plays its part
+here, between Ferrule's shims and the model; the real one runs on emulated boards.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +23,24 @@ from ferrule.devices import Fault, FaultInjector
 from ferrule.testing import Adapter, CData
 
 FOLDER = Path(ethos_u.__file__).parent
+STAND_IN = Path(__file__).parent / "ethosu_stand_in"
 DRIVER: Mapping[str, Any] = {
     "sources": [FOLDER / "src" / "ethos_u.c", FOLDER / "src" / "ethos_u_call.c"],
     "headers": ["ethos_u/ethos_u.h", "ethos_u/own.h"],
     "include_dirs": [FOLDER / "include"],
 }
-"""The arguments for `build_adapter`."""
+"""The arguments for `build_adapter`, for Ferrule's own driver."""
+ARM_DRIVER: Mapping[str, Any] = {
+    "sources": [
+        *(FOLDER / "src_arm" / name for name in ("arm.c", "system.c")),
+        FOLDER / "src" / "ethos_u_call.c",
+        STAND_IN / "ethosu_stand_in.c",
+    ],
+    "headers": ["ethos_u/ethos_u.h", "ethosu_driver.h", "ethos_u/arm.h"],
+    "include_dirs": [FOLDER / "include", FOLDER / "src_arm" / "include", STAND_IN],
+    "defines": {"ETHOS_U_ARM_DEVICES": "1000u"},  # a bench that a test abandons keeps its semaphore
+}
+"""The arguments for `build_adapter`, for the shims around Arm's driver."""
 BASE = 0x4010_0000
 TIMEOUT_US = 4000
 ALIGNMENT = 16
@@ -61,13 +77,14 @@ def job(seed: int = 0) -> Job:
 class EthosUBench(DeviceCalls):
     """A device behind the device API of the bare-metal adapter, bound but not active."""
 
-    def __init__(
+    def __init__(  # `arm`: the adapter was built from ARM_DRIVER
         self,
         adapter: Adapter[Any],
         *,
         interrupt: bool = False,
         model: EthosUModel | None = None,
         expects: Configuration = U55,
+        arm: bool = False,
         **members: bool,
     ) -> None:
         self.adapter = adapter
@@ -77,8 +94,11 @@ class EthosUBench(DeviceCalls):
         self.masked = False
         self.notifies = True
         """Whether the interrupt handler notifies the device API."""
-        values = {"base": BASE, "config": expects.register, "use_interrupt": interrupt, **members}
-        self.context: CData = adapter.new("struct ethos_u *", values)
+        self._arm = arm
+        values = {"base": BASE, "use_interrupt": interrupt, **members}
+        if not arm:
+            values["config"] = expects.register
+        self.context: CData = adapter.new(f"struct ethos_u{'_arm' if arm else ''} *", values)
         adapter.keep(self.context)
         self.window = adapter.attach(
             BASE, self.injector, names=self.model.table, interrupt=self._interrupt if interrupt else None
@@ -91,8 +111,13 @@ class EthosUBench(DeviceCalls):
         base = adapter.ffi.cast("void *", BASE)
         assert int(self.lib.ferrule_device_bind(self.handle, base, null, driver, self.context)) == OK
 
+    def handle_interrupt(self) -> bool:
+        """Call the driver's handler."""
+        handler = self.lib.ethos_u_arm_interrupt if self._arm else self.lib.ethos_u_interrupt
+        return bool(handler(self.context))
+
     def _interrupt(self) -> bool:
-        self.masked = not self.lib.ethos_u_interrupt(self.context)
+        self.masked = not self.handle_interrupt()
         if self.notifies:
             self.lib.ferrule_device_notify(self.handle)
         return not self.masked

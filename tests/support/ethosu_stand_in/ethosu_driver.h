@@ -33,7 +33,6 @@ struct ethosu_driver {
     uint32_t protection;
     struct ethosu_job job;
     void *semaphore;
-    struct ethosu_driver *next;
     uint32_t power_request_counter;
 };
 

@@ -121,8 +121,9 @@ void ethosu_invalidate_dcache(const uint64_t *base_addr, const size_t *base_addr
     }
 }
 
+/* A stream without constants has no read-only region. */
 uint64_t ethosu_address_remap(uint64_t address, int index)
 {
     (void)index;
-    return ferrule_bus_address((const void *)(uintptr_t)address);
+    return address == 0u ? 0u : ferrule_bus_address((const void *)(uintptr_t)address);
 }
