@@ -41,7 +41,8 @@ def _fullest(arena: Arena) -> tuple[int, tuple[int, ...]]:
 def _fullest_tied(arena: TiedArena) -> tuple[int, tuple[int, ...]]:
     """Return the bound and its storages for an arena with ties, whose storages do not use all their bytes at once."""
     largest = max(range(len(arena.sizes)), key=lambda number: (arena.sizes[number], -number))
-    best, crowd = arena.sizes[largest], (largest,)
+    best = arena.sizes[largest]
+    crowd: tuple[int, ...] = (largest,)
     for step in arena.starts:
         if arena.most_at(step) <= best:
             continue

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from ferrule._typing import override
 from ferrule.memory.arena import Arena, Lap, Offsets, round_up
-from ferrule.memory.storage import Storage
+from ferrule.memory.storage import Part, Storage
 
 
 class TiedArena(Arena):
@@ -37,11 +37,10 @@ class TiedArena(Arena):
         """By piece: its first byte in the storage."""
         pieces: list[Storage] = []
         for number, storage in enumerate(storages):
-            found = [(part.offset, part.storage) for part in storage.parts] or [(0, storage)]
-            for offset, piece in found:
-                pieces.append(piece)
+            for part in storage.parts or (Part(storage=storage, offset=0),):
+                pieces.append(part.storage)
                 self._owners.append(number)
-                self._places.append(offset)
+                self._places.append(part.offset)
         self._pieces = Arena(pieces, alignment=alignment, overlaps=overlaps)
         pairs = ((self._owners[one], self._owners[two]) for one, two in self._pieces.overlaps)
         self.overlaps = tuple(dict.fromkeys((one, two) for one, two in pairs if one != two))

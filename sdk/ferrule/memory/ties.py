@@ -175,11 +175,9 @@ def kept_ties(
     for tie in sorted(ties, key=lambda each: -sizes[each.buffer]):
         if tie in reasons:
             continue
-        others = {
-            groups[each.buffer] for each in accepted.get(tie.scratch, ()) if not (each.preserved or tie.preserved)
-        }
+        beside = [] if tie.preserved else [each for each in accepted.get(tie.scratch, ()) if not each.preserved]
         mine = groups[tie.buffer]
-        shared = {frozenset({mine, groups[tie.scratch]}), *(frozenset({mine, other}) for other in others)}
+        shared = {frozenset({mine, groups[other]}) for other in (tie.scratch, *(each.buffer for each in beside))}
         try:
             bodies.accept(bodies.checked(tie, may_share | shared))
         except TieError as error:
