@@ -53,7 +53,8 @@ static inline void program_scribble(uint8_t *scratch, uint32_t size)
     for (uint32_t i = 0; i < size; ++i) {
         int kept = 0;
         for (uint32_t j = 0; j < input_count; ++j) {
-            if (inputs[j].preserved && &scratch[i] >= inputs[j].place && &scratch[i] < inputs[j].place + inputs[j].size) {
+            const uint8_t *from = inputs[j].place;
+            if (inputs[j].preserved && &scratch[i] >= from && &scratch[i] < from + inputs[j].size) {
                 kept = 1;
             }
         }

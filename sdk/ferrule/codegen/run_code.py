@@ -360,7 +360,7 @@ class RunCode:
                 yield Evaluate(Call(Identifier("ferrule_cache_clean"), (inside, size)))
 
     def _early_inputs(self) -> Iterator[Statement]:
-        """Yield the copies of inputs that some operator expects inside its scratch, unless the caller put them there."""
+        """Yield the copies of inputs to their places inside scratch, unless the caller put them there."""
         for name, info in self._inputs:
             if self._is_apart(info.name):
                 yield self._copied_unless_there(_member("inputs", name), info.name, inwards=True)
