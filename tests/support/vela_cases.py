@@ -91,7 +91,7 @@ class Draw:
 
 def _extent(size: int, window: int, stride: int, dilation: int, scheme: Scheme) -> bool:
     """Return whether a window fits."""
-    return scheme == "same" or (window - 1) * dilation + 1 <= size and stride > 0
+    return scheme == "same" or ((window - 1) * dilation + 1 <= size and stride > 0)
 
 
 def _conv(draw: Draw, dtype: DataType, bias: DataType, *, depthwise: bool = False) -> str:

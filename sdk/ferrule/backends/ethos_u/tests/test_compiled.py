@@ -18,7 +18,8 @@ import pytest
 from ethos_u_files import npz_bytes, npz_fields, payload
 
 from ferrule.backends.ethos_u import compiled
-from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, config_word, read_npz
+from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
+from ferrule.backends.ethos_u.errors import UnsupportedModeError
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import DataType
 
@@ -160,15 +161,13 @@ def test_impossible_numbers_are_refused() -> None:
     assert "unexpected type" in refusal(input_shape=np.asfortranarray(np.ones((2, 6), np.int64)))
 
 
-def test_headers_of_payloads() -> None:
-    assert config_word(payload()) == 0x1807
-    with pytest.raises(UnsupportedError, match="COP2"):
-        config_word(b"COP2" + payload()[4:])
-    with pytest.raises(FerruleError, match="begins with b'ELF!'"):
-        config_word(b"ELF!" + payload()[4:])
-    with pytest.raises(FerruleError, match="does not begin with a configuration"):
-        config_word(payload()[:8])
-    assert "CONFIG 0x20003008" in refusal(cmd_data=payload(0x2000_3008))
+def test_streams_for_other_npus_are_refused_by_name() -> None:
+    with pytest.raises(UnsupportedModeError, match="COP2"):
+        read(cmd_data=b"COP2" + payload()[4:])
+    with pytest.raises(UnsupportedError, match="CONFIG 0x20003008"):
+        read(cmd_data=payload(0x2000_3008))
+    assert "the .npz file: word 0: the payload begins with 0x21464c45" in refusal(cmd_data=b"ELF!" + payload()[4:])
+    assert "the stream is truncated" in refusal(cmd_data=payload()[:-4])
 
 
 def _member(name: str, data: bytes, *, times: int = 1) -> bytes:
