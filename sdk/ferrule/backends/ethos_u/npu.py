@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -24,6 +24,8 @@ from ferrule.backends.ethos_u.errors import NpuBusError, StreamError, Unsupporte
 from ferrule.backends.ethos_u.hazards import Hazard, HazardTracker
 from ferrule.backends.ethos_u.kernel import Kernel
 from ferrule.backends.ethos_u.machine import ArrayMemory, Machine, Memory
+from ferrule.backends.ethos_u.native_execution import Workspace, accelerated
+from ferrule.backends.ethos_u.native_structs import functions
 from ferrule.backends.ethos_u.pooling import Pooling
 from ferrule.backends.ethos_u.stream import Operation, Payload, Words, operations
 from ferrule.errors import FerruleError
@@ -71,8 +73,11 @@ class Run:
 class _Plan:
     """A stream whose operations are prepared as far as they were executed once."""
 
-    def __init__(self, words: Words, configuration: Configuration, tracker: HazardTracker | None) -> None:
-        self._configuration = configuration
+    def __init__(
+        self, words: Words, tracker: HazardTracker | None, machine: Machine, accelerate: Callable[[Kernel], Kernel]
+    ) -> None:
+        self._configuration = machine.configuration
+        self._accelerate = accelerate
         self._source = operations(words)
         self._tracker = tracker
         self._effort = 0
@@ -107,7 +112,8 @@ class _Plan:
             bytes_written=work.bytes_written,
             hazards=hazards,
         )
-        return step, kernel
+        with located(operation):
+            return step, self._accelerate(kernel)
 
 
 def prepared(operation: Operation, configuration: Configuration) -> Kernel | None:
@@ -120,9 +126,9 @@ def prepared(operation: Operation, configuration: Configuration) -> Kernel | Non
         case Kind.CONV | Kind.DEPTHWISE:
             return Convolution(operation, configuration)
         case Kind.POOL:
-            return Pooling(operation)
+            return Pooling(operation, configuration)
         case Kind.ELEMENTWISE:
-            return ElementwiseKernel(operation)
+            return ElementwiseKernel(operation, configuration)
         case Kind.DMA_START:
             return Copy(operation)
     return None
@@ -144,9 +150,15 @@ def located(operation: Operation) -> Iterator[None]:
 
 
 class Npu:
-    """One NPU; the streams that it executed last stay prepared, and its internal memory keeps its contents."""
+    """One NPU; the streams that it executed last stay prepared, and its internal memory keeps its contents.
 
-    def __init__(self, configuration: Configuration, memory: Memory, *, check_hazards: bool = False) -> None:
+    With `native`, C that is compiled on first use computes the same results faster, if there is a compiler. One thread
+    may use an NPU at a time.
+    """
+
+    def __init__(
+        self, configuration: Configuration, memory: Memory, *, check_hazards: bool = False, native: bool = True
+    ) -> None:
         self.configuration = configuration
         self.check_hazards = check_hazards
         self._machine = Machine(
@@ -155,6 +167,8 @@ class Npu:
             internal=np.zeros(configuration.shram_bytes, np.uint8),
         )
         self._plans: OrderedDict[bytes, _Plan] = OrderedDict()
+        self._functions = functions() if native else None
+        self._workspace = Workspace()
 
     def reset(self) -> None:
         """Clear the internal memory."""
@@ -199,13 +213,18 @@ class Npu:
             hazards=tuple(hazard for step in steps for hazard in step.hazards),
         )
 
+    def _accelerated(self, kernel: Kernel) -> Kernel:
+        if self._functions is None:
+            return kernel
+        return accelerated(kernel, self._functions, self._machine, self._workspace)
+
     def _plan(self, words: Words) -> tuple[bytes, _Plan]:
         commands = np.ascontiguousarray(words, np.uint32)
         digest = hashlib.sha256(commands.tobytes()).digest()
         plan = self._plans.get(digest)
         if plan is None:
             tracker = HazardTracker(self.configuration) if self.check_hazards else None
-            plan = self._plans[digest] = _Plan(commands, self.configuration, tracker)
+            plan = self._plans[digest] = _Plan(commands, tracker, self._machine, self._accelerated)
             while len(self._plans) > PLANS:
                 self._plans.popitem(last=False)
         else:
