@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import io
 import mmap
 import random
 import struct
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,16 +22,19 @@ from mutation import mutate
 from needs import require_cc, require_module
 from vela_cases import vela_case
 
+from ferrule.backends.ethos_u.commands import Long, Short
 from ferrule.backends.ethos_u.compiled import CompiledStream, read_npz
 from ferrule.backends.ethos_u.configuration import configuration
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError
+from ferrule.backends.ethos_u.feature_map import BRICK, NHWC, FeatureMap
 from ferrule.backends.ethos_u.native_weights import NativeDecoder, library
-from ferrule.backends.ethos_u.npu import ArrayMemory, Npu
+from ferrule.backends.ethos_u.npu import ArrayMemory, Npu, prepared
 from ferrule.backends.ethos_u.settings import VELA_FILE, Settings
-from ferrule.backends.ethos_u.stream import parse_payload
+from ferrule.backends.ethos_u.stream import operations, parse_payload
 from ferrule.backends.ethos_u.vela import run_vela
 from ferrule.backends.ethos_u.weight_decoder import WeightError, decode_slowly
 from ferrule.backends.ethos_u.weight_order import Int16, WeightOrder, arranged
+from ferrule.errors import FerruleError
 from ferrule.formats import to_tflite
 
 Bytes = npt.NDArray[np.uint8]
@@ -67,36 +71,89 @@ def _vela_seeds() -> list[CompiledStream]:
     return seeds
 
 
+@dataclass(slots=True)
+class _Page:
+    """Memory that ends in front of a page that cannot be accessed."""
+
+    size_bytes: int
+    _all: mmap.mmap
+
+    @classmethod
+    def of(cls, size_bytes: int) -> _Page:
+        size_bytes = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
+        mapping = mmap.mmap(-1, size_bytes + mmap.PAGESIZE)
+        start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
+        protect = ctypes.CDLL(None).mprotect
+        protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        assert protect(start + size_bytes, mmap.PAGESIZE, 0) == 0
+        return cls(size_bytes, mapping)
+
+    def last(self, size_bytes: int) -> Bytes:
+        """Return the last bytes in front of the page."""
+        return np.frombuffer(self._all, np.uint8, size_bytes, self.size_bytes - size_bytes)
+
+
 class _Regions:
-    """The regions of a stream, in one array, with bytes between them that nobody may write."""
+    """The regions of a stream: in front of each are bytes that nobody may write, and behind it a page that is not
+    accessible.
+    """
 
-    def __init__(self, stream: CompiledStream, choice: random.Random) -> None:
-        sizes = len(stream.read_only), stream.scratch_bytes, stream.fast_scratch_bytes
-        self._all = np.full(sum(sizes) + 4 * _GUARD_BYTES, _GUARD, np.uint8)
-        self._read_only = stream.read_only
-        arrays, at = [], _GUARD_BYTES
-        self._own = np.zeros(len(self._all), bool)
-        for size in sizes:
-            arrays.append(self._all[at : at + size])
-            self._own[at : at + size] = True
-            at += size + _GUARD_BYTES
-        arrays[0][:] = np.frombuffer(stream.read_only, np.uint8)
-        arrays[1][:] = np.frombuffer(choice.randbytes(sizes[1]), np.uint8)
-        arrays[2][:] = 0
-        arrays[0].flags.writeable = False
-        self.memory = ArrayMemory(dict(enumerate(arrays)) if sizes[2] else {0: arrays[0], 1: arrays[1]})
-        self._first = arrays[0]
+    def __init__(self, seeds: Sequence[CompiledStream]) -> None:
+        sizes = zip(*map(_sizes, seeds), strict=True)
+        self._pages = [_Page.of(max(of_region) + _GUARD_BYTES) for of_region in sizes]
+        self._guards: list[Bytes] = []
+        self._arrays: list[Bytes] = []
 
-    def check(self) -> None:
-        """Raise AssertionError if something outside of the writable regions has changed."""
-        assert (self._all[~self._own] == _GUARD).all(), "bytes outside of the regions were written"
-        assert self._first.tobytes() == self._read_only, "the read-only region was written"
+    def memory(self, stream: CompiledStream, scratch: bytes) -> ArrayMemory:
+        """Return the memory in which a stream begins; the fast scratch is zero."""
+        self._guards, self._arrays = [], []
+        for page, size in zip(self._pages, _sizes(stream), strict=True):
+            whole = page.last(size + _GUARD_BYTES)
+            whole[:_GUARD_BYTES] = _GUARD
+            self._guards.append(whole[:_GUARD_BYTES])
+            self._arrays.append(whole[_GUARD_BYTES:])
+        read_only, first, second = self._arrays
+        read_only[:] = np.frombuffer(stream.read_only, np.uint8)
+        first[:] = np.frombuffer(scratch, np.uint8)
+        second[:] = 0
+        visible = read_only.view()
+        visible.flags.writeable = False
+        return ArrayMemory({0: visible, 1: first} | ({2: second} if len(second) else {}))
+
+    def contents(self, stream: CompiledStream) -> tuple[bytes, bytes]:
+        """Return the two scratches; AssertionError if something outside of them has changed."""
+        assert all((guard == _GUARD).all() for guard in self._guards), "bytes outside of the regions were written"
+        read_only, first, second = (array.tobytes() for array in self._arrays)
+        assert read_only == stream.read_only, "the read-only region was written"
+        return first, second
+
+
+def _sizes(stream: CompiledStream) -> tuple[int, int, int]:
+    return len(stream.read_only), stream.scratch_bytes, stream.fast_scratch_bytes
+
+
+def _swollen(choice: random.Random) -> list[int]:
+    """Return commands for large extents in little memory: strides of 0, so that many elements share their bytes."""
+    height, width, depth = (choice.choice((1, 16, 64, 256, 1024, 4096, 1 << 16)) for _ in range(3))
+    kernel = choice.choice((1, 1, 3, 64)), choice.choice((1, 1, 3, 64))
+    short = {Short.OFM_HEIGHT_M1: height, Short.OFM_WIDTH_M1: width, Short.OFM_DEPTH_M1: depth}
+    short |= {Short.KERNEL_HEIGHT_M1: kernel[0], Short.KERNEL_WIDTH_M1: kernel[1]}
+    if choice.random() < 0.7:
+        short |= {Short.IFM_DEPTH_M1: depth}
+    long: dict[Long, int] = {}
+    for name in ("IFM", "IFM2", "OFM"):
+        short |= {Short[f"{name}_{extent}_M1"]: 1 << 16 for extent in ("WIDTH0", "HEIGHT0", "HEIGHT1")}
+        long |= dict.fromkeys((Long[f"{name}_STRIDE_{axis}"] for axis in "XYC"), choice.choice((0, 0, 0, 1)))
+    words = [int(code) | (value - 1 & 0xFFFF) << 16 for code, value in short.items()]
+    return words + [word for code, value in long.items() for word in (int(code) | 0x4000, value)]
 
 
 def _damaged_words(words: list[int], choice: random.Random) -> list[int]:
     """Return a stream with changes that keep most of it valid: registers, payloads, operations, their order."""
     for _ in range(choice.choice((1, 1, 1, 2, 3, 6))):
         at = choice.randrange(len(words))
+        if choice.random() < 0.05:
+            words[at:at] = _swollen(choice)
         match choice.randrange(9):
             case 0:
                 words[at] ^= 1 << choice.randrange(32)
@@ -145,47 +202,53 @@ def _damaged_stream(stream: CompiledStream, choice: random.Random) -> CompiledSt
 def _streams(folder: Path) -> Check:
     del folder
     seeds = _vela_seeds()
+    regions = _Regions(seeds)
 
     def check(choice: random.Random) -> bool:
         stream = _damaged_stream(choice.choice(seeds), choice)
-        regions = _Regions(stream, choice)
-        npu = Npu(stream.configuration, regions.memory, check_hazards=choice.random() < 0.3)
-        done = False
-        with refused():
-            try:
-                npu.run(parse_payload(stream.payload))
-                done = True
-            except (StreamError, NpuBusError):
-                raise
-            except Exception as error:
-                raise AssertionError(f"an error that is not documented: {error!r}") from error
-            finally:
-                regions.check()
-        return done
+        scratch, checks_hazards = choice.randbytes(stream.scratch_bytes), choice.random() < 0.3
+        results = []
+        for native in (True, False):
+            npu = Npu(
+                stream.configuration, regions.memory(stream, scratch), check_hazards=checks_hazards, native=native
+            )
+            run = None
+            with refused():
+                try:
+                    run = npu.run(parse_payload(stream.payload))
+                except (StreamError, NpuBusError):
+                    raise
+                except Exception as error:
+                    raise AssertionError(f"an error that is not documented: {error!r}") from error
+            results.append((run and (run.operations, run.macs, run.words, len(run.hazards)), regions.contents(stream)))
+        (fast, fast_memory), (slow, slow_memory) = results
+        assert fast == slow, f"C: {fast}, numpy: {slow}"
+        if fast_memory != slow_memory:
+            assert _overwrites_itself(stream), "C and numpy leave different memory"
+        return fast is not None
 
     return check
 
 
-@dataclass(slots=True)
-class _Page:
-    """Memory that ends in front of a page that cannot be accessed."""
+def _overwrites_itself(stream: CompiledStream) -> bool:
+    """Return whether elements of an OFM share their bytes: which of them remains is not defined."""
+    with contextlib.suppress(FerruleError):
+        for operation in operations(parse_payload(stream.payload).words):
+            ofm = getattr(prepared(operation, stream.configuration), "ofm", None)
+            if ofm is not None and _shares_bytes(ofm):
+                return True
+    return False
 
-    size_bytes: int
-    _all: mmap.mmap
 
-    @classmethod
-    def of(cls, size_bytes: int) -> _Page:
-        size_bytes = -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE
-        mapping = mmap.mmap(-1, size_bytes + mmap.PAGESIZE)
-        start = ctypes.addressof(ctypes.c_char.from_buffer(mapping))
-        protect = ctypes.CDLL(None).mprotect
-        protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-        assert protect(start + size_bytes, mmap.PAGESIZE, 0) == 0
-        return cls(size_bytes, mapping)
-
-    def last(self, size_bytes: int) -> Bytes:
-        """Return the last bytes in front of the page."""
-        return np.frombuffer(self._all, np.uint8, size_bytes, self.size_bytes - size_bytes)
+def _shares_bytes(ofm: FeatureMap) -> bool:
+    size = ofm.dtype.itemsize
+    channel = np.arange(ofm.depth)
+    within = channel * size if ofm.layout == NHWC else channel // BRICK * ofm.stride_c + channel % BRICK * size
+    places = []
+    for tile in ofm.tiles:
+        rows, columns = np.arange(tile.y1 - tile.y0) * ofm.stride_y, np.arange(tile.x1 - tile.x0) * ofm.stride_x
+        places.append((tile.base + rows[:, None, None] + columns[:, None] + within).ravel())
+    return bool((np.diff(np.sort(np.concatenate(places))) < size).any())
 
 
 def _outcome(decode: object, *arguments: object) -> Int16 | None:
@@ -320,7 +383,7 @@ def _needs_vela_and_cc() -> None:
 
 
 TARGETS = (
-    Target(name="ethos-u-stream", share=0.03, prepare=_streams, rate=200, needs=_needs_vela),
+    Target(name="ethos-u-stream", share=0.03, prepare=_streams, rate=600, needs=_needs_vela_and_cc),
     Target(name="ethos-u-weights", share=0.03, prepare=_weights, rate=600, needs=_needs_vela_and_cc),
     Target(name="ethos-u-npz", share=0.02, prepare=_npz, rate=400),
 )
