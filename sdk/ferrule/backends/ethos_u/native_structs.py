@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import platform
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,16 +16,34 @@ from ferrule.nativelib import NativeLibrary
 
 _LOG = logging.getLogger(__name__)
 _FOLDER = Path(__file__).with_name("native")
-LIBRARY = NativeLibrary(
-    name="ethos_u_execute",
-    title="operations of Ethos-U",
-    purpose="fast execution of Ethos-U streams",
-    sources=(_FOLDER / "execute.c",),
-    headers=(_FOLDER / "execute.h",),
-    include_dirs=(_FOLDER,),
-    flags=("-std=c11", "-O3", "-fwrapv", "-ffp-contract=off", "-ffreestanding"),
-)
+
+
+def _features() -> str:
+    """Return the line with the processor's instruction sets; "" where Linux does not state it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line for line in lines if line.startswith("flags")), "")
+
+
+def library() -> NativeLibrary:
+    """Return the library to build, for the instruction sets of this processor."""
+    features = _features() if platform.machine() == "x86_64" else ""
+    return NativeLibrary(
+        name="ethos_u_execute",
+        title="operations of Ethos-U",
+        purpose="fast execution of Ethos-U streams",
+        sources=(_FOLDER / "execute.c",),
+        headers=(_FOLDER / "execute.h",),
+        include_dirs=(_FOLDER,),
+        flags=(*FLAGS, *(("-march=native",) if features else ())),
+        facts=(features,),
+    )
+
+
 TILES = 4
+FLAGS = ("-std=c11", "-O3", "-fwrapv", "-ffp-contract=off", "-ffreestanding")
 
 
 class TileStruct(ctypes.Structure):
@@ -150,18 +170,19 @@ class Functions:
         self.elementwise = _function(library, "elementwise")
 
 
-def _function(library: ctypes.CDLL, name: str) -> Any:
-    function = getattr(library, f"ferrule_ethos_u_{name}")
+def _function(library: ctypes.CDLL, name: str) -> Callable[..., int | None]:
+    function: Any = getattr(library, f"ferrule_ethos_u_{name}")
     function.argtypes = _FUNCTIONS[name]
     function.restype = ctypes.c_int32 if name == "elementwise" else None
-    return function
+    bound: Callable[..., int | None] = function
+    return bound
 
 
 @cache
 def functions() -> Functions | None:
     """Return the functions in C; None, with a note in the log, where they cannot be compiled."""
     try:
-        return Functions(LIBRARY.file())
+        return Functions(library().file())
     except (FerruleError, OSError) as error:
         _LOG.info("streams of Ethos-U are executed by numpy, about four times slower: %s", error)
         return None

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +21,7 @@ from ferrule.backends.ethos_u.dma import Copy
 from ferrule.backends.ethos_u.elementwise import ElementwiseKernel
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError, UnsupportedModeError
 from ferrule.backends.ethos_u.hazards import Hazard, HazardTracker
-from ferrule.backends.ethos_u.kernel import Kernel
+from ferrule.backends.ethos_u.kernel import Kernel, Work
 from ferrule.backends.ethos_u.machine import ArrayMemory, Machine, Memory
 from ferrule.backends.ethos_u.native_execution import Workspace, accelerated
 from ferrule.backends.ethos_u.native_structs import functions
@@ -38,6 +37,7 @@ PLANS = 8
 """The number of streams whose preparation is kept."""
 _PREPARATION, _NO_PREPARATION = 130_000, 20_000
 """Estimated nanoseconds for an operation that computes, and for others."""
+_NO_WORK = Work(macs=0, reads=(), writes=(), bytes_read=0, bytes_written=0, effort=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,25 +95,27 @@ class _Plan:
             self._prepared.append(self._prepare(operation))
 
     def _prepare(self, operation: Operation) -> tuple[Step, Kernel | None]:
-        with located(operation):
+        try:
             kernel = prepared(operation, self._configuration)
-            self._effort += _NO_PREPARATION if kernel is None else _PREPARATION + kernel.work.effort
-            if self._effort > MAX_EFFORT:
-                seconds = self._effort / 1e9
-                raise UnsupportedModeError(f"the stream has more work than is executed, about {seconds:.0f} s")
-        hazards = self._tracker.issue(operation, kernel) if self._tracker is not None else ()
-        if kernel is None:
-            return Step(operation=operation, macs=0, bytes_read=0, bytes_written=0, hazards=hazards), None
-        work = kernel.work
+            work = _NO_WORK if kernel is None else kernel.work
+            self._check_effort(work)
+            executed = None if kernel is None else self._accelerate(kernel)
+        except FerruleError as error:
+            raise located(error, operation) from error.__cause__
         step = Step(
             operation=operation,
             macs=work.macs,
             bytes_read=work.bytes_read,
             bytes_written=work.bytes_written,
-            hazards=hazards,
+            hazards=self._tracker.issue(operation, kernel) if self._tracker is not None else (),
         )
-        with located(operation):
-            return step, self._accelerate(kernel)
+        return step, executed
+
+    def _check_effort(self, work: Work) -> None:
+        self._effort += work.effort + (_NO_PREPARATION if work is _NO_WORK else _PREPARATION)
+        if self._effort > MAX_EFFORT:
+            seconds = self._effort / 1e9
+            raise UnsupportedModeError(f"the stream has more work than is executed, about {seconds:.0f} s")
 
 
 def prepared(operation: Operation, configuration: Configuration) -> Kernel | None:
@@ -134,19 +136,14 @@ def prepared(operation: Operation, configuration: Configuration) -> Kernel | Non
     return None
 
 
-@contextmanager
-def located(operation: Operation) -> Iterator[None]:
-    """Add the operation to errors about it."""
-    try:
-        yield
-    except StreamError as error:
-        error.locate(operation.word_offset, int(operation.kind), operation.name)
-        raise
-    except FerruleError as error:
+def located(error: FerruleError, operation: Operation) -> FerruleError:
+    """Return an error that names the operation: an NpuBusError as it is, any other as a StreamError."""
+    if isinstance(error, NpuBusError):
         error.at(f"word {operation.word_offset} ({operation.name})")
-        if isinstance(error, NpuBusError):
-            raise
-        raise StreamError(str(error), hint=error.hint) from error
+        return error
+    stream_error = error if isinstance(error, StreamError) else StreamError(str(error), hint=error.hint)
+    stream_error.locate(operation.word_offset, int(operation.kind), operation.name)
+    return stream_error
 
 
 class Npu:
@@ -186,8 +183,10 @@ class Npu:
         try:
             for step, kernel in plan:
                 if kernel is not None:
-                    with located(step.operation):
+                    try:
                         kernel.execute(machine)
+                    except FerruleError as error:
+                        raise located(error, step.operation) from error.__cause__
                 yield step
         except FerruleError:
             self._plans.pop(digest, None)  # its parser has ended
