@@ -43,6 +43,10 @@ _KINDS = (
     *("max_pool", "average_pool", "average_pool16", "softmax", "softmax16", "logistic16", "tanh", "leaky_relu"),
     *("bilinear", "nearest", "mean", "sum", "arg_max", "mirror_pad", "transpose", "batch_matmul"),
 )
+_SETTINGS = {
+    "ethos-u55-128": ("Ethos_U55_High_End_Embedded", "Shared_Sram"),
+    "ethos-u65-512": ("Ethos_U65_Client_Server", "Dedicated_Sram_384KB"),
+}
 _CODES = (*range(0x14), *range(0x100, 0x140), *range(0x180, 0x190))
 _LONG_CODES = (*range(0x0A), *range(0x10, 0x19), *range(0x20, 0x35), *range(0x80, 0x94))
 _VALUES = (0, 1, 2, 3, 7, 8, 15, 16, 63, 127, 128, 255, 256, 1023, 0x7FFF, 0x8000, 0xFFFF)
@@ -54,19 +58,19 @@ _FIRST_WORD = 8
 """The first word behind the header that Vela writes."""
 
 
+def vela_streams(name: str, kinds: Sequence[str]) -> list[CompiledStream]:
+    """Return what Vela makes of one network of each kind, for an NPU of this name."""
+    system, mode = _SETTINGS[name]
+    settings = Settings(
+        configuration=configuration(name), system_config=system, memory_mode=mode, config_file=VELA_FILE
+    )
+    models = [to_tflite(vela_case(kind, 1)) for kind in kinds]
+    return [read_npz(result.npz) for result in run_vela(models, settings, timeout_s=300) if result.npz]
+
+
 def _vela_seeds() -> list[CompiledStream]:
     """Return one stream of each kind for Ethos-U55 and, of some, for the two cores of Ethos-U65-512."""
-    cases = (
-        ("ethos-u55-128", "Ethos_U55_High_End_Embedded", "Shared_Sram", _KINDS),
-        ("ethos-u65-512", "Ethos_U65_Client_Server", "Dedicated_Sram_384KB", _KINDS[:6]),
-    )
-    seeds = []
-    for name, system, mode, kinds in cases:
-        settings = Settings(
-            configuration=configuration(name), system_config=system, memory_mode=mode, config_file=VELA_FILE
-        )
-        models = [to_tflite(vela_case(kind, 1)) for kind in kinds]
-        seeds += [read_npz(result.npz) for result in run_vela(models, settings, timeout_s=300) if result.npz]
+    seeds = [*vela_streams("ethos-u55-128", _KINDS), *vela_streams("ethos-u65-512", _KINDS[:6])]
     assert len(seeds) > 25
     return seeds
 

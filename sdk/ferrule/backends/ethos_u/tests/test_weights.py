@@ -12,11 +12,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from ethos_u_files import damaged_weights, random_weights
+from fuzz_ethos_u import vela_streams
 from fuzzing import numbers
 from needs import require_cc, require_module, require_sanitizers
 
 from ferrule.backends.ethos_u import native_weights, weight_decoder, weight_order, weights
+from ferrule.backends.ethos_u.convolution import Convolution
 from ferrule.backends.ethos_u.native_weights import NativeDecoder, library
+from ferrule.backends.ethos_u.npu import ArrayMemory, prepared
+from ferrule.backends.ethos_u.stream import operations, parse_payload
 from ferrule.backends.ethos_u.weight_decoder import WeightError, decode_slowly
 from ferrule.backends.ethos_u.weight_order import Int16, WeightOrder
 from ferrule.backends.ethos_u.weights import WeightCache, decode
@@ -180,6 +184,24 @@ def test_orders_against_arms_encoder(codec: object) -> None:
         found = weights.weights(bytes(data), order)
         assert found.shape == ohwi
         assert np.array_equal(found, values), order
+
+
+def test_weights_in_streams_of_vela(codec: object, native: NativeDecoder) -> None:
+    found = 0
+    for stream in vela_streams("ethos-u55-128", ("conv", "conv16", "depthwise", "dense", "transpose_conv")):
+        memory = ArrayMemory({0: np.frombuffer(stream.read_only, np.uint8), 1: np.zeros(1 << 20, np.uint8)})
+        for operation in operations(parse_payload(stream.payload).words):
+            kernel = prepared(operation, stream.configuration)
+            for core in kernel.cores if isinstance(kernel, Convolution) else ():
+                if core.region != 0:
+                    continue  # it is copied by DMA first
+                data = memory.view(core.region, core.offset, core.size_bytes)
+                expected = np.array(codec.decode(bytearray(data)), np.int16)  # type: ignore[attr-defined]
+                assert np.array_equal(native.decode(data, 1 << 20), expected)
+                assert np.array_equal(decode_slowly(bytes(data), 1 << 20), expected)
+                assert len(expected) == core.order.count
+                found += 1
+    assert found >= 4
 
 
 def test_an_operation_with_too_many_or_too_few_weights(codec: object, native: NativeDecoder) -> None:
