@@ -176,9 +176,13 @@ class _ClusterExecutor(Executor):
 def _announced(
     topic: str, key: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[str, Any]:
-    """Tell the scheduler, on a worker, that a call begins, and return the worker's name and the result."""
+    """Tell the scheduler, on a worker, that a call begins, and return the worker's name and the result.
+
+    The scheduler has heard it before the call begins, so that one which ends its worker at once is counted, too.
+    """
     from distributed import get_worker
+    from distributed.utils import sync
 
     worker = get_worker()
-    worker.log_event(topic, key)
+    sync(worker.loop, worker.scheduler.log_event, topic=topic, msg=key)
     return str(worker.name), function(*arguments, **keywords)
