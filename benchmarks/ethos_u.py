@@ -66,11 +66,11 @@ def inputs_of(stream: EthosUStream) -> list[Array]:
 
 def import_prototype(folder: Path, place: Path) -> Any:  # noqa: ANN401 a module without types
     """Import the prototype's interpreter from a copy of its folder, beside the table that it reads."""
-    from ferrule.operators.sigmoid_table import SIGMOID
+    from ferrule.operators.sigmoid_table import SIGMOID_TABLE
 
     code = place / "a" / "b"
     (place / "shared" / "data").mkdir(parents=True)
-    (place / "shared" / "data" / _TABLE).write_text(json.dumps({"values": [int(value) for value in SIGMOID]}))
+    (place / "shared" / "data" / _TABLE).write_text(json.dumps({"values": [int(value) for value in SIGMOID_TABLE]}))
     code.mkdir(parents=True)
     for name in ("u55.py", "mlw.py", "velafile.py"):
         shutil.copy(folder / name, code / name)
