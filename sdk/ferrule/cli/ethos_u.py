@@ -40,12 +40,11 @@ def command() -> None:
 def show(path: Path, as_json: bool) -> None:
     """Show a stream: its configuration, its memory, its tensors, and its operations with their MACs and bytes."""
     stream = _read(path)
-    steps = stream.run(_zeros(stream.inputs)).steps
     if as_json:
-        print_json(_described(stream) | {"operations": [_row_of(step) for step in steps]})
+        print_json(_described(stream) | {"operations": [_row_of(step) for step in stream.operations()]})
         return
     _print_head(stream)
-    _print_operations(steps)
+    _print_operations(stream.operations())
 
 
 @command.command("run")
@@ -105,12 +104,6 @@ def _read(path: Path, *, check_hazards: bool = False) -> EthosUStream:
     from ferrule.backends.ethos_u import EthosUStream
 
     return EthosUStream.read(path, check_hazards=check_hazards)
-
-
-def _zeros(tensors: Sequence[StreamTensor]) -> list[Array]:
-    import numpy as np
-
-    return [np.zeros(tensor.shape, tensor.dtype.numpy) for tensor in tensors]
 
 
 def _infos(tensors: Sequence[StreamTensor]) -> list[TensorInfo]:

@@ -18,8 +18,8 @@ from ferrule.backends.ethos_u.compiled import (
     read_npz,
 )
 from ferrule.backends.ethos_u.machine import ArrayMemory
-from ferrule.backends.ethos_u.npu import Npu, Step
-from ferrule.backends.ethos_u.stream import parse_payload
+from ferrule.backends.ethos_u.npu import Npu, Step, located, prepared
+from ferrule.backends.ethos_u.stream import operations, parse_payload
 from ferrule.errors import InputError, unknown_name
 from ferrule.graph import Array
 
@@ -98,9 +98,30 @@ class EthosUStream:
         """The tensors that keep their values from one execution to the next."""
         return self._stream.states
 
+    def operations(self) -> tuple[Step, ...]:
+        """Return the operations of the stream, which are not executed.
+
+        Raises:
+            StreamError: the stream is malformed.
+            UnsupportedModeError: it asks for what Vela never emits.
+        """
+        steps = []
+        for operation in operations(self._words):
+            with located(operation):
+                kernel = prepared(operation, self._stream.configuration)
+            macs, read, written = (
+                (0, 0, 0)
+                if kernel is None
+                else (kernel.work.macs, kernel.work.bytes_read, kernel.work.bytes_written)
+            )
+            steps.append(Step(operation=operation, macs=macs, bytes_read=read, bytes_written=written))
+        return tuple(steps)
+
     def reset(self, states: Mapping[str, Array] | None = None) -> None:
-        """Set states, by name; the others become 0. A model's states begin as their zero points, which Vela's file
-        has in a form that can run code and is therefore not read.
+        """Set states, by name; the others become 0.
+
+        A model's states begin as their zero points. Vela's file has these in a form that can run code, which is not
+        read.
 
         Raises:
             InputError: a name, a shape or a type does not fit.
