@@ -135,7 +135,7 @@ class EthosUStream:
     def run(self, inputs: Mapping[str, Array] | Sequence[Array]) -> StreamRun:
         """Execute the stream once, with stored values by name or in the order of the inputs.
 
-        An array may have any shape with the extents of the input, apart from leading ones, and unsigned elements.
+        An array may have any shape with the extents of the input, apart from ones, and unsigned elements.
 
         Raises:
             InputError: an input is missing, or has another shape or type.
@@ -182,7 +182,7 @@ class EthosUStream:
                 f"'{tensor.name}' is {array.dtype}, expected {tensor.dtype}",
                 hint="inputs are stored values; quantise real ones with the scale and the zero point of the model",
             )
-        if _without_ones(array.shape) != _without_ones(tensor.shape):
+        if [each for each in array.shape if each != 1] != [each for each in tensor.shape if each != 1]:
             raise InputError(
                 f"'{tensor.name}' has the shape {list(array.shape)}, expected {list(plain_shape(tensor))}"
             )
@@ -197,10 +197,5 @@ class EthosUStream:
 
 def plain_shape(tensor: StreamTensor) -> tuple[int, ...]:
     """Return a tensor's shape with one leading 1, the batch: Vela's files put as many in front as fill six axes."""
-    return (1, *_without_ones(tensor.shape))
-
-
-def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return a shape without its leading ones."""
-    first = next((index for index, extent in enumerate(shape) if extent != 1), len(shape))
-    return shape[first:]
+    first = next((index for index, extent in enumerate(tensor.shape) if extent != 1), len(tensor.shape))
+    return (1, *tensor.shape[first:])
