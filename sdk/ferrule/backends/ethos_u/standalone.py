@@ -110,9 +110,7 @@ class EthosUStream:
             with located(operation):
                 kernel = prepared(operation, self._stream.configuration)
             macs, read, written = (
-                (0, 0, 0)
-                if kernel is None
-                else (kernel.work.macs, kernel.work.bytes_read, kernel.work.bytes_written)
+                (0, 0, 0) if kernel is None else (kernel.work.macs, kernel.work.bytes_read, kernel.work.bytes_written)
             )
             steps.append(Step(operation=operation, macs=macs, bytes_read=read, bytes_written=written))
         return tuple(steps)
@@ -183,9 +181,7 @@ class EthosUStream:
                 hint="inputs are stored values; quantise real ones with the scale and the zero point of the model",
             )
         if [each for each in array.shape if each != 1] != [each for each in tensor.shape if each != 1]:
-            raise InputError(
-                f"'{tensor.name}' has the shape {list(array.shape)}, expected {list(plain_shape(tensor))}"
-            )
+            raise InputError(f"'{tensor.name}' has the shape {list(array.shape)}, expected {list(plain_shape(tensor))}")
 
     def _set(self, tensor: StreamTensor, array: Array) -> None:
         self._check(tensor, array)
