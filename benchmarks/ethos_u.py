@@ -146,10 +146,8 @@ def row(name: str, folder: Path, modules: Any, options: argparse.Namespace) -> b
     goal = COLD_GOALS_S.get(name)
     met = (goal is None or cold_s <= goal) and (modules is None or name == LARGE or ratio >= WARM_GOAL)
     their_ms = f"{warm_s[1] * 1e3:9.2f} ms{ratio:8.2f}" if modules is not None else " " * 20
-    wanted = "" if goal is None else f"  (goal {goal} s)"
-    print(
-        f"{name:13}{macs / 1e6:8.1f}{warm_s[0] * 1e3:9.2f} ms{their_ms}{cold_s:9.3f} s{wanted}{'' if met else ' MISSED'}"
-    )
+    notes = ("" if goal is None else f"  (goal {goal} s)") + ("" if met else " MISSED")
+    print(f"{name:13}{macs / 1e6:8.1f}{warm_s[0] * 1e3:9.2f} ms{their_ms}{cold_s:9.3f} s{notes}")
     return met
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks of one operator through Arm's compiler Vela and the model of Ethos-U, compared with the numpy kernels.
+"""Random networks of one operator through Vela and the model of Ethos-U, compared with the numpy kernels.
 
 python tests/support/vela_campaign.py [--count N] [--configurations ethos-u55-128 ...] [--kinds conv ...] [--samples N]
 """
@@ -42,7 +42,7 @@ _REASON = re.compile(r"Reason: (.+)")
 _REFUSALS = re.compile(r"RawWriter expects|could not run on NPU")
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """Vela puts the network, or a part of it, on the CPU; the text is its reason."""
 
 
@@ -87,7 +87,7 @@ class Report:
 
 
 def compile_in_process(model: bytes, configuration: str, *options: str) -> bytes:
-    """Return Vela's raw file for a model; Refused if a part of it is for the CPU.
+    """Return Vela's raw file for a model; RefusedError if a part of it is for the CPU.
 
     Vela takes a second to start and a hundredth to compile a small network, so campaigns call it in their process.
     """
@@ -104,7 +104,7 @@ def compile_in_process(model: bytes, configuration: str, *options: str) -> bytes
             if not _REFUSALS.search(str(error)):
                 raise
             reasons = dict.fromkeys(_REASON.findall(output.read_text(encoding="utf-8", errors="replace")))
-            raise Refused("; ".join(reasons) or str(error).strip()) from None
+            raise RefusedError("; ".join(reasons) or str(error).strip()) from None
         return Path(folder, "m_vela.npz").read_bytes()
 
 
@@ -145,7 +145,7 @@ def check(network: Network, seed: int, configuration: str, *options: str) -> str
     model = to_tflite(network)
     try:
         stream = EthosUStream.read(compile_in_process(model, configuration, *options), check_hazards=True)
-    except Refused as refusal:
+    except RefusedError as refusal:
         return f"CPU: {refusal}"
     result = EXACT
     for inputs in _sequences(network, seed):
