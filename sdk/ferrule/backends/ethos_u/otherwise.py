@@ -19,7 +19,7 @@ Check = Callable[[Any, Operands], bool]
 
 BY_ONE = "rounds some results otherwise than TensorFlow Lite Micro, by 1"
 _TIE = 1e-4
-"""Steps of the output within which float32 and float64 may round apart."""
+"""Steps of the output around a tie."""
 
 
 def otherwise(layer: Layer, operands: Operands) -> str:
@@ -59,7 +59,7 @@ def _mirrors_channels_or_batches(descriptor: Any, operands: Operands) -> bool:  
 
 
 def _nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
-    """Return whether an entry of the table of an int8 ELU is so close to a tie that its rounding is a matter of taste."""
+    """Return whether a result of an int8 ELU is nearly a tie, which float32 and float64 may round apart."""
     del descriptor
     source, output = operands.input(0), operands.output
     if source.dtype is not DataType.INT8:

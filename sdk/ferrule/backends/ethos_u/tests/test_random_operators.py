@@ -67,5 +67,5 @@ def test_a_difference_without_a_reason_fails(monkeypatch: pytest.MonkeyPatch) ->
         return [array ^ 1 for array in run(*arguments, **keywords)]
 
     monkeypatch.setattr(type(network), "run", wrong)
-    with pytest.raises(AssertionError, match="values differ, by up to 1: $"):
+    with pytest.raises(AssertionError, match=r"values differ, by up to 1: $"):
         check(network, 0, "ethos-u55-128")
