@@ -113,8 +113,7 @@ class EthosUModel(RegisterModel):
         super().__init__()
         named = isinstance(configuration_, str)
         self.configuration = configuration(configuration_) if named else configuration_  # type: ignore[arg-type]
-        self.failure = ""
-        """Why the last stream failed; empty if it did not."""
+        self._failure = ""
         self._counts = _Counts()
         self._regions = _Regions()
         self._npu = Npu(self.configuration, self._regions, check_hazards=True)
@@ -142,6 +141,10 @@ class EthosUModel(RegisterModel):
         self._monitor = Monitor()
         self.set_value("ID", self.configuration.arch_id)
         self.set_value("CONFIG", self.configuration.register)
+
+    @override
+    def failure(self) -> str:
+        return self._failure
 
     # ---- time
 
@@ -243,7 +246,7 @@ class EthosUModel(RegisterModel):
     # ---- streams
 
     def _begin(self) -> None:
-        self.failure = ""
+        self._failure = ""
         self.set_field("STATUS", "RUNNING", 1)
         self.set_value("QREAD", 0)
         base = self._address("QBASE")
@@ -349,7 +352,7 @@ class EthosUModel(RegisterModel):
         self._fail("BUS", str(error))
 
     def _fail(self, bit: str, message: str) -> None:
-        self.failure = message
+        self._failure = message
         self._counts.faults += 1
         self.set_field("STATUS", bit, 1)
         self._raise(0)

@@ -6,12 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.writer import to_tflite
-from ferrule.graph import Graph, LayerType, State, SubgraphView, TensorInfo, reset_value
+from ferrule.graph import Graph, State, SubgraphView, TensorInfo, reset_value
 from ferrule.graph.assembly import assemble
-
-_KEEPING = frozenset({LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM, LayerType.SVDF})
-"""Layers whose states are tensors of the operator in a file, not inputs and outputs of the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +52,9 @@ def _states(view: SubgraphView) -> list[State]:
     """Return the states that operators of the subgraph keep; their values do not matter, as each run brings its own."""
     found = []
     for layer in view.layers:
-        if layer.type in _KEEPING:
-            own = [
-                state for state in view.graph.states if state.source in layer.inputs and state.result in layer.outputs
-            ]
+        row = OPERATORS.get(layer.type)
+        if row is not None and (row.state_inputs or row.hidden_states(layer.descriptor, view.graph.input_infos(layer))):
+            own = [each for each in view.graph.states if each.source in layer.inputs and each.result in layer.outputs]
             found += sorted(own, key=lambda state: layer.inputs.index(state.source))
     return [replace(state, initial=reset_value(view.info(state.source))) for state in found]
 

@@ -15,17 +15,21 @@ _WARNING = re.compile(
 )
 _ACTIVATION = "_act"
 """What Vela appends to the name of a tensor before a fused activation."""
+_UNKNOWN = "Unsupported opType"
 
 
 def reasons_of(result: VelaResult) -> Mapping[str, str]:
     """Return the reasons against operators, by the name of the tensor that each writes in the model.
 
-    The first line of a reason is about this operator; a constraint of Vela follows, shortened to its first line.
+    A reason is what Vela says about this operator, with the constraint of Vela if that has a single line.
     """
     reasons: dict[str, str] = {}
     for match in _WARNING.finditer(result.log):
-        first, *constraint = (line.strip() for line in match["reason"].splitlines())
-        text = " ".join([first.rstrip(".") + (":" if constraint else ""), *constraint[:1]]).rstrip(":.")
-        kind = "" if match["type"] == "None" else f"{match['type']}: "
-        reasons.setdefault(match["tensor"].removesuffix(_ACTIVATION), f"Vela leaves it to the core: {kind}{text}")
+        first, *constraint = (" ".join(line.split()).rstrip(".:") for line in match["reason"].splitlines())
+        tensor = match["tensor"].removesuffix(_ACTIVATION)
+        if first == _UNKNOWN:
+            reasons.setdefault(tensor, "Vela has no such operator for the NPU")
+            continue
+        text = "; ".join([first, *constraint]) if len(constraint) == 1 else first
+        reasons.setdefault(tensor, f"Vela leaves {match['type']} to the core: {text}")
     return reasons

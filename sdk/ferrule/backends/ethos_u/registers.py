@@ -122,13 +122,7 @@ _CONTROL = (
     Register(
         name="AXI_LIMIT%s", offset=0x040, dim=4, increment=4, fields=_AXI_LIMIT, doc="limits of an AXI configuration"
     ),
-    Register(
-        name="BASEP%s",
-        offset=0x080,
-        dim=REGIONS,
-        increment=8,
-        doc="address of a region, bits 31 to 0, a multiple of 16",
-    ),
+    Register(name="BASEP%s", offset=0x080, dim=REGIONS, increment=8, doc="address of a region, bits 31 to 0"),
     Register(name="BASEP%s_HIGH", offset=0x084, dim=REGIONS, increment=8, doc="bits 63 to 32; zero on Ethos-U55"),
 )
 

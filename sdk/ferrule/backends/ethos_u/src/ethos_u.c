@@ -100,7 +100,8 @@ static int32_t ethos_u_check(void *context)
     if (!is_present(device)) {
         return FERRULE_ERR_UNAVAILABLE;
     }
-    if ((get(device, ETHOS_U_STATUS) & ~ETHOS_U_STATUS_END_REACHED) == 0u &&
+    if ((get(device, ETHOS_U_STATUS) & ~(ETHOS_U_STATUS_END_REACHED | ETHOS_U_STATUS_PMU_IRQ)) ==
+            0u &&
         get(device, ETHOS_U_PROT) == levels_of(device) &&
         get(device, ETHOS_U_AXI_LIMIT(0)) == AXI_LIMIT &&
         get(device, ETHOS_U_REGIONCFG) == REGION_CONFIGS) {
@@ -135,7 +136,8 @@ bool ethos_u_interrupt(struct ethos_u *device)
 }
 
 /* Sets the addresses. All are read back, since the NPU would access whatever they point to. A write
- * of QBASE or QSIZE clears the end of the stream before, so the status is zero then. */
+ * of QBASE or QSIZE clears the end of the stream before, so the status is zero then, but for a
+ * counter of the performance monitor that has overflowed: that is the application's. */
 static bool set_addresses(const struct ethos_u *device, const struct ethos_u_header *header)
 {
     for (uint32_t region = 0; region < ETHOS_U_REGIONS; region++) {
@@ -146,7 +148,8 @@ static bool set_addresses(const struct ethos_u *device, const struct ethos_u_hea
         }
     }
     return took(device, ETHOS_U_QBASE, ferrule_bus_address(header->commands)) &&
-           took(device, ETHOS_U_QSIZE, header->command_bytes) && get(device, ETHOS_U_STATUS) == 0u;
+           took(device, ETHOS_U_QSIZE, header->command_bytes) &&
+           (get(device, ETHOS_U_STATUS) & ~ETHOS_U_STATUS_PMU_IRQ) == 0u;
 }
 
 static int32_t ethos_u_submit(void *context, const void *command)

@@ -113,7 +113,7 @@
 #define ETHOS_U_AXI_LIMIT_WRITES_M1_SHIFT 24u
 #define ETHOS_U_AXI_LIMIT_WRITES_M1_MASK  0xff000000u
 
-/* address of a region, bits 31 to 0, a multiple of 16; read and write */
+/* address of a region, bits 31 to 0; read and write */
 #define ETHOS_U_BASEP_COUNT  8u
 #define ETHOS_U_BASEP(index) (0x80u + 0x8u * (index))
 
