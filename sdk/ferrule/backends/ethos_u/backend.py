@@ -10,12 +10,17 @@ from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Policy
 from ferrule.backends.device import BackendId
 from ferrule.backends.ethos_u.compiler import compile_subgraph
+from ferrule.backends.ethos_u.firmware import EthosUTarget
+from ferrule.backends.ethos_u.host import EthosUWorkloadFactory
 from ferrule.backends.ethos_u.settings import OPTIONS
 from ferrule.backends.ethos_u.support import EthosUSupport
-from ferrule.backends.optimization_views import OptimizationViews
+from ferrule.backends.firmware import FirmwareTarget
+from ferrule.backends.optimization_views import ModelOptions, OptimizationViews
 from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory import HostMemoryBackend
 from ferrule.backends.target import Target
+from ferrule.backends.tensor_handle import MemoryManager
+from ferrule.backends.workload import WorkloadFactory
 from ferrule.graph import SubgraphView
 
 
@@ -42,3 +47,12 @@ class EthosU(HostMemoryBackend):
     @override
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         return compile_subgraph(view, target)
+
+    @override
+    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
+        del memory, options
+        return EthosUWorkloadFactory()
+
+    @override
+    def firmware_target(self) -> FirmwareTarget:
+        return EthosUTarget()

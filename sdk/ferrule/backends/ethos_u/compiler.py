@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
@@ -62,7 +62,7 @@ def compile_part(part: SubgraphView, settings: Settings, *, limit_s: int) -> Eth
         return dict.fromkeys(part.names, str(error))
     (result,) = run_vela([file.data], settings, timeout_s=limit_s, database=True)
     if not result.error:
-        stream = _named(read_npz(result.npz), file)
+        stream = _named(read_npz(result.npz), file, part)
         return EthosUProgram(stream=stream, report=read_report(result, settings, file.layers))
     named = {file.owners[tensor]: reason for tensor, reason in reasons_of(result).items() if file.owners.get(tensor)}
     if named or len(part.names) == 1:
@@ -134,21 +134,29 @@ def _failure(result: VelaResult) -> str:
     return f"Vela does not compile it ({error}){said}"
 
 
-def _named(stream: CompiledStream, file: ModelFile) -> CompiledStream:
-    """Return the stream with the network's names and types; states become inputs and outputs at the same places."""
+def _named(stream: CompiledStream, file: ModelFile, part: SubgraphView) -> CompiledStream:
+    """Return the stream with the tensors of the subgraph's border, in its order, with their names, types and shapes.
+
+    States that the stream keeps in its scratch become inputs and outputs at the same places.
+    """
     states = tuple({(each.region, each.offset): each for each in stream.states}.values())
-    groups: Mapping[str, tuple[Sequence[StreamTensor], Sequence[TensorInfo]]] = {
-        "inputs": ((*stream.inputs, *states), (*file.inputs, *(source for source, _ in file.states))),
-        "outputs": ((*stream.outputs, *states), (*file.outputs, *(result for _, result in file.states))),
+    old, new = [source for source, _ in file.states], [result for _, result in file.states]
+    inputs = _placed("inputs", (*stream.inputs, *states), (*file.inputs, *old))
+    outputs = _placed("outputs", (*stream.outputs, *states), (*file.outputs, *new))
+    return replace(
+        stream,
+        inputs=tuple(inputs[name] for name in part.inputs),
+        outputs=tuple(outputs[name] for name in part.outputs),
+        states=(),
+    )
+
+
+def _placed(kind: str, places: Sequence[StreamTensor], infos: Sequence[TensorInfo]) -> dict[str, StreamTensor]:
+    """Return the places by the names of the tensors; VelaError if their sizes do not match."""
+    sizes, expected = [place.size_bytes for place in places], [info.size_bytes for info in infos]
+    if sizes != expected:
+        raise VelaError(f"Vela's stream has {kind} of {sizes} bytes, expected {expected}")
+    return {
+        info.name: replace(place, name=info.name, shape=info.shape, dtype=info.dtype)
+        for place, info in zip(places, infos, strict=True)
     }
-    renamed = {}
-    for kind, (places, infos) in groups.items():
-        sizes = [place.size_bytes for place in places]
-        expected = [info.size_bytes for info in infos]
-        if sizes != expected:
-            raise VelaError(f"Vela's stream has {kind} of {sizes} bytes, expected {expected}")
-        renamed[kind] = tuple(
-            replace(place, name=info.name, shape=info.shape, dtype=info.dtype)
-            for place, info in zip(places, infos, strict=True)
-        )
-    return replace(stream, inputs=renamed["inputs"], outputs=renamed["outputs"], states=())
