@@ -9,6 +9,7 @@ import io
 import mmap
 import random
 import struct
+import time
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 from ethos_u_files import damaged_weights, npz_fields, payload, random_weights
-from fuzzing import Check, Target, refused
+from fuzzing import TIME_LIMIT_S, Check, Target, refused
 from mutation import mutate
 from needs import require_cc, require_module
 from vela_cases import vela_case
@@ -216,7 +217,7 @@ def _streams(folder: Path) -> Check:
             npu = Npu(
                 stream.configuration, regions.memory(stream, scratch), check_hazards=checks_hazards, native=native
             )
-            run = None
+            run, started = None, time.process_time()
             with refused():
                 try:
                     run = npu.run(parse_payload(stream.payload))
@@ -224,6 +225,7 @@ def _streams(folder: Path) -> Check:
                     raise
                 except Exception as error:
                     raise AssertionError(f"an error that is not documented: {error!r}") from error
+            assert time.process_time() - started < TIME_LIMIT_S, "it took longer than the limit"
             results.append((run and (run.operations, run.macs, run.words, len(run.hazards)), regions.contents(stream)))
         (fast, fast_memory), (slow, slow_memory) = results
         assert fast == slow, f"C: {fast}, numpy: {slow}"
@@ -387,7 +389,14 @@ def _needs_vela_and_cc() -> None:
 
 
 TARGETS = (
-    Target(name="ethos-u-stream", share=0.03, prepare=_streams, rate=600, needs=_needs_vela_and_cc),
+    Target(
+        name="ethos-u-stream",
+        share=0.03,
+        prepare=_streams,
+        rate=600,
+        limit_s=3 * TIME_LIMIT_S,
+        needs=_needs_vela_and_cc,
+    ),
     Target(name="ethos-u-weights", share=0.03, prepare=_weights, rate=600, needs=_needs_vela_and_cc),
     Target(name="ethos-u-npz", share=0.02, prepare=_npz, rate=400),
 )
