@@ -37,7 +37,9 @@ from ferrule.devices import (
     Transfer,
     WrongId,
 )
+from ferrule.devices.model import NoInterrupt
 from ferrule.graph import Array
+from ferrule.link import RunFailedError
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -137,8 +139,7 @@ def is_misled(board: FaultyBoard, built: Built, fault: Fault) -> bool:
         return True  # perhaps a command
     if built.driver == "ferrule" or not isinstance(fault, FlippedValue):
         return False
-    access = next(access for access in board.injector.accesses if access.number == fault.at)
-    return access.write and access.offset in PLACES
+    return any(each.number == fault.at and each.write and each.offset in PLACES for each in board.injector.accesses)
 
 
 def check(fault: Fault, ended: Array | str, expected: Array, *, misled: bool) -> None:
@@ -205,25 +206,77 @@ class WrongAddress(Fault):
         return access.value ^ self.mask if access.offset == OFFSET[self.register] else access.value
 
 
-MACS_256 = configuration("ethos-u55-256").register
+NEWER, OLDER = 0x1090_4001, 0x0090_4001
+"""Values of ID: another minor and another major version of the architecture than the stream's, 1.0."""
 LAST = -4
 """The place of STOP, which ends the stream."""
-NAMED: dict[str, Fault] = {
-    "no registers": Zeros(),
-    "256 MACs": WrongId(offset=OFFSET["CONFIG"], value=MACS_256),
-    "an older architecture": WrongId(offset=OFFSET["ID"], value=0x0090_4001),
-    "a reset that does not end": StuckBit(offset=OFFSET["STATUS"], bit=3, level=True),
-    "an unknown command": Replaced(byte=LAST, mask=0xFF),
-    "no end of the stream": Replaced(byte=LAST, mask=0x01),
-    "a base in no memory": WrongAddress(register="BASEP1", mask=1 << 31),
-    "a base that is not its own": WrongAddress(register="BASEP1", mask=1 << 16),
-    "a refused transfer": DmaErrorAt(at=1),
+UNAVAILABLE, DEVICE = "status -5 (UNAVAILABLE)", "status -12 (DEVICE)"
+OUTSIDE = "device npu0: DMA outside of its buffers"
+NAMED: dict[str, tuple[Fault, str, str]] = {
+    "no registers": (Zeros(), UNAVAILABLE, DEVICE),
+    "other MACs": (
+        WrongId(offset=OFFSET["CONFIG"], value=configuration("ethos-u55-256").register),
+        UNAVAILABLE,
+        DEVICE,
+    ),
+    "another product": (
+        WrongId(offset=OFFSET["CONFIG"], value=configuration("ethos-u65-256").register),
+        UNAVAILABLE,
+        UNAVAILABLE,
+    ),
+    "an older architecture": (WrongId(offset=OFFSET["ID"], value=OLDER), UNAVAILABLE, DEVICE),
+    "a reset that does not end": (StuckBit(offset=OFFSET["STATUS"], bit=3, level=True), DEVICE, DEVICE),
+    "an unknown command": (Replaced(byte=LAST, mask=0xFF), DEVICE, DEVICE),
+    "no end of the stream": (Replaced(byte=LAST, mask=0x01), DEVICE, DEVICE),
+    "a base in no memory": (WrongAddress(register="BASEP1", mask=1 << 31), DEVICE, OUTSIDE),
+    "a base in memory of others": (WrongAddress(register="BASEP1", mask=1 << 16), DEVICE, OUTSIDE),
+    "a refused transfer": (DmaErrorAt(at=1), DEVICE, DEVICE),
 }
+"""Faults, and what a run with Ferrule's driver and one with Arm's report. Arm's driver does not read its addresses
+back, so that the NPU uses wrong ones; the emulated board then names the NPU."""
 
 
 @both
 @pytest.mark.parametrize("name", NAMED)
 def test_what_is_reported(built: Built, board: FaultyBoard, name: str) -> None:
-    ended = board.run([X], NAMED[name])
-    print(built.driver, built.use_interrupt, name, ended)
+    fault, own, arm = NAMED[name]
+    ended = board.run([X], fault)
     assert isinstance(ended, str)
+    assert (own if built.driver == "ferrule" else arm) in ended
+    after = board.run([X], None)
+    assert not isinstance(after, str)
+    assert after.tolist() == built.expected.tolist()
+
+
+@both
+def test_a_newer_architecture_is_accepted(built: Built, board: FaultyBoard) -> None:
+    ended = board.run([X], WrongId(offset=OFFSET["ID"], value=NEWER))
+    assert not isinstance(ended, str)
+    assert ended.tolist() == built.expected.tolist()
+
+
+@both
+def test_an_interrupt_that_never_comes(built: Built, board: FaultyBoard) -> None:
+    """The thread sleeps as long as the stream may take, and then looks at the device itself."""
+    board.injector.attach(irq=NoInterrupt())
+    ended = board.run([X], None)
+    assert not isinstance(ended, str)
+    assert ended.tolist() == built.expected.tolist()
+
+
+@both
+def test_a_hang_ends_with_the_time_limit(built: Built, board: FaultyBoard) -> None:
+    """The device ignores its reset, too, so the run says that it could not be stopped; later it works again."""
+    started = next(each.number for each in board.injector.accesses if each.offset == OFFSET["CMD"] and each.value & 1)
+    ended = board.run([X], NeverDone(since=started + 1))
+    assert isinstance(ended, str)
+    assert DEVICE in ended
+    after = board.run([X], None)
+    assert not isinstance(after, str)
+    assert after.tolist() == built.expected.tolist()
+
+
+@both
+def test_the_report_names_the_device(built: Built) -> None:
+    with pytest.raises(RunFailedError, match=r"\(DEVICE\): layer 'b/ethos_u' on EthosU/npu0$"):
+        built.firmware.run([X], faults={"npu0": NAMED["a refused transfer"][0]})
