@@ -238,7 +238,6 @@ def test_weights_that_cannot_be_decoded() -> None:
         Long.SCALE_LENGTH: 80,
     }
     board.run([*settings(convolution), *short(Kind.CONV), *stop()])
-    print(board.model.failure())
     assert [board.field(name) for name in ("WEIGHT_FAULT", "PARSE_ERROR", "IRQ", "END_REACHED")] == [1, 0, 1, 0]
     assert "weight" in board.model.failure()
 
