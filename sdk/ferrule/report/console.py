@@ -98,6 +98,9 @@ def _print_layers(document: ReportDocument, console: Console) -> None:
         optional=("kernel", "MACs", "type"),
         title=escape(f"{document.model.name} on {document.build.board} by {document.engine}"),
     )
+    for layer in document.layers:
+        for copy in layer.copies:
+            console.print(f"layer '{layer.name}': {copy}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _print_work(document: ReportDocument, console: Console) -> None:

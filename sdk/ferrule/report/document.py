@@ -117,6 +117,8 @@ class LayerPart:
     """The rule by which it requantises; "tflm" if it does not."""
     outputs: tuple[str, ...] = ()
     """The tensors that it writes."""
+    copies: tuple[str, ...] = ()
+    """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
