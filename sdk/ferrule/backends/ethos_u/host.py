@@ -13,14 +13,17 @@ from ferrule.backends.ethos_u.compiled import (
     CompiledStream,
     StreamTensor,
 )
+from ferrule.backends.ethos_u.compiler import compile_part
 from ferrule.backends.ethos_u.machine import ArrayMemory
 from ferrule.backends.ethos_u.npu import Npu
 from ferrule.backends.ethos_u.program import EthosUProgram
+from ferrule.backends.ethos_u.settings import settings_of, timeout_s
 from ferrule.backends.ethos_u.stream import parse_payload
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array
+from ferrule.graph import Array, LayerType, SubgraphView, Tensor
+from ferrule.graph.assembly import assemble
 
 
 class StreamInstance:
@@ -66,12 +69,29 @@ class EthosUWorkload:
 
 
 class EthosUWorkloadFactory(WorkloadFactory):
-    """Makes the workloads of the layers that EthosU has compiled."""
+    """Makes the workloads of the layers that EthosU has compiled; it compiles others as streams of their own."""
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
         descriptor = info.layer.descriptor
+        if info.layer.type is not LayerType.PRE_COMPILED:
+            return EthosUWorkload(_compiled(info).stream, info)
         payload = descriptor.payload if isinstance(descriptor, PreCompiledDescriptor) else None
         if not isinstance(payload, EthosUProgram):
-            raise UnsupportedError(f"layer '{info.layer.name}': EthosU runs only what it has compiled")
+            raise UnsupportedError(f"layer '{info.layer.name}' was compiled by another backend than EthosU")
         return EthosUWorkload(payload.stream, info)
+
+
+def _compiled(info: WorkloadInfo) -> EthosUProgram:
+    """Return a layer as a stream; UnsupportedError if Vela does not compile it."""
+    layer = info.layer
+    given = zip(layer.inputs, info.operands.inputs, info.constants, strict=True)
+    tensors = {name: constant or Tensor(info=found) for name, found, constant in given if name and found}
+    tensors |= {found.name: Tensor(info=found) for found in info.operands.outputs}
+    inputs = dict.fromkeys(name for name in layer.present_inputs if not tensors[name].is_constant)
+    graph = assemble(layer.name, inputs=list(inputs), outputs=layer.outputs, layers=(layer,), tensors=tensors)
+    view = SubgraphView.of(graph, [layer.name])
+    answer = compile_part(view, settings_of(info.target), limit_s=timeout_s(info.target.options))
+    if not isinstance(answer, EthosUProgram):
+        raise UnsupportedError(f"layer '{layer.name}': {answer[layer.name]}")
+    return answer

@@ -3,43 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from weakref import WeakKeyDictionary
 
 from ferrule.backends.backend import Support
 from ferrule.backends.ethos_u.compiler import refused_alone
+from ferrule.backends.ethos_u.otherwise import otherwise
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.settings import Settings, configuration_of_device, settings_of, timeout_s
 from ferrule.backends.ethos_u.vela import vela_version
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.target import Target
 from ferrule.errors import FerruleError
-from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding, SubgraphView
+from ferrule.graph import Graph, Layer, LayerType, Rounding, SubgraphView
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-
-_ROUNDS = "Vela's {} rounds {} otherwise than TensorFlow Lite Micro's kernel, by 1"
-
-
-def _int16(operands: Operands) -> bool:
-    return operands.input(0).dtype is DataType.INT16
-
-
-def _always(operands: Operands) -> bool:
-    del operands
-    return True
-
-
-OTHERWISE: Mapping[LayerType, tuple[Callable[[Operands], bool], str]] = {
-    LayerType.MUL: (_int16, _ROUNDS.format("MUL", "some int16 products")),
-    LayerType.SOFTMAX: (_int16, _ROUNDS.format("SOFTMAX", "some int16 results")),
-    LayerType.LEAKY_RELU: (_int16, _ROUNDS.format("LEAKY_RELU", "some int16 results")),
-    LayerType.SUM: (_always, _ROUNDS.format("SUM", "some sums")),
-}
-"""Operators that Vela 5.2 compiles and whose results are not those of TensorFlow Lite Micro: a condition, and a reason.
-
-Found by comparing random layers with the reference; the tests repeat it.
-"""
 
 _judged: WeakKeyDictionary[Graph, dict[Settings, dict[str, str]]] = WeakKeyDictionary()
 """The reasons against the layers of graphs that still exist, by name."""
@@ -96,5 +73,4 @@ def _refused_at_once(graph: Graph, layer: Layer) -> str:
         OPERATORS[layer.type].accept(layer.descriptor, operands)
     except FerruleError as error:
         return str(error)
-    condition, reason = OTHERWISE.get(layer.type, (None, ""))
-    return reason if condition is not None and condition(operands) else ""
+    return otherwise(layer, operands)
