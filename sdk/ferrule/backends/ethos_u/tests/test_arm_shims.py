@@ -141,6 +141,16 @@ def test_arguments(bench: MakeBench) -> None:
     assert driver.activate(device.adapter.new("struct ethos_u_arm *")) == ARGUMENT  # it has no address
 
 
+def test_a_fast_scratch_of_its_own(bench: MakeBench) -> None:
+    device = ready(bench())
+    prepared = device.prepare(JOB)
+    prepared.stream.fast_scratch_bytes = 64
+    fast = device.aligned(bytes(64))
+    assert device.lib.ethos_u_execute(*prepared.arguments[:3], fast, *prepared.arguments[4:]) == OK
+    assert device.model.value("BASEP2") != device.model.value("BASEP1")
+    assert list(device.context.region_bytes) == [0, prepared.stream.scratch_bytes, 64]
+
+
 def changed(index: int, *given: int) -> bytes:
     words = np.frombuffer(GOOD, "<u4").copy()
     words[index : index + len(given)] = given
