@@ -341,6 +341,7 @@ def test_the_mutex(adapter: Adapter[Any]) -> None:
     lib.ethosu_mutex_destroy(mutex)
 
 
+@pytest.mark.nightly
 def test_all_of_the_shims_is_tested(tmp_path: Path) -> None:
     name = test_all_of_the_shims_is_tested.__name__
     (report,) = count_c(

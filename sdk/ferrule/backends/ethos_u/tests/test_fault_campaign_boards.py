@@ -44,7 +44,7 @@ from ferrule.link import RunFailedError
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 LOG = logging.getLogger(__name__)
-SAMPLED = 40
+SAMPLED = 30
 X = np.random.default_rng(0).integers(-128, 128, (1, 6, 6, 4)).astype(np.int8)
 OFFSET = {register.name: register.offset for register in TABLE}
 PLACES = {OFFSET[name] for name in ("QBASE", "QSIZE", "QCONFIG", "REGIONCFG", "BASEP0", "BASEP1", "BASEP2")}
