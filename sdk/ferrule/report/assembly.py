@@ -208,6 +208,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             work=_layer_work(done, record.device, index),
             rounding=firmware.artifact.graph.layer(record.layer).rounding.value,
             outputs=tuple(firmware.artifact.graph.layer(record.layer).outputs),
+            copies=tuple(copy.text for copy in record.copies),
         )
         for index, (record, count, beside) in enumerate(
             zip(firmware.artifact.operators, counts, firmware.artifact.beside, strict=True)
