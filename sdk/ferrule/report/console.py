@@ -121,13 +121,16 @@ def _print_work(document: ReportDocument, console: Console) -> None:
         for layer, work in worked
     ]
     exactness = "exact" if all(work.exact for _, work in worked) else "measured"
+    guesses = [device.name for device in document.devices if device.estimated]
+    if guesses:
+        exactness += f", with estimates of the time that {', '.join(guesses)} would take"
     print_table(
         console,
         ("#", "layer", "device", *counted),
         rows,
         right=("#", *counted),
         whole=("layer", "device"),
-        title=f"what the devices' models did ({exactness})",
+        title=escape(f"what the devices' models did ({exactness})"),
     )
 
 
@@ -165,7 +168,7 @@ def _totals(document: ReportDocument) -> Table:
         table.add_row(f"device {device.name}", f"{device.backend}, {took}{memory}")
         if device.statistics:
             counts = ", ".join(f"{name} {number:,}" for name, number in device.statistics.items())
-            table.add_row("", f"{escape(counts)} (exact)")
+            table.add_row("", f"{escape(counts)} ({'exact, but for estimates' if device.estimated else 'exact'})")
     if document.devices:
         table.add_row("core", _core(document))
     table.add_row("built", _built(build))

@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.encoder import NO_OPTIONS, OperatorContent, Options
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Tensor, TensorInfo
+from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Quantization, Tensor, TensorInfo
 from ferrule.graph.names import UniqueNames
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 
@@ -54,6 +54,7 @@ class Emitter:
         *,
         inputs: Sequence[str | None] | None = None,
         least_inputs: int = 0,
+        intermediates: Sequence[str] = (),
     ) -> None:
         """Append one operator; `inputs` defaults to the layer's, and absent ones make up `least_inputs`."""
         sources = [name for name in (layer.inputs if inputs is None else inputs) if name not in self._left_out]
@@ -66,8 +67,17 @@ class Emitter:
             inputs=tuple(sources),
             outputs=tuple(name for name in layer.outputs if name not in self._left_out),
             options=options,
+            intermediates=tuple(intermediates),
         )
         self.operators.append(record)
+
+    def intermediate(self, layer: Layer, role: str, dtype: DataType, quantization: Quantization | None) -> str:
+        """Return the name of a new tensor of `intermediates`; it is written without elements."""
+        info = TensorInfo(
+            name=self._names.take(f"{layer.name}/{role}"), shape=(1,), dtype=dtype, quantization=quantization
+        )
+        self.tensors.append(Tensor(info=info))
+        return info.name
 
     def parameter(self, layer: Layer, role: str, values: Array) -> str:
         """Return the name of a constant tensor with these values; tensors with equal values are shared."""

@@ -47,6 +47,8 @@ class OperatorContent:
     inputs: tuple[str | None, ...]
     outputs: tuple[str, ...]
     options: Options = NO_OPTIONS
+    intermediates: tuple[str, ...] = ()
+    """Tensors that are written without elements: readers use their quantisations."""
 
     @property
     def code(self) -> tuple[str, str, int]:
@@ -113,7 +115,11 @@ class _Writer:
     ) -> int:
         """Write a subgraph, given the numbers of the buffers by content and of the operator codes."""
         indices = {name: index for index, name in enumerate((*_names(graph), *graph.resources))}
-        tensors = [self._tensor(t, places[_bytes(t)], t.info.name in graph.variables) for t in graph.tensors]
+        empty = {name for operator in graph.operators for name in operator.intermediates}
+        tensors = [
+            self._tensor(t, places[_bytes(t)], t.info.name in graph.variables, empty=t.info.name in empty)
+            for t in graph.tensors
+        ]
         tensors += [self._resource(name) for name in graph.resources]
         operators = [self._operator(each, codes[each.code], indices) for each in graph.operators]
         return self._table(
@@ -163,12 +169,12 @@ class _Writer:
                 )
         return offsets, known
 
-    def _tensor(self, tensor: Tensor, buffer: int, is_variable: bool) -> int:
+    def _tensor(self, tensor: Tensor, buffer: int, is_variable: bool, *, empty: bool) -> int:
         info = tensor.info
         quantization = None if info.quantization is None else self._quantization(info.quantization)
         return self._table(
             "Tensor",
-            Shape=self._integers(info.shape),
+            Shape=self._integers((0,) if empty else info.shape),
             Type=_tensor_type(self._schema, info.dtype),
             Buffer=buffer,
             Name=self._string(info.name),
@@ -210,6 +216,9 @@ class _Writer:
             BuiltinOptionsType=0 if options is None else getattr(self._schema.BuiltinOptions, operator.options.table),
             BuiltinOptions=options,
             CustomOptions=custom,
+            Intermediates=self._integers([tensors[name] for name in operator.intermediates])
+            if operator.intermediates
+            else None,
         )
 
     def _options(self, options: Options) -> int | None:

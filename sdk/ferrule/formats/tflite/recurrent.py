@@ -11,8 +11,8 @@ from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.encoder import Options
 from ferrule.formats.tflite.node import Node, activation, finite
 from ferrule.formats.tflite.row import Row, by_type, write_options
-from ferrule.graph import Descriptor, Layer, LayerType, TensorInfo
-from ferrule.operators.lstm import ABSENT, CELL, HIDDEN, LstmDescriptor
+from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
+from ferrule.operators.lstm import ABSENT, CELL, GATES, HIDDEN, LstmDescriptor
 from ferrule.operators.svdf import STATE, SvdfDescriptor
 
 _TANH = 4
@@ -39,7 +39,13 @@ def _write_lstm(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noq
         "TimeMajor": descriptor.time_major,
     }
     options = Options(table="UnidirectionalSequenceLSTMOptions", fields=fields)
-    emitter.emit(layer, options, least_inputs=_LSTM_INPUTS)
+    hidden = emitter.output_info(layer)
+    intermediates = []
+    if hidden.dtype.is_quantizable:  # TensorFlow Lite's kernel and Arm's compiler expect five; the last is in use
+        intermediates = [
+            emitter.intermediate(layer, f"input_to_{gate}", DataType.FLOAT32, None) for gate in GATES
+        ] + [emitter.intermediate(layer, "effective_hidden_scale", hidden.dtype, hidden.quantization)]
+    emitter.emit(layer, options, least_inputs=_LSTM_INPUTS, intermediates=intermediates)
 
 
 def _lstm_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV and DEPTHWISE.
+
+The accumulator of an element is its channel's bias and the sum of (IFM - zero point) * weight; padding contributes
+nothing. It is scaled by its channel's scale, or by OFM_SCALE where the registers say so.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.backends.ethos_u.activation import activation
+from ferrule.backends.ethos_u.arithmetic import Int64, output_scale, rounding, shift_right
+from ferrule.backends.ethos_u.commands import Kind, Long, Short
+from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
+from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_block, output_map, window
+from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
+from ferrule.backends.ethos_u.scales import SCALE_BYTES, Scales, scales
+from ferrule.backends.ethos_u.stream import Operation, Registers
+from ferrule.backends.ethos_u.weights import MAX_WEIGHTS, WeightCache, WeightOrder
+from ferrule.operators.blas import matrix_product
+
+WEIGHTS = WeightCache()
+"""The decoded weights of all NPUs of the process."""
+_STRIP_BYTES = 1 << 22
+_EXACT_FLOAT32 = 1 << 24
+_CORES = (
+    (Long.WEIGHT_BASE, Long.WEIGHT_LENGTH, Long.SCALE_BASE),
+    (Long.WEIGHT1_BASE, Long.WEIGHT1_LENGTH, Long.SCALE1_BASE),
+)
+
+
+class CoreWeights:
+    """Where the weights and the scales of one core are; core k computes the channels k, k + cores, and so on."""
+
+    def __init__(self, registers: Registers, order: WeightOrder | None, core: int, channels: int) -> None:
+        base, length, scale = _CORES[core]
+        self.number = core
+        self.order = order
+        self.offset = registers.address(base)
+        self.size_bytes = registers.payload(length)[0] if order is not None else 0
+        self.region = registers[Short.WEIGHT_REGION] & 7
+        self.scale_offset = registers.address(scale)
+        self.scale_bytes = SCALE_BYTES * channels
+        self.scale_region = registers[Short.SCALE_REGION] & 7
+        self.channels = channels
+
+    def ranges(self) -> tuple[Range, ...]:
+        """Return the bytes of the weights and the scales."""
+        weights = Range(region=self.region, start=self.offset, end=self.offset + self.size_bytes)
+        scale_range = Range(region=self.scale_region, start=self.scale_offset, end=self.scale_offset + self.scale_bytes)
+        return tuple(each for each in (weights, scale_range) if each.end > each.start)
+
+    def read(self, machine: Machine) -> tuple[Bytes, Bytes]:
+        """Return the compressed weights and the scales."""
+        weights = machine.view(self.region, self.offset, self.size_bytes, "weights")
+        return weights, machine.view(self.scale_region, self.scale_offset, self.scale_bytes, "scales")
+
+
+class Convolution:
+    """CONV or DEPTHWISE, prepared from its registers."""
+
+    def __init__(self, operation: Operation, configuration: Configuration) -> None:
+        registers = operation.registers
+        self.depthwise = operation.kind is Kind.DEPTHWISE
+        self.ofm = output_map(registers)
+        self.window = window(registers, self.ofm)
+        self.ifm = input_map(registers, self.window, registers[Short.IFM_DEPTH_M1] + 1)
+        if self.ifm.dtype.itemsize > 2:
+            raise UnsupportedModeError(f"an IFM of type {self.ifm.dtype} is not supported")
+        if self.depthwise and self.ifm.depth not in {1, self.ofm.depth}:
+            raise StreamError(f"IFM has {self.ifm.depth} channels and OFM {self.ofm.depth}, expected equal numbers")
+        self.activation = activation(registers)
+        self.block = output_block(registers)
+        self.mode = rounding(registers, Short.OFM_PRECISION)
+        self.scale = output_scale(registers)
+        self.channels = 1 if self.depthwise else self.ifm.depth
+        if self.ofm.depth * self.window.taps * self.channels > MAX_WEIGHTS:
+            raise UnsupportedModeError(f"the operation has more than {MAX_WEIGHTS} weights")
+        self.cores = self._cores(registers, configuration)
+        self.work = self._work(configuration)
+        self.version = 0
+        """Counts how often other weights or scales were read."""
+        self._seen: list[tuple[bytes, bytes]] = []
+        self.matrix: NDArray[Any] = np.zeros(0)
+        self.scales = Scales(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+    def _cores(self, registers: Registers, configuration: Configuration) -> list[CoreWeights]:
+        cores = []
+        block = registers[Short.OFM_BLK_DEPTH_M1] + 1
+        for core in range(configuration.cores):
+            channels = -(-(self.ofm.depth - core) // configuration.cores)
+            if channels < 1 or (core and not registers.is_set(_CORES[core][1])):
+                continue
+            depth = (block + configuration.cores - 1 - core) // configuration.cores
+            order = None
+            if registers.payload(_CORES[core][1])[0]:
+                if depth < 1:
+                    raise StreamError(f"the OFM block has {block} channels, which gives core {core} none")
+                order = WeightOrder(
+                    ofm_depth=channels,
+                    ifm_depth=self.ifm.depth,
+                    kernel_height=self.window.taps_y,
+                    kernel_width=self.window.taps_x,
+                    ofm_block_depth=depth,
+                    ofm_ublock_depth=configuration.ofm_ublock_depth,
+                    ifm_ublock_depth=configuration.ifm_ublock_depth,
+                    ifm_bits=8 * self.ifm.dtype.itemsize,
+                    part_kernel=bool(registers[Short.KERNEL_STRIDE] & 4) and not self.depthwise,
+                    depthwise=self.depthwise,
+                    dilation_height=self.window.dilation_y,
+                    dilation_width=self.window.dilation_x,
+                )
+            cores.append(CoreWeights(registers, order, core, channels))
+        return cores
+
+    def _work(self, configuration: Configuration) -> Work:
+        macs = self.ofm.elements * self.window.taps * self.channels
+        reads = (
+            *self.ifm.ranges(),
+            *self.activation.ranges(configuration),
+            *(each for core in self.cores for each in core.ranges()),
+        )
+        return Work(
+            macs=macs,
+            reads=reads,
+            writes=self.ofm.ranges(),
+            bytes_read=self.ifm.size_bytes + sum(core.size_bytes + core.scale_bytes for core in self.cores),
+            bytes_written=self.ofm.size_bytes,
+            effort=macs // (1 if self.depthwise else 8) + 20 * self.ofm.elements + 5000 * self.window.taps,
+        )
+
+    def execute(self, machine: Machine) -> None:
+        """Do the operation; errors as for `Kernel`."""
+        self.load_weights(machine)
+        stored = self.ifm.read(machine).astype(np.int32)
+        extended = self.window.extend(stored - self.ifm.zero_point)
+        out = np.empty((self.ofm.height, self.ofm.width, self.ofm.depth), self.ofm.dtype)
+        for y0, y1, x0, x1 in self._strips():
+            accumulated = (self._depthwise if self.depthwise else self._dense)(extended, y0, y1, x0, x1)
+            out[y0:y1, x0:x1] = self.activation.apply(self._scaled(accumulated), machine)
+        self.ofm.write(machine, out)
+
+    def load_weights(self, machine: Machine) -> None:
+        """Decode weights and scales, unless their bytes are those of the last time."""
+        blobs = [core.read(machine) for core in self.cores]
+        found = [(weights.tobytes(), scale.tobytes()) for weights, scale in blobs]
+        if found == self._seen:
+            return
+        depth, taps = self.ofm.depth, self.window.taps
+        matrix = np.zeros((depth, self.window.taps_y, self.window.taps_x, self.channels), np.int16)
+        bias, factor, shift = (np.zeros(depth, np.int64) for _ in range(3))
+        for core, (weights, scale) in zip(self.cores, found, strict=True):
+            own = slice(core.number, None, machine.configuration.cores)
+            bias[own], factor[own], shift[own] = scales(scale, core.channels)
+            if core.order is not None:
+                matrix[own] = WEIGHTS.weights(weights, core.order)
+        self.scales = Scales(bias, factor, shift)
+        self.matrix = self._converted(matrix.reshape(depth, taps * self.channels))
+        self._seen = found
+        self.version += 1
+
+    def _converted(self, matrix: NDArray[np.int16]) -> NDArray[Any]:
+        """Return weights in the type in which sums of products are exact, transposed for the product."""
+        if self.depthwise:
+            return np.ascontiguousarray(matrix.T.astype(np.int64))
+        largest = 1 << (8 * self.ifm.dtype.itemsize)  # of |IFM - zero point|
+        total = int(np.abs(matrix.astype(np.int64)).sum(axis=1).max())
+        exact = np.float32 if total * largest < _EXACT_FLOAT32 else np.float64
+        return np.ascontiguousarray(matrix.T.astype(exact))
+
+    def _strips(self) -> list[tuple[int, int, int, int]]:
+        """Return rectangles of the OFM whose intermediate arrays are small."""
+        per_pixel = 8 * max(self.ofm.depth, 1 if self.depthwise else self.window.taps * self.channels)
+        pixels = max(1, _STRIP_BYTES // per_pixel)
+        if pixels >= self.ofm.width:
+            rows = pixels // self.ofm.width
+            edges = range(0, self.ofm.height, rows)
+            return [(y, min(y + rows, self.ofm.height), 0, self.ofm.width) for y in edges]
+        columns = range(0, self.ofm.width, pixels)
+        return [(y, y + 1, x, min(x + pixels, self.ofm.width)) for y in range(self.ofm.height) for x in columns]
+
+    def _dense(self, extended: Integers, y0: int, y1: int, x0: int, x1: int) -> Int64:
+        view = self.window
+        first = extended[y0 * view.stride_y :, x0 * view.stride_x :]
+        down, right, inner = first.strides
+        patches = np.lib.stride_tricks.as_strided(
+            first,
+            (y1 - y0, x1 - x0, view.taps_y, view.taps_x, self.channels),
+            (down * view.stride_y, right * view.stride_x, down * view.dilation_y, right * view.dilation_x, inner),
+            writeable=False,
+        )
+        rows = patches.astype(self.matrix.dtype).reshape((y1 - y0) * (x1 - x0), -1)
+        return matrix_product(rows, self.matrix).astype(np.int64).reshape(y1 - y0, x1 - x0, -1)
+
+    def _depthwise(self, extended: Integers, y0: int, y1: int, x0: int, x1: int) -> Int64:
+        view = self.window
+        total = np.zeros((y1 - y0, x1 - x0, self.ofm.depth), np.int64)
+        for row in range(view.taps_y):
+            for column in range(view.taps_x):
+                met = view.tap(extended, row, column, self.ofm)[y0:y1, x0:x1]
+                total += met * self.matrix[row * view.taps_x + column]
+        return total
+
+    def _scaled(self, accumulated: Int64) -> Int64:
+        accumulated += self.scales.bias
+        if self.scale is not None:
+            return self.scale.apply(accumulated)
+        return shift_right(accumulated * self.scales.scale, self.scales.shift, self.mode)

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ELEMENTWISE: operations on one or two feature maps, or on one and a scalar.
+
+ADD and SUB scale their operands before: both by a factor of 16 bits, or one of them by OPA_SCALE and the other by a
+power of two. The factors belong to the operands after the order bit, which makes IFM2 the first operand. With 32 bits,
+the factor of OFM_SCALE is ignored and its shift applies.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule.backends.ethos_u.activation import activation
+from ferrule.backends.ethos_u.arithmetic import Int64, Rounding, Scale, rounding, shift_right, stated_scale
+from ferrule.backends.ethos_u.commands import Elementwise, Long, Short
+from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.errors import UnsupportedModeError
+from ferrule.backends.ethos_u.feature_map import FeatureMap, element_type, feature_map, zero_point
+from ferrule.backends.ethos_u.kernel import Work, output_block, output_map, upscale, upscale_mode
+from ferrule.backends.ethos_u.machine import Machine
+from ferrule.backends.ethos_u.stream import Operation, Registers
+
+UNARY = frozenset({Elementwise.LRELU, Elementwise.ABS, Elementwise.CLZ})
+_BOTH, _FIRST, _SECOND = 0, 1, 2
+_HEIGHT, _WIDTH, _DEPTH, _SWAPPED, _SCALAR = 1, 2, 4, 0x40, 0x80
+_MAX_SHIFT = 63
+
+
+class ElementwiseKernel:
+    """ELEMENTWISE, prepared from its registers."""
+
+    def __init__(self, operation: Operation, configuration: Configuration) -> None:
+        registers = operation.registers
+        self.mode = Elementwise(operation.parameter)
+        self.ofm = output_map(registers)
+        self.upscale = upscale_mode(registers)
+        height, width, depth = self.ofm.height, self.ofm.width, self.ofm.depth
+        if self.upscale:
+            height, width = -(-height // 2), -(-width // 2)
+        self.ifm = feature_map(registers, "IFM", height, width, depth)
+        broadcast = registers[Short.IFM2_BROADCAST]
+        self.swapped = bool(broadcast & _SWAPPED)
+        self.ifm2: FeatureMap | None = None
+        self.scalar = 0
+        if self.mode not in UNARY:
+            if broadcast & _SCALAR:
+                self.scalar = _scalar(registers)
+            else:
+                extent = (self.ofm.height, self.ofm.width, self.ofm.depth)
+                bits = (_HEIGHT, _WIDTH, _DEPTH)
+                sizes = (1 if broadcast & bit else size for bit, size in zip(bits, extent, strict=True))
+                self.ifm2 = feature_map(registers, "IFM2", *sizes)
+        self.activation = activation(registers)
+        self.block = output_block(registers)
+        self.scale = stated_scale(registers)
+        self.is_scaled = bool(registers[Short.OFM_PRECISION] & 0x100)
+        self.scaling = registers[Short.IFM_PRECISION] >> 8 & 3
+        self.first = self.second = Scale(factor=1, shift=0, mode=Rounding.NATURAL)
+        if self.mode in {Elementwise.ADD, Elementwise.SUB}:
+            self._operand_scales(registers)
+        maps = [self.ifm] if self.ifm2 is None else [self.ifm, self.ifm2]
+        self.work = Work(
+            macs=0,
+            reads=(
+                *(each for source in maps for each in source.ranges()),
+                *self.activation.ranges(configuration),
+            ),
+            writes=self.ofm.ranges(),
+            bytes_read=sum(source.size_bytes for source in maps),
+            bytes_written=self.ofm.size_bytes,
+            effort=60 * self.ofm.elements,
+        )
+
+    def _operand_scales(self, registers: Registers) -> None:
+        """Read OPA_SCALE and OPB_SCALE for the scaling of operands that the IFM's precision states."""
+        factor, parameter = registers.payload(Long.OPA_SCALE, 1)
+        if self.scaling == _BOTH:
+            other, _ = registers.payload(Long.OPB_SCALE, 1)
+            self.first = Scale(factor=factor & 0xFFFF, shift=0, mode=Rounding.NATURAL)
+            self.second = Scale(factor=other & 0xFFFF, shift=0, mode=Rounding.NATURAL)
+            return
+        if self.scaling not in {_FIRST, _SECOND}:
+            raise UnsupportedModeError(f"there is no scaling {self.scaling} of the operands")
+        headroom = 20 if self.ifm.dtype.itemsize == 1 else 15
+        mode = rounding(registers, Short.IFM_PRECISION)
+        scaled = Scale(factor=factor, shift=parameter & 63, mode=mode, headroom=headroom)
+        raised = Scale(factor=1 << (headroom - 1), shift=0, mode=Rounding.NATURAL)
+        self.first, self.second = (scaled, raised) if self.scaling == _FIRST else (raised, scaled)
+
+    def execute(self, machine: Machine) -> None:
+        """Do the operation; errors as for `Kernel`."""
+        first = self.ifm.read(machine).astype(np.int64) - self.ifm.zero_point
+        if self.upscale:
+            first = upscale(first, self.upscale)[: self.ofm.height, : self.ofm.width]
+        if self.mode in UNARY:
+            values = self._unary(first)
+        else:
+            if self.ifm2 is None:
+                second = np.full((1, 1, 1), self.scalar, np.int64)
+            else:
+                second = self.ifm2.read(machine).astype(np.int64) - self.ifm2.zero_point
+            values = self._binary(second, first) if self.swapped else self._binary(first, second)
+        shape = self.ofm.height, self.ofm.width, self.ofm.depth
+        self.ofm.write(machine, self.activation.apply(np.broadcast_to(values, shape), machine))
+
+    def _unary(self, values: Int64) -> Int64:
+        if self.mode is Elementwise.ABS:
+            return self.scale.apply(np.abs(values))
+        if self.mode is Elementwise.LRELU:
+            return np.where(values >= 0, values, self.scale.apply(values))
+        return leading_zeros(values)
+
+    def _binary(self, first: Int64, second: Int64) -> Int64:
+        match self.mode:
+            case Elementwise.MUL:
+                return self._rescaled(first * second)
+            case Elementwise.ADD | Elementwise.SUB:
+                left, right = self.first.apply(first), self.second.apply(second)
+                total = left + right if self.mode is Elementwise.ADD else left - right
+                return self._rescaled(total) if self.is_scaled else total
+            case Elementwise.MIN:
+                return np.minimum(first, second)
+            case Elementwise.MAX:
+                return np.maximum(first, second)
+        if int(second.min()) < 0 or int(second.max()) > _MAX_SHIFT:
+            raise UnsupportedModeError(f"{self.mode.name} by {int(second.min())} to {int(second.max())} bits")
+        if self.mode is Elementwise.SHR:
+            return shift_right(first, second, self.scale.mode)
+        return ((first << second) + (1 << 31) & 0xFFFFFFFF) - (1 << 31)
+
+    def _rescaled(self, values: Int64) -> Int64:
+        """Return values scaled by OFM_SCALE, or by its shift only if the IFM has 32 bits."""
+        if self.ifm.dtype.itemsize == 4:
+            return shift_right(values, self.scale.shift, self.scale.mode)
+        return self.scale.apply(values)
+
+
+def leading_zeros(values: Int64) -> Int64:
+    """Return the number of leading zeros of 32-bit words; 32 for 0."""
+    words = values & 0xFFFFFFFF
+    _, exponents = np.frexp(words.astype(np.float64))  # exact below 2**53
+    return 32 - exponents.astype(np.int64)
+
+
+def _scalar(registers: Registers) -> int:
+    """Return the scalar in place of IFM2, without its zero point."""
+    dtype, _ = element_type(registers, "IFM2")
+    value = registers.signed(Short.IFM2_SCALAR) if dtype.kind == "i" else registers[Short.IFM2_SCALAR]
+    return value - zero_point(registers, "IFM2", dtype)

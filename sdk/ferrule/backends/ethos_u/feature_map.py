@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Feature maps: where their elements are, and the copies between them and dense arrays.
+
+A feature map has up to four tiles. Columns below WIDTH0 are in tile 0, or tile 2 from row HEIGHT0 on; the others are in
+tile 1, or tile 3 from row HEIGHT1 on. Each tile has a base address. NHWC has STRIDE_Y and STRIDE_X; NHCWB16 has bricks
+of 16 channels, a STRIDE_C from brick to brick, and no STRIDE_X. Strides are signed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.backends.ethos_u.commands import Long, Short
+from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
+from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
+from ferrule.backends.ethos_u.stream import Registers
+
+Elements = NDArray[Any]
+
+MAX_ELEMENTS = 1 << 24
+"""The largest feature map that is executed; no network of a microcontroller comes near."""
+BRICK = 16
+NHWC, NHCWB16 = 0, 1
+_TYPES: dict[tuple[int, int], np.dtype[Any]] = {
+    (0, 0): np.dtype(np.uint8),
+    (1, 0): np.dtype(np.int8),
+    (1, 1): np.dtype(np.int16),
+    (0, 2): np.dtype(np.uint32),
+    (1, 2): np.dtype(np.int32),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """A rectangle of a feature map with an address of its own."""
+
+    y0: int
+    y1: int
+    x0: int
+    x1: int
+    base: int
+    """The address of its first element."""
+    low: int
+    """The lowest address of an element; below `base` if a stride is negative."""
+    size_bytes: int
+    """Bytes from the lowest address to the end of the highest element."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeatureMap:
+    """A feature map of one operation."""
+
+    name: str
+    """IFM, IFM2 or OFM."""
+    region: int
+    dtype: np.dtype[Any]
+    layout: int
+    height: int
+    width: int
+    depth: int
+    stride_y: int
+    stride_x: int
+    """Bytes from column to column, in either layout."""
+    stride_c: int
+    """Bytes from brick to brick; not used by NHWC."""
+    zero_point: int
+    """0 where the NPU ignores the register."""
+    tiles: tuple[Tile, ...]
+
+    @property
+    def elements(self) -> int:
+        """Number of elements."""
+        return self.height * self.width * self.depth
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all elements."""
+        return self.elements * self.dtype.itemsize
+
+    def ranges(self) -> tuple[Range, ...]:
+        """Return the bytes from the first to the last element of each tile."""
+        return tuple(Range(region=self.region, start=each.low, end=each.low + each.size_bytes) for each in self.tiles)
+
+    def read(self, machine: Machine) -> Elements:
+        """Return the stored elements as an array of (height, width, depth)."""
+        out = np.empty((self.height, self.width, self.depth), self.dtype)
+        for tile in self.tiles:
+            view = machine.view(self.region, tile.low, tile.size_bytes, self.name)
+            for inside, outside in self._parts(tile, out, view):
+                inside[...] = outside
+        return out
+
+    def write(self, machine: Machine, values: Elements) -> None:
+        """Store an array of (height, width, depth), converted to the type of the elements; it wraps around."""
+        dense = np.ascontiguousarray(values, self.dtype)
+        views = [machine.view(self.region, tile.low, tile.size_bytes, self.name, writable=True) for tile in self.tiles]
+        for tile, view in zip(self.tiles, views, strict=True):  # nothing is written if one of the tiles is outside
+            for inside, outside in self._parts(tile, dense, view):
+                outside[...] = inside
+
+    def _parts(self, tile: Tile, dense: Elements, view: Bytes) -> list[tuple[Elements, Elements]]:
+        """Return pairs of arrays of one shape: elements in the dense array, and the same elements in memory."""
+        rows, columns, size = tile.y1 - tile.y0, tile.x1 - tile.x0, self.dtype.itemsize
+        start = tile.base - tile.low
+        inside = dense[tile.y0 : tile.y1, tile.x0 : tile.x1]
+        if self.layout == NHWC:
+            strides = self.stride_y, self.stride_x, size
+            return [(inside, np.ndarray((rows, columns, self.depth), self.dtype, view, start, strides))]
+        parts = []
+        bricks, rest = divmod(self.depth, BRICK)
+        if bricks:
+            shape = rows, columns, bricks, BRICK
+            outer = tuple(dense.strides[:2])
+            first = tile.y0 * outer[0] + tile.x0 * outer[1]
+            many = np.ndarray(shape, self.dtype, dense, first, (*outer, BRICK * size, size))
+            stored = self.stride_y, self.stride_x, self.stride_c, size
+            parts.append((many, np.ndarray(shape, self.dtype, view, start, stored)))
+        if rest:
+            strides = self.stride_y, self.stride_x, size
+            start += bricks * self.stride_c
+            last = np.ndarray((rows, columns, rest), self.dtype, view, start, strides)
+            parts.append((inside[:, :, bricks * BRICK :], last))
+        return parts
+
+
+_FIELDS = {
+    "IFM": (
+        Short.IFM_PRECISION,
+        Short.IFM_ZERO_POINT,
+        Short.IFM_REGION,
+        (Short.IFM_WIDTH0_M1, Short.IFM_HEIGHT0_M1, Short.IFM_HEIGHT1_M1),
+        (Long.IFM_BASE0, Long.IFM_BASE1, Long.IFM_BASE2, Long.IFM_BASE3),
+        (Long.IFM_STRIDE_Y, Long.IFM_STRIDE_X, Long.IFM_STRIDE_C),
+    ),
+    "IFM2": (
+        Short.IFM2_PRECISION,
+        Short.IFM2_ZERO_POINT,
+        Short.IFM2_REGION,
+        (Short.IFM2_WIDTH0_M1, Short.IFM2_HEIGHT0_M1, Short.IFM2_HEIGHT1_M1),
+        (Long.IFM2_BASE0, Long.IFM2_BASE1, Long.IFM2_BASE2, Long.IFM2_BASE3),
+        (Long.IFM2_STRIDE_Y, Long.IFM2_STRIDE_X, Long.IFM2_STRIDE_C),
+    ),
+    "OFM": (
+        Short.OFM_PRECISION,
+        Short.OFM_ZERO_POINT,
+        Short.OFM_REGION,
+        (Short.OFM_WIDTH0_M1, Short.OFM_HEIGHT0_M1, Short.OFM_HEIGHT1_M1),
+        (Long.OFM_BASE0, Long.OFM_BASE1, Long.OFM_BASE2, Long.OFM_BASE3),
+        (Long.OFM_STRIDE_Y, Long.OFM_STRIDE_X, Long.OFM_STRIDE_C),
+    ),
+}
+
+
+def element_type(registers: Registers, name: str) -> tuple[np.dtype[Any], int]:
+    """Return the type and the layout of a feature map.
+
+    Raises:
+        UnsupportedModeError: Vela emits no such type or layout.
+    """
+    precision = registers[_FIELDS[name][0]]
+    width = precision >> (1 if name == "OFM" else 2) & 3
+    dtype = _TYPES.get((precision & 1, width))
+    if dtype is None:
+        kind = f"{'u' if not precision & 1 else ''}int{8 << width}"
+        raise UnsupportedModeError(f"{name} of type {kind} is not supported")
+    layout = precision >> 6 & 3
+    if layout > NHCWB16:
+        raise UnsupportedModeError(f"{name} has the layout {layout}, expected 0 (NHWC) or 1 (NHCWB16)")
+    return dtype, layout
+
+
+def zero_point(registers: Registers, name: str, dtype: np.dtype[Any]) -> int:
+    """Return the zero point of a feature map; the NPU ignores that of an IFM or IFM2 of 32 bits."""
+    code = _FIELDS[name][1]
+    if name != "OFM" and dtype.itemsize >= 4:
+        return 0
+    return registers.signed(code) if dtype.kind == "i" else registers[code]
+
+
+def feature_map(registers: Registers, name: str, height: int, width: int, depth: int) -> FeatureMap:
+    """Return the feature map that the registers describe, with an extent that depends on the operation.
+
+    Raises:
+        StreamError: the extent is empty.
+        UnsupportedModeError: the feature map is too large, or its type or layout is not supported.
+    """
+    if min(height, width, depth) < 1:
+        raise StreamError(f"{name} has the extent {height} x {width} x {depth}")
+    if height * width * depth > MAX_ELEMENTS:
+        raise UnsupportedModeError(
+            f"{name} has {height} x {width} x {depth} elements, more than the {MAX_ELEMENTS} that are executed"
+        )
+    dtype, layout = element_type(registers, name)
+    _, _, region, _, _, strides = _FIELDS[name]
+    stride_y, stride_x, stride_c = map(registers.stride, strides)
+    if layout == NHCWB16:
+        stride_x = BRICK * dtype.itemsize
+    return FeatureMap(
+        name=name,
+        region=registers[region] & 7,
+        dtype=dtype,
+        layout=layout,
+        height=height,
+        width=width,
+        depth=depth,
+        stride_y=stride_y,
+        stride_x=stride_x,
+        stride_c=stride_c,
+        zero_point=zero_point(registers, name, dtype),
+        tiles=_tiles(registers, name, (height, width), _Extent(stride_y, stride_x, stride_c, layout, depth, dtype)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Extent:
+    """What the addresses in a tile depend on."""
+
+    stride_y: int
+    stride_x: int
+    stride_c: int
+    layout: int
+    depth: int
+    dtype: np.dtype[Any]
+
+    def bounds(self, rows: int, columns: int) -> tuple[int, int]:
+        """Return the lowest address of an element and the end of the highest, from the first element."""
+        y, x, size = (rows - 1) * self.stride_y, (columns - 1) * self.stride_x, self.dtype.itemsize
+        low, high = min(y, 0) + min(x, 0), max(y, 0) + max(x, 0)
+        if self.layout == NHWC:
+            return low, high + self.depth * size
+        bricks, rest = divmod(self.depth, BRICK)
+        starts = [0, (bricks - 1) * self.stride_c] if bricks else []
+        ends = [start + BRICK * size for start in starts]
+        if rest:
+            starts.append(bricks * self.stride_c)
+            ends.append(bricks * self.stride_c + rest * size)
+        return low + min(starts), high + max(ends)
+
+
+def _tiles(registers: Registers, name: str, shape: tuple[int, int], extent: _Extent) -> tuple[Tile, ...]:
+    height, width = shape
+    _, _, _, splits, bases, _ = _FIELDS[name]
+    width0, height0, height1 = (registers[code] + 1 for code in splits)
+    tiles = []
+    for x0, x1, split, upper, lower in ((0, width0, height0, 0, 2), (width0, width, height1, 1, 3)):
+        right = min(x1, width)
+        for y0, y1, base in ((0, min(split, height), upper), (split, height, lower)):
+            if right <= x0 or y1 <= y0:
+                continue
+            address = registers.address(bases[base])
+            low, end = extent.bounds(y1 - y0, right - x0)
+            tiles.append(Tile(y0=y0, y1=y1, x0=x0, x1=right, base=address, low=address + low, size_bytes=end - low))
+    return tuple(tiles)

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""EthosU on the host: the functional model executes the streams on arrays."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule._typing import override
+from ferrule.backends.ethos_u.compiled import (
+    FAST_SCRATCH_REGION,
+    READ_ONLY_REGION,
+    SCRATCH_REGION,
+    CompiledStream,
+    StreamTensor,
+)
+from ferrule.backends.ethos_u.compiler import compile_part
+from ferrule.backends.ethos_u.machine import ArrayMemory
+from ferrule.backends.ethos_u.npu import Npu
+from ferrule.backends.ethos_u.program import EthosUProgram
+from ferrule.backends.ethos_u.settings import settings_of, timeout_s
+from ferrule.backends.ethos_u.stream import parse_payload
+from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, LayerType, SubgraphView, Tensor
+from ferrule.graph.assembly import assemble
+
+
+class StreamInstance:
+    """A stream with memory of its own and an NPU that executes it."""
+
+    def __init__(self, stream: CompiledStream) -> None:
+        self._stream = stream
+        scratch = np.zeros(stream.scratch_bytes, np.uint8)
+        fast = np.zeros(stream.fast_scratch_bytes, np.uint8) if stream.fast_scratch_bytes else scratch
+        self._regions = {
+            READ_ONLY_REGION: np.frombuffer(stream.read_only, np.uint8),
+            SCRATCH_REGION: scratch,
+            FAST_SCRATCH_REGION: fast,
+        }
+        self._payload = parse_payload(stream.payload)
+        self._npu = Npu(stream.configuration, ArrayMemory(self._regions))
+
+    def run(self, inputs: list[Array], outputs: list[Array]) -> None:
+        """Execute the stream: read one array per input, and write one array per output, in the stream's order."""
+        for tensor, array in zip(self._stream.inputs, inputs, strict=True):
+            self._place(tensor)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self._npu.run(self._payload)
+        for tensor, array in zip(self._stream.outputs, outputs, strict=True):
+            array[...] = self._place(tensor).view(tensor.dtype.numpy).reshape(array.shape)
+
+    def _place(self, tensor: StreamTensor) -> Array:
+        return self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
+
+
+class EthosUWorkload:
+    """One pre-compiled layer on the functional model."""
+
+    def __init__(self, stream: CompiledStream, info: WorkloadInfo) -> None:
+        self._instance = StreamInstance(stream)
+        self._info = info
+
+    def execute(self) -> None:
+        """Execute the stream on the contents of the input handles."""
+        inputs = [handle for handle in self._info.inputs if handle is not None]
+        self._instance.run([each.map() for each in inputs], [each.map() for each in self._info.outputs])
+        for handle in (*inputs, *self._info.outputs):
+            handle.unmap()
+
+
+class EthosUWorkloadFactory(WorkloadFactory):
+    """Makes the workloads of the layers that EthosU has compiled; it compiles others as streams of their own."""
+
+    @override
+    def create_workload(self, info: WorkloadInfo) -> Workload:
+        descriptor = info.layer.descriptor
+        if info.layer.type is not LayerType.PRE_COMPILED:
+            return EthosUWorkload(_compiled(info).stream, info)
+        payload = descriptor.payload if isinstance(descriptor, PreCompiledDescriptor) else None
+        if not isinstance(payload, EthosUProgram):
+            raise UnsupportedError(f"layer '{info.layer.name}' was compiled by another backend than EthosU")
+        return EthosUWorkload(payload.stream, info)
+
+
+def _compiled(info: WorkloadInfo) -> EthosUProgram:
+    """Return a layer as a stream; UnsupportedError if Vela does not compile it."""
+    layer = info.layer
+    given = zip(layer.inputs, info.operands.inputs, info.constants, strict=True)
+    tensors = {name: constant or Tensor(info=found) for name, found, constant in given if name and found}
+    tensors |= {found.name: Tensor(info=found) for found in info.operands.outputs}
+    inputs = dict.fromkeys(name for name in layer.present_inputs if not tensors[name].is_constant)
+    graph = assemble(layer.name, inputs=list(inputs), outputs=layer.outputs, layers=(layer,), tensors=tensors)
+    view = SubgraphView.of(graph, [layer.name])
+    answer = compile_part(view, settings_of(info.target), limit_s=timeout_s(info.target.options))
+    if not isinstance(answer, EthosUProgram):
+        raise UnsupportedError(f"layer '{layer.name}': {answer[layer.name]}")
+    return answer

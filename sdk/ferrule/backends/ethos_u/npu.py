@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functional model of Ethos-U55 and U65: it executes the operations of a command stream in order.
+
+It is bit-exact to TensorFlow Lite Micro for streams of Vela. It has not been compared with silicon, and modes that Vela
+never emits are refused by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.backends.ethos_u.commands import Kind
+from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.convolution import Convolution
+from ferrule.backends.ethos_u.dma import Copy
+from ferrule.backends.ethos_u.elementwise import ElementwiseKernel
+from ferrule.backends.ethos_u.errors import NpuBusError, StreamError, UnsupportedModeError
+from ferrule.backends.ethos_u.hazards import Hazard, HazardTracker
+from ferrule.backends.ethos_u.kernel import Kernel, Work
+from ferrule.backends.ethos_u.machine import ArrayMemory, Machine, Memory
+from ferrule.backends.ethos_u.native_execution import Workspace, accelerated
+from ferrule.backends.ethos_u.native_structs import functions
+from ferrule.backends.ethos_u.pooling import Pooling
+from ferrule.backends.ethos_u.stream import Operation, Payload, Words, operations
+from ferrule.errors import FerruleError
+
+__all__ = ["ArrayMemory", "Memory", "Npu", "Run", "Step"]
+
+MAX_EFFORT = 1 << 32
+"""Estimated nanoseconds of this host after which a stream is refused."""
+PLANS = 8
+"""The number of streams whose preparation is kept."""
+_PREPARATION, _NO_PREPARATION = 130_000, 20_000
+"""Estimated nanoseconds for an operation that computes, and for others."""
+_NO_WORK = Work(macs=0, reads=(), writes=(), bytes_read=0, bytes_written=0, effort=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """An operation that was executed."""
+
+    operation: Operation
+    macs: int
+    """Multiplications of weights."""
+    bytes_read: int
+    """Bytes of feature maps, weights and scales, each counted once."""
+    bytes_written: int
+    hazards: tuple[Hazard, ...] = ()
+    """The waits that the stream lacks in front of the operation; empty unless the NPU checks them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """A stream that was executed to its end."""
+
+    operations: int
+    """Their number, with waits and STOP."""
+    macs: int
+    bytes_read: int
+    bytes_written: int
+    stop_mask: int
+    """The parameter of STOP."""
+    words: int
+    """Words of the stream up to the end of STOP, as QREAD counts them in bytes."""
+    hazards: tuple[Hazard, ...]
+
+
+class _Plan:
+    """A stream whose operations are prepared as far as they were executed once."""
+
+    def __init__(
+        self, words: Words, tracker: HazardTracker | None, machine: Machine, accelerate: Callable[[Kernel], Kernel]
+    ) -> None:
+        self._configuration = machine.configuration
+        self._accelerate = accelerate
+        self._source = operations(words)
+        self._tracker = tracker
+        self._effort = 0
+        self._prepared: list[tuple[Step, Kernel | None]] = []
+
+    def __iter__(self) -> Iterator[tuple[Step, Kernel | None]]:
+        at = 0
+        while True:
+            while at < len(self._prepared):
+                yield self._prepared[at]
+                at += 1
+            operation = next(self._source, None)
+            if operation is None:
+                return
+            self._prepared.append(self._prepare(operation))
+
+    def _prepare(self, operation: Operation) -> tuple[Step, Kernel | None]:
+        try:
+            kernel = prepared(operation, self._configuration)
+            work = _NO_WORK if kernel is None else kernel.work
+            self._check_effort(work)
+            executed = None if kernel is None else self._accelerate(kernel)
+        except FerruleError as error:
+            raise located(error, operation) from error.__cause__
+        step = Step(
+            operation=operation,
+            macs=work.macs,
+            bytes_read=work.bytes_read,
+            bytes_written=work.bytes_written,
+            hazards=self._tracker.issue(operation, kernel) if self._tracker is not None else (),
+        )
+        return step, executed
+
+    def _check_effort(self, work: Work) -> None:
+        self._effort += work.effort + (_NO_PREPARATION if work is _NO_WORK else _PREPARATION)
+        if self._effort > MAX_EFFORT:
+            seconds = self._effort / 1e9
+            raise UnsupportedModeError(f"the stream has more work than is executed, about {seconds:.0f} s")
+
+
+def prepared(operation: Operation, configuration: Configuration) -> Kernel | None:
+    """Return an operation ready for execution; None if it neither computes nor copies.
+
+    Raises:
+        StreamError: its registers contradict each other, or Vela never emits the mode.
+    """
+    match operation.kind:
+        case Kind.CONV | Kind.DEPTHWISE:
+            return Convolution(operation, configuration)
+        case Kind.POOL:
+            return Pooling(operation, configuration)
+        case Kind.ELEMENTWISE:
+            return ElementwiseKernel(operation, configuration)
+        case Kind.DMA_START:
+            return Copy(operation)
+    return None
+
+
+def located(error: FerruleError, operation: Operation) -> FerruleError:
+    """Return an error that names the operation: an NpuBusError as it is, any other as a StreamError."""
+    if isinstance(error, NpuBusError):
+        error.at(f"word {operation.word_offset} ({operation.name})")
+        return error
+    stream_error = error if isinstance(error, StreamError) else StreamError(str(error), hint=error.hint)
+    stream_error.locate(operation.word_offset, int(operation.kind), operation.name)
+    return stream_error
+
+
+class Npu:
+    """One NPU; the streams that it executed last stay prepared, and its internal memory keeps its contents.
+
+    With `native`, C that is compiled on first use computes the same results faster, if there is a compiler. One thread
+    may use an NPU at a time.
+    """
+
+    def __init__(
+        self, configuration: Configuration, memory: Memory, *, check_hazards: bool = False, native: bool = True
+    ) -> None:
+        self.configuration = configuration
+        self.check_hazards = check_hazards
+        self._machine = Machine(
+            configuration=configuration,
+            memory=memory,
+            internal=np.zeros(configuration.shram_bytes, np.uint8),
+        )
+        self._plans: OrderedDict[bytes, _Plan] = OrderedDict()
+        self._functions = functions() if native else None
+        self._workspace = Workspace()
+
+    def reset(self) -> None:
+        """Clear the internal memory."""
+        self._machine.internal[:] = 0
+
+    def steps(self, words: Words) -> Iterator[Step]:
+        """Execute one operation of a stream for each item, the last of them STOP.
+
+        Raises:
+            StreamError: a command is malformed, or its mode is not supported; earlier operations were executed.
+            NpuBusError: an operation accessed memory where none is.
+        """
+        machine = self._machine
+        digest, plan = self._plan(words)
+        try:
+            for step, kernel in plan:
+                if kernel is not None:
+                    try:
+                        kernel.execute(machine)
+                    except FerruleError as error:
+                        raise located(error, step.operation) from error.__cause__
+                yield step
+        except FerruleError:
+            self._plans.pop(digest, None)  # its parser has ended
+            raise
+
+    def run(self, payload: Payload) -> Run:
+        """Execute a stream to its end; errors as for `steps`, and StreamError if it is for another configuration."""
+        if payload.config_register != self.configuration.register:
+            raise StreamError(
+                f"the stream was compiled for CONFIG {payload.config_register:#010x}, and {self.configuration.name}"
+                f" has {self.configuration.register:#010x}",
+                hint="compile the stream for this configuration, or create the NPU with the stream's",
+            )
+        steps = list(self.steps(payload.words))
+        last = steps[-1].operation
+        return Run(
+            operations=len(steps),
+            macs=sum(step.macs for step in steps),
+            bytes_read=sum(step.bytes_read for step in steps),
+            bytes_written=sum(step.bytes_written for step in steps),
+            stop_mask=last.parameter,
+            words=last.word_offset + 1,
+            hazards=tuple(hazard for step in steps for hazard in step.hazards),
+        )
+
+    def _accelerated(self, kernel: Kernel) -> Kernel:
+        if self._functions is None:
+            return kernel
+        return accelerated(kernel, self._functions, self._machine, self._workspace)
+
+    def _plan(self, words: Words) -> tuple[bytes, _Plan]:
+        commands = np.ascontiguousarray(words, np.uint32)
+        digest = hashlib.sha256(commands.tobytes()).digest()
+        plan = self._plans.get(digest)
+        if plan is None:
+            tracker = HazardTracker(self.configuration) if self.check_hazards else None
+            plan = self._plans[digest] = _Plan(commands, tracker, self._machine, self._accelerated)
+            while len(self._plans) > PLANS:
+                self._plans.popitem(last=False)
+        else:
+            self._plans.move_to_end(digest)
+        return digest, plan

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""POOL: the maximum, the average and the sum over channels.
+
+MAX ignores padding and never scales. AVERAGE without padding scales the sum by OFM_SCALE; with padding on any side it
+divides by the number of taps inside of the IFM, halves away from zero, and ignores OFM_SCALE. REDUCE_SUM adds all
+channels of the IFM.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ferrule.backends.ethos_u.activation import activation
+from ferrule.backends.ethos_u.arithmetic import Int64, output_scale
+from ferrule.backends.ethos_u.commands import Pool, Short
+from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
+from ferrule.backends.ethos_u.kernel import Work, input_map, output_block, output_map, window
+from ferrule.backends.ethos_u.machine import Machine
+from ferrule.backends.ethos_u.stream import Operation
+
+_BELOW_ALL = -(1 << 40)
+
+
+class Pooling:
+    """POOL, prepared from its registers."""
+
+    def __init__(self, operation: Operation, configuration: Configuration) -> None:
+        registers = operation.registers
+        self.mode = Pool(operation.parameter)
+        self.ofm = output_map(registers)
+        self.window = window(registers, self.ofm)
+        depth = registers[Short.IFM_DEPTH_M1] + 1 if self.mode is Pool.REDUCE_SUM else self.ofm.depth
+        self.ifm = input_map(registers, self.window, depth)
+        if self.window.dilation_y > 1 or self.window.dilation_x > 1:
+            raise UnsupportedModeError("a pooling with dilation is not supported")
+        if self.mode is Pool.REDUCE_SUM:
+            if self.ofm.depth != 1:
+                raise StreamError(f"OFM of REDUCE_SUM has {self.ofm.depth} channels, expected 1")
+            if self.window.is_padded:
+                raise UnsupportedModeError("REDUCE_SUM with padding is not supported")
+        self.activation = activation(registers)
+        self.block = output_block(registers)
+        self.scale = None if self.mode is Pool.MAX or self.divides else output_scale(registers)
+        elements = self.ofm.height * self.ofm.width * self.ifm.depth
+        self.work = Work(
+            macs=0,
+            reads=(*self.ifm.ranges(), *self.activation.ranges(configuration)),
+            writes=self.ofm.ranges(),
+            bytes_read=self.ifm.size_bytes,
+            bytes_written=self.ofm.size_bytes,
+            effort=2 * elements * self.window.taps + 20 * self.ofm.elements + 5000 * self.window.taps,
+        )
+
+    @property
+    def divides(self) -> bool:
+        """Whether sums are divided by the number of valid taps."""
+        return self.mode is Pool.AVERAGE and self.window.is_padded
+
+    def execute(self, machine: Machine) -> None:
+        """Do the operation; errors as for `Kernel`."""
+        stored = self.ifm.read(machine).astype(np.int64) - self.ifm.zero_point
+        if self.mode is Pool.REDUCE_SUM:
+            stored = stored.sum(axis=2, keepdims=True)
+        if self.mode is Pool.MAX:
+            values = self._maximum(self.window.extend(stored, _BELOW_ALL))
+        else:
+            values = self._sum(self.window.extend(stored))
+            if self.divides:
+                values = divided(values, self._valid_taps())
+            elif self.scale is not None:
+                values = self.scale.apply(values)
+        self.ofm.write(machine, self.activation.apply(values, machine))
+
+    def _maximum(self, extended: Int64) -> Int64:
+        largest = self.window.tap(extended, 0, 0, self.ofm).copy()
+        for row in range(self.window.taps_y):
+            for column in range(self.window.taps_x):
+                np.maximum(largest, self.window.tap(extended, row, column, self.ofm), out=largest)
+        return largest
+
+    def _sum(self, extended: Int64) -> Int64:
+        total = np.zeros((self.ofm.height, self.ofm.width, extended.shape[2]), np.int64)
+        for row in range(self.window.taps_y):
+            for column in range(self.window.taps_x):
+                total += self.window.tap(extended, row, column, self.ofm)
+        return total
+
+    def _valid_taps(self) -> Int64:
+        """Return for each pixel the number of taps inside of the IFM, at least 1."""
+        inside = np.ones((self.window.height, self.window.width, 1), np.int64)
+        padded = np.pad(inside, ((self.window.top, self.window.bottom), (self.window.left, self.window.right), (0, 0)))
+        return np.maximum(self._sum(padded), 1)
+
+
+def divided(total: Int64, count: Int64) -> Int64:
+    """Return total / count, rounded, halves away from zero."""
+    half = count // 2
+    return np.where(total >= 0, (total + half) // count, -((half - total) // count))

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The payload of the pre-compiled layers of EthosU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ferrule.backends.ethos_u.compiled import CompiledStream
+from ferrule.backends.ethos_u.report import VelaReport
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EthosUProgram:
+    """A part of a network as one stream; equal programs have equal bytes.
+
+    The stream's inputs and outputs have the names, types and shapes of the network's tensors. Those of its states that
+    it keeps in the scratch are inputs and outputs, too, at the same places: the network has them as tensors.
+    """
+
+    stream: CompiledStream = field(repr=False)
+    report: VelaReport = field(repr=False)

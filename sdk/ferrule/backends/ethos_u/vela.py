@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Vela, Arm's compiler for Ethos-U, run in a process of its own; its results are cached."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from ferrule.backends.ethos_u.settings import Settings
+from ferrule.backends.ethos_u.vela_process import VelaDiedError, vela_process
+from ferrule.cache import Store
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.scratch import ScratchFolder
+
+REMEDY = "pip install 'ferrule[ethos-u]'"
+PACKAGE = "ethos-u-vela"
+_FORMAT = 1
+"""Part of the digests: raise it if the results that are kept change their form."""
+_LAST_LINES = 20
+
+
+class VelaError(FerruleError):
+    """Vela did not finish, or wrote something unexpected."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VelaResult:
+    """What Vela made of one model."""
+
+    error: str
+    """Empty if Vela succeeded."""
+    log: str
+    """Everything that it printed."""
+    npz: bytes = b""
+    """Its raw output; empty after an error."""
+    summary: str = ""
+    """Its summary as CSV; empty after an error."""
+    database: str = ""
+    """Its debug database as XML; empty unless it was asked for."""
+
+
+@cache
+def vela_version() -> str:
+    """Return the version of the installed Vela.
+
+    Raises:
+        MissingToolError: it is not installed.
+    """
+    from importlib.metadata import PackageNotFoundError, version
+    from importlib.util import find_spec
+
+    try:
+        found = version(PACKAGE) if find_spec("ethosu") is not None else None
+    except PackageNotFoundError:
+        found = None
+    if found is None:
+        raise MissingToolError(
+            "the Python package ethos-u-vela is missing, the compiler for EthosU (Ethos-U55 and U65)", hint=REMEDY
+        )
+    return found
+
+
+def run_vela(
+    models: Sequence[bytes], settings: Settings, *, timeout_s: int, database: bool = False
+) -> tuple[VelaResult, ...]:
+    """Return Vela's results for models as .tflite files, in their order.
+
+    A model on which Vela fails or dies has an `error`. Results are kept in the cache folder, except deaths. `timeout_s`
+    is for each model, and `database` asks for the debug database.
+
+    Raises:
+        MissingToolError: Vela is not installed.
+        VelaError: Vela does not finish in time, cannot be started, or writes other files than expected.
+    """
+    store = Store("ethos_u")
+    digests = [_digest(model, settings, database=database) for model in models]
+    found: dict[str, VelaResult] = {}
+    wanted: dict[str, bytes] = {}
+    for digest, model in zip(digests, models, strict=True):
+        kept = store.get(digest)
+        if kept is not None:
+            found[digest] = msgspec.msgpack.decode(kept, type=VelaResult)
+        else:
+            wanted[digest] = model
+    for digest, model in wanted.items():
+        found[digest], lasting = _run(model, settings, timeout_s, database=database)
+        if lasting:
+            store.keep(digest, msgspec.msgpack.encode(found[digest]))
+    store.prune()
+    return tuple(found[digest] for digest in digests)
+
+
+def _digest(model: bytes, settings: Settings, *, database: bool) -> str:
+    what = [_FORMAT, vela_version(), settings.arguments(), settings.config_text, database]
+    digest = hashlib.sha256(json.dumps(what).encode() + b"\0")
+    digest.update(model)
+    return digest.hexdigest()
+
+
+def _run(model: bytes, settings: Settings, timeout_s: int, *, database: bool) -> tuple[VelaResult, bool]:
+    """Return the result for one model, and whether it would be the same again."""
+    with ScratchFolder() as scratch:
+        path, log = scratch.path / "model.tflite", scratch.path / "log"
+        path.write_bytes(model)
+        more = ["--enable-debug-db"] if database else []
+        output = ["--output-format", "raw", "--output-dir", str(scratch.path / "out"), *more]
+        try:
+            error = vela_process().run(log, [str(path), *settings.arguments(), *output], timeout_s)
+        except VelaDiedError as death:
+            return VelaResult(error=f"Vela ended with {death}", log=_text(log)), False
+        except TimeoutError as late:
+            raise VelaError(
+                f"Vela has not compiled a model of {len(model):,} B within {timeout_s} s: {last_lines(_text(log))}",
+                hint="set the option timeout_s of backend EthosU to more",
+            ) from late
+        except OSError as error_:
+            raise VelaError(f"Vela cannot be started: {error_.strerror or error_}") from error_
+        return _result(scratch.path / "out", error, _text(log), database=database), True
+
+
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+
+
+def _result(output: Path, error: str, log: str, *, database: bool) -> VelaResult:
+    if error:
+        return VelaResult(error=error, log=log)
+    try:
+        (summary,) = output.glob("model_summary_*.csv")
+        return VelaResult(
+            error="",
+            log=log,
+            npz=(output / "model_vela.npz").read_bytes(),
+            summary=summary.read_text(encoding="utf-8"),
+            database=(output / "model_debug.xml").read_text(encoding="utf-8") if database else "",
+        )
+    except (OSError, ValueError) as missing:
+        raise VelaError(
+            f"Vela {vela_version()} has not written the files that are expected of it ({missing}): {last_lines(log)}"
+        ) from missing
+
+
+def last_lines(text: str) -> str:
+    """Return the last lines of an output that are not empty, in one line; a sentence if there are none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return "; ".join(lines[-_LAST_LINES:]) or "it says nothing"

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compressed weights of Ethos-U55 and U65: decoded, brought into the order OHWI, and kept by digest."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+
+import numpy as np
+import numpy.typing as npt
+
+from ferrule.backends.ethos_u.native_weights import native_decoder
+from ferrule.backends.ethos_u.weight_decoder import WeightError, decode_slowly
+from ferrule.backends.ethos_u.weight_order import Int16, WeightOrder, arranged
+from ferrule.graph import Array
+
+__all__ = ["MAX_WEIGHTS", "WeightCache", "WeightError", "WeightOrder", "decode", "weights"]
+
+MAX_WEIGHTS = 1 << 25
+"""The most weights that one operation may have, with those that fill up its stream."""
+CACHE_BYTES = 256 << 20
+Blob = bytes | npt.NDArray[np.uint8]
+
+
+def decode(data: Blob, *, limit: int = MAX_WEIGHTS) -> Int16:
+    """Return the first weights of a stream, in the stream's order, at most `limit`.
+
+    They are signed, of 9 bits, and their zero point is subtracted already.
+
+    Raises:
+        WeightError: the stream is damaged.
+    """
+    native = native_decoder()
+    if native is None:
+        return decode_slowly(bytes(data), limit)
+    array = np.frombuffer(data, np.uint8)
+    return native.decode(array, native.count(array, limit))
+
+
+def weights(data: Blob, order: WeightOrder) -> Int16:
+    """Return the weights of one core of an operation in the order OHWI.
+
+    A stream may go on after the weights that the operation needs; what follows is not read.
+
+    Raises:
+        WeightError: the stream is damaged or has too few weights, or the operation has more than MAX_WEIGHTS.
+    """
+    count = order.count
+    if count > MAX_WEIGHTS:
+        raise WeightError(f"the operation has {count:,} weights, and at most {MAX_WEIGHTS:,} are supported")
+    native = native_decoder()
+    if native is None:
+        return arranged(_enough(decode_slowly(bytes(data), count), count), order)
+    return native.arranged(_enough(native.decode(np.frombuffer(data, np.uint8), count), count), order)
+
+
+def _enough(stream: Int16, count: int) -> Int16:
+    if len(stream) < count:
+        raise WeightError(f"the weight stream has {len(stream):,} weights, and its operation needs {count:,}")
+    return stream
+
+
+class WeightCache:
+    """Weights that were used last, found again by the digest of their stream; any thread may use it."""
+
+    def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
+        self.limit_bytes = limit_bytes
+        self.size_bytes = 0
+        self._arrays: OrderedDict[tuple[bytes, WeightOrder, str], Array] = OrderedDict()
+        self._lock = Lock()
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def weights(
+        self, data: Blob, order: WeightOrder, *, form: str = "", derive: Callable[[Int16], Array] | None = None
+    ) -> Array:
+        """Return the weights in order OHWI, or what `derive` makes of them; the array cannot be written.
+
+        `form` names what `derive` makes, such as "float64 matrix". WeightError as for `weights`.
+        """
+        key = hashlib.blake2b(data, digest_size=16).digest(), order, form
+        with self._lock:
+            if key in self._arrays:
+                self._arrays.move_to_end(key)
+                return self._arrays[key]
+        found: Array = weights(data, order)
+        if derive is not None:
+            found = derive(found)
+        found.flags.writeable = False
+        self._keep(key, found)
+        return found
+
+    def _keep(self, key: tuple[bytes, WeightOrder, str], array: Array) -> None:
+        with self._lock:
+            if key in self._arrays or array.nbytes > self.limit_bytes:
+                return
+            self._arrays[key] = array
+            self.size_bytes += array.nbytes
+            while self.size_bytes > self.limit_bytes:
+                _, oldest = self._arrays.popitem(last=False)
+                self.size_bytes -= oldest.nbytes
