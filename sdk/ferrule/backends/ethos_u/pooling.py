@@ -49,7 +49,7 @@ class Pooling:
             writes=self.ofm.ranges(),
             bytes_read=self.ifm.size_bytes,
             bytes_written=self.ofm.size_bytes,
-            effort=2 * elements * self.window.taps + 20 * self.ofm.elements + 5000 * self.window.taps,
+            effort=6 * elements * self.window.taps + 20 * self.ofm.elements + 5000 * self.window.taps,
         )
 
     @property
