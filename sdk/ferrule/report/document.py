@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ferrule._typing import override
 from ferrule.graph import Rounding, brief
+from ferrule.report.estimates import EstimatePart
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
@@ -117,6 +118,8 @@ class LayerPart:
     """The rule by which it requantises; "tflm" if it does not."""
     outputs: tuple[str, ...] = ()
     """The tensors that it writes."""
+    estimate: EstimatePart | None = None
+    """What the compiler of a pre-compiled layer expects; None for other layers, or if it states nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
