@@ -52,7 +52,7 @@ lint-c: $(VENV)/dev
 	    -Iplatforms/bare_metal/include -Iplatforms/cmsis/include -Iplatforms/cmsis/drivers -Isdk/ferrule/testing/fakes/cmsis \
 	    -Iplatforms/zephyr/include -Isdk/ferrule/testing/fakes/zephyr -DCONFIG_FERRULE_UART_RX_BYTES=64 \
 	    -DCONFIG_FERRULE_UART_TX_BYTES=64 src_c platforms/bare_metal platforms/cmsis platforms/zephyr \
-	    sdk/ferrule/emulation/unicorn/src
+	    sdk/ferrule/emulation/unicorn/src sdk/ferrule/backends/ethos_u/native
 
 docs: $(VENV)/docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs --doctree-dir build/docs-trees . build/docs

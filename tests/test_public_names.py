@@ -20,7 +20,7 @@ from ferrule.firmware import JobKeywords
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "api.md"
-INTERNAL = ("evaluate.py", "scale.py")
+INTERNAL = ("ethos_u.py", "evaluate.py", "scale.py")
 """The benchmarks that measure what is no part of the interface."""
 USERS = (
     *(ROOT / "docs").rglob("*.md"),

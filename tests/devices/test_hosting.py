@@ -22,7 +22,7 @@ from ferrule.devices import (
     MemoryBus,
     SerialModel,
 )
-from ferrule.devices.hosting import HostedModel, HostedSerialModel, created, hosted
+from ferrule.devices.hosting import HostedModel, failure, HostedSerialModel, created, hosted
 from ferrule.errors import FerruleError
 
 
@@ -137,6 +137,27 @@ def test_statistics_pass_through_an_injector_of_faults() -> None:
     assert HostedModel(device, name="npu0").statistics() == {}
     device.statistics = lambda: {"commands": 3, "rate": 0.5}  # type: ignore[method-assign]
     assert HostedModel(FaultInjector(device), name="npu0").statistics() == {"commands": 3, "rate": 0.5}
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (lambda: None, "returned None, expected a text, in failure"),
+        (raises(ZeroDivisionError("z")), "raised ZeroDivisionError: z in failure"),
+    ],
+)
+def test_failures_that_are_none(answer: Callable[[], object], message: str) -> None:
+    device = ContractDevice()
+    device.failure = answer  # type: ignore[assignment, method-assign]
+    with pytest.raises(DeviceFaultError, match=f"device npu0: its model {message}"):
+        HostedModel(FaultInjector(device), name="npu0").failure()
+
+
+def test_a_failure() -> None:
+    device = ContractDevice()
+    assert failure(FaultInjector(device), name="npu0") == ""
+    device.failure = lambda: "no"  # type: ignore[method-assign]
+    assert failure(FaultInjector(device), name="npu0") == "no"
 
 
 def test_after_a_fault_the_model_is_called_no_more() -> None:

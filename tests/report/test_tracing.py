@@ -106,6 +106,7 @@ def test_devices() -> None:
 def test_an_error_says_where() -> None:
     error = RunFailedError("the run failed in operator 1 with status -12 (DEVICE)", status=-12, failed_operator=1)
     assert str(explained(error, MODEL)).endswith("(DEVICE): layer 'a' on SoftNpu/npu0")
+    assert str(explained(error, MODEL, {"npu0": "why"})).endswith("(DEVICE): layer 'a' on SoftNpu/npu0\nnpu0: why")
     calls = (*PLANNED[:2], replace(PLANNED[2], status=-9))
     traced = RunFailedError("it failed", status=-9, failed_operator=None, calls=calls)
     assert str(explained(traced, MODEL)).splitlines()[1:] == [

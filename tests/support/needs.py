@@ -33,6 +33,7 @@ RARE = {
     "CMSIS_SCHEMAS": "tools/projmgr/schemas of a checkout of github.com/Open-CMSIS-Pack/devtools, or CMSIS_TOOLBOX",
     "CMSIS_TOOLBOX": "an installation of CMSIS-Toolbox",
     "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
+    "ETHOSU_DRIVER": "a checkout of Arm's ethos-u-core-driver, such as github.com/zephyrproject-rtos/hal_ethos_u",
     "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
     "FERRULE_AXE": "axe.min.js of the npm package axe-core",
     "FERRULE_CHROMIUM": "the program of Chromium 120 or later",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random networks of one operator each, int8 or int16, of sizes and scales that a compiler for Ethos-U treats in turn."""
+"""Random networks of one operator each, in int8 or int16, for compilers of Ethos-U."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ class Draw:
         return self.dice.integers(-2000, 2000, channels).astype(dtype.numpy)
 
 
-def _extent(size: int, window: int, stride: int, dilation: int, scheme: Scheme) -> bool:
-    """Return whether a window fits."""
-    return scheme == "same" or (window - 1) * dilation + 1 <= size and stride > 0
+def _fits(size: int, window: int, dilation: int, scheme: Scheme) -> bool:
+    """Return whether a window fits into an axis."""
+    return scheme == "same" or (window - 1) * dilation + 1 <= size
 
 
 def _conv(draw: Draw, dtype: DataType, bias: DataType, *, depthwise: bool = False) -> str:
@@ -105,7 +105,7 @@ def _conv(draw: Draw, dtype: DataType, bias: DataType, *, depthwise: bool = Fals
             strides = (1, 1)
         if depthwise:
             strides, outputs = (strides[0], strides[0]), channels
-        if all(map(_extent, (height, width), kernel, strides, dilations, (scheme, scheme))):
+        if all(map(_fits, (height, width), kernel, dilations, (scheme, scheme))):
             break
     source = draw.take((1, height, width, channels), dtype)
     shape = (1, *kernel, outputs) if depthwise else (outputs, *kernel, channels)
@@ -368,7 +368,8 @@ def _batch_matmul(draw: Draw) -> str:
 
 def _lstm(draw: Draw, dtype: DataType) -> str:
     """A recurrent layer whose hidden and cell states stay in the arena from run to run."""
-    time, inputs, units = draw.between(1, 4), draw.between(1, 12), draw.between(1, 12)
+    time, inputs = draw.between(1, 4), draw.between(1, 12)
+    units = draw.between(2, 12)  # one unit of int16 ends Vela 5.2.0 with a segmentation fault
     source = draw.take((1, time, inputs), dtype, Quantization.of(1 / 64 if dtype is INT8 else 1 / 4096))
     scales = [Quantization.of(draw.scale(0.004, 0.02)) for _ in range(8)]
     hidden = Quantization.of(1 / 128 if dtype is INT8 else 1 / 32768, draw.between(-20, 20) if dtype is INT8 else 0)

@@ -91,6 +91,22 @@ class ConsideredKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlacedTensor:
+    """An input or output that a program compiled ahead of time expects at a fixed place in its operator's scratch.
+
+    An input is there when the operator starts, and an output when it has ended. The operator uses no other pointer to
+    the tensor. The planner puts the tensor there without a copy if it can; otherwise the core copies it.
+    """
+
+    tensor: str
+    offset: int
+    """Bytes from the start of the scratch; the tensor ends inside it. Outputs do not overlap, and neither do inputs."""
+    preserved: bool = False
+    """Whether the operator leaves the bytes of an input as they were; otherwise, it may overwrite them, by scratch or
+    by an output. An input that other operators read later is then copied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoweredOp:
     """A layer lowered to C: the statements that run it, and everything that they need."""
 
@@ -104,6 +120,8 @@ class LoweredOp:
     scratch_bytes: int = 0
     """Workspace needed only while this operator runs; `LoweringContext.scratch` points to it."""
     scratch_alignment: int = 8
+    placed: tuple[PlacedTensor, ...] = ()
+    """The inputs and outputs that the operator expects inside its scratch."""
     overlaps: tuple[Overlap, ...] = ()
     """How far an output may overlap an input whose last reader is this operator."""
     view_of: str | None = None

@@ -6,6 +6,7 @@ The guards work as in `ferrule.backends.host_answers`.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -23,6 +24,7 @@ from ferrule.backends.firmware import (
     FirmwareTarget,
     LoweredOp,
     LoweringContext,
+    PlacedTensor,
     Socket,
     device_declarations,
 )
@@ -157,6 +159,7 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
         if count > 1:
             yield f"blobs has {count} arrays with the name '{name}', expected different names"
     yield from _wrong_sharing(op, context)
+    yield from _wrong_places(op, context)
     yield from _wrong_headers("headers", op.headers)
     yield from _wrong_contributions(op.contributions)
 
@@ -217,6 +220,48 @@ def _wrong_sharing(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
         yield f"view_of is '{op.view_of}' of {sizes[0]} B for an output of {sizes[1]} B, expected the same size"
     if op.statements or op.status is not None:
         yield "view_of is set beside statements or a status, expected no code"
+
+
+def _wrong_places(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
+    """Yield what is wrong with the tensors that an operator expects inside its scratch."""
+    layer, graph = context.layer, context.graph
+    computed = tuple(name for name in layer.present_inputs if not graph.tensor(name).is_constant)
+    for index, each in enumerate(op.placed):
+        path = f"placed[{index}] ('{each.tensor}')"
+        if each.tensor not in (*computed, *layer.outputs):
+            known = [*dict.fromkeys(computed), *layer.outputs]
+            yield f"{path} is no tensor of the layer that is computed, expected one of {known}"
+            return
+        end = each.offset + graph.info(each.tensor).size_bytes
+        if each.offset < 0 or end > op.scratch_bytes:
+            yield f"{path} is at bytes {each.offset} to {end}, expected a place in the {op.scratch_bytes} B of scratch"
+        size = graph.info(each.tensor).dtype.size_bytes
+        if each.offset % size or op.scratch_alignment % size:
+            yield (
+                f"{path} is at byte {each.offset} of scratch aligned to {op.scratch_alignment}, "
+                f"expected a multiple of the {size} B of an element"
+            )
+        if each.preserved and each.tensor in layer.outputs:
+            yield f"{path} is an output that is preserved, expected that of inputs only"
+        if any(each.tensor in (overlap.output, overlap.input) for overlap in op.overlaps):
+            yield f"{path} is also named by overlaps, expected its place to say where it may overlap others"
+    if op.placed and (op.view_of is not None or op.feed is not None):
+        yield "placed is set beside view_of or feed, expected an operator with code that needs its inputs as a whole"
+    for one, two in itertools.combinations(op.placed, 2):
+        if one.tensor == two.tensor:
+            yield f"placed has two places for '{one.tensor}', expected one"
+        elif _meet(one, two, context) and (
+            (one.tensor in layer.outputs) is (two.tensor in layer.outputs) or one.preserved or two.preserved
+        ):
+            yield (
+                f"placed has '{one.tensor}' at byte {one.offset} and '{two.tensor}' at byte {two.offset}, which "
+                "overlap, expected that only of an output and an input that is not preserved"
+            )
+
+
+def _meet(one: PlacedTensor, two: PlacedTensor, context: LoweringContext) -> bool:
+    sizes = [context.graph.info(each.tensor).size_bytes for each in (one, two)]
+    return one.offset < two.offset + sizes[1] and two.offset < one.offset + sizes[0]
 
 
 def _wrong_blob(path: str, blob: Blob, prefix: str) -> Iterator[str]:

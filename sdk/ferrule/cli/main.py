@@ -37,6 +37,7 @@ _COMMANDS = {
     "compare": ("ferrule.cli.compare", "Show what has changed from one saved document to another."),
     "convert": ("ferrule.cli.convert", "Write a model as a TensorFlow Lite file."),
     "doctor": ("ferrule.cli.doctor", "List the tools that Ferrule can use, and how to install the missing ones."),
+    "ethos-u": ("ferrule.cli.ethos_u", "Show and execute streams that Arm's compiler Vela writes for Ethos-U."),
     "evaluate": ("ferrule.cli.evaluate", "Compute accuracy and other metrics of a model on your data."),
     "generate": ("ferrule.cli.generate", "Write a self-contained firmware project for a model."),
     "init": ("ferrule.cli.init", "Create the folder of a project: a model, a Zephyr application or an accelerator."),

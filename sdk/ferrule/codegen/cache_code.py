@@ -44,7 +44,9 @@ def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
                 dirty.update(storage.root(name) for name in outputs if name not in lowered.memories)
             steps.append(Upkeep())
             continue
-        inputs = {storage.root(name): name for name in item.layer.present_inputs}
+        copied = {tie.buffer for tie in storage.copies(item.layer.name)}
+        outputs = tuple(name for name in outputs if name not in copied)
+        inputs = {storage.root(name): name for name in item.layer.present_inputs if name not in copied}
         scratch = (scratch_name(item.layer.name),) if item.op.scratch_bytes else ()
         steps.append(
             Upkeep(
@@ -56,12 +58,19 @@ def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
             )
         )
         dirty -= inputs.keys()
+        dirty.update(storage.root(name) for name in item.layer.outputs if name in copied)
     return tuple(steps)
 
 
 def written_by_devices(lowered: LoweredGraph, storage: StoragePlan) -> frozenset[str]:
     """Return the roots of the tensors in the core's memory that devices write."""
-    return frozenset(storage.root(name) for item in lowered.layers if _is_shared(item) for name in item.layer.outputs)
+    return frozenset(
+        storage.root(name)
+        for item in lowered.layers
+        if _is_shared(item)
+        for name in item.layer.outputs
+        if name not in {tie.buffer for tie in storage.copies(item.layer.name)}
+    )
 
 
 def _read_by_core(lowered: LoweredGraph, storage: StoragePlan) -> frozenset[str]:
@@ -69,6 +78,7 @@ def _read_by_core(lowered: LoweredGraph, storage: StoragePlan) -> frozenset[str]
 
     def names() -> Iterator[str]:
         yield from (info.name for info in lowered.graph.results)
+        yield from (each.tie.buffer for each in storage.copied)
         for item in lowered.layers:
             if not (_is_shared(item) or _is_view(item, storage)):
                 yield from item.layer.present_inputs

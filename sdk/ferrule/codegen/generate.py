@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from ferrule._version import VERSION
@@ -27,7 +28,7 @@ from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
-from ferrule.memory import Lifetime, Ordering, Region, measure_order, order_layers, views
+from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, views
 from ferrule.rendering import one_line
 
 
@@ -79,6 +80,7 @@ def generate(
     lowered, storage = with_copies_close(lowered, region)
     if overlap:
         lowered, storage = overlapped(lowered, storage, region)
+    _check_copies(lowered, storage)
     planned = schedule_devices(lowered, storage)
     sha = digest(graph)
     builder = ExecutorBuilder(lowered, storage, planned, sha, arena)
@@ -118,14 +120,42 @@ def generate(
     )
 
 
+def _check_copies(lowered: LoweredGraph, storage: StoragePlan) -> None:
+    """Raise UnsupportedError if a tensor would have to be copied inside a device's own memory, which nothing can do."""
+    for each in storage.copied:
+        use = lowered.memories.get(each.tie.buffer)
+        item = next(item for item in lowered.layers if each.tie in storage.copies(item.layer.name))
+        if use is not None or (item.use is not None and item.use.has_memory):
+            raise UnsupportedError(
+                f"layer '{item.layer.name}' ({item.layer.type}) on device {item.device} expects tensor "
+                f"'{each.tie.buffer}' at byte {each.tie.offset} of its scratch, in the device's own memory, where it "
+                f"cannot lie: {each.reason}",
+                hint="only the core copies, and it does not reach that memory: compile the program with another place",
+            )
+
+
 def _with_overlaps(graph: Graph, ordering: Ordering, lowered: LoweredGraph) -> tuple[Ordering, bool]:
     """Return the order in view of the overlaps that the lowered layers state, and whether it is another one."""
-    overlaps = [overlap for item in lowered.layers for overlap in item.op.overlaps]
+    overlaps = [overlap for item in lowered.layers for overlap in (*item.op.overlaps, *_inside_scratch(graph, item))]
     best = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
     given = measure_order(graph, ordering.layers, aliases=views(graph), alignment=ARENA_ALIGNMENT, overlaps=overlaps)
     if best.peak_bytes < given.peak_bytes:
         return best, True
     return replace(best, layers=given.layers, peak_bytes=given.peak_bytes), False
+
+
+def _inside_scratch(graph: Graph, item: LoweredLayer) -> Iterator[Overlap]:
+    """Yield how far an output may overlap an input if both lie inside the operator's scratch."""
+    places = {each.tensor: each.offset for each in item.op.placed}
+    for output, source in itertools.product(item.layer.outputs, item.layer.present_inputs):
+        if {output, source} <= places.keys() and not graph.tensor(source).is_constant:
+            above = places[source] - places[output]
+            yield Overlap(
+                output=output,
+                input=source,
+                distance_bytes=above if above >= 0 else None,
+                backward_bytes=-above if above < 0 else None,
+            )
 
 
 def _contributions(lowered: LoweredGraph) -> tuple[Contribution, ...]:

@@ -62,19 +62,25 @@ def overlapped(lowered: LoweredGraph, storage: StoragePlan, core: Region) -> tup
     Raises:
         ArenaOverflowError: the tensors that are alive at once need too much memory; the hint names the option.
     """
-    if not any(map(_begins, lowered.layers)):
-        return lowered, storage
-    found = arrange(_tasks(lowered, storage.views), {use.name: max(use.driver.depth, 1) for use in lowered.devices})
-    if not found.ends:
-        return lowered, storage
-    layers = tuple(lowered.layers[number] for number in found.order)
-    ends = {lowered.layers[number].layer.name: end for number, end in found.ends.items()}
-    changed = replace(lowered, layers=layers, ends=ends)
-    try:
-        return changed, plan_storage(changed, core, storage.views)
-    except ArenaOverflowError as error:
-        error.hint = f"{error.hint} {OFF_HINT}"
-        raise
+    waiting = {item.layer.name for item in lowered.layers if not _begins(item) or storage.copies(item.layer.name)}
+    depths = {use.name: max(use.driver.depth, 1) for use in lowered.devices}
+    while len(waiting) < len(lowered.layers):
+        found = arrange(_tasks(lowered, storage.views, waiting), depths)
+        if not found.ends:
+            break
+        layers = tuple(lowered.layers[number] for number in found.order)
+        ends = {lowered.layers[number].layer.name: end for number, end in found.ends.items()}
+        changed = replace(lowered, layers=layers, ends=ends)
+        try:
+            planned = plan_storage(changed, core, storage.views)
+        except ArenaOverflowError as error:
+            error.hint = f"{error.hint} {OFF_HINT}"
+            raise
+        copying = {name for name in ends if planned.copies(name)}
+        if not copying:
+            return changed, planned
+        waiting |= copying
+    return lowered, storage
 
 
 def arrange(tasks: Sequence[Task], depths: Mapping[str, int]) -> Arrangement:
@@ -266,8 +272,11 @@ class _Problem:
 # ---- the tasks of a graph
 
 
-def _tasks(lowered: LoweredGraph, idle: Collection[str]) -> tuple[Task, ...]:
-    """Return the tasks of the layers; `idle` are the outputs of views, which do nothing."""
+def _tasks(lowered: LoweredGraph, idle: Collection[str], waiting: Container[str]) -> tuple[Task, ...]:
+    """Return the tasks of the layers; `idle` are the outputs of views, which do nothing.
+
+    The core waits for the layers in `waiting`, such as those around which it copies tensors.
+    """
     writers: dict[str, tuple[int, ...]] = {}
     """By tensor: the layer that writes it; for a view, the layers of its chain, too."""
     tasks = []
@@ -280,7 +289,7 @@ def _tasks(lowered: LoweredGraph, idle: Collection[str]) -> tuple[Task, ...]:
                 cycles=0 if is_view else _cycles(lowered, item),
                 needs=needs,
                 device=None if item.use is None or item.call is None else item.use.name,
-                begins=_begins(item),
+                begins=item.layer.name not in waiting,
             )
         )
     return tuple(tasks)

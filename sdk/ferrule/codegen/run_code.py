@@ -108,10 +108,14 @@ class RunCode:
 
     def has_own_lines(self, tensor: str) -> bool:
         """Whether a tensor's cache lines may hold nothing else: a device writes it in memory that the core caches."""
+        if self._storage.is_tied(tensor):
+            return False  # the core copies it to the caller's memory
         return self.lines(tensor) > 0 and self._storage.root(tensor) in self._from_devices
 
     def alignment(self, info: TensorInfo, *, output: bool) -> int:
         """Return the alignment, in bytes, that the caller's memory for an input or output needs."""
+        if self._storage.is_tied(info.name):
+            return info.dtype.size_bytes
         line = self.lines(info.name) if output and self.has_own_lines(info.name) else 1
         return max(info.dtype.size_bytes, self._storage.device_alignment(info.name), line)
 
@@ -264,6 +268,7 @@ class RunCode:
         yield from self._declare_arenas()
         for info in self._graph.sources:
             yield self._declare(info.name)
+        yield from self._early_inputs()
         yield from choices(self._lowered.devices)
         declared = {info.name for info in self._graph.sources} | self._lowered.memories.keys()
         for index, item in enumerate(self._lowered.layers):
@@ -297,6 +302,7 @@ class RunCode:
         step = self._schedule.steps[index] if self._uses else ScheduledStep()
         lines = self._upkeep[index]
         yield from called(step.before, self._uses)
+        yield from self._moved(item, item.layer.present_inputs)
         yield from self._maintained("clean", lines.clean, item)
         yield from self._maintained("invalidate", lines.claim, item)
         yield from self._operator(item)
@@ -310,6 +316,7 @@ class RunCode:
             yield from _checked_on_the_core(index, status)
         if not begun:
             yield from self._maintained("invalidate", lines.invalidate, item)
+        yield from self._moved(item, item.layer.outputs)
         yield from self._released(step.after)
 
     def _released(self, calls: Iterable[DeviceCall]) -> Iterator[Statement]:
@@ -335,6 +342,41 @@ class RunCode:
                 size = item.op.scratch_bytes
             yield Evaluate(Call(Identifier(f"ferrule_cache_{action}"), (place, Integer(size, unsigned=True))))
 
+    def _moved(self, item: LoweredLayer, tensors: Sequence[str]) -> Iterator[Statement]:
+        """Yield the copies of inputs to their places in an operator's scratch, or of outputs from there."""
+        scratch = scratch_name(item.layer.name)
+        for tie in (each for each in self._storage.copies(item.layer.name) if each.buffer in tensors):
+            is_cached = item.use is not None and item.use.is_master and self._storage.region(scratch).line_bytes > 0
+            offset = Binary(BinaryOperator.ADD, Identifier(scratch_offset(item.symbol)), Integer(tie.offset))
+            inside: Expression = AddressOf(Index(Identifier(self._storage.region(scratch).name), offset))
+            own: Expression = Identifier(self._lowered.variables[tie.buffer])
+            size = Integer(self._graph.info(tie.buffer).size_bytes, unsigned=True)
+            is_input = tie.buffer not in item.layer.outputs
+            if is_cached and not is_input:
+                yield Evaluate(Call(Identifier("ferrule_cache_invalidate"), (inside, size)))
+            target, source = (inside, own) if is_input else (own, inside)
+            yield Evaluate(Call(Identifier("memmove"), (target, source, size)))
+            if is_cached and is_input:
+                yield Evaluate(Call(Identifier("ferrule_cache_clean"), (inside, size)))
+
+    def _early_inputs(self) -> Iterator[Statement]:
+        """Yield the copies of inputs to their places inside scratch, unless the caller put them there."""
+        for name, info in self._inputs:
+            if self._is_apart(info.name):
+                yield self._copied_unless_there(_member("inputs", name), info.name, inwards=True)
+
+    def _is_apart(self, tensor: str) -> bool:
+        """Whether a tensor of the caller has its place in the workspace, wherever the caller has it."""
+        return self._storage.is_tied(tensor) and not self._storage.is_state(tensor)
+
+    def _copied_unless_there(self, given: Expression, tensor: str, *, inwards: bool) -> Statement:
+        """Return a copy between the caller's memory for a tensor and its place in the workspace."""
+        own = Identifier(self._lowered.variables[tensor])
+        size = Integer(self._graph.info(tensor).size_bytes, unsigned=True)
+        target, source = (own, given) if inwards else (given, own)
+        copy = Evaluate(Call(Identifier("memmove"), (target, source, size)))
+        return If(Binary(BinaryOperator.NOT_EQUAL, given, own), Block((copy,)))
+
     def _operator(self, item: LoweredLayer) -> Iterator[Statement]:
         source = item.op.view_of
         if source is None:
@@ -350,6 +392,8 @@ class RunCode:
         for name, info in self._outputs:
             if info.name in done or self._graph.tensor(info.name).is_constant:
                 yield self._copy(_member("outputs", name), info.name)
+            elif self._is_apart(info.name):
+                yield self._copied_unless_there(_member("outputs", name), info.name, inwards=False)
             done.add(info.name)
 
     def _updated_states(self) -> Iterator[Statement]:
@@ -402,7 +446,7 @@ class RunCode:
         olds = {state.source for state in self._graph.states}
         for struct, members in (("inputs", self._inputs), ("outputs", self._outputs)):
             for name, info in members:
-                if info.name not in olds:
+                if info.name not in olds and not self._storage.is_tied(info.name):
                     found.setdefault(self._storage.root(info.name), (struct, name, info))
         return found
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ferrule.codegen.device_use import DeviceUse
-from ferrule.codegen.lowered import CORE, STATE, LoweredGraph, fed_input
+from ferrule.codegen.lowered import CORE, STATE, LoweredGraph, LoweredLayer, fed_input
 from ferrule.codegen.schedule import Call
 from ferrule.errors import FerruleError
 from ferrule.memory import (
@@ -21,6 +21,8 @@ from ferrule.memory import (
     Plan,
     Region,
     Request,
+    Tie,
+    Untied,
     home,
     plan_graph,
     scratch_name,
@@ -58,6 +60,10 @@ class StoragePlan:
     """The memories besides that of the workspace in which the plan puts tensors that the core shares with devices."""
     state: Region | None = None
     """The region of the states, in the memory of the workspace; None for a model without state."""
+    ties: tuple[Tie, ...] = ()
+    """The tensors that lie inside the scratch of a layer that expects them there."""
+    copied: tuple[Untied, ...] = ()
+    """The tensors that cannot lie there, so that the core copies them before or after the layer."""
 
     @property
     def blocks(self) -> tuple[Region, ...]:
@@ -94,6 +100,19 @@ class StoragePlan:
     def alignment(self, arena: Region) -> int:
         """Alignment of an arena, in bytes."""
         return math.lcm(ARENA_ALIGNMENT, self.plan.region(arena.name).alignment)
+
+    @cached_property
+    def tied(self) -> frozenset[str]:
+        """The roots of the tensors inside scratch; those of the caller are copied to or from the workspace."""
+        return frozenset(self.root(tie.buffer) for tie in self.ties)
+
+    def is_tied(self, tensor: str) -> bool:
+        """Whether a tensor's storage lies inside scratch while some layer runs."""
+        return self.root(tensor) in self.tied
+
+    def copies(self, layer: str) -> tuple[Tie, ...]:
+        """Return the tensors that the core copies to or from the scratch of a layer."""
+        return tuple(each.tie for each in self.copied if each.tie.scratch == scratch_name(layer))
 
     @cached_property
     def roots(self) -> Mapping[str, str]:
@@ -151,6 +170,7 @@ def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] |
         accesses=accesses,
         shared=[Alias(output=output, input=source, kind=AliasKind.VIEW) for output, source in views.items()],
         overlaps=[overlap for item in lowered.layers for overlap in item.op.overlaps],
+        ties={item.layer.name: _ties(item) for item in lowered.layers if item.op.placed},
         order=[item.layer.name for item in lowered.layers],
         ends=lowered.ends,
         queues={
@@ -172,6 +192,17 @@ def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] |
         regions=regions if state is None else (*regions, state),
         state=state,
         others=tuple(each for each in lowered.others if planned.plan.region(each.name).peak_bytes),
+        ties=planned.ties,
+        copied=planned.untied,
+    )
+
+
+def _ties(item: LoweredLayer) -> tuple[Tie, ...]:
+    """Return the ties of the tensors that an operator expects inside its scratch."""
+    scratch = scratch_name(item.layer.name)
+    return tuple(
+        Tie(buffer=each.tensor, scratch=scratch, offset=each.offset, preserved=each.preserved)
+        for each in item.op.placed
     )
 
 

@@ -335,6 +335,10 @@ class FaultInjector(DeviceModel):
     def statistics(self) -> Mapping[str, int | float]:
         return self._model.statistics()
 
+    @override
+    def failure(self) -> str:
+        return self._model.failure()
+
     def _access(self, offset: int, width: int, value: int, *, write: bool) -> RegisterAccess:
         return RegisterAccess(number=len(self.accesses), offset=offset, width=width, value=value, write=write)
 

@@ -163,6 +163,16 @@ class HostedModel(_Hosted):
                 self.wrong_answer({name: number}, "finite numbers by name", "statistics")
         return found
 
+    def failure(self) -> str:
+        """Return why the model refused its last work."""
+        try:
+            found = self._model.failure()
+        except BaseException as error:  # noqa: BLE001
+            self.failed(error, "failure")
+        if type(found) is not str:
+            self.wrong_answer(found, "a text", "failure")
+        return found
+
     @property
     def cause(self) -> str:
         """The last register access that the memory of its transfers is known for, in words; empty if there is none."""
@@ -348,6 +358,11 @@ def window_bytes(model: DeviceModel, *, name: str) -> int:
 def counts(model: DeviceModel, *, name: str) -> dict[str, int | float]:
     """Return a model's counts by name; DeviceFaultError if the model breaks its contract."""
     return HostedModel(model, name=name).statistics()
+
+
+def failure(model: DeviceModel, *, name: str) -> str:
+    """Return why a model refused its last work; DeviceFaultError if the model breaks its contract."""
+    return HostedModel(model, name=name).failure()
 
 
 class _HostedBus:

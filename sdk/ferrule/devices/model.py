@@ -163,6 +163,10 @@ class DeviceModel(ABC):
         """Return counts by name, such as of commands, since the model was created; a reset does not clear them."""
         return {}
 
+    def failure(self) -> str:
+        """Return why the device refused its last work, for people who read that a run failed; empty if it did not."""
+        return ""
+
     def set_power(self, *, on: bool) -> None:
         """Switch the power; by default switching on resets the device, and switching off lowers its interrupt line."""
         if on:

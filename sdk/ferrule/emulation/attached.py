@@ -13,7 +13,7 @@ from ferrule.boards import Board
 from ferrule.codegen import Artifact, DeviceUse, Program
 from ferrule.codegen.executor import default_arena
 from ferrule.devices import DeviceModel, Fault, FaultInjector, Range, SerialModel
-from ferrule.devices.hosting import counts, created, window_bytes
+from ferrule.devices.hosting import counts, created, failure, window_bytes
 from ferrule.emulation.engine import AttachedDevice, AttachedWire
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware import Group, Image, place_devices
@@ -128,6 +128,12 @@ def _model(use: DeviceUse, faults: Mapping[str, Fault]) -> DeviceModel:
 def statistics(devices: Sequence[AttachedDevice]) -> dict[str, dict[str, int | float]]:
     """Return the counts of each device's model; DeviceFaultError if a model breaks its contract."""
     return {device.name: counts(device.model, name=device.name) for device in devices}
+
+
+def failures(devices: Sequence[AttachedDevice]) -> dict[str, str]:
+    """Return, by device, why its model refused its last work; DeviceFaultError if a model breaks its contract."""
+    found = {device.name: failure(device.model, name=device.name) for device in devices}
+    return {name: text for name, text in found.items() if text}
 
 
 def inject(devices: Sequence[AttachedDevice], faults: Mapping[str, Fault]) -> None:

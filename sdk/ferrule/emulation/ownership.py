@@ -304,11 +304,13 @@ def _ends(artifact: Artifact) -> dict[int, int]:
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
     ends = _ends(artifact)
     overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
+    lost = {(tie.scratch, tie.buffer) for tie in artifact.storage.ties if not tie.preserved}
     for index, record in enumerate(artifact.operators):
         layer = artifact.graph.layer(record.layer)
         reads = [name for name in layer.present_inputs if name in groups]
-        writes = [name for name in (*layer.outputs, scratch_name(layer.name)) if name in groups]
-        replaced = [name for name in reads if any((output, name) in overlaps for output in writes)]
+        # the last one counts: a byte of an output inside scratch is the output's
+        writes = [name for name in (scratch_name(layer.name), *layer.outputs) if name in groups]
+        replaced = [name for name in reads if any((output, name) in overlaps | lost for output in writes)]
         yield OwnedStep(
             layer=record.layer,
             device=record.device if any(call.call in _OF_DEVICES for call in record.device_calls) else None,

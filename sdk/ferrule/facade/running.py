@@ -28,7 +28,7 @@ from ferrule.emulation import (
     require_gdb,
     require_ownership,
 )
-from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, inject, statistics
+from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, failures, inject, statistics
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, platform
 from ferrule.graph import Array
@@ -253,7 +253,7 @@ def _execute(
             announced = plan is not None and not firmware.artifact.devices
             done = _serve(link, session, devices, samples, resets, said, started, trace=trace, announced=announced)
         except RunFailedError as error:
-            raise explained(error, firmware.artifact) from error
+            raise explained(error, firmware.artifact, failures(devices)) from error
         except LinkTimeoutError as error:
             report = session.crash_report(str(error))
             raise EngineError(str(error), hint=error.hint, report=report) from error

@@ -9,7 +9,7 @@ from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, orde
 from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region, home, reachable
-from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
+from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie, Untied
 from ferrule.memory.search import Effort
 from ferrule.memory.states import STATE_WORD, STATE_WORD_BYTES
 from ferrule.memory.verify import PlanError, Schedule, Step, schedule_of_graph, schedule_of_lifetimes, verify
@@ -37,6 +37,8 @@ __all__ = [
     "Request",
     "Schedule",
     "Step",
+    "Tie",
+    "Untied",
     "draw",
     "home",
     "lifetimes",

@@ -135,12 +135,12 @@ class Arena:
     def without_scratch(self) -> Arena:
         """Return the same arena with only the activations."""
         activations = [storage for storage in self.storages if not storage.is_scratch]
-        return Arena(activations, alignment=self._alignment, overlaps=self._by_name)
+        return type(self)(activations, alignment=self._alignment, overlaps=self._by_name)
 
     def without_steps(self) -> Arena:
         """Return the same arena, but with overlaps at any distance instead of at multiples of a step."""
         overlaps = {pair: replace(lap, step=1) for pair, lap in self._by_name.items()}
-        return Arena(self.storages, alignment=self._alignment, overlaps=overlaps)
+        return type(self)(self.storages, alignment=self._alignment, overlaps=overlaps)
 
     def _applicable(self) -> tuple[tuple[int, int], ...]:
         index = {storage.name: number for number, storage in enumerate(self.storages)}

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 
 from ferrule.memory.arena import Arena, round_up
+from ferrule.memory.tied_arena import TiedArena
 
 _MOST_STACKED = 8
 
@@ -25,6 +26,8 @@ def _fullest(arena: Arena) -> tuple[int, tuple[int, ...]]:
     """Return the bound and its storages; steps that cannot exceed the best found are skipped."""
     best, first = 0, -1
     crowd: tuple[int, ...] = ()
+    if isinstance(arena, TiedArena):
+        return _fullest_tied(arena)
     for most, step in sorted(zip(_mosts(arena), arena.starts, strict=True), key=lambda one: (-one[0], one[1])):
         if most < best:
             break
@@ -32,6 +35,22 @@ def _fullest(arena: Arena) -> tuple[int, tuple[int, ...]]:
         bytes_ = bound_at(arena, step, live)
         if bytes_ > best or (bytes_ == best and step < first) or first < 0:
             best, first, crowd = bytes_, step, live
+    return best, crowd
+
+
+def _fullest_tied(arena: TiedArena) -> tuple[int, tuple[int, ...]]:
+    """Return the bound and its storages for an arena with ties, whose storages do not use all their bytes at once."""
+    largest = max(range(len(arena.sizes)), key=lambda number: (arena.sizes[number], -number))
+    best = arena.sizes[largest]
+    crowd: tuple[int, ...] = (largest,)
+    for step in arena.starts:
+        if arena.most_at(step) <= best:
+            continue
+        live, sizes, alignments = arena.blocks_at(step)
+        pieces, pairs = arena.pairs_at(step)
+        bytes_ = sum(sizes) - _saved(pieces, pairs) if pairs else _height(sizes, alignments)
+        if bytes_ > best:
+            best, crowd = bytes_, live
     return best, crowd
 
 
@@ -50,30 +69,35 @@ def bound_at(arena: Arena, step: int, live: Sequence[int]) -> int:
     overlaps = arena.overlaps_at.get(step)
     if overlaps:
         return sum(arena.sizes[number] for number in live) - _saved(arena, overlaps)
-    grains = {arena.alignments[number] for number in live}
-    if len(grains) > 1 and len(live) <= _MOST_STACKED:
-        return _stacked(arena, live)
+    return _height([arena.sizes[number] for number in live], [arena.alignments[number] for number in live])
+
+
+def _height(sizes: Sequence[int], alignments: Sequence[int]) -> int:
+    """Return a lower bound on the height of blocks that do not overlap."""
+    grains = set(alignments)
+    if len(grains) > 1 and len(sizes) <= _MOST_STACKED:
+        return _stacked(sizes, alignments)
     grains.add(math.gcd(*grains))
-    return max(_aligned_sum(arena, live, grain) for grain in grains)
+    return max(_aligned_sum(sizes, alignments, grain) for grain in grains)
 
 
-def _stacked(arena: Arena, live: Sequence[int]) -> int:
-    """Return the least height of a stack of storages over all orders, which differ in their alignment padding."""
-    ends = [0] * (1 << len(live))
+def _stacked(sizes: Sequence[int], alignments: Sequence[int]) -> int:
+    """Return the least height of a stack of blocks over all orders, which differ in their alignment padding."""
+    ends = [0] * (1 << len(sizes))
     for chosen in range(1, len(ends)):
         ends[chosen] = min(
-            round_up(ends[chosen & ~(1 << place)], arena.alignments[number]) + arena.sizes[number]
-            for place, number in enumerate(live)
+            round_up(ends[chosen & ~(1 << place)], alignments[place]) + size
+            for place, size in enumerate(sizes)
             if chosen >> place & 1
         )
     return ends[-1]
 
 
-def _aligned_sum(arena: Arena, live: Sequence[int], grain: int) -> int:
-    """Return the height of the storages aligned to `grain`: each except the topmost takes its size rounded up."""
-    sizes = [arena.sizes[number] for number in live if arena.alignments[number] % grain == 0]
-    rounded = [round_up(size, grain) for size in sizes]
-    return sum(rounded) - max(up - size for up, size in zip(rounded, sizes, strict=True))
+def _aligned_sum(sizes: Sequence[int], alignments: Sequence[int], grain: int) -> int:
+    """Return the height of the blocks aligned to `grain`: each except the topmost takes its size rounded up."""
+    chosen = [size for size, alignment in zip(sizes, alignments, strict=True) if alignment % grain == 0]
+    rounded = [round_up(size, grain) for size in chosen]
+    return sum(rounded) - max(up - size for up, size in zip(rounded, chosen, strict=True))
 
 
 def _saved(arena: Arena, overlaps: Sequence[tuple[int, int]]) -> int:

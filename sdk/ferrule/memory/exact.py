@@ -6,12 +6,14 @@ is therefore enough to search the orders in which each storage takes the lowest 
 never below its predecessor (canonical layouts: Moffitt, "MiniMalloc", ASPLOS 2023).
 
 With a negative distance, an input can rest on an output that starts above it. The order is then not that of the offsets
-but of the offsets less a lead, which is chosen so that each storage comes after those on which it can rest.
+but of the offsets less a lead, which is chosen so that each storage comes after those on which it can rest. The same
+holds for storages that consist of parts, if no storage can lie between two parts of another one.
 """
 
 from __future__ import annotations
 
 from ferrule.memory.arena import UNPLACED, Arena, Offsets, round_up
+from ferrule.memory.tied_arena import TiedArena
 
 _MOST_STORAGES = 200
 
@@ -26,7 +28,7 @@ def prove(arena: Arena, offsets: Offsets, *, bound: int, nodes: int, looks: int)
     if len(arena.storages) > _MOST_STORAGES:
         return offsets, False
     arena = arena.without_steps() if arena.stepped else arena
-    leads = _leads(arena)
+    leads = _leads_of_parts(arena) if isinstance(arena, TiedArena) else _leads(arena)
     if leads is None:
         return offsets, False
     search = _Search(arena, offsets, leads=leads, bound=bound, nodes=nodes, looks=looks)
@@ -48,6 +50,22 @@ def _leads(arena: Arena) -> list[int] | None:
         if any(distance + leads[one] < leads[other] for other, distance, _ in beside):
             return None
     return leads
+
+
+def _leads_of_parts(arena: TiedArena) -> list[int] | None:
+    """Return the lead of each storage, as `_leads` does; None if a storage can lie between two parts of another one."""
+    if arena.has_gaps:
+        return None
+    leads = [0] * len(arena.storages)
+    for _ in range(len(leads) + 1):
+        before = list(leads)
+        for one, beside in enumerate(arena.neighbours):
+            for other, distance, _ in beside:
+                leads[other] = min(leads[other], leads[one] + distance)
+        if leads == before:
+            least = min(leads, default=0)
+            return [lead - least for lead in leads]
+    return None  # some storages can only be lowered together
 
 
 class _Search:
@@ -107,7 +125,7 @@ class _Search:
         """Return the storages that may come next, without those that would leave a gap below for another storage."""
         sizes, floors, leads = self.arena.sizes, self.floors, self.leads
         roof = min(floors[number] + sizes[number] for number in self.free)
-        ties_matter = bool(self.arena.overlaps)
+        ties_matter = bool(self.arena.overlaps) or isinstance(self.arena, TiedArena)
         found = [
             number
             for number in self.free
@@ -136,7 +154,9 @@ class _Search:
 
 
 def _crowds(arena: Arena) -> list[frozenset[int]]:
-    """Return the maximal sets of storages that are live at one step and may not overlap."""
+    """Return the maximal sets of storages that are live at one step and may not overlap, as a whole."""
     lapping = {output for output, _ in arena.overlaps}
+    if isinstance(arena, TiedArena):
+        lapping |= arena.composed  # they do not use all their bytes at once
     crowds = {frozenset(crowd).difference(lapping) for crowd in map(arena.live_at, arena.starts)}
     return sorted((crowd for crowd in crowds if not any(crowd < other for other in crowds)), key=sorted)

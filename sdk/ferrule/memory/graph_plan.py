@@ -4,20 +4,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ferrule.graph import Graph
 from ferrule.memory.aliases import views
+from ferrule.memory.arena import round_up
 from ferrule.memory.lifetimes import Lifetime, lifetimes
 from ferrule.memory.ordering import Ordering, measure_order, order_layers
 from ferrule.memory.placement import Plan
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region
-from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
+from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie, Untied
 from ferrule.memory.search import Effort
 from ferrule.memory.states import STATE_WORD, STATE_WORD_BYTES, carried_states, state_groups
 from ferrule.memory.storage import group_names
+from ferrule.memory.ties import forbidden_ties, kept_ties
 from ferrule.memory.verify import Schedule, Step, schedule_of_graph, verify
 
 DEFAULT_ALIGNMENT = 16
@@ -33,6 +35,10 @@ class GraphPlan:
     aliases: tuple[Alias, ...]
     overlaps: tuple[Overlap, ...]
     plan: Plan
+    ties: tuple[Tie, ...] = ()
+    """The ties that the plan keeps."""
+    untied: tuple[Untied, ...] = ()
+    """The others: each buffer must be copied between its own place and the scratch."""
 
 
 def scratch_name(layer: str) -> str:
@@ -52,6 +58,7 @@ def plan_graph(
     shared: Sequence[Alias] | None = None,
     in_place: Sequence[Alias] = (),
     overlaps: Sequence[Overlap] = (),
+    ties: Mapping[str, Sequence[Tie]] | None = None,
     order: Sequence[str] | None = None,
     ends: Mapping[str, int] | None = None,
     queues: Mapping[str, str] | None = None,
@@ -70,6 +77,9 @@ def plan_graph(
     views, by default all views of the graph; `in_place` lists the outputs that kernels write in place. With
     `constant_outputs`, graph outputs that are constants get a buffer that is live at the last step.
 
+    `ties` are by layer: inputs and outputs at fixed places inside its scratch. The plan keeps a tie unless that would
+    lose bytes, break an alignment, or contradict another tie or the allowed regions; the result names the others.
+
     `state` is the region of the graph's states, which nothing else may use, since it lives from run to run; it also
     holds the word STATE_WORD. Without it, a run's states are laid out like inputs and outputs. A new value is written
     in the old one's place where that is possible (see `carried_states`); otherwise, the old one keeps its bytes to the
@@ -82,10 +92,11 @@ def plan_graph(
     """
     needed = {layer: size for layer, size in (scratch_bytes or {}).items() if size > 0}
     aliases = (*(views(graph) if shared is None else shared), *in_place)
+    beside = _beside_tied(graph, aliases, needed, ties or {}, alignment)
     ordering = (
-        order_layers(graph, aliases=aliases, scratch_bytes=needed, alignment=alignment, overlaps=overlaps)
+        order_layers(graph, aliases=aliases, scratch_bytes=beside, alignment=alignment, overlaps=overlaps)
         if order is None
-        else measure_order(graph, order, aliases=aliases, scratch_bytes=needed, alignment=alignment, overlaps=overlaps)
+        else measure_order(graph, order, aliases=aliases, scratch_bytes=beside, alignment=alignment, overlaps=overlaps)
     )
     copied = _constant_outputs(graph, len(ordering.layers)) if constant_outputs else {}
     lives = lifetimes(graph, ordering.layers, ends) | copied
@@ -102,7 +113,7 @@ def plan_graph(
         persistent, lives, run = _persistent(kept, lives, run, state, steps=len(ordering.layers))
     alignments = {layer: (scratch_alignment or {}).get(layer, alignment) for layer in needed}
     plain = (
-        *_tensors(graph, lives, regions, alignment, allowed or {}),
+        *_tensors(graph, lives, regions, alignment, allowed or {}, _askew(aliases, lives, ties or {}, alignment)),
         *_scratch(ordering.layers, regions, needed, alignments, allowed or {}, ends or {}),
     )
     requests = (
@@ -110,9 +121,53 @@ def plan_graph(
         *persistent,
     )
     places = regions if state is None else (*regions, state)
-    found = plan(requests, places, aliases=aliases, overlaps=overlaps, effort=effort)
-    verify(found, requests, places, run, aliases=aliases, overlaps=overlaps)
-    return GraphPlan(ordering=ordering, requests=requests, aliases=aliases, overlaps=tuple(overlaps), plan=found)
+    forbidden = forbidden_ties(graph, ordering.layers, aliases, ties or {}, lives, ends or {})
+    wanted = [tie for layer in ordering.layers for tie in (ties or {}).get(layer, ())]
+    held, untied = kept_ties(wanted, requests, places, aliases, forbidden)
+    found = plan(requests, places, aliases=aliases, overlaps=overlaps, ties=held, effort=effort)
+    verify(found, requests, places, run, aliases=aliases, overlaps=overlaps, ties=held)
+    return GraphPlan(
+        ordering=ordering,
+        requests=requests,
+        aliases=aliases,
+        overlaps=tuple(overlaps),
+        plan=found,
+        ties=held,
+        untied=untied,
+    )
+
+
+def _beside_tied(
+    graph: Graph,
+    aliases: Sequence[Alias],
+    scratch_bytes: Mapping[str, int],
+    ties: Mapping[str, Sequence[Tie]],
+    alignment: int,
+) -> dict[str, int]:
+    """Return, by layer, the bytes of scratch besides those of tied tensors; negative if tied tensors overlap."""
+    views = [alias for alias in aliases if alias.kind is AliasKind.VIEW]
+    group = group_names((tensor.info.name for tensor in graph.tensors), views) if ties else {}
+    found = dict(scratch_bytes)
+    for layer, mine in ties.items():
+        sizes: dict[str, int] = {}
+        for tie in mine:
+            if not 0 <= tie.offset <= scratch_bytes.get(layer, 0) - graph.info(tie.buffer).size_bytes:
+                raise ValueError(
+                    f"'{tie.buffer}' is tied to byte {tie.offset} of '{tie.scratch}', which ends before it"
+                )
+            root = group[tie.buffer]
+            sizes[root] = max(sizes.get(root, 0), graph.info(tie.buffer).size_bytes)
+        found[layer] -= sum(round_up(size, alignment) for size in sizes.values())
+    return found
+
+
+def _askew(
+    aliases: Sequence[Alias], lives: Mapping[str, Lifetime], ties: Mapping[str, Sequence[Tie]], alignment: int
+) -> frozenset[str]:
+    """Return the tensors whose storage is tied to a place that is no multiple of the tensors' usual alignment."""
+    group = group_names(lives, aliases)
+    roots = {group[tie.buffer] for mine in ties.values() for tie in mine if tie.offset % alignment}
+    return frozenset(name for name, root in group.items() if root in roots)
 
 
 def _with_access(request: Request, access: Access | None) -> Request:
@@ -233,13 +288,16 @@ def _tensors(
     regions: Sequence[Region],
     alignment: int,
     allowed: Mapping[str, tuple[str, ...]],
+    askew: Collection[str],
 ) -> Iterator[Request]:
+    """Yield the requests of the tensors; those in `askew` are aligned for their elements only."""
     anywhere = tuple(region.name for region in regions)
     for name, lifetime in lives.items():
+        info = graph.info(name)
         yield Request(
             name=name,
-            size_bytes=graph.info(name).size_bytes,
-            alignment=alignment,
+            size_bytes=info.size_bytes,
+            alignment=info.dtype.size_bytes if name in askew else alignment,
             lifetime=lifetime,
             regions=allowed.get(name, anywhere),
         )

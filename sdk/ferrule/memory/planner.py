@@ -13,9 +13,11 @@ from ferrule.memory.bound import lower_bound
 from ferrule.memory.lifetimes import Lifetime
 from ferrule.memory.placement import Placement, Plan, RegionPlan
 from ferrule.memory.region import Region
-from ferrule.memory.request import Alias, Overlap, Request
+from ferrule.memory.request import Alias, Overlap, Request, Tie
 from ferrule.memory.search import Effort, Layout, fill, search
-from ferrule.memory.storage import Storage, group_names, merge
+from ferrule.memory.storage import Part, Storage, group_names, merge
+from ferrule.memory.tied_arena import TiedArena
+from ferrule.memory.ties import aligned_to_regions, tied
 
 
 def plan(
@@ -24,27 +26,30 @@ def plan(
     *,
     aliases: Sequence[Alias] = (),
     overlaps: Sequence[Overlap] = (),
+    ties: Sequence[Tie] = (),
     effort: Effort | None = None,
 ) -> Plan:
     """Lay out all buffers; the same arguments always produce the same plan.
 
     Each storage goes to the first of its allowed regions, or to a later one if a region overflows. In each region the
     activations are laid out first, on their own, and scratch is placed around them. If the result exceeds the proved
-    bound, both are also laid out together, and the smaller total wins.
+    bound, both are also laid out together, and the smaller total wins. Scratch with tied buffers counts as one of the
+    activations there.
 
     Raises:
         ArenaOverflowError: no choice of regions was found that holds all buffers.
         FerruleError: a request names a region that is not given, or aliases have no region in common.
-        ValueError: the requests contradict each other; see `ferrule.memory.storage.merge`.
+        ValueError: the requests contradict each other; see `ferrule.memory.storage.merge`. A TieError if ties do.
     """
     effort = effort or Effort()
     _check_regions(requests, regions)
-    storages = merge(requests, aliases)
     groups = group_names((request.name for request in requests), aliases)
+    storages = tied(merge(aligned_to_regions(requests, regions, ties), aliases), groups, ties)
     laps = _laps(overlaps, groups, {request.name: request.lifetime for request in requests})
 
     def arena(region: Region, chosen: Sequence[Storage]) -> Arena:
-        return Arena(chosen, alignment=region.alignment, overlaps=laps)
+        kind = TiedArena if any(storage.parts for storage in chosen) else Arena
+        return kind(chosen, alignment=region.alignment, overlaps=laps)
 
     def lay_out(region: Region, arena: Arena) -> RegionLayout:
         return RegionLayout(region, arena, effort)
@@ -62,6 +67,7 @@ class RegionLayout:
     def __init__(self, region: Region, arena: Arena, effort: Effort) -> None:
         self.region = region
         self.arena = arena
+        self._effort = effort
         self.alone = search(arena.without_scratch(), effort)
         layout = self.alone if all(offset >= 0 for offset in self._spread()) else self._with_scratch(effort)
         self.offsets, self.peak, self.bound = layout.offsets, layout.peak, layout.bound
@@ -84,19 +90,27 @@ class RegionLayout:
     def summary(self) -> RegionPlan:
         """Return the figures of the region."""
         ends = [
-            offset + storage.size_bytes
+            offset + part.end
             for offset, storage in zip(self.offsets, self.arena.storages, strict=True)
-            if not storage.is_scratch
+            for part in _parts(storage)
+            if not part.storage.is_scratch
         ]
+        alone = self.alone
+        if isinstance(self.arena, TiedArena):
+            alone = search(self.arena.activations(), self._effort)
         return RegionPlan(
             region=self.region.name,
             size_bytes=self.region.size_bytes,
             peak_bytes=self.peak,
             bound_bytes=self.bound,
-            activation_peak_bytes=min(self.alone.peak, max(ends, default=0)),
-            activation_bound_bytes=self.alone.bound,
+            activation_peak_bytes=min(alone.peak, max(ends, default=0)),
+            activation_bound_bytes=alone.bound,
             alignment=math.lcm(self.region.alignment, *self.arena.alignments),
         )
+
+
+def _parts(storage: Storage) -> tuple[Part, ...]:
+    return storage.parts or (Part(storage=storage, offset=0),)
 
 
 def _check_regions(requests: Sequence[Request], regions: Sequence[Region]) -> None:
@@ -142,6 +156,7 @@ def _placements(requests: Sequence[Request], layouts: Sequence[RegionLayout]) ->
     found = {}
     for layout in layouts:
         for storage, offset in zip(layout.arena.storages, layout.offsets, strict=True):
-            for name in storage.members:
-                found[name] = Placement(region=layout.region.name, offset=offset)
+            for part in _parts(storage):
+                place = Placement(region=layout.region.name, offset=offset + part.offset)
+                found.update(dict.fromkeys(part.storage.members, place))
     return {request.name: found[request.name] for request in requests}

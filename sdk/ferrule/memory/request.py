@@ -98,3 +98,23 @@ class Overlap:
     step_bytes: int = 1
     """An overlap is safe only if the offsets differ by a multiple of this, as for kernels that compute one channel
     after the other; their distances hold for such offsets."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tie:
+    """A layer's input or output that lies at a fixed place inside the layer's scratch while the layer runs."""
+
+    buffer: str
+    scratch: str
+    offset: int
+    """Bytes from the start of the scratch to that of the buffer, which ends inside the scratch."""
+    preserved: bool = False
+    """Whether the layer leaves the bytes of an input as they were; otherwise, it may overwrite them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Untied:
+    """A tie that a plan cannot keep: the buffer has a place of its own, and must be copied to or from the scratch."""
+
+    tie: Tie
+    reason: str

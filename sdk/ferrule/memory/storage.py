@@ -24,11 +24,27 @@ class Storage:
     """From the earliest first step to the latest last step of any member."""
     regions: tuple[str, ...]
     is_scratch: bool
+    parts: tuple[Part, ...] = ()
+    """The storages that ties hold together, each with its own lifetime; empty for a storage without ties."""
 
     @property
     def name(self) -> str:
         """The first member's name."""
         return self.members[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A storage at a fixed place inside a larger one."""
+
+    storage: Storage
+    offset: int
+    """Bytes from the start of the larger one."""
+
+    @property
+    def end(self) -> int:
+        """Bytes from the start of the larger one to the end of the part."""
+        return self.offset + self.storage.size_bytes
 
 
 def group_names(names: Iterable[str], aliases: Iterable[Alias]) -> dict[str, str]:

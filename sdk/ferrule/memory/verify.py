@@ -16,7 +16,7 @@ from ferrule.graph import Graph
 from ferrule.memory.lifetimes import scheduled_layers
 from ferrule.memory.placement import Plan
 from ferrule.memory.region import Region
-from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request
+from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie
 
 _NOTHING = -1
 _Overlaps = dict[tuple[str, str], list[Overlap]]
@@ -106,11 +106,13 @@ def verify(
     *,
     aliases: Sequence[Alias] = (),
     overlaps: Sequence[Overlap] = (),
+    ties: Sequence[Tie] = (),
 ) -> None:
     """Check that a plan is complete, in bounds and aligned, and that no byte is lost in its replay.
 
     A buffer with an `Access` must be in a region that each of its masters reaches, and have its cache lines for itself:
-    the lines are part of the buffer, so the replay shows that no other buffer uses them.
+    the lines are part of the buffer, so the replay shows that no other buffer uses them. A step that writes scratch
+    writes all of it, over the inputs tied to it unless they are preserved, and then its outputs.
 
     Raises:
         PlanError: a check fails; for a lost byte the message names the step, the buffer and the byte.
@@ -118,6 +120,8 @@ def verify(
     _check_placements(plan, requests, regions)
     _check_figures(plan, requests)
     replay = _Replay(plan=plan, requests={request.name: request for request in requests})
+    for tie in ties:
+        replay.ties.setdefault(tie.scratch, []).append(tie)
     stated: _Overlaps = {}
     for overlap in overlaps:
         stated.setdefault((overlap.output, overlap.input), []).append(overlap)
@@ -184,7 +188,7 @@ class _Going:
 
     step: Step
     permitted: Mapping[str, Collection[int]]
-    """By input: the tags that may have replaced its own."""
+    """By input, and by scratch with tied buffers: the tags that may have replaced its own."""
     written: frozenset[int]
     """The tags of its outputs."""
 
@@ -199,6 +203,8 @@ class _Replay:
     """By written buffer: the tag on its bytes; a view has the tag of its source."""
     names: list[str] = field(default_factory=list)
     """By tag: the buffer it stands for."""
+    ties: dict[str, list[Tie]] = field(default_factory=dict)
+    """By scratch."""
 
     def run(self, schedule: Schedule, aliases: Mapping[str, Alias], overlaps: _Overlaps) -> None:
         for region in self.plan.regions:
@@ -235,7 +241,7 @@ class _Replay:
         for name in going.step.reads:
             self._read(where, name, permitted=going.permitted[name])
         for name in going.step.writes:
-            self._read(where, name)
+            self._read(where, name, permitted=going.permitted.get(name, ()))
 
     def _step(self, step: Step, aliases: Mapping[str, Alias], overlaps: _Overlaps) -> Mapping[str, Collection[int]]:
         """Replay a step, and return by input the tags that may have replaced its own."""
@@ -243,7 +249,10 @@ class _Replay:
         for name in step.reads:
             self._read(where, name)
         permitted: dict[str, set[int]] = {name: set() for name in step.reads}
-        for name in step.writes:
+        held = [name for name in step.writes if name in self.ties]
+        for name in held:
+            self._write_around(where, step, name, permitted)
+        for name in (name for name in step.writes if name not in held):
             alias = aliases.get(name)
             if alias is not None:
                 self._check_same_place(where, alias)
@@ -258,11 +267,43 @@ class _Replay:
             self._write(where, name)
             for source in over | {alias.input} if alias is not None and alias.kind is AliasKind.IN_PLACE else over:
                 permitted.setdefault(source, set()).add(self.tags[name])
+        for scratch in held:
+            self._permit_tied(step, scratch, permitted)
         for name in step.reads:
             self._read(where, name, permitted=permitted[name])
         for name in step.writes:
-            self._read(where, name)
+            self._read(where, name, permitted=permitted.get(name, ()))
         return permitted
+
+    def _write_around(self, where: str, step: Step, scratch: str, permitted: dict[str, set[int]]) -> None:
+        """Write scratch, but not over inputs that are preserved; check that its tied buffers are at their places."""
+        for tie in self.ties[scratch]:
+            self._check_tie(where, tie)
+        kept = [tie.buffer for tie in self.ties[scratch] if tie.preserved and tie.buffer in step.reads]
+        self._write(where, scratch)
+        for name in kept:
+            placement = self.plan.placements[name]
+            end = placement.offset + self.requests[name].size_bytes
+            self.memories[placement.region].write(placement.offset, end, self.tags[name])
+
+    def _permit_tied(self, step: Step, scratch: str, permitted: dict[str, set[int]]) -> None:
+        """Permit what a step does to the bytes of its scratch: it holds inputs and outputs, and inputs may be lost."""
+        outputs = {self.tags[tie.buffer] for tie in self.ties[scratch] if tie.buffer in step.writes}
+        permitted[scratch] = set(outputs)
+        for tie in self.ties[scratch]:
+            if tie.buffer in step.reads:
+                if tie.preserved:
+                    permitted[scratch].add(self.tags[tie.buffer])
+                else:
+                    permitted[tie.buffer] |= {self.tags[scratch], *outputs}
+
+    def _check_tie(self, where: str, tie: Tie) -> None:
+        buffer, scratch = self.plan.placements[tie.buffer], self.plan.placements[tie.scratch]
+        if buffer.region != scratch.region or buffer.offset != scratch.offset + tie.offset:
+            raise PlanError(
+                f"{where}: '{tie.buffer}' is at {buffer.offset} of '{buffer.region}', expected byte {tie.offset} of "
+                f"'{tie.scratch}', which is at {scratch.offset} of '{scratch.region}'"
+            )
 
     def _write(self, where: str, name: str) -> None:
         if name not in self.requests:

@@ -67,14 +67,15 @@ def _ordered(calls: Iterable[_Traced]) -> list[_Traced]:
     return [call for (_, opens), group in groups for call in (sorted(group) if opens else group)]
 
 
-def explained(error: RunFailedError, artifact: Artifact) -> RunFailedError:
-    """Return the error with the name of the failed layer and, if they were traced, the device calls."""
+def explained(error: RunFailedError, artifact: Artifact, failures: Mapping[str, str] | None = None) -> RunFailedError:
+    """Return the error with the name of the failed layer, why models refused their work, and traced device calls."""
     lines = [str(error)]
     operator = error.failed_operator
     if operator is not None and operator < len(artifact.operators):
         record = artifact.operators[operator]
         runner = record.backend if record.device == record.backend else f"{record.backend}/{record.device}"
         lines[0] += f": layer '{record.layer}' on {runner}"
+    lines += (f"{device}: {text}" for device, text in (failures or {}).items())
     if error.calls:
         lines.append("calls of devices until then:")
         lines += (

@@ -2,8 +2,8 @@
 """From scaled values to stored ones: zero point, range, look-up table, tanh and sigmoid.
 
 The look-up tables are in the internal memory. A table for 8-bit results has 256 bytes; one for 32-bit results has 256
-words, for values of -128 to 127; one for 16-bit results has 512 pairs of a base and a slope, 16 bits each, between which
-the NPU interpolates. The sigmoid's table is that of TensorFlow Lite's int16 kernels.
+words, for values of -128 to 127; one for 16-bit results has 512 pairs of a base and a slope, 16 bits each, between
+which the NPU interpolates. The sigmoid's table is that of TensorFlow Lite's int16 kernels.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ferrule.backends.ethos_u.arithmetic import Int64
 from ferrule.backends.ethos_u.commands import Short
+from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import UnsupportedModeError
 from ferrule.backends.ethos_u.feature_map import element_type, zero_point
-from ferrule.backends.ethos_u.machine import Machine
+from ferrule.backends.ethos_u.machine import INTERNAL, LUT_BYTES, Machine, Range
 from ferrule.backends.ethos_u.stream import Registers, sign_extend
 from ferrule.operators.sigmoid_table import SIGMOID_TABLE
 
@@ -47,6 +48,13 @@ class Activation:
     def table_bytes(self) -> int:
         """The size of the look-up table; 0 if there is none."""
         return _TABLE_BYTES[self.dtype.itemsize] if self.function >= FIRST_TABLE else 0
+
+    def ranges(self, configuration: Configuration) -> tuple[Range, ...]:
+        """Return the bytes of the look-up table."""
+        if not self.table_bytes:
+            return ()
+        start = configuration.shram_bytes - LUT_BYTES + 256 * self.table_slot
+        return (Range(region=INTERNAL, start=start, end=start + self.table_bytes),)
 
     @property
     def table_slot(self) -> int:

@@ -10,9 +10,11 @@ from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Policy
 from ferrule.backends.device import BackendId
 from ferrule.backends.ethos_u.compiler import compile_subgraph
+from ferrule.backends.ethos_u.firmware import EthosUTarget
 from ferrule.backends.ethos_u.host import EthosUWorkloadFactory
 from ferrule.backends.ethos_u.settings import OPTIONS
 from ferrule.backends.ethos_u.support import EthosUSupport
+from ferrule.backends.firmware import FirmwareTarget
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews
 from ferrule.backends.option import BackendOption
 from ferrule.backends.shared.host_memory import HostMemoryBackend
@@ -50,3 +52,7 @@ class EthosU(HostMemoryBackend):
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory:
         del memory, options
         return EthosUWorkloadFactory()
+
+    @override
+    def firmware_target(self) -> FirmwareTarget:
+        return EthosUTarget()

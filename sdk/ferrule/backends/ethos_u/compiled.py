@@ -269,7 +269,7 @@ def _tensors(arrays: Mapping[str, Array], kind: str, name: str) -> tuple[StreamT
     count = len(shapes) if shapes.ndim else -1
     if count > MAX_TENSORS or any(row.shape != (count,) for row in rows) or (count and shapes.ndim != 2):
         raise FerruleError(f"the arrays {kind}_shape, _elem_size, _region and _offset do not match", hint=_HINT)
-    tensors = []
+    tensors: dict[tuple[int, int], StreamTensor] = {}
     for index in range(count):
         shape = tuple(int(extent) for extent in shapes[index])
         size_bytes, region, offset = (int(row[index]) for row in rows)
@@ -279,7 +279,10 @@ def _tensors(arrays: Mapping[str, Array], kind: str, name: str) -> tuple[StreamT
                 f"{offset}, which cannot be",
                 hint=_HINT,
             )
-        tensors.append(
-            StreamTensor(name=f"{name}{index}", shape=shape, dtype=_TYPES[size_bytes], region=region, offset=offset)
+        # Vela lists a state once for each operator that uses it
+        where = (region, offset) if kind == "variable" else (index, 0)
+        label = f"{name}{len(tensors)}"
+        tensors.setdefault(
+            where, StreamTensor(name=label, shape=shape, dtype=_TYPES[size_bytes], region=region, offset=offset)
         )
-    return tuple(tensors)
+    return tuple(tensors.values())

@@ -17,7 +17,7 @@ from ferrule.backends.ethos_u.arithmetic import Int64, output_scale, rounding, s
 from ferrule.backends.ethos_u.commands import Kind, Long, Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
-from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_map, window
+from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_block, output_map, window
 from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
 from ferrule.backends.ethos_u.scales import SCALE_BYTES, Scales, scales
 from ferrule.backends.ethos_u.stream import Operation, Registers
@@ -74,16 +74,19 @@ class Convolution:
         if self.depthwise and self.ifm.depth not in {1, self.ofm.depth}:
             raise StreamError(f"IFM has {self.ifm.depth} channels and OFM {self.ofm.depth}, expected equal numbers")
         self.activation = activation(registers)
+        self.block = output_block(registers)
         self.mode = rounding(registers, Short.OFM_PRECISION)
         self.scale = output_scale(registers)
         self.channels = 1 if self.depthwise else self.ifm.depth
         if self.ofm.depth * self.window.taps * self.channels > MAX_WEIGHTS:
             raise UnsupportedModeError(f"the operation has more than {MAX_WEIGHTS} weights")
         self.cores = self._cores(registers, configuration)
-        self.work = self._work()
+        self.work = self._work(configuration)
+        self.version = 0
+        """Counts how often other weights or scales were read."""
         self._seen: list[tuple[bytes, bytes]] = []
-        self._matrix: NDArray[Any] = np.zeros(0)
-        self._scales = Scales(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
+        self.matrix: NDArray[Any] = np.zeros(0)
+        self.scales = Scales(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64))
 
     def _cores(self, registers: Registers, configuration: Configuration) -> list[CoreWeights]:
         cores = []
@@ -114,9 +117,13 @@ class Convolution:
             cores.append(CoreWeights(registers, order, core, channels))
         return cores
 
-    def _work(self) -> Work:
+    def _work(self, configuration: Configuration) -> Work:
         macs = self.ofm.elements * self.window.taps * self.channels
-        reads = (*self.ifm.ranges(), *(each for core in self.cores for each in core.ranges()))
+        reads = (
+            *self.ifm.ranges(),
+            *self.activation.ranges(configuration),
+            *(each for core in self.cores for each in core.ranges()),
+        )
         return Work(
             macs=macs,
             reads=reads,
@@ -151,9 +158,10 @@ class Convolution:
             bias[number::step], factor[number::step], shift[number::step] = scales(scale, core.channels)
             if core.order is not None:
                 matrix[number::step] = WEIGHTS.weights(weights, core.order)
-        self._scales = Scales(bias, factor, shift)
-        self._matrix = self._converted(matrix.reshape(depth, taps * self.channels))
+        self.scales = Scales(bias, factor, shift)
+        self.matrix = self._converted(matrix.reshape(depth, taps * self.channels))
         self._seen = found
+        self.version += 1
 
     def _converted(self, matrix: NDArray[np.int16]) -> NDArray[Any]:
         """Return weights in the type in which sums of products are exact, transposed for the product."""
@@ -185,8 +193,8 @@ class Convolution:
             (down * view.stride_y, right * view.stride_x, down * view.dilation_y, right * view.dilation_x, inner),
             writeable=False,
         )
-        rows = patches.astype(self._matrix.dtype).reshape((y1 - y0) * (x1 - x0), -1)
-        return matrix_product(rows, self._matrix).astype(np.int64).reshape(y1 - y0, x1 - x0, -1)
+        rows = patches.astype(self.matrix.dtype).reshape((y1 - y0) * (x1 - x0), -1)
+        return matrix_product(rows, self.matrix).astype(np.int64).reshape(y1 - y0, x1 - x0, -1)
 
     def _depthwise(self, extended: Integers, y0: int, y1: int, x0: int, x1: int) -> Int64:
         view = self.window
@@ -194,11 +202,11 @@ class Convolution:
         for row in range(view.taps_y):
             for column in range(view.taps_x):
                 met = view.tap(extended, row, column, self.ofm)[y0:y1, x0:x1]
-                total += met * self._matrix[row * view.taps_x + column]
+                total += met * self.matrix[row * view.taps_x + column]
         return total
 
     def _scaled(self, accumulated: Int64) -> Int64:
-        accumulated += self._scales.bias
+        accumulated += self.scales.bias
         if self.scale is not None:
             return self.scale.apply(accumulated)
-        return shift_right(accumulated * self._scales.scale, self._scales.shift, self.mode)
+        return shift_right(accumulated * self.scales.scale, self.scales.shift, self.mode)

@@ -13,9 +13,10 @@ import numpy as np
 from ferrule.backends.ethos_u.activation import activation
 from ferrule.backends.ethos_u.arithmetic import Int64, Rounding, Scale, rounding, shift_right, stated_scale
 from ferrule.backends.ethos_u.commands import Elementwise, Long, Short
+from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import UnsupportedModeError
 from ferrule.backends.ethos_u.feature_map import FeatureMap, element_type, feature_map, zero_point
-from ferrule.backends.ethos_u.kernel import Work, output_map, upscale, upscale_mode
+from ferrule.backends.ethos_u.kernel import Work, output_block, output_map, upscale, upscale_mode
 from ferrule.backends.ethos_u.machine import Machine
 from ferrule.backends.ethos_u.stream import Operation, Registers
 
@@ -28,7 +29,7 @@ _MAX_SHIFT = 63
 class ElementwiseKernel:
     """ELEMENTWISE, prepared from its registers."""
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation, configuration: Configuration) -> None:
         registers = operation.registers
         self.mode = Elementwise(operation.parameter)
         self.ofm = output_map(registers)
@@ -50,6 +51,7 @@ class ElementwiseKernel:
                 sizes = (1 if broadcast & bit else size for bit, size in zip(bits, extent, strict=True))
                 self.ifm2 = feature_map(registers, "IFM2", *sizes)
         self.activation = activation(registers)
+        self.block = output_block(registers)
         self.scale = stated_scale(registers)
         self.is_scaled = bool(registers[Short.OFM_PRECISION] & 0x100)
         self.scaling = registers[Short.IFM_PRECISION] >> 8 & 3
@@ -59,7 +61,10 @@ class ElementwiseKernel:
         maps = [self.ifm] if self.ifm2 is None else [self.ifm, self.ifm2]
         self.work = Work(
             macs=0,
-            reads=tuple(each for source in maps for each in source.ranges()),
+            reads=(
+                *(each for source in maps for each in source.ranges()),
+                *self.activation.ranges(configuration),
+            ),
             writes=self.ofm.ranges(),
             bytes_read=sum(source.size_bytes for source in maps),
             bytes_written=self.ofm.size_bytes,

@@ -129,6 +129,12 @@ def output_map(registers: Registers) -> FeatureMap:
     return feature_map(registers, "OFM", height, width, registers[Short.OFM_DEPTH_M1] + 1)
 
 
+def output_block(registers: Registers) -> tuple[int, int, int]:
+    """Return rows, columns and channels of a block of the OFM."""
+    height, width = registers[Short.OFM_BLK_HEIGHT_M1] + 1, registers[Short.OFM_BLK_WIDTH_M1] + 1
+    return height, width, registers[Short.OFM_BLK_DEPTH_M1] + 1
+
+
 def window(registers: Registers, ofm: FeatureMap) -> Window:
     """Return the window that the registers state.
 

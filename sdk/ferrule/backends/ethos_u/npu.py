@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +21,10 @@ from ferrule.backends.ethos_u.dma import Copy
 from ferrule.backends.ethos_u.elementwise import ElementwiseKernel
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError, UnsupportedModeError
 from ferrule.backends.ethos_u.hazards import Hazard, HazardTracker
-from ferrule.backends.ethos_u.kernel import Kernel
+from ferrule.backends.ethos_u.kernel import Kernel, Work
 from ferrule.backends.ethos_u.machine import ArrayMemory, Machine, Memory
+from ferrule.backends.ethos_u.native_execution import Workspace, accelerated
+from ferrule.backends.ethos_u.native_structs import functions
 from ferrule.backends.ethos_u.pooling import Pooling
 from ferrule.backends.ethos_u.stream import Operation, Payload, Words, operations
 from ferrule.errors import FerruleError
@@ -36,6 +37,7 @@ PLANS = 8
 """The number of streams whose preparation is kept."""
 _PREPARATION, _NO_PREPARATION = 130_000, 20_000
 """Estimated nanoseconds for an operation that computes, and for others."""
+_NO_WORK = Work(macs=0, reads=(), writes=(), bytes_read=0, bytes_written=0, effort=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +73,11 @@ class Run:
 class _Plan:
     """A stream whose operations are prepared as far as they were executed once."""
 
-    def __init__(self, words: Words, configuration: Configuration, tracker: HazardTracker | None) -> None:
-        self._configuration = configuration
+    def __init__(
+        self, words: Words, tracker: HazardTracker | None, machine: Machine, accelerate: Callable[[Kernel], Kernel]
+    ) -> None:
+        self._configuration = machine.configuration
+        self._accelerate = accelerate
         self._source = operations(words)
         self._tracker = tracker
         self._effort = 0
@@ -90,24 +95,27 @@ class _Plan:
             self._prepared.append(self._prepare(operation))
 
     def _prepare(self, operation: Operation) -> tuple[Step, Kernel | None]:
-        with located(operation):
+        try:
             kernel = prepared(operation, self._configuration)
-            self._effort += _NO_PREPARATION if kernel is None else _PREPARATION + kernel.work.effort
-            if self._effort > MAX_EFFORT:
-                seconds = self._effort / 1e9
-                raise UnsupportedModeError(f"the stream has more work than is executed, about {seconds:.0f} s")
-        hazards = self._tracker.issue(operation, kernel) if self._tracker is not None else ()
-        if kernel is None:
-            return Step(operation=operation, macs=0, bytes_read=0, bytes_written=0, hazards=hazards), None
-        work = kernel.work
+            work = _NO_WORK if kernel is None else kernel.work
+            self._check_effort(work)
+            executed = None if kernel is None else self._accelerate(kernel)
+        except FerruleError as error:
+            raise located(error, operation) from error.__cause__
         step = Step(
             operation=operation,
             macs=work.macs,
             bytes_read=work.bytes_read,
             bytes_written=work.bytes_written,
-            hazards=hazards,
+            hazards=self._tracker.issue(operation, kernel) if self._tracker is not None else (),
         )
-        return step, kernel
+        return step, executed
+
+    def _check_effort(self, work: Work) -> None:
+        self._effort += work.effort + (_NO_PREPARATION if work is _NO_WORK else _PREPARATION)
+        if self._effort > MAX_EFFORT:
+            seconds = self._effort / 1e9
+            raise UnsupportedModeError(f"the stream has more work than is executed, about {seconds:.0f} s")
 
 
 def prepared(operation: Operation, configuration: Configuration) -> Kernel | None:
@@ -120,33 +128,34 @@ def prepared(operation: Operation, configuration: Configuration) -> Kernel | Non
         case Kind.CONV | Kind.DEPTHWISE:
             return Convolution(operation, configuration)
         case Kind.POOL:
-            return Pooling(operation)
+            return Pooling(operation, configuration)
         case Kind.ELEMENTWISE:
-            return ElementwiseKernel(operation)
+            return ElementwiseKernel(operation, configuration)
         case Kind.DMA_START:
             return Copy(operation)
     return None
 
 
-@contextmanager
-def located(operation: Operation) -> Iterator[None]:
-    """Add the operation to errors about it."""
-    try:
-        yield
-    except StreamError as error:
-        error.locate(operation.word_offset, int(operation.kind), operation.name)
-        raise
-    except FerruleError as error:
+def located(error: FerruleError, operation: Operation) -> FerruleError:
+    """Return an error that names the operation: an NpuBusError as it is, any other as a StreamError."""
+    if isinstance(error, NpuBusError):
         error.at(f"word {operation.word_offset} ({operation.name})")
-        if isinstance(error, NpuBusError):
-            raise
-        raise StreamError(str(error), hint=error.hint) from error
+        return error
+    stream_error = error if isinstance(error, StreamError) else StreamError(str(error), hint=error.hint)
+    stream_error.locate(operation.word_offset, int(operation.kind), operation.name)
+    return stream_error
 
 
 class Npu:
-    """One NPU; the streams that it executed last stay prepared, and its internal memory keeps its contents."""
+    """One NPU; the streams that it executed last stay prepared, and its internal memory keeps its contents.
 
-    def __init__(self, configuration: Configuration, memory: Memory, *, check_hazards: bool = False) -> None:
+    With `native`, C that is compiled on first use computes the same results faster, if there is a compiler. One thread
+    may use an NPU at a time.
+    """
+
+    def __init__(
+        self, configuration: Configuration, memory: Memory, *, check_hazards: bool = False, native: bool = True
+    ) -> None:
         self.configuration = configuration
         self.check_hazards = check_hazards
         self._machine = Machine(
@@ -155,6 +164,8 @@ class Npu:
             internal=np.zeros(configuration.shram_bytes, np.uint8),
         )
         self._plans: OrderedDict[bytes, _Plan] = OrderedDict()
+        self._functions = functions() if native else None
+        self._workspace = Workspace()
 
     def reset(self) -> None:
         """Clear the internal memory."""
@@ -172,8 +183,10 @@ class Npu:
         try:
             for step, kernel in plan:
                 if kernel is not None:
-                    with located(step.operation):
+                    try:
                         kernel.execute(machine)
+                    except FerruleError as error:
+                        raise located(error, step.operation) from error.__cause__
                 yield step
         except FerruleError:
             self._plans.pop(digest, None)  # its parser has ended
@@ -199,13 +212,18 @@ class Npu:
             hazards=tuple(hazard for step in steps for hazard in step.hazards),
         )
 
+    def _accelerated(self, kernel: Kernel) -> Kernel:
+        if self._functions is None:
+            return kernel
+        return accelerated(kernel, self._functions, self._machine, self._workspace)
+
     def _plan(self, words: Words) -> tuple[bytes, _Plan]:
         commands = np.ascontiguousarray(words, np.uint32)
         digest = hashlib.sha256(commands.tobytes()).digest()
         plan = self._plans.get(digest)
         if plan is None:
             tracker = HazardTracker(self.configuration) if self.check_hazards else None
-            plan = self._plans[digest] = _Plan(commands, self.configuration, tracker)
+            plan = self._plans[digest] = _Plan(commands, tracker, self._machine, self._accelerated)
             while len(self._plans) > PLANS:
                 self._plans.popitem(last=False)
         else:

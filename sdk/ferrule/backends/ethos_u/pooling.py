@@ -13,8 +13,9 @@ import numpy as np
 from ferrule.backends.ethos_u.activation import activation
 from ferrule.backends.ethos_u.arithmetic import Int64, output_scale
 from ferrule.backends.ethos_u.commands import Pool, Short
+from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import StreamError, UnsupportedModeError
-from ferrule.backends.ethos_u.kernel import Work, input_map, output_map, window
+from ferrule.backends.ethos_u.kernel import Work, input_map, output_block, output_map, window
 from ferrule.backends.ethos_u.machine import Machine
 from ferrule.backends.ethos_u.stream import Operation
 
@@ -24,7 +25,7 @@ _BELOW_ALL = -(1 << 40)
 class Pooling:
     """POOL, prepared from its registers."""
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation, configuration: Configuration) -> None:
         registers = operation.registers
         self.mode = Pool(operation.parameter)
         self.ofm = output_map(registers)
@@ -39,11 +40,12 @@ class Pooling:
             if self.window.is_padded:
                 raise UnsupportedModeError("REDUCE_SUM with padding is not supported")
         self.activation = activation(registers)
-        self.scale = None if self.mode is Pool.MAX or self._divides else output_scale(registers)
+        self.block = output_block(registers)
+        self.scale = None if self.mode is Pool.MAX or self.divides else output_scale(registers)
         elements = self.ofm.height * self.ofm.width * self.ifm.depth
         self.work = Work(
             macs=0,
-            reads=self.ifm.ranges(),
+            reads=(*self.ifm.ranges(), *self.activation.ranges(configuration)),
             writes=self.ofm.ranges(),
             bytes_read=self.ifm.size_bytes,
             bytes_written=self.ofm.size_bytes,
@@ -51,7 +53,8 @@ class Pooling:
         )
 
     @property
-    def _divides(self) -> bool:
+    def divides(self) -> bool:
+        """Whether sums are divided by the number of valid taps."""
         return self.mode is Pool.AVERAGE and self.window.is_padded
 
     def execute(self, machine: Machine) -> None:
@@ -63,7 +66,7 @@ class Pooling:
             values = self._maximum(self.window.extend(stored, _BELOW_ALL))
         else:
             values = self._sum(self.window.extend(stored))
-            if self._divides:
+            if self.divides:
                 values = divided(values, self._valid_taps())
             elif self.scale is not None:
                 values = self.scale.apply(values)

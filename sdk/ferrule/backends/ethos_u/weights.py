@@ -11,6 +11,7 @@ from threading import Lock
 import numpy as np
 import numpy.typing as npt
 
+from ferrule.backends.ethos_u.native_weights import native_decoder
 from ferrule.backends.ethos_u.weight_decoder import WeightError, decode_slowly
 from ferrule.backends.ethos_u.weight_order import Int16, WeightOrder, arranged
 from ferrule.graph import Array
@@ -31,7 +32,11 @@ def decode(data: Blob, *, limit: int = MAX_WEIGHTS) -> Int16:
     Raises:
         WeightError: the stream is damaged.
     """
-    return decode_slowly(bytes(data), limit)
+    native = native_decoder()
+    if native is None:
+        return decode_slowly(bytes(data), limit)
+    array = np.frombuffer(data, np.uint8)
+    return native.decode(array, native.count(array, limit))
 
 
 def weights(data: Blob, order: WeightOrder) -> Int16:
@@ -45,10 +50,16 @@ def weights(data: Blob, order: WeightOrder) -> Int16:
     count = order.count
     if count > MAX_WEIGHTS:
         raise WeightError(f"the operation has {count:,} weights, and at most {MAX_WEIGHTS:,} are supported")
-    stream = decode(data, limit=count)
+    native = native_decoder()
+    if native is None:
+        return arranged(_enough(decode_slowly(bytes(data), count), count), order)
+    return native.arranged(_enough(native.decode(np.frombuffer(data, np.uint8), count), count), order)
+
+
+def _enough(stream: Int16, count: int) -> Int16:
     if len(stream) < count:
         raise WeightError(f"the weight stream has {len(stream):,} weights, and its operation needs {count:,}")
-    return arranged(stream, order)
+    return stream
 
 
 class WeightCache:

@@ -17,17 +17,15 @@ import pytest
 from campaign import all_faults, chosen
 from covering import EXHAUSTIVE
 from device_networks import BRANCH_HINTS, two_branches
+from faulty_board import FaultyBoard
 from needs import require_module
 
 import ferrule
 from ferrule._typing import override
 from ferrule.backends import BackendId, Device
 from ferrule.backends.woofles.registers import TABLE
-from ferrule.devices import BusErrorAt, DmaErrorAt, Fault, FaultInjector, Flip, FlippedData, NeverDone, Transfer
-from ferrule.emulation import EngineError, Machine, Session, engine
-from ferrule.emulation.attached import attached_devices, inject
+from ferrule.devices import BusErrorAt, DmaErrorAt, Fault, Flip, FlippedData, NeverDone, Transfer
 from ferrule.graph import Array
-from ferrule.link import LinkSession, RunFailedError
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -35,7 +33,6 @@ DEMO = Path(__file__).parents[5] / "examples" / "digits"
 LOG = logging.getLogger(__name__)
 SAMPLED = 40
 QUEUE_HEAD = TABLE.register("QUEUE_HEAD").offset
-PATIENCE_S = 30
 
 
 def digits(monkeypatch: pytest.MonkeyPatch) -> tuple[ferrule.Network, list[Array]]:
@@ -74,47 +71,6 @@ def built(request: pytest.FixtureRequest) -> tuple[ferrule.Firmware, list[Array]
     return ferrule.compile(network, backends=["Woofles", "CpuAcc"], devices=[npu]), image
 
 
-class Board:
-    """The firmware on an emulated board, restarted if a bus error made the core fault."""
-
-    def __init__(self, firmware: ferrule.Firmware) -> None:
-        self._firmware = firmware
-        self._session: Session | None = None
-        self.starts = 0
-        self.injector = FaultInjector(firmware.artifact.devices[0].driver.model())  # type: ignore[misc]
-        self._link = self._start()
-
-    def _start(self) -> LinkSession:
-        self.stop()
-        self.starts += 1
-        faults = {"npu0": Fault()}
-        devices = attached_devices(self._firmware.artifact, self._firmware.image, faults)
-        machine = Machine(board=self._firmware.board, elf=self._firmware.elf, devices=devices)
-        self._session = engine("unicorn").start(machine)
-        link = LinkSession(self._session.channel(), run_timeout_s=PATIENCE_S, start_timeout_s=PATIENCE_S)
-        link.model_info()
-        inject(devices, faults)
-        model = devices[0].model
-        assert isinstance(model, FaultInjector)
-        self.injector = model
-        return link
-
-    def run(self, inputs: list[Array], fault: Fault | None) -> Array | str:
-        """Return the output, or a description of the failure."""
-        self.injector.inject(fault)
-        try:
-            return self._link.run(inputs).outputs[0]
-        except RunFailedError as error:
-            return str(error)
-        except EngineError as error:
-            self._link = self._start()
-            return str(error)
-
-    def stop(self) -> None:
-        if self._session is not None:
-            self._session.stop()
-
-
 def check(fault: Fault, ended: Array | str, expected: Array, *, command: bool) -> None:
     """A run gives the correct output or an error; only changed data may give a different output, which is detected."""
     if isinstance(ended, str):
@@ -130,7 +86,7 @@ def check(fault: Fault, ended: Array | str, expected: Array, *, command: bool) -
 def test_each_fault_at_each_access(built: tuple[ferrule.Firmware, list[Array]]) -> None:
     firmware, image = built
     (expected,) = firmware.network.run(image)
-    board = Board(firmware)
+    board = FaultyBoard(firmware)
     clean = board.run(image, None)
     assert not isinstance(clean, str)
     assert clean.tolist() == expected.tolist()
@@ -176,7 +132,7 @@ def test_the_report_names_the_layer_of_changed_data(built: tuple[ferrule.Firmwar
 def test_a_hang_ends_with_the_time_out_of_the_driver(built: tuple[ferrule.Firmware, list[Array]]) -> None:
     """The device ignores its reset, too, so the run says that it could not be stopped."""
     firmware, image = built
-    board = Board(firmware)
+    board = FaultyBoard(firmware)
     board.run(image, None)
     doorbell = next(access.number for access in board.injector.accesses if access.offset == QUEUE_HEAD)
     ended = board.run(image, NeverDone(since=doorbell))

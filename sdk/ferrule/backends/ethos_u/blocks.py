@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The blocks in which kernels are computed, and how far two kernels in a row may overlap.
+
+A kernel computes its OFM block by block: channels first, then columns, then rows. A convolution has one job for each
+IFM block of channels, other kernels have one for each OFM block. The rules follow Vela 5.2.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.convolution import Convolution
+from ferrule.backends.ethos_u.elementwise import ElementwiseKernel
+from ferrule.backends.ethos_u.feature_map import BRICK, NHCWB16, FeatureMap
+from ferrule.backends.ethos_u.kernel import Kernel, Window
+from ferrule.backends.ethos_u.machine import INTERNAL, Range
+from ferrule.backends.ethos_u.pooling import Pooling
+
+MAX_DEPENDENCY = 3
+"""The largest BLOCKDEP."""
+_SMALL_SHRAM = 16 * 1024
+_IFM_BLOCK_DEPTH = {1: 32, 2: 16, 4: 8}
+_POINT = Window(
+    taps_y=1,
+    taps_x=1,
+    dilation_y=1,
+    dilation_x=1,
+    stride_y=1,
+    stride_x=1,
+    top=0,
+    left=0,
+    bottom=0,
+    right=0,
+    height=1,
+    width=1,
+    upscale=0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A part of a feature map; ends are excluded."""
+
+    y0: int
+    y1: int
+    x0: int
+    x1: int
+    c0: int
+    c1: int
+
+    def meets(self, other: Box) -> bool:
+        """Return whether two boxes have an element in common."""
+        return (
+            self.y0 < other.y1
+            and other.y0 < self.y1
+            and self.x0 < other.x1
+            and other.x0 < self.x1
+            and self.c0 < other.c1
+            and other.c0 < self.c1
+        )
+
+
+def uses_table(kernel: Kernel) -> bool:
+    """Return whether a kernel reads a look-up table."""
+    return isinstance(kernel, Convolution | Pooling | ElementwiseKernel) and kernel.activation.table_bytes > 0
+
+
+def clobbers_tables(kernel: Kernel, configuration: Configuration) -> bool:
+    """Return whether a kernel's accumulators may lie where look-up tables are: where the internal memory is small."""
+    return configuration.shram_bytes <= _SMALL_SHRAM and not uses_table(kernel)
+
+
+def allowed_dependency(previous: Kernel, current: Kernel, configuration: Configuration) -> tuple[int, Range]:
+    """Return the largest BLOCKDEP of a kernel behind another, and the memory that limits it."""
+    shared = Range(region=INTERNAL, start=0, end=configuration.shram_bytes)
+    assert isinstance(previous, _KERNELS)
+    assert isinstance(current, _KERNELS)
+    if uses_table(previous) and clobbers_tables(current, configuration):
+        return 0, shared
+    allowed = MAX_DEPENDENCY
+    for source in (current.ifm, getattr(current, "ifm2", None)):
+        if source is None or not _overlap(source, previous.ofm):
+            continue
+        for elapsed in range(MAX_DEPENDENCY):
+            read = _read_box(current, source, elapsed)
+            if read is None:
+                break
+            for left in range(MAX_DEPENDENCY):
+                written = _written_box(previous, left)
+                if written is None or elapsed + left >= allowed:
+                    break
+                if _boxes_meet(source, read, previous.ofm, written):
+                    allowed, shared = elapsed + left, source.ranges()[0]
+                    break
+    return allowed, shared
+
+
+_KERNELS = (Convolution, Pooling, ElementwiseKernel)
+
+
+def _overlap(first: FeatureMap, second: FeatureMap) -> bool:
+    return any(one.meets(other) for one in first.ranges() for other in second.ranges())
+
+
+def _block(kernel: Convolution | Pooling | ElementwiseKernel, number: int) -> Box | None:
+    """Return a block of the OFM, counted from the end if negative."""
+    ofm, (height, width, depth) = kernel.ofm, kernel.block
+    rows, columns, slices = -(-ofm.height // height), -(-ofm.width // width), -(-ofm.depth // depth)
+    total = rows * columns * slices
+    index = number if number >= 0 else total + number
+    if not 0 <= index < total:
+        return None
+    y, x, c = index // (columns * slices) * height, index // slices % columns * width, index % slices * depth
+    return Box(y, min(y + height, ofm.height), x, min(x + width, ofm.width), c, min(c + depth, ofm.depth))
+
+
+def _written_box(kernel: Convolution | Pooling | ElementwiseKernel, left: int) -> Box | None:
+    return _block(kernel, -1 - left)
+
+
+def _read_box(kernel: Convolution | Pooling | ElementwiseKernel, source: FeatureMap, job: int) -> Box | None:
+    """Return what a job reads of the IFM or IFM2."""
+    slices = block_depth = 1
+    dense = isinstance(kernel, Convolution) and not kernel.depthwise
+    if dense:
+        block_depth = _IFM_BLOCK_DEPTH[source.dtype.itemsize]
+        slices = -(-source.depth // block_depth)
+    block = _block(kernel, job // slices)
+    if block is None:
+        return None
+    c0, c1 = (0, source.depth) if source.depth == 1 or kernel.ofm.depth == 1 else (block.c0, block.c1)
+    if dense:
+        c0 = job % slices * block_depth
+        c1 = min(c0 + block_depth, source.depth)
+    window = _POINT if isinstance(kernel, ElementwiseKernel) else kernel.window
+    y0, y1 = _taken(block.y0, block.y1, window.stride_y, window.top, 1 + (window.taps_y - 1) * window.dilation_y)
+    x0, x1 = _taken(block.x0, block.x1, window.stride_x, window.left, 1 + (window.taps_x - 1) * window.dilation_x)
+    if source is kernel.ifm and (kernel.upscale if isinstance(kernel, ElementwiseKernel) else window.upscale):
+        y0, y1, x0, x1 = y0 // 2, -(-y1 // 2), x0 // 2, -(-x1 // 2)
+    if source.height == 1:
+        y0, y1 = 0, 1
+    if source.width == 1:
+        x0, x1 = 0, 1
+    return Box(y0, min(y1, source.height), x0, min(x1, source.width), c0, c1)
+
+
+def _taken(start: int, end: int, stride: int, padding: int, size: int) -> tuple[int, int]:
+    return max(start * stride - padding, 0), (end - 1) * stride - padding + size
+
+
+def _boxes_meet(source: FeatureMap, read: Box, ofm: FeatureMap, written: Box) -> bool:
+    if _same_layout(source, ofm):
+        return read.meets(written)
+    ends = sorted(_rows(ofm, written))
+    return any(start < other_end and other < end for start, end in _rows(source, read) for other, other_end in ends)
+
+
+def _same_layout(first: FeatureMap, second: FeatureMap) -> bool:
+    def key(each: FeatureMap) -> tuple[object, ...]:
+        return (each.dtype.itemsize, each.layout, each.stride_y, each.stride_x, each.stride_c, each.tiles)
+
+    return first.depth == second.depth and key(first) == key(second)
+
+
+def _rows(of: FeatureMap, box: Box) -> Iterator[tuple[int, int]]:
+    """Yield the bytes from the first to the last element of each row of a box, by tile."""
+    size = of.dtype.itemsize
+    for tile in of.tiles:
+        y0, y1, x0, x1 = max(tile.y0, box.y0), min(tile.y1, box.y1), max(tile.x0, box.x0), min(tile.x1, box.x1)
+        if y0 >= y1 or x0 >= x1:
+            continue
+        for y in range(y0, y1):
+            corners = [
+                tile.base + (y - tile.y0) * of.stride_y + (x - tile.x0) * of.stride_x + _channel(of, c)
+                for x in (x0, x1 - 1)
+                for c in (box.c0, box.c1 - 1)
+            ]
+            yield min(corners), max(corners) + size
+
+
+def _channel(of: FeatureMap, channel: int) -> int:
+    size = of.dtype.itemsize
+    if of.layout != NHCWB16:
+        return channel * size
+    return channel // BRICK * of.stride_c + channel % BRICK * size

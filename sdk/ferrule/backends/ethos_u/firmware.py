@@ -1,0 +1,289 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ethos-U in firmware: each pre-compiled layer becomes its stream and constants, and one call of the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from ferrule.backends.contribution import Contribution
+from ferrule.backends.device import BindingNumber, Device, read_binding
+from ferrule.backends.ethos_u import arm_driver
+from ferrule.backends.ethos_u.arm_driver import find_arm_driver
+from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor
+from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.model import EthosUModel
+from ferrule.backends.ethos_u.program import EthosUProgram
+from ferrule.backends.ethos_u.settings import configuration_of_device
+from ferrule.backends.ethos_u.stream import parse_payload
+from ferrule.backends.ethos_u.timing import KNOWN
+from ferrule.backends.firmware import (
+    Blob,
+    DeviceDriver,
+    FieldValue,
+    LoweredOp,
+    LoweringContext,
+    Socket,
+    parameter_table,
+)
+from ferrule.backends.manifest import read_manifest
+from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.devices.registers import REGISTER_BYTES
+from ferrule.dom import (
+    AddressOf,
+    Aggregate,
+    ArrayType,
+    Call,
+    Cast,
+    Const,
+    Declare,
+    Expression,
+    Field,
+    Identifier,
+    Index,
+    Integer,
+    Null,
+    Pointer,
+    Scalar,
+    StructType,
+    Variable,
+)
+from ferrule.errors import FerruleError, UnsupportedError, place, unknown_name
+from ferrule.graph import Shape
+
+FOLDER = Path(__file__).parent
+HEADER = "ethos_u/ethos_u.h"
+OWN_HEADER = "ethos_u/own.h"
+OWN_SOURCE = "ethos_u"
+"""The file with Ferrule's own driver, without suffix."""
+ALIGNMENT = 16
+"""Alignment of streams, constants and scratch in bytes, which the NPU's address registers need."""
+TIMEOUT_FLOOR_US = 20_000
+"""Limit of the wait for the shortest stream, in microseconds."""
+_BINDING = {
+    "base": BindingNumber(high=0xFFFF_F000, multiple_of=REGISTER_BYTES),
+    "interrupt": BindingNumber(high=479),
+    "use_interrupt": BindingNumber(high=1, default=0),
+    "activation_lead": BindingNumber(high=1 << 16, default=0),
+    "nonsecure": BindingNumber(high=1, default=0),
+    "unprivileged": BindingNumber(high=1, default=0),
+}
+_TEXTS = {"configuration": "a text such as 'ethos-u55-128'", "driver": "'ferrule' or 'arm'"}
+
+
+class EthosUTarget:
+    """Lowers pre-compiled layers to streams for the NPU."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        """Return the call that runs the layer's stream on the NPU."""
+        program = _program(context)
+        stream = program.stream
+        inputs = _tensors(context, "input", context.layer.present_inputs, stream.inputs)
+        outputs = _tensors(context, "output", context.layer.outputs, stream.outputs)
+        cycles = max(program.report.cycles, 1)
+        timeout_us = _timeout_us(cycles)
+        KNOWN.remember(
+            parse_payload(stream.payload).words.tobytes(),
+            {operation.offset: operation.cycles for operation in program.report.operations},
+        )
+        blobs = {"payload": _blob(context, "payload", stream.payload)}
+        if stream.read_only:
+            blobs["read_only"] = _blob(context, "read_only", stream.read_only)
+        places = {
+            name: _places(context, name, tensors)
+            for name, tensors in (("inputs", stream.inputs), ("outputs", stream.outputs))
+        }
+        table, pointer = parameter_table(
+            context,
+            "ethos_u_stream",
+            payload=blobs["payload"],
+            payload_bytes=Integer(len(stream.payload), unsigned=True),
+            read_only=blobs.get("read_only"),
+            read_only_bytes=Integer(len(stream.read_only), unsigned=True),
+            scratch_bytes=Integer(stream.scratch_bytes, unsigned=True),
+            fast_scratch_bytes=Integer(stream.fast_scratch_bytes, unsigned=True),
+            **{name: None if variable is None else Identifier(variable.name) for name, variable in places.items()},
+            input_count=Integer(len(stream.inputs), unsigned=True),
+            output_count=Integer(len(stream.outputs), unsigned=True),
+            timeout_us=Integer(timeout_us, unsigned=True),
+        )
+        scratch_bytes, scratch, fast = _scratch(context, stream)
+        given = (inputs.name, outputs.name)
+        arguments = (context.resource_handle, pointer, scratch, fast, *map(Identifier, given))
+        return LoweredOp(
+            kernel=f"ethos_u_{stream.configuration.macs}",
+            statements=(inputs, outputs),
+            declarations=(*(variable for variable in places.values() if variable is not None), table),
+            blobs=tuple(blobs.values()),
+            scratch_bytes=scratch_bytes,
+            scratch_alignment=ALIGNMENT,
+            status=Call(Identifier("ethos_u_execute"), arguments),
+            start=Call(Identifier("ethos_u_start"), arguments),
+            cycles=cycles,
+            timeout_us=timeout_us,
+            headers=(HEADER,),
+        )
+
+    def driver(self, device: Device) -> DeviceDriver:
+        """Return the driver for a device.
+
+        The fields of its binding: `configuration`, that of the NPU; `base`, the address of the registers, and
+        `interrupt`, the interrupt's number, both by default those of a free place of the board; `use_interrupt`, 1 to
+        wait for the interrupt instead of polling; `nonsecure` and `unprivileged`, 1 for the level with which the NPU
+        accesses memory; `activation_lead`, see `DeviceDriver`; `driver`, "ferrule" or "arm".
+
+        Raises:
+            FerruleError: the binding has an unknown field, a value is out of range, or Arm's driver is not there.
+        """
+        binding = read_binding(device, _BINDING, _TEXTS)
+        numbers = binding.numbers
+        found = configuration_of_device(device)
+        base, interrupt, use_interrupt = numbers.get("base"), numbers.get("interrupt"), numbers["use_interrupt"]
+        if use_interrupt and interrupt is None and base is not None:
+            raise FerruleError(f"device '{device.name}': use_interrupt is 1, but the interrupt has no number")
+        with place(f"device '{device.name}'"):
+            chosen = _driver_in_c(binding.texts.get("driver", "ferrule"), found)
+        fields: list[tuple[str, FieldValue]] = []
+        if base is not None:
+            fields.append(("base", Integer(base, unsigned=True)))
+        if chosen.expects_config:
+            fields.append(("config", Integer(found.register, unsigned=True)))
+        fields += [(name, True) for name in ("use_interrupt", "nonsecure", "unprivileged") if numbers[name]]
+        return DeviceDriver(
+            driver="ethos_u_driver",
+            header=chosen.header,
+            context=chosen.context,
+            context_fields=tuple(fields),
+            contributions=chosen.contributions,
+            depth=1,
+            activation_lead=numbers["activation_lead"],
+            base=base,
+            base_member="base",
+            interrupt=interrupt if use_interrupt else None,
+            handler=chosen.handler,
+            model=partial(EthosUModel, found),
+        )
+
+    def plugged(self, device: Device, socket: Socket) -> Device:
+        """Return the device with the socket's address and interrupt, unless its binding already has its own."""
+        binding = {"base": socket.address, "interrupt": socket.interrupt, **device.binding}
+        return replace(device, binding=binding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DriverInC:
+    """The C of a driver; each has the symbol `ethos_u_driver`, so that the calls of the layers do not depend on it."""
+
+    header: str
+    context: str
+    handler: str
+    contributions: tuple[Contribution, ...]
+    expects_config: bool
+    """Whether the context has a member for the CONFIG that the NPU must have."""
+
+
+def _driver_in_c(name: str, present: Configuration) -> _DriverInC:
+    """Return Ferrule's driver or Arm's; the macro lets a firmware with both fail with a sentence."""
+    own = tuple(replace(part, defines={"ETHOS_U_DRIVER": name}) for part in read_manifest(FOLDER).contributions())
+    match name:
+        case "ferrule":
+            return _DriverInC(
+                header=OWN_HEADER,
+                context="ethos_u",
+                handler="ethos_u_interrupt",
+                contributions=own,
+                expects_config=True,
+            )
+        case "arm":
+            shared = tuple(part.without(OWN_SOURCE) for part in own)
+            return _DriverInC(
+                header=arm_driver.HEADER,
+                context=arm_driver.CONTEXT,
+                handler=arm_driver.HANDLER,
+                contributions=(*shared, *find_arm_driver().contributions(present.product)),
+                expects_config=False,
+            )
+        case _:
+            raise unknown_name("driver", name, ("ferrule", "arm"))
+
+
+def _program(context: LoweringContext) -> EthosUProgram:
+    """Return the layer's program; UnsupportedError if it is none, or is for another NPU than the device's."""
+    layer = context.layer
+    descriptor = layer.descriptor
+    if not isinstance(descriptor, PreCompiledDescriptor) or not isinstance(descriptor.payload, EthosUProgram):
+        raise UnsupportedError(f"layer '{layer.name}' ({layer.type}) was not compiled for Ethos-U")
+    program = descriptor.payload
+    compiled, present = program.stream.configuration, configuration_of_device(context.target.device)
+    if compiled != present:
+        raise UnsupportedError(
+            f"layer '{layer.name}' was compiled for {compiled.name}, but device '{context.target.device.name}' is "
+            f"{present.name}"
+        )
+    return program
+
+
+def _blob(context: LoweringContext, suffix: str, data: bytes) -> Blob:
+    return context.blob(suffix, np.frombuffer(data, np.uint8), ALIGNMENT)
+
+
+def _tensors(context: LoweringContext, kind: str, names: Sequence[str], placed: Sequence[StreamTensor]) -> Declare:
+    """Return the array of pointers to the layer's inputs or outputs, in the order of the stream's.
+
+    Raises:
+        UnsupportedError: the stream has other tensors than the layer.
+    """
+    ours = [context.graph.info(name) for name in names]
+    if [info.size_bytes for info in ours] != [tensor.size_bytes for tensor in placed]:
+        raise UnsupportedError(
+            f"layer '{context.layer.name}': its stream's {kind}s are {_listed(placed)}, expected {_listed(ours)}"
+        )
+    pointer = Pointer(Const(Scalar.VOID)) if kind == "input" else Pointer(Scalar.VOID)
+    fields = tuple(Field(context.pointer(name)) for name in names)
+    return Declare(context.symbol(f"{kind}s"), ArrayType(Const(pointer), len(names)), Aggregate(fields))
+
+
+def _listed(tensors: Sequence[object]) -> str:
+    def one(tensor: object) -> str:
+        shape: Shape = tensor.shape  # type: ignore[attr-defined]
+        return f"{tensor.name} {tensor.dtype}{list(shape)}"  # type: ignore[attr-defined]
+
+    return ", ".join(map(one, tensors)) or "none"
+
+
+def _places(context: LoweringContext, name: str, tensors: Sequence[StreamTensor]) -> Variable | None:
+    """Return the table of the places of tensors; None if there are no tensors."""
+    if not tensors:
+        return None
+    rows = tuple(
+        Field(
+            Aggregate(
+                (
+                    Field(Integer(tensor.region, unsigned=True), "region"),
+                    Field(Integer(tensor.offset, unsigned=True), "offset"),
+                    Field(Integer(tensor.size_bytes, unsigned=True), "bytes"),
+                )
+            )
+        )
+        for tensor in tensors
+    )
+    kind = ArrayType(Const(StructType("ethos_u_place")), len(rows))
+    return Variable(name=context.symbol(f"{name}_places"), type=kind, value=Aggregate(rows))
+
+
+def _scratch(context: LoweringContext, stream: CompiledStream) -> tuple[int, Expression, Expression]:
+    """Return the bytes of scratch, and the pointers to the scratch and to the fast scratch, which lies behind it."""
+    if not stream.fast_scratch_bytes:
+        return stream.scratch_bytes, context.scratch if stream.scratch_bytes else Null(), Null()
+    first = -(-stream.scratch_bytes // ALIGNMENT) * ALIGNMENT
+    behind = AddressOf(Index(Cast(Pointer(Scalar.UINT8), context.scratch), Integer(first, unsigned=True)))
+    return first + stream.fast_scratch_bytes, context.scratch, behind
+
+
+def _timeout_us(cycles: int) -> int:
+    """Return the limit of the wait for a stream: a floor plus eight microseconds per cycle, enough from 1 MHz on."""
+    return min(TIMEOUT_FLOOR_US + 8 * cycles, (1 << 31) - 1)

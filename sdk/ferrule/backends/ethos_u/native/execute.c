@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "execute.h"
+
+#include <stddef.h>
+
+enum {
+    BRICK = 16,
+    MAX_SHIFT = 63,
+};
+
+typedef int16_t __attribute__((aligned(1), may_alias)) s16;
+typedef int32_t __attribute__((aligned(1), may_alias)) s32;
+
+/* ---- feature maps */
+
+static int32_t element_size(int32_t type)
+{
+    return type == FERRULE_ETHOS_U_S32 ? 4 : type == FERRULE_ETHOS_U_S16 ? 2 : 1;
+}
+
+static void load(int32_t type, const uint8_t *from, int32_t count, int32_t zero_point, int32_t *to)
+{
+    switch (type) {
+    case FERRULE_ETHOS_U_U8:
+        for (int32_t i = 0; i < count; i++) {
+            to[i] = from[i] - zero_point;
+        }
+        break;
+    case FERRULE_ETHOS_U_S8:
+        for (int32_t i = 0; i < count; i++) {
+            to[i] = (int8_t)from[i] - zero_point;
+        }
+        break;
+    case FERRULE_ETHOS_U_S16:
+        for (int32_t i = 0; i < count; i++) {
+            to[i] = ((const s16 *)from)[i] - zero_point;
+        }
+        break;
+    default:
+        for (int32_t i = 0; i < count; i++) {
+            to[i] = ((const s32 *)from)[i];
+        }
+    }
+}
+
+static void store(int32_t type, uint8_t *to, int32_t count, const int32_t *from)
+{
+    switch (type) {
+    case FERRULE_ETHOS_U_U8:
+    case FERRULE_ETHOS_U_S8:
+        for (int32_t i = 0; i < count; i++) {
+            to[i] = (uint8_t)from[i];
+        }
+        break;
+    case FERRULE_ETHOS_U_S16:
+        for (int32_t i = 0; i < count; i++) {
+            ((s16 *)to)[i] = (int16_t)from[i];
+        }
+        break;
+    default:
+        for (int32_t i = 0; i < count; i++) {
+            ((s32 *)to)[i] = from[i];
+        }
+    }
+}
+
+/* The two directions differ in one call each; `writes` is a constant where this is inlined. */
+static inline void transfer(const struct ferrule_ethos_u_map *map, int32_t y, int32_t *row, int32_t writes)
+{
+    const int32_t size = element_size(map->type);
+    for (int32_t t = 0; t < map->tiles; t++) {
+        const struct ferrule_ethos_u_tile *tile = &map->tile[t];
+        if (y < tile->y0 || y >= tile->y1) {
+            continue;
+        }
+        uint8_t *line = tile->first + (y - tile->y0) * map->stride_y;
+        int32_t step = map->bricks ? BRICK : map->depth;
+        int32_t pixels = tile->x1 - tile->x0;
+        int32_t run = 1;
+        if ((!map->bricks || map->depth == BRICK) && map->stride_x == (int64_t)map->depth * size) {
+            run = pixels; /* the whole line lies together */
+        }
+        for (int32_t x = 0; x < pixels; x += run) {
+            uint8_t *pixel = line + x * map->stride_x;
+            int32_t *element = row + (ptrdiff_t)(tile->x0 + x) * map->depth;
+            for (int32_t c = 0; c < map->depth; c += step) {
+                int32_t left = map->depth - c;
+                int32_t count = (left < step ? left : step) * run;
+                uint8_t *memory = pixel + (c / step) * map->stride_c;
+                if (writes) {
+                    store(map->type, memory, count, element + c);
+                } else {
+                    load(map->type, memory, count, map->zero_point, element + c);
+                }
+            }
+        }
+    }
+}
+
+static void load_row(const struct ferrule_ethos_u_map *map, int32_t y, int32_t *row)
+{
+    transfer(map, y, row, 0);
+}
+
+static void store_row(const struct ferrule_ethos_u_map *map, int32_t y, int32_t *row)
+{
+    transfer(map, y, row, 1);
+}
+
+/* ---- scaling and activation */
+
+static inline int64_t shifted(int64_t value, int64_t shift, int32_t natural, int32_t headroom)
+{
+    int64_t half = shift > 0 ? (int64_t)1 << (shift - 1) : 0;
+    if (!natural && shift > 31 - headroom) {
+        int64_t nudge = (int64_t)1 << (30 - headroom);
+        half += value >= 0 ? nudge : -nudge;
+    }
+    return (value + half) >> shift;
+}
+
+static inline int64_t scaled(const struct ferrule_ethos_u_scale *scale, int64_t value)
+{
+    return shifted(value * scale->factor, scale->shift, scale->natural, scale->headroom);
+}
+
+static inline int64_t clamped(int64_t value, int64_t low, int64_t high)
+{
+    int64_t raised = value < low ? low : value; /* as numpy: if low > high, the result is high */
+    return raised > high ? high : raised;
+}
+
+static int32_t looked_up(const struct ferrule_ethos_u_output *ofm, int32_t value)
+{
+    switch (ofm->map.type) {
+    case FERRULE_ETHOS_U_U8:
+        return ofm->table[value];
+    case FERRULE_ETHOS_U_S8:
+        return (int8_t)ofm->table[value + 128];
+    case FERRULE_ETHOS_U_S16: {
+        const s16 *pair = (const s16 *)ofm->table + 2 * ((value + 32768) >> 7);
+        return pair[0] + ((pair[1] * ((value + 32768) & 127) + 64) >> 7);
+    }
+    default:
+        return ((const s32 *)ofm->table)[value + 128];
+    }
+}
+
+static inline int32_t activated(const struct ferrule_ethos_u_output *ofm, int64_t value)
+{
+    value += ofm->zero_point;
+    if (ofm->clips) {
+        value = clamped(value, ofm->low, ofm->high);
+    }
+    if (ofm->table != NULL) {
+        return looked_up(ofm, (int32_t)value);
+    }
+    return ofm->map.type == FERRULE_ETHOS_U_S32 ? (int32_t)clamped(value, INT32_MIN, INT32_MAX) : (int32_t)value;
+}
+
+/* ---- CONV and DEPTHWISE */
+
+#define EXTEND(name, type)                                                                         \
+    void name(const struct ferrule_ethos_u_convolution *op, type *out)                             \
+    {                                                                                              \
+        const struct ferrule_ethos_u_window *w = &op->window;                                      \
+        const ptrdiff_t line = (ptrdiff_t)op->columns * op->ifm.depth;                             \
+        const ptrdiff_t filled = (ptrdiff_t)w->width * op->ifm.depth;                              \
+        const ptrdiff_t left = (ptrdiff_t)w->left * op->ifm.depth;                                 \
+        for (int32_t y = 0; y < op->rows; y++, out += line) {                                      \
+            if (y < w->top || y >= w->top + w->height) {                                           \
+                for (ptrdiff_t i = 0; i < line; i++) {                                             \
+                    out[i] = 0;                                                                    \
+                }                                                                                  \
+                continue;                                                                          \
+            }                                                                                      \
+            for (ptrdiff_t i = 0; i < left; i++) {                                                 \
+                out[i] = 0;                                                                        \
+            }                                                                                      \
+            name##_row(&op->ifm, y - w->top, out + left);                                          \
+            for (ptrdiff_t i = left + filled; i < line; i++) {                                     \
+                out[i] = 0;                                                                        \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+#define CONVERT(from)                                                                              \
+    for (int32_t i = 0; i < count; i++) {                                                          \
+        to[i] = (TYPE)((from)-map->zero_point);                                                    \
+    }
+
+#define EXTEND_ROW(name)                                                                           \
+    static void name##_row(const struct ferrule_ethos_u_map *map, int32_t y, TYPE *row)            \
+    {                                                                                              \
+        const int32_t size = element_size(map->type);                                              \
+        for (int32_t t = 0; t < map->tiles; t++) {                                                 \
+            const struct ferrule_ethos_u_tile *tile = &map->tile[t];                               \
+            if (y < tile->y0 || y >= tile->y1) {                                                   \
+                continue;                                                                          \
+            }                                                                                      \
+            const uint8_t *line = tile->first + (y - tile->y0) * map->stride_y;                    \
+            const int32_t step = map->bricks ? BRICK : map->depth;                                 \
+            const int32_t pixels = tile->x1 - tile->x0;                                            \
+            const int32_t together = (!map->bricks || map->depth == BRICK) &&                      \
+                                     map->stride_x == (int64_t)map->depth * size;                  \
+            const int32_t run = together ? pixels : 1;                                             \
+            for (int32_t x = 0; x < pixels; x += run) {                                            \
+                for (int32_t c = 0; c < map->depth; c += step) {                                   \
+                    const uint8_t *from = line + x * map->stride_x + (c / step) * map->stride_c;   \
+                    const int32_t left = map->depth - c;                                           \
+                    const int32_t count = (left < step ? left : step) * run;                       \
+                    TYPE *to = row + (ptrdiff_t)(tile->x0 + x) * map->depth + c;                   \
+                    if (map->type == FERRULE_ETHOS_U_S8) {                                         \
+                        CONVERT((int8_t)from[i])                                                   \
+                    } else if (map->type == FERRULE_ETHOS_U_U8) {                                  \
+                        CONVERT(from[i])                                                           \
+                    } else {                                                                       \
+                        CONVERT(((const s16 *)from)[i])                                            \
+                    }                                                                              \
+                }                                                                                  \
+            }                                                                                      \
+        }                                                                                          \
+    }
+
+#define TYPE float
+EXTEND_ROW(ferrule_ethos_u_extend)
+#undef TYPE
+#define TYPE int16_t
+EXTEND_ROW(ferrule_ethos_u_extend_short)
+#undef TYPE
+EXTEND(ferrule_ethos_u_extend, float)
+EXTEND(ferrule_ethos_u_extend_short, int16_t)
+
+void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const float *extended, int32_t y0,
+                             int32_t y1, float *out)
+{
+    const struct ferrule_ethos_u_window *w = &op->window;
+    const ptrdiff_t depth = op->ifm.depth;
+    const ptrdiff_t line = op->columns * depth;
+    const int32_t parts = w->dilation_x == 1 ? 1 : w->taps_x;
+    const ptrdiff_t run = w->dilation_x == 1 ? w->taps_x * depth : depth;
+    for (int32_t y = y0; y < y1; y++) {
+        for (int32_t x = 0; x < op->ofm.map.width; x++) {
+            const float *corner = extended + (ptrdiff_t)y * w->stride_y * line + x * w->stride_x * depth;
+            for (int32_t row = 0; row < w->taps_y; row++) {
+                for (int32_t part = 0; part < parts; part++) {
+                    const float *from = corner + row * w->dilation_y * line + part * w->dilation_x * depth;
+                    for (ptrdiff_t i = 0; i < run; i++) {
+                        out[i] = from[i];
+                    }
+                    out += run;
+                }
+            }
+        }
+    }
+}
+
+#define FINISH(name, type)                                                                         \
+    void name(const struct ferrule_ethos_u_convolution *op, const type *sums, int32_t y0,          \
+              int32_t y1, int32_t *row)                                                            \
+    {                                                                                              \
+        const int32_t depth = op->ofm.map.depth;                                                   \
+        for (int32_t y = y0; y < y1; y++) {                                                        \
+            int32_t *to = row;                                                                     \
+            for (int32_t x = 0; x < op->ofm.map.width; x++, sums += depth, to += depth) {          \
+                for (int32_t c = 0; c < depth; c++) {                                              \
+                    const int64_t value = ((int64_t)sums[c] + op->bias[c]) * op->factor[c];        \
+                    to[c] = activated(&op->ofm, shifted(value, op->shift[c], op->natural, 0));     \
+                }                                                                                  \
+            }                                                                                      \
+            store_row(&op->ofm.map, y, row);                                                       \
+        }                                                                                          \
+    }
+
+FINISH(ferrule_ethos_u_finish, float)
+FINISH(ferrule_ethos_u_finish_wide, double)
+FINISH(finish_sums, int32_t)
+
+void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op, const int16_t *extended,
+                               const int16_t *weights, int32_t *sums, int32_t *row)
+{
+    const struct ferrule_ethos_u_window *w = &op->window;
+    const int32_t depth = op->ofm.map.depth;
+    const ptrdiff_t line = (ptrdiff_t)op->columns * depth;
+    for (int32_t y = 0; y < op->ofm.map.height; y++) {
+        for (int32_t x = 0; x < op->ofm.map.width; x++) {
+            const int16_t *corner = extended + (ptrdiff_t)y * w->stride_y * line + (ptrdiff_t)x * w->stride_x * depth;
+            int32_t *restrict sum = sums + (ptrdiff_t)x * depth;
+            const int16_t *weight = weights;
+            for (int32_t c = 0; c < depth; c++) {
+                sum[c] = 0;
+            }
+            for (int32_t ky = 0; ky < w->taps_y; ky++) {
+                for (int32_t kx = 0; kx < w->taps_x; kx++, weight += depth) {
+                    const int16_t *restrict met = corner + ky * w->dilation_y * line + kx * w->dilation_x * depth;
+                    for (int32_t c = 0; c < depth; c++) {
+                        sum[c] += met[c] * weight[c];
+                    }
+                }
+            }
+        }
+        finish_sums(op, sums, y, y + 1, row);
+    }
+}
+
+/* ---- POOL */
+
+static int32_t taps_inside(const struct ferrule_ethos_u_window *w, int32_t y, int32_t x, int32_t *ys, int32_t *xs)
+{
+    int32_t top = y * w->stride_y - w->top;
+    int32_t left = x * w->stride_x - w->left;
+    int32_t bottom = top + w->taps_y;
+    int32_t right = left + w->taps_x;
+    ys[0] = top < 0 ? 0 : top;
+    xs[0] = left < 0 ? 0 : left;
+    ys[1] = bottom > w->height ? w->height : bottom;
+    xs[1] = right > w->width ? w->width : right;
+    return ys[1] > ys[0] && xs[1] > xs[0] ? (ys[1] - ys[0]) * (xs[1] - xs[0]) : 0;
+}
+
+static int64_t pooled(const struct ferrule_ethos_u_pooling *op, const int32_t *in, const int32_t *ys,
+                      const int32_t *xs)
+{
+    const ptrdiff_t depth = op->ifm.depth;
+    int64_t sum = 0;
+    int64_t largest = -((int64_t)1 << 40);
+    for (int32_t y = ys[0]; y < ys[1]; y++) {
+        for (int32_t x = xs[0]; x < xs[1]; x++) {
+            int64_t value = in[((ptrdiff_t)y * op->window.width + x) * depth];
+            sum += value;
+            largest = value > largest ? value : largest;
+        }
+    }
+    return op->mode == 0 ? largest : sum;
+}
+
+static int64_t divided(int64_t total, int64_t count)
+{
+    int64_t half = count / 2;
+    return total >= 0 ? (total + half) / count : -((half - total) / count);
+}
+
+static void sum_channels(const struct ferrule_ethos_u_pooling *op, const int32_t *in, int32_t *out)
+{
+    const ptrdiff_t pixels = (ptrdiff_t)op->ofm.map.height * op->ofm.map.width;
+    for (ptrdiff_t i = 0; i < pixels; i++) {
+        int64_t sum = 0;
+        for (int32_t c = 0; c < op->ifm.depth; c++) {
+            sum += *in++;
+        }
+        out[i] = activated(&op->ofm, op->scales ? scaled(&op->scale, sum) : sum);
+    }
+}
+
+static void slide(const struct ferrule_ethos_u_pooling *op, const int32_t *in, int32_t *out)
+{
+    for (int32_t y = 0; y < op->ofm.map.height; y++) {
+        for (int32_t x = 0; x < op->ofm.map.width; x++) {
+            int32_t ys[2];
+            int32_t xs[2];
+            int32_t count = taps_inside(&op->window, y, x, ys, xs);
+            for (int32_t c = 0; c < op->ofm.map.depth; c++) {
+                int64_t value = pooled(op, in + c, ys, xs);
+                if (op->divides) {
+                    value = divided(value, count > 0 ? count : 1);
+                } else if (op->scales) {
+                    value = scaled(&op->scale, value);
+                }
+                *out++ = activated(&op->ofm, value);
+            }
+        }
+    }
+}
+
+void ferrule_ethos_u_pool(const struct ferrule_ethos_u_pooling *op, int32_t *in, int32_t *out)
+{
+    for (int32_t y = 0; y < op->ifm.height; y++) {
+        load_row(&op->ifm, y, in + (ptrdiff_t)y * op->ifm.width * op->ifm.depth);
+    }
+    if (op->mode == 2) {
+        sum_channels(op, in, out);
+    } else {
+        slide(op, in, out);
+    }
+    for (int32_t y = 0; y < op->ofm.map.height; y++) {
+        store_row(&op->ofm.map, y, out + (ptrdiff_t)y * op->ofm.map.width * op->ofm.map.depth);
+    }
+}
+
+/* ---- ELEMENTWISE */
+
+enum {
+    MUL,
+    ADD,
+    SUB,
+    MIN,
+    MAX,
+    LRELU,
+    ABS,
+    CLZ,
+    SHR,
+    SHL,
+};
+
+static int64_t leading_zeros(uint32_t word)
+{
+    return word == 0 ? 32 : __builtin_clz(word);
+}
+
+static inline int64_t rescaled(const struct ferrule_ethos_u_elementwise *op, int64_t value)
+{
+    return op->only_shifts ? shifted(value, op->scale.shift, op->scale.natural, 0) : scaled(&op->scale, value);
+}
+
+static inline int64_t combined(const struct ferrule_ethos_u_elementwise *op, int32_t mode, int64_t a, int64_t b)
+{
+    switch (mode) {
+    case MUL:
+        return rescaled(op, a * b);
+    case ADD:
+    case SUB: {
+        int64_t left = scaled(&op->first, a);
+        int64_t right = scaled(&op->second, b);
+        int64_t total = mode == ADD ? left + right : left - right;
+        return op->scales ? rescaled(op, total) : total;
+    }
+    case MIN:
+        return a < b ? a : b;
+    case MAX:
+        return a > b ? a : b;
+    case LRELU:
+        return a >= 0 ? a : scaled(&op->scale, a);
+    case ABS:
+        return scaled(&op->scale, a < 0 ? -a : a);
+    case CLZ:
+        return leading_zeros((uint32_t)a);
+    case SHR:
+        return shifted(a, b, op->scale.natural, 0);
+    default:
+        return (int32_t)(uint32_t)((uint64_t)a << b);
+    }
+}
+
+/* One loop for each mode, so that the compiler hoists the decisions out of it. */
+#define EACH(mode)                                                                                 \
+    case mode:                                                                                     \
+        for (int32_t i = 0; i < count; i++) {                                                      \
+            int64_t mine = first[i];                                                               \
+            int64_t other = second[i * step];                                                      \
+            int64_t value = op->swapped ? combined(op, mode, other, mine) : combined(op, mode, mine, other); \
+            first[i] = activated(&op->ofm, value);                                                 \
+        }                                                                                          \
+        break;
+
+static void combine(const struct ferrule_ethos_u_elementwise *op, int32_t *first, const int32_t *second, int32_t step,
+                    int32_t count)
+{
+    switch (op->mode) {
+        EACH(MUL)
+        EACH(ADD)
+        EACH(SUB)
+        EACH(MIN)
+        EACH(MAX)
+        EACH(LRELU)
+        EACH(ABS)
+        EACH(CLZ)
+        EACH(SHR)
+    default:
+        EACH(SHL)
+    }
+}
+
+static int32_t are_shifts(const int32_t *values, ptrdiff_t count)
+{
+    for (ptrdiff_t i = 0; i < count; i++) {
+        if (values[i] < 0 || values[i] > MAX_SHIFT) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+int32_t ferrule_ethos_u_elementwise(const struct ferrule_ethos_u_elementwise *op, int32_t *first, int32_t *second)
+{
+    const struct ferrule_ethos_u_map *ofm = &op->ofm.map;
+    const struct ferrule_ethos_u_map *other = &op->ifm2;
+    const ptrdiff_t line = (ptrdiff_t)ofm->width * ofm->depth;
+    const ptrdiff_t other_line = (ptrdiff_t)other->width * other->depth;
+    for (int32_t y = 0; y < ofm->height; y++) {
+        load_row(&op->ifm, y, first + y * line);
+    }
+    for (int32_t y = 0; y < other->height; y++) {
+        load_row(other, y, second + y * other_line);
+    }
+    if (other->tiles == 0) {
+        second[0] = (int32_t)op->scalar;
+    }
+    if (op->mode == SHR || op->mode == SHL) {
+        const int32_t *shifts = op->swapped ? first : second;
+        if (!are_shifts(shifts, op->swapped ? ofm->height * line : other->height * other_line)) {
+            return 1;
+        }
+    }
+    for (int32_t y = 0; y < ofm->height; y++) {
+        int32_t *row = first + y * line;
+        const int32_t *from = second + (other->height == 1 ? 0 : y * other_line);
+        if (other->width == ofm->width && other->depth == ofm->depth) {
+            combine(op, row, from, 1, (int32_t)line);
+            continue;
+        }
+        for (int32_t x = 0; x < ofm->width; x++) {
+            const int32_t *pixel = from + (other->width == 1 ? 0 : (ptrdiff_t)x * other->depth);
+            combine(op, row + (ptrdiff_t)x * ofm->depth, pixel, other->depth == 1 ? 0 : 1, ofm->depth);
+        }
+    }
+    for (int32_t y = 0; y < ofm->height; y++) {
+        store_row(ofm, y, first + y * line);
+    }
+    return 0;
+}

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The decoder of compressed weights in C, which is compiled on first use, and its interface."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import math
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ferrule.backends.ethos_u.weight_decoder import MAX_MAGNITUDE, WeightError
+from ferrule.backends.ethos_u.weight_order import Int16, WeightOrder
+from ferrule.errors import FerruleError
+from ferrule.nativelib import NativeLibrary
+
+_LOG = logging.getLogger(__name__)
+_FOLDER = Path(__file__).with_name("native")
+_FLAGS = ("-std=c11", "-O2")
+_REASONS = {
+    -1: "the weight stream ends inside of a slice",
+    -2: "the weight stream begins without a palette",
+    -3: "the weight stream has a reserved divisor of weights",
+    -4: f"a weight has a magnitude above {MAX_MAGNITUDE}",
+}
+Bytes = npt.NDArray[np.uint8]
+
+
+class _Order(ctypes.Structure):
+    """`struct ferrule_weight_order` of weights.h."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_uint32)
+        for name in (
+            *("ofm_depth", "input_channels", "kernel_height", "kernel_width"),
+            *("ofm_block_depth", "ifm_block_depth", "ofm_ublock_depth", "ifm_ublock_depth"),
+            *("tile_height", "tile_width", "tap_multiple", "is_part_kernel"),
+        )
+    )
+
+    @classmethod
+    def of(cls, order: WeightOrder) -> _Order:
+        return cls(
+            ofm_depth=order.ofm_depth,
+            input_channels=order.input_channels,
+            kernel_height=order.kernel_height,
+            kernel_width=order.kernel_width,
+            ofm_block_depth=order.ofm_block_depth,
+            ifm_block_depth=1 if order.depthwise else order.ifm_block_depth,
+            ofm_ublock_depth=order.ofm_ublock_depth,
+            ifm_ublock_depth=1 if order.depthwise else order.ifm_ublock_depth,
+            tile_height=order.tile_height,
+            tile_width=order.tile_width,
+            tap_multiple=order.tap_multiple,
+            is_part_kernel=order.is_part_kernel,
+        )
+
+
+class NativeDecoder:
+    """The functions of native/weights.h."""
+
+    def __init__(self, path: Path) -> None:
+        """Load the compiled library; OSError if the system refuses."""
+        library = ctypes.CDLL(str(path))
+        pointer, size = ctypes.c_void_p, ctypes.c_uint64
+        library.ferrule_weight_slice_bytes.restype = size
+        self._slice_bytes: int = library.ferrule_weight_slice_bytes()
+        self._decode = library.ferrule_weights_decode
+        self._decode.argtypes = (pointer, size, pointer, pointer, size, ctypes.POINTER(size))
+        self._decode.restype = ctypes.c_int32
+        self._arrange = library.ferrule_weights_arrange
+        self._arrange.argtypes = (pointer, size, ctypes.POINTER(_Order), pointer, size)
+        self._arrange.restype = ctypes.c_int32
+
+    def count(self, data: Bytes, limit: int) -> int:
+        """Return how many weights a stream has, at most `limit`; WeightError if it is damaged."""
+        return self._run(data, None, limit)
+
+    def decode(self, data: Bytes, limit: int) -> Int16:
+        """Return the first weights of a stream, at most `limit`; WeightError if it is damaged."""
+        stream = np.empty(limit, np.int16)
+        return stream[: self._run(data, stream, limit)]
+
+    def arranged(self, stream: Int16, order: WeightOrder) -> Int16:
+        """Return the weights in order OHWI; WeightError if an extent is above 65,536 or the stream is too short."""
+        result = np.zeros(math.prod(order.shape), np.int16)
+        native = _Order.of(order)
+        if self._arrange(stream.ctypes.data, len(stream), ctypes.byref(native), result.ctypes.data, len(result)):
+            raise WeightError(f"{len(stream)} weights cannot be arranged as {order}")
+        return result.reshape(order.shape)
+
+    def _run(self, data: Bytes, out: Int16 | None, limit: int) -> int:
+        count = ctypes.c_uint64()
+        workspace = np.empty(self._slice_bytes, np.uint8)
+        target = None if out is None else out.ctypes.data
+        failure = self._decode(data.ctypes.data, len(data), workspace.ctypes.data, target, limit, ctypes.byref(count))
+        if failure:
+            raise WeightError(_REASONS[failure])
+        return count.value
+
+
+def library(*flags: str) -> NativeLibrary:
+    """Return the sources with compiler flags; further ones are for tests, such as those of a sanitizer."""
+    return NativeLibrary(
+        name="ethos_u_weights",
+        title="decoder of Ethos-U weights",
+        purpose="the fast decoder of Ethos-U weights",
+        sources=(_FOLDER / "weight_decoder.c", _FOLDER / "weight_order.c"),
+        headers=(_FOLDER / "weights.h",),
+        include_dirs=(_FOLDER,),
+        flags=(*_FLAGS, *flags),
+    )
+
+
+@cache
+def native_decoder() -> NativeDecoder | None:
+    """Return the decoder in C, or None, with a warning, if this machine cannot compile or load it."""
+    try:
+        return NativeDecoder(library().file())
+    except (FerruleError, OSError) as error:
+        _LOG.warning(
+            "the weights of Ethos-U are decoded in Python, which takes about a hundred times longer: %s", error
+        )
+        return None

@@ -1,0 +1,197 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functional model on its own: a file of Vela, inputs, and what the NPU makes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ferrule.backends.ethos_u.compiled import (
+    FAST_SCRATCH_REGION,
+    READ_ONLY_REGION,
+    SCRATCH_REGION,
+    CompiledStream,
+    StreamTensor,
+    read_npz,
+)
+from ferrule.backends.ethos_u.machine import ArrayMemory
+from ferrule.backends.ethos_u.npu import Npu, Step, located, prepared
+from ferrule.backends.ethos_u.stream import operations, parse_payload
+from ferrule.errors import InputError, unknown_name
+from ferrule.graph import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class StreamRun:
+    """What one execution of a stream did."""
+
+    outputs: Mapping[str, Array]
+    """Stored values by name, in the shapes of `EthosUStream.outputs`."""
+    steps: tuple[Step, ...]
+    """The operations in the order of the stream."""
+
+    @property
+    def macs(self) -> int:
+        """Multiplications of inputs with weights, without padding."""
+        return sum(step.macs for step in self.steps)
+
+    @property
+    def hazards(self) -> tuple[str, ...]:
+        """Accesses that the stream does not order; none unless the stream was made with `check_hazards`."""
+        return tuple(
+            f"word {step.operation.word_offset} ({step.operation.name}): {hazard}"
+            for step in self.steps
+            for hazard in step.hazards
+        )
+
+
+class EthosUStream:
+    """A stream that Vela compiled for Ethos-U55 or U65, on the functional model of the NPU.
+
+    The results are those of TensorFlow Lite Micro's kernels, bit for bit, with the exceptions in docs/ethos_u.md.
+    States keep their values from one execution to the next.
+    """
+
+    def __init__(self, stream: CompiledStream, *, check_hazards: bool = False) -> None:
+        """With `check_hazards`, executions note accesses that would depend on the timing of a real NPU."""
+        self._stream = stream
+        self._scratch = np.zeros(stream.scratch_bytes, np.uint8)
+        self._fast = np.zeros(stream.fast_scratch_bytes, np.uint8) if stream.fast_scratch_bytes else self._scratch
+        self._regions = {
+            READ_ONLY_REGION: np.frombuffer(stream.read_only, np.uint8),
+            SCRATCH_REGION: self._scratch,
+            FAST_SCRATCH_REGION: self._fast,
+        }
+        self._words = parse_payload(stream.payload).words
+        self._npu = Npu(stream.configuration, ArrayMemory(self._regions), check_hazards=check_hazards)
+
+    @classmethod
+    def read(cls, source: Path | str | bytes, *, check_hazards: bool = False) -> EthosUStream:
+        """Return the stream of a file that `vela --output-format raw` wrote, given by its path or its bytes.
+
+        Raises:
+            UnsupportedError: the stream is for an NPU that is not supported, such as Ethos-U85.
+            FerruleError: the file cannot be read, is damaged, or is no such file.
+        """
+        return cls(read_npz(source), check_hazards=check_hazards)
+
+    @property
+    def stream(self) -> CompiledStream:
+        """The stream with its configuration, its data and the places of its tensors."""
+        return self._stream
+
+    @property
+    def inputs(self) -> tuple[StreamTensor, ...]:
+        """The inputs, in the order of the model."""
+        return self._stream.inputs
+
+    @property
+    def outputs(self) -> tuple[StreamTensor, ...]:
+        """The outputs, in the order of the model."""
+        return self._stream.outputs
+
+    @property
+    def states(self) -> tuple[StreamTensor, ...]:
+        """The tensors that keep their values from one execution to the next."""
+        return self._stream.states
+
+    def operations(self) -> tuple[Step, ...]:
+        """Return the operations of the stream, which are not executed.
+
+        Raises:
+            StreamError: the stream is malformed.
+            UnsupportedModeError: it asks for what Vela never emits.
+        """
+        steps = []
+        for operation in operations(self._words):
+            with located(operation):
+                kernel = prepared(operation, self._stream.configuration)
+            macs, read, written = (
+                (0, 0, 0) if kernel is None else (kernel.work.macs, kernel.work.bytes_read, kernel.work.bytes_written)
+            )
+            steps.append(Step(operation=operation, macs=macs, bytes_read=read, bytes_written=written))
+        return tuple(steps)
+
+    def reset(self, states: Mapping[str, Array] | None = None) -> None:
+        """Set states, by name; the others become 0.
+
+        A model's states begin as their zero points. Vela's file has these in a form that can run code, which is not
+        read.
+
+        Raises:
+            InputError: a name, a shape or a type does not fit.
+        """
+        given = self._named(states or {}, self.states, "state", complete=False)
+        for tensor in self.states:
+            self._bytes(tensor)[:] = 0
+        for name, array in given.items():
+            self._set(next(each for each in self.states if each.name == name), array)
+
+    def run(self, inputs: Mapping[str, Array] | Sequence[Array]) -> StreamRun:
+        """Execute the stream once, with stored values by name or in the order of the inputs.
+
+        An array may have any shape with the extents of the input, apart from ones, and unsigned elements.
+
+        Raises:
+            InputError: an input is missing, or has another shape or type.
+            StreamError: the stream is malformed.
+            UnsupportedModeError: it asks for what Vela never emits.
+            NpuBusError: it accesses memory that does not exist.
+        """
+        given = self._named(inputs, self.inputs, "input", complete=True)
+        for tensor in self.inputs:
+            self._check(tensor, given[tensor.name])
+        for tensor in self.inputs:
+            self._set(tensor, given[tensor.name])
+        steps = tuple(self._npu.steps(self._words))
+        outputs = {
+            tensor.name: self._bytes(tensor).view(tensor.dtype.numpy).reshape(plain_shape(tensor)).copy()
+            for tensor in self.outputs
+        }
+        return StreamRun(outputs=outputs, steps=steps)
+
+    def _named(
+        self,
+        arrays: Mapping[str, Array] | Sequence[Array],
+        tensors: Sequence[StreamTensor],
+        what: str,
+        *,
+        complete: bool,
+    ) -> dict[str, Array]:
+        names = [tensor.name for tensor in tensors]
+        if not isinstance(arrays, Mapping):
+            if len(arrays) != len(tensors):
+                raise InputError(f"there are {len(arrays)} arrays, expected {len(tensors)}: {', '.join(names)}")
+            arrays = dict(zip(names, arrays, strict=True))
+        for name in arrays:
+            if name not in names:
+                raise unknown_name(what, name, names)
+        missing = [name for name in names if name not in arrays] if complete else []
+        if missing:
+            raise InputError(f"{what} '{missing[0]}' is missing", hint=f"the stream has {', '.join(names)}")
+        return {name: np.asarray(array) for name, array in arrays.items()}
+
+    def _check(self, tensor: StreamTensor, array: Array) -> None:
+        if array.dtype.kind not in "iu" or array.dtype.itemsize != tensor.dtype.size_bytes:
+            raise InputError(
+                f"'{tensor.name}' is {array.dtype}, expected {tensor.dtype}",
+                hint="inputs are stored values; quantise real ones with the scale and the zero point of the model",
+            )
+        if [each for each in array.shape if each != 1] != [each for each in tensor.shape if each != 1]:
+            raise InputError(f"'{tensor.name}' has the shape {list(array.shape)}, expected {list(plain_shape(tensor))}")
+
+    def _set(self, tensor: StreamTensor, array: Array) -> None:
+        self._check(tensor, array)
+        self._bytes(tensor)[:] = np.frombuffer(array.astype(array.dtype.newbyteorder("<")).tobytes(), np.uint8)
+
+    def _bytes(self, tensor: StreamTensor) -> Array:
+        return self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
+
+
+def plain_shape(tensor: StreamTensor) -> tuple[int, ...]:
+    """Return a tensor's shape with one leading 1, the batch: Vela's files put as many in front as fill six axes."""
+    first = next((index for index, extent in enumerate(tensor.shape) if extent != 1), len(tensor.shape))
+    return (1, *tensor.shape[first:])

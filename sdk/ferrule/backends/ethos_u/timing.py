@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The duration of operations, in cycles: Vela's estimate where it is known, else one from the operation itself.
+
+Neither is measured: nothing here was compared with silicon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ferrule.backends.ethos_u.commands import Kind, Long, Pool, Short
+from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.stream import Operation
+
+AXI_BYTES = (8, 16)
+"""Bytes that a port moves in a cycle, by product."""
+START = 64
+"""Cycles to set up an operation."""
+_WORK = frozenset({Kind.CONV, Kind.DEPTHWISE, Kind.POOL, Kind.ELEMENTWISE, Kind.DMA_START})
+_ELEMENT_BYTES = (1, 2, 4, 8)
+_REMEMBERED = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The size of an operation."""
+
+    macs: int = 0
+    """Multiply-accumulates, or the elements that an operation without any computes."""
+    moved_bytes: int = 0
+    """Bytes of feature maps, weights and scales, or of a copy."""
+
+
+def takes_time(operation: Operation) -> bool:
+    """Return whether an operation computes or copies; waits and STOP take no time of their own."""
+    return operation.kind in _WORK
+
+
+def work_of(operation: Operation) -> Work:
+    """Return the size of an operation, from its registers."""
+    registers = operation.registers
+    if operation.kind is Kind.DMA_START:
+        return Work(moved_bytes=registers.payload(Long.DMA0_LEN)[0])
+    if not takes_time(operation):
+        return Work()
+    height, width, depth = (
+        registers[code] + 1 for code in (Short.OFM_HEIGHT_M1, Short.OFM_WIDTH_M1, Short.OFM_DEPTH_M1)
+    )
+    out = height * width * depth
+    out_bytes = out * _ELEMENT_BYTES[registers[Short.OFM_PRECISION] >> 1 & 3]
+    element = _ELEMENT_BYTES[registers[Short.IFM_PRECISION] >> 2 & 3]
+    if operation.kind is Kind.ELEMENTWISE:
+        return Work(macs=out, moved_bytes=2 * out * element + out_bytes)
+    stride = registers[Short.KERNEL_STRIDE]
+    steps = (1 + (stride & 1) + (stride >> 5 & 2), 1 + (stride >> 1 & 1) + (stride >> 8 & 2))
+    kernel = (registers[Short.KERNEL_WIDTH_M1] + 1, registers[Short.KERNEL_HEIGHT_M1] + 1)
+    taps = (registers[Short.KERNEL_WIDTH_M1] // (1 + (stride >> 3 & 1)) + 1) * (
+        registers[Short.KERNEL_HEIGHT_M1] // (1 + (stride >> 4 & 1)) + 1
+    )
+    channels = registers[Short.IFM_DEPTH_M1] + 1
+    area = ((width - 1) * steps[0] + kernel[0]) * ((height - 1) * steps[1] + kernel[1])
+    summed = operation.kind is Kind.CONV or (operation.kind is Kind.POOL and operation.parameter == Pool.REDUCE_SUM)
+    weights = sum(
+        registers.payload(code)[0]
+        for code in (Long.WEIGHT_LENGTH, Long.SCALE_LENGTH, Long.WEIGHT1_LENGTH, Long.SCALE1_LENGTH)
+    )
+    return Work(
+        macs=out * taps * (channels if summed else 1),
+        moved_bytes=area * channels * element + out_bytes + (0 if operation.kind is Kind.POOL else weights),
+    )
+
+
+def estimate(operation: Operation, configuration: Configuration) -> int:
+    """Return an estimate of an operation's cycles: the longer of its arithmetic and its transfers.
+
+    A convolution keeps all multipliers busy, an operation without a sum over channels an eighth of them, and an
+    elementwise one a 32nd.
+    """
+    if not takes_time(operation):
+        return 0
+    work = work_of(operation)
+    share = {Kind.CONV: 1, Kind.ELEMENTWISE: 32}.get(operation.kind, 8)
+    compute = -(-work.macs * share // configuration.macs)
+    return START + max(compute, -(-work.moved_bytes // AXI_BYTES[configuration.product]))
+
+
+class KnownDurations:
+    """Durations by stream, which a compiler has estimated; the most recent ones are kept.
+
+    Where the operations of a stream are known, its copies take no time of their own: Vela counts them within the
+    operations beside which they run.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._cycles: OrderedDict[bytes, Mapping[int, int]] = OrderedDict()
+
+    def remember(self, commands: bytes, cycles: Mapping[int, int]) -> None:
+        """Keep the cycles of a stream's operations, by the places of their commands in bytes."""
+        with self._lock:
+            self._cycles[_digest(commands)] = dict(cycles)
+            while len(self._cycles) > _REMEMBERED:
+                self._cycles.popitem(last=False)
+
+    def of(self, commands: bytes) -> Mapping[int, int]:
+        """Return the cycles of a stream's operations; empty if they are not known."""
+        with self._lock:
+            return self._cycles.get(_digest(commands), {})
+
+
+KNOWN = KnownDurations()
+"""The durations that this process knows, from the streams that it has lowered."""
+
+
+def _digest(commands: bytes) -> bytes:
+    return hashlib.sha256(commands).digest()

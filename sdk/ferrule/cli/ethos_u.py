@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ferrule ethos-u`: streams of Vela on the functional model of the NPU, without a network or a board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ferrule.cli.console import console, echo, print_json
+from ferrule.cli.main import EXIT_DIFFERENT
+from ferrule.errors import FerruleError
+
+if TYPE_CHECKING:
+    from ferrule.backends.ethos_u.compiled import StreamTensor
+    from ferrule.backends.ethos_u.npu import Step
+    from ferrule.backends.ethos_u.standalone import EthosUStream, StreamRun
+    from ferrule.graph import Array, TensorInfo
+
+_PREVIEW = 16
+"""Elements of an output that are printed."""
+
+stream_argument = click.argument("path", metavar="STREAM.NPZ", type=click.Path(path_type=Path))
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("ethos-u")
+def command() -> None:
+    """Execute the streams that Arm's compiler Vela writes for Ethos-U55 and Ethos-U65 (docs/ethos_u.md).
+
+    Such a file is what `vela MODEL.tflite --output-format raw` writes.
+    """
+
+
+@command.command("show")
+@stream_argument
+@json_option
+def show(path: Path, as_json: bool) -> None:
+    """Show a stream: its configuration, its memory, its tensors, and its operations with their MACs and bytes."""
+    stream = _read(path)
+    if as_json:
+        print_json(_described(stream) | {"operations": [_row_of(step) for step in stream.operations()]})
+        return
+    _print_head(stream)
+    _print_operations(stream.operations())
+
+
+@command.command("run")
+@stream_argument
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="[NAME=]X.NPY",
+    help="An input's stored values; for several inputs, repeat the option with their names (input0, input1...).",
+)
+@click.option(
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="[NAME=]Y.NPY",
+    help="Write an output to this file; for several outputs, repeat the option with their names.",
+)
+@click.option(
+    "--state", "states", multiple=True, metavar="NAME=X.NPY", help="A state's stored values at first.  [default: 0]"
+)
+@click.option("--check-hazards", is_flag=True, help="Also find accesses that the stream does not order.")
+@click.option("--trace", is_flag=True, help="Print the operations with their MACs and bytes.")
+@json_option
+def run(
+    path: Path,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    states: tuple[str, ...],
+    check_hazards: bool,
+    trace: bool,
+    as_json: bool,
+) -> int:
+    """Execute a stream once and print or write its outputs.
+
+    The results are those of TensorFlow Lite Micro's kernels, bit for bit, with the exceptions in docs/ethos_u.md; the
+    model was not compared with silicon. Exit code: 0, or 1 if --check-hazards finds a hazard, 2 for an error.
+    """
+    from ferrule.cli.arrays import parse_input_options, parse_output_options, save_array
+
+    stream = _read(path, check_hazards=check_hazards)
+    if not inputs and stream.inputs:
+        raise FerruleError("no input is given", hint=f"--input {_assignments(stream.inputs)}")
+    places = parse_output_options(outputs, _infos(stream.outputs))
+    stream.reset(_by_name(parse_input_options(states, _infos(stream.states)), stream.states))
+    done = stream.run(_by_name(parse_input_options(inputs, _infos(stream.inputs)), stream.inputs))
+    for index, place in places.items():
+        save_array(place, done.outputs[stream.outputs[index].name])
+    if as_json:
+        print_json(_result(stream, done, trace=trace))
+    else:
+        _print_result(stream, done, trace=trace, written={stream.outputs[i].name: p for i, p in places.items()})
+    return EXIT_DIFFERENT if done.hazards else 0
+
+
+def _read(path: Path, *, check_hazards: bool = False) -> EthosUStream:
+    from ferrule.backends.ethos_u import EthosUStream
+
+    return EthosUStream.read(path, check_hazards=check_hazards)
+
+
+def _infos(tensors: Sequence[StreamTensor]) -> list[TensorInfo]:
+    from ferrule.backends.ethos_u.standalone import plain_shape
+    from ferrule.graph import TensorInfo
+
+    return [TensorInfo(name=tensor.name, shape=plain_shape(tensor), dtype=tensor.dtype) for tensor in tensors]
+
+
+def _by_name(arrays: Sequence[Array] | dict[str, Array], tensors: Sequence[StreamTensor]) -> dict[str, Array]:
+    if isinstance(arrays, dict):
+        return arrays
+    return dict(zip((tensor.name for tensor in tensors), arrays, strict=False))
+
+
+def _assignments(tensors: Sequence[StreamTensor]) -> str:
+    return " --input ".join(f"{tensor.name}={tensor.name}.npy" for tensor in tensors)
+
+
+def _described(stream: EthosUStream) -> dict[str, object]:
+    compiled = stream.stream
+    return {
+        "configuration": compiled.configuration.name,
+        "digest": compiled.digest,
+        "payload_bytes": len(compiled.payload),
+        "read_only_bytes": len(compiled.read_only),
+        "scratch_bytes": compiled.scratch_bytes,
+        "fast_scratch_bytes": compiled.fast_scratch_bytes,
+        "inputs": [_tensor(each) for each in stream.inputs],
+        "outputs": [_tensor(each) for each in stream.outputs],
+        "states": [_tensor(each) for each in stream.states],
+    }
+
+
+def _tensor(tensor: StreamTensor) -> dict[str, object]:
+    from ferrule.backends.ethos_u.standalone import plain_shape
+
+    return {
+        "name": tensor.name,
+        "shape": plain_shape(tensor),
+        "dtype": str(tensor.dtype),
+        "region": tensor.region,
+        "offset": tensor.offset,
+        "bytes": tensor.size_bytes,
+    }
+
+
+def _row_of(step: Step) -> dict[str, object]:
+    return {
+        "word": step.operation.word_offset,
+        "operation": step.operation.name,
+        "macs": step.macs,
+        "bytes_read": step.bytes_read,
+        "bytes_written": step.bytes_written,
+    }
+
+
+def _result(stream: EthosUStream, done: StreamRun, *, trace: bool) -> dict[str, object]:
+    document: dict[str, object] = {
+        "configuration": stream.stream.configuration.name,
+        "outputs": {name: array.tolist() for name, array in done.outputs.items()},
+        "macs": done.macs,
+        "hazards": done.hazards,
+    }
+    return document | ({"operations": [_row_of(step) for step in done.steps]} if trace else {})
+
+
+def _print_head(stream: EthosUStream) -> None:
+    from ferrule.report.tables import print_table
+
+    compiled = stream.stream
+    echo(f"{compiled.configuration.name}, digest {compiled.digest}")
+    regions = [("0", "read-only: weights, scales, tables", len(compiled.read_only)), ("1", "scratch", None)]
+    sizes = {"1": compiled.scratch_bytes}
+    if compiled.fast_scratch_bytes:
+        regions.append(("2", "fast scratch", None))
+        sizes["2"] = compiled.fast_scratch_bytes
+    rows = [(number, what, f"{size if size is not None else sizes[number]:,}") for number, what, size in regions]
+    rows.insert(0, ("", "command stream", f"{len(compiled.payload):,}"))
+    print_table(console(), ["region", "what", "bytes"], rows, right=["region", "bytes"])
+    tensors = [
+        (tensor.name, " x ".join(map(str, _tensor(tensor)["shape"])), str(tensor.dtype), str(tensor.region),  # type: ignore[call-overload]
+         f"{tensor.offset:#x}")
+        for tensor in (*stream.inputs, *stream.outputs, *stream.states)
+    ]  # fmt: skip
+    print_table(console(), ["tensor", "shape", "type", "region", "offset"], tensors, right=["region", "offset"])
+
+
+def _print_operations(steps: Sequence[Step]) -> None:
+    from ferrule.report.tables import print_table
+
+    rows = [
+        (
+            str(step.operation.word_offset),
+            step.operation.name,
+            f"{step.macs:,}" if step.macs else "",
+            f"{step.bytes_read:,}" if step.bytes_read else "",
+            f"{step.bytes_written:,}" if step.bytes_written else "",
+        )
+        for step in steps
+    ]
+    numbers = ["word", "MACs", "bytes read", "bytes written"]
+    print_table(console(), ["word", "operation", *numbers[1:]], rows, right=numbers, whole=["operation"])
+    macs, read, written = (sum(getattr(s, name) for s in steps) for name in ("macs", "bytes_read", "bytes_written"))
+    echo(f"{len(steps)} operations, {macs:,} MACs, {read:,} bytes read, {written:,} bytes written")
+
+
+def _print_result(stream: EthosUStream, done: StreamRun, *, trace: bool, written: dict[str, Path]) -> None:
+    from ferrule.rendering import shown
+
+    if trace:
+        _print_operations(done.steps)
+    for name, array in done.outputs.items():
+        values = array.reshape(-1)
+        more = f" ... ({values.size:,} elements)" if values.size > _PREVIEW else ""
+        where = f", written to {shown(str(written[name]))}" if name in written else ""
+        echo(f"{name} {'x'.join(map(str, array.shape))} {array.dtype}{where}: {values[:_PREVIEW].tolist()}{more}")
+    for hazard in done.hazards:
+        echo(f"hazard: {hazard}")
+    echo(f"{stream.stream.configuration.name}: {len(done.steps)} operations, {done.macs:,} MACs")

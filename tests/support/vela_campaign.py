@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random networks of one operator through Vela and the model of Ethos-U, compared with the numpy kernels.
+
+python tests/support/vela_campaign.py [--count N] [--configurations ethos-u55-128 ...] [--kinds conv ...] [--samples N]
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import re
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from oracle import edge_inputs, random_inputs
+from vela_cases import KINDS, vela_case
+
+from ferrule.backends.ethos_u.errors import StreamError
+from ferrule.backends.ethos_u.otherwise import BY_ONE, otherwise
+from ferrule.backends.ethos_u.standalone import EthosUStream
+from ferrule.errors import FerruleError
+from ferrule.formats import to_tflite
+from ferrule.graph import Array, DataType, LayerType
+from ferrule.network import Network
+from ferrule.network.copying import network_of
+from ferrule.operators.operator import Operands
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+
+EXACT = "exact"
+DIFFERENT = "DIFFERENT"
+SAMPLE = "sample"
+"""The kind of the networks that are drawn by the operators' own samples."""
+_RUNS = 2
+_REASON = re.compile(r"Reason: (.+)")
+_REFUSALS = re.compile(r"RawWriter expects|could not run on NPU")
+
+
+class RefusedError(Exception):
+    """Vela puts the network, or a part of it, on the CPU; the text is its reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """The arguments of a network: a kind of `vela_cases`, or a layer type and an element type."""
+
+    kind: str
+    seed: int
+    type: LayerType | None = None
+    dtype: DataType = DataType.INT8
+
+    def network(self) -> Network:
+        """Return the network; FerruleError if the operator does not support what was drawn."""
+        if self.type is None:
+            return vela_case(self.kind, self.seed)
+        graph = layer_case(self.type, self.dtype, self.seed)
+        network = network_of(graph)
+        network.validate()
+        return network
+
+    @property
+    def label(self) -> str:
+        """The row of the table that counts the case."""
+        return self.kind if self.type is None else f"{self.type} {self.dtype}"
+
+
+@dataclass(slots=True)
+class Report:
+    """What a campaign found: by configuration and label, the number of cases for each result."""
+
+    results: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    failures: list[str] = field(default_factory=list)
+
+    def total(self, configuration: str) -> Counter[str]:
+        """Return the number of cases for each result; refusals count as one."""
+        counted: Counter[str] = Counter()
+        for (name, _), results in self.results.items():
+            if name == configuration:
+                counted.update(results)
+        return counted
+
+
+def compile_in_process(model: bytes, configuration: str, *options: str) -> bytes:
+    """Return Vela's raw file for a model; RefusedError if a part of it is for the CPU.
+
+    Vela takes a second to start and a hundredth to compile a small network, so campaigns call it in their process.
+    """
+    from ethosu.vela.vela import main
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, output = Path(folder, "m.tflite"), Path(folder, "printed")
+        source.write_bytes(model)
+        arguments = [str(source), "--accelerator-config", configuration, "--output-format", "raw"]
+        try:
+            with _printing_to(output):
+                main([*arguments, "--output-dir", folder, *options])
+        except RuntimeError as error:
+            if not _REFUSALS.search(str(error)):
+                raise
+            reasons = dict.fromkeys(_REASON.findall(output.read_text(encoding="utf-8", errors="replace")))
+            raise RefusedError("; ".join(reasons) or str(error).strip()) from None
+        return Path(folder, "m_vela.npz").read_bytes()
+
+
+@contextmanager
+def _printing_to(path: Path) -> Iterator[None]:
+    """Send what Python and C++ print to a file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(number) for number in (1, 2)]
+    with path.open("wb") as file, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+        try:
+            for number in (1, 2):
+                os.dup2(file.fileno(), number)
+            yield
+        finally:
+            for number, old in zip((1, 2), kept, strict=True):
+                os.dup2(old, number)
+                os.close(old)
+
+
+def valid_network(case: Case) -> Network | None:
+    """Return a case's network; None if its operator does not support what was drawn, or no file can hold it."""
+    try:
+        network = case.network()
+        to_tflite(network)
+    except FerruleError:
+        if case.type is None:
+            raise
+        return None
+    return network
+
+
+def check(network: Network, seed: int, configuration: str, *options: str) -> str:
+    """Compile and run a network and return its result: `EXACT`, why it differs, or "CPU: " and Vela's reason.
+
+    AssertionError: the outputs differ and nothing explains it.
+    """
+    model = to_tflite(network)
+    try:
+        stream = EthosUStream.read(compile_in_process(model, configuration, *options), check_hazards=True)
+    except RefusedError as refusal:
+        return f"CPU: {refusal}"
+    result = EXACT
+    for inputs in _sequences(network, seed):
+        try:
+            found, expected = _run(stream, network, inputs)
+        except StreamError:
+            if not (reason := _known(network)):
+                raise
+            return reason
+        if not _equal(found, expected):
+            result = _explanation(network, found, expected)
+    return result
+
+
+def _sequences(network: Network, seed: int) -> list[list[list[Array]]]:
+    """Return sequences of inputs; a network without state has sequences of one run."""
+    random = [random_inputs(network, seed + index) for index in range(_RUNS)]
+    return [random] if network.states else [[each] for each in (*random, *edge_inputs(network).values())]
+
+
+def _run(
+    stream: EthosUStream, network: Network, inputs: Sequence[Sequence[Array]]
+) -> tuple[list[list[Array]], list[list[Array]]]:
+    initial = {tensor.name: state.initial for tensor, state in zip(stream.states, network.states, strict=True)}
+    stream.reset(initial)
+    found: list[list[Array]] = []
+    expected: list[list[Array]] = []
+    state = network.initial_state()
+    for each in inputs:
+        run = stream.run(each)
+        assert not run.hazards, f"hazards: {run.hazards}"
+        found.append(
+            [
+                array.reshape(info.shape).view(info.dtype.numpy)
+                for array, info in zip(run.outputs.values(), network.outputs, strict=True)
+            ]
+        )
+        expected.append(network.run(each, state=state))
+    return found, expected
+
+
+def _equal(left: Sequence[Sequence[Array]], right: Sequence[Sequence[Array]]) -> bool:
+    return all(np.array_equal(a, b) for x, y in zip(left, right, strict=True) for a, b in zip(x, y, strict=True))
+
+
+def _explanation(network: Network, found: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> str:
+    """Return why outputs differ; AssertionError unless the backend refuses the layer for that reason."""
+    reason = _known(network)
+    pairs = [(a, b) for x, y in zip(found, expected, strict=True) for a, b in zip(x, y, strict=True)]
+    most = max(int(np.abs(a.astype(np.int64) - b.astype(np.int64)).max()) for a, b in pairs)
+    if reason and (most <= 1 or not reason.endswith(BY_ONE)):
+        return reason
+    count = sum(int((a != b).sum()) for a, b in pairs)
+    raise AssertionError(f"{count} of {sum(a.size for a, _ in pairs)} values differ, by up to {most}: {reason}")
+
+
+def _known(network: Network) -> str:
+    """Return why the backend refuses a layer of the network that Vela compiles; "" if it refuses none."""
+    return next(filter(None, (otherwise(layer, Operands.of(network, layer)) for layer in network.layers)), "")
+
+
+def cases(kinds: Sequence[str], count: int, samples: int, first: int = 0) -> Iterator[Case]:
+    """Yield `count` cases of each kind, and `samples` of each operator in int8 and int16."""
+    for seed in range(first, first + count):
+        yield from (Case(kind=kind, seed=seed) for kind in kinds)
+    for seed in range(first, first + samples):
+        for dtype in (DataType.INT8, DataType.INT16):
+            yield from (Case(kind=SAMPLE, seed=seed, type=type_, dtype=dtype) for type_ in LAYER_TYPES)
+
+
+def run_campaign(listed: Sequence[Case], configurations: Sequence[str], *options: str) -> Report:
+    """Run all cases on all configurations; cases that are no valid networks are left out."""
+    report = Report()
+    for case in listed:
+        network = valid_network(case)
+        for configuration in configurations if network is not None else ():
+            assert network is not None
+            try:
+                result = check(network, case.seed, configuration, *options)
+            except (AssertionError, FerruleError) as error:
+                report.failures.append(f"{configuration} {case}: {type(error).__name__}: {error}")
+                result = DIFFERENT
+            report.results[configuration, case.label][result] += 1
+    return report
+
+
+def print_report(report: Report) -> None:
+    """Print a table with a row for each kind, and one with the totals of each configuration."""
+    for (configuration, label), results in sorted(report.results.items()):
+        text = ", ".join(f"{number} {what}" for what, number in results.most_common())
+        print(f"{configuration:14} {label:40} {text}")
+    for configuration in sorted({name for name, _ in report.results}):
+        total = report.total(configuration)
+        on_cpu = sum(number for what, number in total.items() if what.startswith("CPU: "))
+        compared = total.total() - on_cpu
+        explained = compared - total[EXACT] - total[DIFFERENT]
+        print(
+            f"{configuration}: {total.total()} cases, {on_cpu} on the CPU, {compared} compared: {total[EXACT]} exact, "
+            f"{explained} explained, {total[DIFFERENT]} different"
+        )
+
+
+def main() -> int:
+    """Run a campaign from the command line; exit code 1 if a case failed."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=10, help="networks of each kind")
+    parser.add_argument("--samples", type=int, default=2, help="samples of each operator and type")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
+    parser.add_argument("--configurations", nargs="*", default=["ethos-u55-128"])
+    parser.add_argument("--option", action="append", default=[], help="a further option of Vela, as --option=--x=y")
+    options = parser.parse_args()
+    listed = list(cases(options.kinds, options.count, options.samples, options.first))
+    report = run_campaign(listed, options.configurations, *options.option)
+    print_report(report)
+    for failure in report.failures:
+        print(f"DIFFERENT: {failure}")
+    return int(bool(report.failures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
