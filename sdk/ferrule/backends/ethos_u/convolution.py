@@ -39,6 +39,7 @@ class CoreWeights:
 
     def __init__(self, registers: Registers, order: WeightOrder | None, core: int, channels: int) -> None:
         base, length, scale = _CORES[core]
+        self.number = core
         self.order = order
         self.offset = registers.address(base)
         self.size_bytes = registers.payload(length)[0] if order is not None else 0
@@ -153,11 +154,11 @@ class Convolution:
         depth, taps = self.ofm.depth, self.window.taps
         matrix = np.zeros((depth, self.window.taps_y, self.window.taps_x, self.channels), np.int16)
         bias, factor, shift = (np.zeros(depth, np.int64) for _ in range(3))
-        step = len(self.cores)
-        for number, (core, (weights, scale)) in enumerate(zip(self.cores, found, strict=True)):
-            bias[number::step], factor[number::step], shift[number::step] = scales(scale, core.channels)
+        for core, (weights, scale) in zip(self.cores, found, strict=True):
+            own = slice(core.number, None, machine.configuration.cores)
+            bias[own], factor[own], shift[own] = scales(scale, core.channels)
             if core.order is not None:
-                matrix[number::step] = WEIGHTS.weights(weights, core.order)
+                matrix[own] = WEIGHTS.weights(weights, core.order)
         self.scales = Scales(bias, factor, shift)
         self.matrix = self._converted(matrix.reshape(depth, taps * self.channels))
         self._seen = found
