@@ -104,6 +104,7 @@ def test_what_ziglang_compiles_is_loaded(bare: Path, monkeypatch: pytest.MonkeyP
 def test_the_same_files_elsewhere_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     require_cc()
     monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+    announced: list[str] = []
 
     def file(folder: str, answer: int) -> Path:
         include = tmp_path / folder / "include"
@@ -118,12 +119,13 @@ def test_the_same_files_elsewhere_are_compiled_once(tmp_path: Path, monkeypatch:
             sources=(source,),
             headers=(header,),
             include_dirs=(include,),
-        ).file()
+        ).file(lambda: announced.append(folder))
 
     first = file("first", 42)
     assert file("second", 42) == first
     third = file("third", 43)
     assert (ctypes.CDLL(str(first)).answer(), ctypes.CDLL(str(third)).answer()) == (42, 43)
+    assert announced == ["first", "third"]
 
 
 @pytest.mark.cc

@@ -41,8 +41,8 @@ static inline int32_t ferrule_whole_steps(float steps, int32_t lowest, int32_t h
 }
 
 /** @brief Quantise `count` real numbers to int8. */
-static inline void ferrule_quantize_s8(const float *real, int8_t *stored, size_t count,
-                                       int32_t zero_point, float scale)
+static inline void ferrule_real_to_s8(const float *real, int8_t *stored, size_t count,
+                                      int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps =
@@ -53,8 +53,8 @@ static inline void ferrule_quantize_s8(const float *real, int8_t *stored, size_t
 }
 
 /** @brief Quantise `count` real numbers to uint8. */
-static inline void ferrule_quantize_u8(const float *real, uint8_t *stored, size_t count,
-                                       int32_t zero_point, float scale)
+static inline void ferrule_real_to_u8(const float *real, uint8_t *stored, size_t count,
+                                      int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps =
@@ -65,8 +65,8 @@ static inline void ferrule_quantize_u8(const float *real, uint8_t *stored, size_
 }
 
 /** @brief Quantise `count` real numbers to int16. */
-static inline void ferrule_quantize_s16(const float *real, int16_t *stored, size_t count,
-                                        int32_t zero_point, float scale)
+static inline void ferrule_real_to_s16(const float *real, int16_t *stored, size_t count,
+                                       int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps =
@@ -77,8 +77,8 @@ static inline void ferrule_quantize_s16(const float *real, int16_t *stored, size
 }
 
 /** @brief Quantise `count` real numbers to int32. */
-static inline void ferrule_quantize_s32(const float *real, int32_t *stored, size_t count,
-                                        int32_t zero_point, float scale)
+static inline void ferrule_real_to_s32(const float *real, int32_t *stored, size_t count,
+                                       int32_t zero_point, float scale)
 {
     const int32_t fraction_limit = 8388608; /* 2^23: numbers of this size are whole */
     const float beyond = 4294967296.0f;     /* 2^32, which no zero point brings back */
@@ -100,8 +100,8 @@ static inline void ferrule_quantize_s32(const float *real, int32_t *stored, size
 }
 
 /** @brief Dequantise `count` elements of int8. */
-static inline void ferrule_dequantize_s8(const int8_t *stored, float *real, size_t count,
-                                         int32_t zero_point, float scale)
+static inline void ferrule_s8_to_real(const int8_t *stored, float *real, size_t count,
+                                      int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps = stored[i] - zero_point;
@@ -110,8 +110,8 @@ static inline void ferrule_dequantize_s8(const int8_t *stored, float *real, size
 }
 
 /** @brief Dequantise `count` elements of uint8. */
-static inline void ferrule_dequantize_u8(const uint8_t *stored, float *real, size_t count,
-                                         int32_t zero_point, float scale)
+static inline void ferrule_u8_to_real(const uint8_t *stored, float *real, size_t count,
+                                      int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps = stored[i] - zero_point;
@@ -120,8 +120,8 @@ static inline void ferrule_dequantize_u8(const uint8_t *stored, float *real, siz
 }
 
 /** @brief Dequantise `count` elements of int16. */
-static inline void ferrule_dequantize_s16(const int16_t *stored, float *real, size_t count,
-                                          int32_t zero_point, float scale)
+static inline void ferrule_s16_to_real(const int16_t *stored, float *real, size_t count,
+                                       int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int32_t steps = stored[i] - zero_point;
@@ -130,8 +130,8 @@ static inline void ferrule_dequantize_s16(const int16_t *stored, float *real, si
 }
 
 /** @brief Dequantise `count` elements of int32, in double precision until the last rounding. */
-static inline void ferrule_dequantize_s32(const int32_t *stored, float *real, size_t count,
-                                          int32_t zero_point, float scale)
+static inline void ferrule_s32_to_real(const int32_t *stored, float *real, size_t count,
+                                       int32_t zero_point, float scale)
 {
     for (size_t i = 0; i < count; ++i) {
         const int64_t steps = (int64_t)stored[i] - (int64_t)zero_point;

@@ -91,10 +91,11 @@ class NativeLibrary:
     facts: tuple[str, ...] = ()
     """Further facts that the result depends on, such as the version of a library whose headers are used."""
 
-    def file(self) -> Path:
+    def file(self, announce: Callable[[], object] = lambda: None) -> Path:
         """Return the path of the shared library, which is compiled unless the cache has an intact copy.
 
-        If several processes need it at once, only one compiles it. A truncated or modified library is never loaded.
+        If several processes need it at once, only one compiles it, and calls `announce` before. A truncated or modified
+        library is never loaded.
 
         Raises:
             MissingToolError: there is no compiler.
@@ -103,7 +104,12 @@ class NativeLibrary:
         """
         command = host_compiler(self.purpose)
         name = f"{self.name}_{self._key(command)}.so"
-        return Store("libraries").file(name, lambda library: self._build(library, command), once=True)
+
+        def build(library: Path) -> None:
+            announce()
+            self._build(library, command)
+
+        return Store("libraries").file(name, build, once=True)
 
     def _key(self, command: tuple[str, ...]) -> str:
         digest = hashlib.sha256()

@@ -371,7 +371,8 @@ def test_progress_prints_phases_only(capsys: pytest.CaptureFixture[str]) -> None
         say(Step(phase="building"))
         say(Step(phase="building", done=1, total=2))
         say(Step(phase="running"))
-    assert capsys.readouterr().err == "building\nrunning\n"
+        say(Step(phase="importing \u202ex\x1b[2J.tflite"))
+    assert capsys.readouterr().err == "building\nrunning\nimporting \\u202ex\\x1b[2J.tflite\n"
     with progress(quiet=True) as say:
         say(Step(phase="building"))
     assert capsys.readouterr().err == ""

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -50,7 +51,6 @@ def test_tables_fit_80_columns(ferrule: Ferrule, dense: Path, data: Path, monkey
 def test_json_and_the_verdict(
     ferrule: Ferrule, dense: Path, data: Path, zig: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    jsonschema = pytest.importorskip("jsonschema")
     outcome = ferrule("evaluate", dense, *CALL, "--board", "mps2-an386", "--proof", 3, "--json", "e.json")
     assert outcome.code == 0
     assert "verdict: exact" in outcome.out

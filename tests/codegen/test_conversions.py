@@ -44,9 +44,9 @@ def arithmetic(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """Return the functions of include/ferrule/quantize.h, each with another name."""
     calls = "".join(
         f"void q_{suffix}(const float *r, {stored} *s, size_t n, int32_t zero, float scale)\n"
-        f"{{\n    ferrule_quantize_{suffix}(r, s, n, zero, scale);\n}}\n"
+        f"{{\n    ferrule_real_to_{suffix}(r, s, n, zero, scale);\n}}\n"
         f"void d_{suffix}(const {stored} *s, float *r, size_t n, int32_t zero, float scale)\n"
-        f"{{\n    ferrule_dequantize_{suffix}(s, r, n, zero, scale);\n}}\n"
+        f"{{\n    ferrule_{suffix}_to_real(s, r, n, zero, scale);\n}}\n"
         for suffix, stored in ((TYPES[dtype], C_TYPES[dtype]) for dtype in TYPES)
     )
     source = tmp_path_factory.mktemp("arithmetic") / "arithmetic.c"

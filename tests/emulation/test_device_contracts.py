@@ -41,7 +41,7 @@ from needs import require_module
 
 import ferrule
 from ferrule._typing import override
-from ferrule.cli.serve_accelerator import _interrupted
+from ferrule.cli.serve_accelerator import interrupted
 from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.devices import BusError, DeviceFaultError, SerialModel
 from ferrule.devices.hosting import HostedModel
@@ -422,10 +422,10 @@ def test_a_breach_behind_a_serial_line(request: pytest.FixtureRequest, line: str
 def test_a_wait_in_c_is_ended_although_the_command_handles_ctrl_c() -> None:
     model = ContractLine(stuck)
     model.deadline_s = DEADLINE_S
-    with _interrupted() as stopped, pytest.raises(DeviceFaultError, match="did not return within"):
+    with interrupted() as stopped, pytest.raises(DeviceFaultError, match="did not return within"):
         serve(model, Endless(), until=stopped)
     assert not stopped()
-    with _interrupted() as stopped:
+    with interrupted() as stopped:
         os.kill(os.getpid(), signal.SIGINT)
         serve(ContractLine(hang), Endless(), until=stopped)
 

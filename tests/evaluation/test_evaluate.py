@@ -20,10 +20,12 @@ from ferrule.cli.progress import TimeLeft
 from ferrule.emulation import CrashReport, EngineError
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation import host, on_board
+from ferrule.evaluation.answers import on_host
 from ferrule.evaluation.data import Chunk, DataSettings, open_data
 from ferrule.evaluation.host import HostRuns
 from ferrule.evaluation.on_board import Engine, _begin, _work, beginnings, drawn_for_proof, pieces, processes
 from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.nativelib import NativeLibrary
 from ferrule.network import Network
 from ferrule.progress import Step
 
@@ -202,6 +204,15 @@ def test_proof_on_a_board(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert caught.verdict is ferrule.Verdict.DIFFERENT
     assert chosen in caught.different
     assert set(caught.different) <= {chosen, (chosen + 1) % SAMPLES}
+
+
+def test_compiling_the_kernels_is_a_phase_of_its_own(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    network, phases = small_networks.dense(), list[str]()
+    monkeypatch.setattr(NativeLibrary, "file", lambda library, announce: announce())  # as with an empty cache
+    data = open_data("x.npy", "y.npy", network.inputs, network.outputs, DataSettings(), None)
+    on_host(network, data, lambda step: phases.append(step.phase))
+    computing = f"computing {SAMPLES} samples on the host"
+    assert list(dict.fromkeys(phases)) == ["compiling the kernels for this host, once", computing]
 
 
 @pytest.mark.emu

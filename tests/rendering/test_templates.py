@@ -61,10 +61,13 @@ def test_every_value_is_quoted(folder: Path, name: str) -> None:
     assert values == 0 or any(isinstance(part, nodes.Filter) for out in outputs for part in out.nodes) or "raw" in text
 
 
-def test_templates_are_rendered_in_one_module() -> None:
+def test_templates_are_rendered_in_two_modules() -> None:
     """Another environment would not quote, and verbatim text is made only by writers of their own language."""
     renders = {name for name, tree in sources() if any(_imports(tree, "jinja2"))}
-    assert renders == {"rendering/templates.py"}
+    assert renders == {
+        "rendering/templates.py",
+        "report/html/rendering.py",  # HTML, which jinja2 itself escapes
+    }
     verbatim = {
         name
         for name, tree in sources()
@@ -74,6 +77,7 @@ def test_templates_are_rendered_in_one_module() -> None:
     assert verbatim == {
         "codegen/artifact.py",  # C from the document model
         "devices/register_source.py",  # register tables as Python and C
+        "firmware/mlperf_tiny.py",  # names that it made and numbers
         "firmware/platforms/cmsis.py",  # paths with variables of CMake, all constants
         "codegen/program.py",  # likewise
         "codegen/tvm_names.py",  # likewise

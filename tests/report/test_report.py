@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 import pytest
 from golden import Golden
+from saved_documents import MEMORY
 
 from ferrule.report import (
     SCHEMA_VERSION,
@@ -19,11 +20,8 @@ from ferrule.report import (
     DevicePart,
     DeviceTracePart,
     DeviceWorkPart,
-    FlashPart,
     LayerPart,
-    MemoryPart,
     ModelPart,
-    RamPart,
     ReportDocument,
     RunReport,
     SamplePart,
@@ -75,22 +73,7 @@ DOCUMENT = ReportDocument(
     ),
     count=CountPart(unit="instructions", resolution=1, source="dwt", per_inference=4_000_123, exact=True),
     layers=LAYERS,
-    memory=MemoryPart(
-        flash=FlashPart(code=10_000, constants=2_000, weights=30_000, total=42_000),
-        ram=RamPart(
-            workspace=16_256,
-            activations=16_000,
-            activations_certificate="optimal",
-            stack_used=500,
-            stack_reserved=16_384,
-            stack_bound=640,
-            stack_bound_reason="",
-            link=1_060,
-            fault_stack=256,
-            other=84,
-            total=34_040,
-        ),
-    ),
+    memory=MEMORY,
     run_s=0.5,
     samples=(SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),),
 )

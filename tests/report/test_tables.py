@@ -45,6 +45,16 @@ def test_a_very_narrow_console_breaks_texts_and_cuts_none(width: int) -> None:
     assert "".join(line[1].strip() for line in columns) == "0"
 
 
+@pytest.mark.parametrize(("width", "left_out"), [(70, ""), (60, "type"), (45, "type, kernel")])
+def test_spare_columns_are_left_out_before_others_become_very_narrow(width: int, left_out: str) -> None:
+    out = io.StringIO()
+    print_table(Console(file=out, width=width), HEADINGS, ROWS, right=("#", "MACs"), spare=("type", "kernel", "layer"))
+    *table, last = out.getvalue().splitlines()
+    assert last.removeprefix("the terminal is too narrow for: ") == left_out or not left_out
+    cells = "".join("".join(line.split("│")[2:]) for line in table).replace(" ", "")
+    assert ("FULLY_CONNE" in cells, "ferrule_" in cells) == ("type" not in left_out, "kernel" not in left_out)
+
+
 def test_numbers_and_names_stay_whole_beside_long_texts() -> None:
     rows = [(str(index), f"layer_{index}", "a long text " * 5, "kernel", f"{index:,}") for index in range(9, 12)]
     text = printed(60, rows=rows)

@@ -52,6 +52,23 @@ from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, 
 from ferrule.report.reading import Document
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 
+MEMORY = MemoryPart(
+    flash=FlashPart(code=10_000, constants=2_000, weights=30_000, total=42_000),
+    ram=RamPart(
+        workspace=16_256,
+        activations=16_000,
+        activations_certificate="optimal",
+        stack_used=500,
+        stack_reserved=16_384,
+        stack_bound=640,
+        stack_bound_reason="",
+        link=1_060,
+        fault_stack=256,
+        other=84,
+        total=34_040,
+    ),
+)
+
 
 def environment(text: str = "") -> EnvironmentPart:
     """Return an environment with the commands that made a document."""
@@ -116,22 +133,7 @@ def run_document(text: str = "", *, verdict: Verdict = Verdict.EXACT) -> ReportD
                 outputs=(f"{text} out" if text else "Identity",),
             ),
         ),
-        memory=MemoryPart(
-            flash=FlashPart(code=10_000, constants=2_000, weights=30_000, total=42_000),
-            ram=RamPart(
-                workspace=16_256,
-                activations=16_000,
-                activations_certificate="optimal",
-                stack_used=500,
-                stack_reserved=16_384,
-                stack_bound=640,
-                stack_bound_reason="",
-                link=1_060,
-                fault_stack=256,
-                other=84,
-                total=34_040,
-            ),
-        ),
+        memory=MEMORY,
         run_s=0.5,
         samples=(
             SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from ferrule.network import Network
     from ferrule.report.inspection import Inspection
 
+_DRAWING_WIDTH = 100
+"""The most characters per line of --plan."""
+
 
 @click.command("inspect")
 @model_argument
@@ -171,4 +174,4 @@ def _print(inspection: Inspection, network: Network, *, show_plan: bool) -> None
         from ferrule.report.inspection import activation_plan
 
         planned = activation_plan(network)
-        echo(draw(planned.plan, planned.requests))
+        echo(draw(planned.plan, planned.requests, width=min(console().width, _DRAWING_WIDTH)))

@@ -51,13 +51,17 @@ def progress(*, quiet: bool) -> Iterator[Progress]:
         from rich.console import Console
         from rich.markup import escape
 
+        from ferrule.rendering import shown
+
         left = TimeLeft()
         with Console(stderr=True).status("starting") as status:
-            yield lambda step: status.update(escape(left.text(step, time.monotonic())))
+            yield lambda step: status.update(escape(shown(left.text(step, time.monotonic()))))
     else:
         yield _print_phase
 
 
 def _print_phase(step: Step) -> None:
+    from ferrule.rendering import shown
+
     if step.begins:
-        print(step.phase, file=sys.stderr, flush=True)  # noqa: T201
+        print(shown(step.phase), file=sys.stderr, flush=True)  # noqa: T201

@@ -225,6 +225,7 @@ def _print(document: SweepDocument, kept: Path) -> None:
             right=("count", "flash", "RAM", *map(escape, metrics)),
             whole=("verdict",),
             optional=("toolchain", "engine"),
+            spare=[*(["backends"] if len({row.backends for row in shown}) == 1 else []), "RAM", "flash"],
         )
     for row in bad[:_LISTED]:
         if row.error:

@@ -77,6 +77,7 @@ class Conversion:
         verb = "quantize" if self.is_input else "dequantize"
         given, made = ("real", "stored") if self.is_input else ("stored", "real")
         types = {"real": Scalar.FLOAT32, "stored": stored}
+        conversion = f"ferrule_real_to_{suffix}" if self.is_input else f"ferrule_{suffix}_to_real"
         words = (given, made, "count", f"{self.constant}_ZERO_POINT", f"{self.constant}_SCALE")
         return Function(
             name=f"{self.prefix}_{verb}_{self.member}",
@@ -86,7 +87,7 @@ class Conversion:
                 Parameter(name=made, type=Pointer(types[made])),
                 Parameter(name="count", type=Scalar.SIZE),
             ),
-            body=Block((Evaluate(Call(Identifier(f"ferrule_{verb}_{suffix}"), tuple(map(Identifier, words)))),)),
+            body=Block((Evaluate(Call(Identifier(conversion), tuple(map(Identifier, words)))),)),
             linkage=Linkage.INLINE,
             doc=f"Convert `count` real numbers to elements of input {self._name}: halves are rounded away from zero, "
             "what is beyond the type becomes its limit, and NaN the zero point. Any context."

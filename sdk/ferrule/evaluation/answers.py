@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.evaluation.data import Chunk, DataSet
-from ferrule.evaluation.host import HostRuns, joined_rows
+from ferrule.evaluation.host import HostRuns, compile_kernels, joined_rows
 from ferrule.evaluation.on_board import beginnings, cpu_s
 from ferrule.evaluation.scoring import reconstruction_errors
 from ferrule.graph import Array
@@ -67,6 +67,7 @@ def on_host(
 
     `what` names the network in the path and in messages, if it is not the one that is evaluated.
     """
+    compile_kernels(progress)
     phase = f"computing {len(data):,} samples on the host{what and f', {what}'}"
     progress(Step(phase=phase))
     parts: list[list[Array]] = []

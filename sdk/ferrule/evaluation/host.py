@@ -4,16 +4,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends import BackendId
+from ferrule.backends.cpu_acc.host.library import native_library
 from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.closing import Closing
+from ferrule.errors import FerruleError
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.optimizer import OptimizerOptions, optimize
+from ferrule.progress import Progress, Step
 from ferrule.runtime import Runtime
 
 BACKENDS = ("CpuAcc", "CpuRef")
@@ -79,6 +83,12 @@ class HostRuns(Closing):
         """Unload the network."""
         self._runtime.close()
         self._registry.close()
+
+
+def compile_kernels(progress: Progress) -> None:
+    """Compile the kernels of CpuAcc, as a phase of its own, unless the cache has them: it takes half a minute."""
+    with suppress(FerruleError):  # then CpuRef computes, and the notes have the reason
+        native_library().file(lambda: progress(Step(phase="compiling the kernels for this host, once")))
 
 
 def _own_backends() -> BackendRegistry:

@@ -18,7 +18,7 @@ from ferrule.report.document import (
     ReportDocument,
     Verdict,
 )
-from ferrule.report.estimates import print_estimates
+from ferrule.report.estimates import ESTIMATED, is_estimate, print_estimates
 from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -120,6 +120,8 @@ def _print_work(document: ReportDocument, console: Console) -> None:
         for layer, work in worked
     ]
     exactness = "exact" if all(work.exact for _, work in worked) else "measured"
+    if any(layer.estimate is not None for layer, _ in worked):
+        exactness = f"bytes {exactness}; times of pre-compiled layers {ESTIMATED}, by their compiler"
     print_table(
         console,
         ("#", "layer", "device", *counted),
@@ -163,8 +165,11 @@ def _totals(document: ReportDocument) -> Table:
         took = _took(device.layers, device.count, device.share, document.count.unit)
         table.add_row(f"device {device.name}", f"{device.backend}, {took}{memory}")
         if device.statistics:
-            counts = ", ".join(f"{name} {number:,}" for name, number in device.statistics.items())
-            table.add_row("", f"{escape(counts)} (exact)")
+            for rule in ("exact", ESTIMATED):
+                found = [(name, n) for name, n in device.statistics.items() if (rule is ESTIMATED) is is_estimate(name)]
+                if found:
+                    counts = ", ".join(f"{name} {number:,}" for name, number in found)
+                    table.add_row("", f"{escape(counts)} ({rule})")
     if document.devices:
         table.add_row("core", _core(document))
     table.add_row("built", _built(build))

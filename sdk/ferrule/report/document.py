@@ -86,7 +86,8 @@ class DeviceWorkPart:
     """Bytes that it read by DMA."""
     written_bytes: int
     busy: int
-    """Instructions during which it was at work; the core waits for it, unless other layers run meanwhile."""
+    """Instructions during which it was at work; the core waits for it, unless other layers run meanwhile. For a layer
+    with an `estimate`, the model's time is an estimate, too."""
     exact: bool = True
     """Whether every transfer and every instruction is counted, and nothing else."""
 
@@ -191,7 +192,9 @@ class DevicePart:
     work: DeviceWorkPart | None = None
     """What its model did, for layers and besides; None without a model, or if the engine cannot tell."""
     statistics: dict[str, int | float] = field(default_factory=dict)
-    """The growth of its model's own counts in one inference, exact; see `DeviceModel.statistics`."""
+    """The growth of its model's own counts in one inference; see `DeviceModel.statistics`.
+
+    They are exact, except those whose names begin with "estimated_"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from ferrule.graph import Graph, Layer, Rounding, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
+from ferrule.operators.window import Padding
 from ferrule.report.estimates import EstimatePart
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
@@ -380,7 +381,13 @@ def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
 def _parameters(layer: Layer) -> dict[str, str]:
     descriptor = layer.descriptor
     return {
-        field.name: str(getattr(descriptor, field.name))
+        field.name: _written(getattr(descriptor, field.name))
         for field in fields(descriptor)
         if field.default is MISSING or getattr(descriptor, field.name) != field.default
     }
+
+
+def _written(value: object) -> str:
+    if isinstance(value, Padding):
+        return f"top {value.top} bottom {value.bottom} left {value.left} right {value.right}"
+    return str(value)

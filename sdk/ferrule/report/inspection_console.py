@@ -87,6 +87,7 @@ def _print_boards(boards: Sequence[BoardFit], console: Console) -> None:
         ("board", "plan", "bytes of", "verdict"),
         rows,
         whole=("board", "plan"),
+        spare=("bytes of",),
         title="the firmware's plan, without its code",
     )
 
@@ -256,6 +257,7 @@ def _print_kernels(layers: Sequence[LayerKernelsPart], console: Console) -> None
         rows,
         right=("#", "instructions", "weights, B", "scratch, B"),
         whole=("layer", "kernel"),
+        spare=("overlap, B", "scratch, B", "weights, B"),
         title="the firmware's kernels: estimates of one inference",
     )
 
@@ -345,6 +347,7 @@ def _print_layers(inspection: Inspection, console: Console) -> None:
         rows,
         right=("#", "MACs", "constants"),
         whole=("layer",),
+        spare=("inputs", "parameters"),
         title=escape(inspection.name),
     )
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_NARROW = 8
+_NARROW = 12
 """Characters per line of a column whose texts are broken into lines."""
 _BORDER = 3
 """Characters around a cell: two spaces and a line."""
@@ -24,12 +24,14 @@ def print_table(
     right: Collection[str] = ("#",),
     whole: Collection[str] = ("#",),
     optional: Sequence[str] = (),
+    spare: Sequence[str] = (),
     title: str = "",
 ) -> None:
     """Print a table.
 
     On a console that is too narrow, the columns in `optional` are left out, the first one first, and a line below the
-    table names them. If that is not enough, cells are broken into lines: those in `right` and `whole` last.
+    table names them. If that is not enough, cells are broken into lines: those in `right` and `whole` last. The columns
+    in `spare` are left out only where even that would make columns too narrow to read.
 
     Args:
         console: where to print
@@ -37,13 +39,19 @@ def print_table(
         rows: one cell per heading, as rich markup
         right: headings of the columns that are aligned to the right
         whole: headings of the columns whose cells stay in one line if possible
-        optional: headings of the columns that may be left out
+        optional: headings of the columns that are left out rather than broken into lines
+        spare: headings of the columns that are left out rather than made very narrow
         title: above the table, as rich markup
     """
     listed = [dict(zip(headings, row, strict=True)) for row in rows]
     shown, left_out = list(headings), []
     for heading in optional:
         if _least_width(shown, listed, set(shown)) <= console.width:
+            break
+        shown.remove(heading)
+        left_out.append(heading)
+    for heading in spare:
+        if _least_width(shown, listed, right) <= console.width:
             break
         shown.remove(heading)
         left_out.append(heading)

@@ -27,7 +27,11 @@ from ferrule.report.sweep_document import SweepDocument
 Planned = Callable[..., Plan]
 SUPPORT = Path(__file__).parents[2] / "support"
 
-pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning:distributed")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning",
+    "ignore::DeprecationWarning:distributed",
+    "ignore:Creating scratch directories is taking",  # on a busy disk; as an error, it would end the scheduler
+)
 
 
 @pytest.fixture(autouse=True)

@@ -48,7 +48,11 @@ class ClusterWorkers(Workers):
         self._cluster = None
         self._client: Client
         if address == LOCAL:
-            with dask.config.set({"distributed.scheduler.allowed-failures": 0}):  # the campaign repeats and counts
+            settings = {
+                "distributed.scheduler.allowed-failures": 0,  # the campaign repeats and counts
+                "distributed.comm.timeouts.connect": f"{_WAIT_S}s",  # a busy machine starts processes slowly
+            }
+            with dask.config.set(settings):
                 self._cluster = distributed.LocalCluster(
                     n_workers=count or 1,
                     threads_per_worker=1,
@@ -57,8 +61,9 @@ class ClusterWorkers(Workers):
                     resources=dict(capacity or {}),
                     silence_logs=50,
                 )
+        limit_s = _WAIT_S if self._cluster else _CONNECT_S
         try:
-            self._client = distributed.Client(self._cluster or address, timeout=_CONNECT_S, set_as_default=False)
+            self._client = distributed.Client(self._cluster or address, timeout=limit_s, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise FerruleError(
                 f"there is no scheduler at {address}: {error}", hint="start one with the command dask scheduler"
@@ -171,9 +176,13 @@ class _ClusterExecutor(Executor):
 def _announced(
     topic: str, key: str, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]
 ) -> tuple[str, Any]:
-    """Tell the scheduler, on a worker, that a call begins, and return the worker's name and the result."""
+    """Tell the scheduler, on a worker, that a call begins, and return the worker's name and the result.
+
+    The scheduler has heard it before the call begins, so that one which ends its worker at once is counted, too.
+    """
     from distributed import get_worker
+    from distributed.utils import sync
 
     worker = get_worker()
-    worker.log_event(topic, key)
+    sync(worker.loop, worker.scheduler.log_event, topic=topic, msg=key)
     return str(worker.name), function(*arguments, **keywords)

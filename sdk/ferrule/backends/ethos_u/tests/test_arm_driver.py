@@ -76,7 +76,7 @@ def test_another_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing
 
 
 def test_no_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with pytest.raises(FerruleError, match="ETHOSU_DRIVER is .*nowhere, which has no readable file"):
+    with pytest.raises(FerruleError, match=r"ETHOSU_DRIVER is .*nowhere, which has no readable file"):
         found(monkeypatch, tmp_path / "nowhere")
 
 
@@ -175,34 +175,43 @@ PLACES = {
 }
 
 
-@pytest.mark.cc
-@pytest.mark.parametrize("place", PLACES)
-def test_the_standard_headers(tmp_path: Path, place: str) -> None:
-    """The platform's headers come first if there are any; each can be included alone."""
+def preprocessed(folder: Path, place: str, *, in_driver: bool) -> str:
+    """Return a function that uses the standard headers' names, after the preprocessor."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     from ferrule.firmware.toolchain import ziglang_program
 
     zig = ziglang_program()
     assert zig is not None
     for name, text in PLACES[place].items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    standard = arm_driver.FOLDER / "src_arm" / "standard"
-    program = tmp_path / "program.c"
+        (folder / name).write_text(text, encoding="utf-8")
+    program = folder / "program.c"
     program.write_text(
-        "#include <assert.h>\n#include <cmsis_compiler.h>\n#include <inttypes.h>\n#include <stdio.h>\n"
+        ("#define ETHOSU_DEVICE_H\n" if in_driver else "")
+        + "#include <assert.h>\n#include <cmsis_compiler.h>\n#include <inttypes.h>\n#include <stdio.h>\n"
         "#include <stdlib.h>\n"
-        "void run(uint32_t n);\n"
-        'void run(uint32_t n) { assert(n != 0u); if (n > 9u) { __WFE(); fprintf(stderr, "%" PRIx32, n); free(0); } }\n',
+        "void *run(uint32_t n)\n{\n    assert(n != 0u);\n    __WFE();\n"
+        '    fprintf(stderr, "%" PRIx32, n);\n    free(0);\n    return malloc(n);\n}\n',
         encoding="utf-8",
     )
     flags = ["-target", "thumb-freestanding-eabi", "-mcpu=cortex_m33", "-std=c11", "-ffreestanding", "-w"]
-    folders = [f"-isystem{standard}", f"-idirafter{tmp_path}"]
+    folders = [f"-isystem{arm_driver.FOLDER / 'src_arm' / 'standard'}", f"-idirafter{folder}"]
     argv = [str(zig), "cc", *flags, *folders, "-E", "-P", str(program)]
     text = subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout
-    body = text[text.index("void run(uint32_t n) {") :]
+    return text[text.index("void *run(uint32_t n)") :]
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("in_driver", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_the_standard_headers(tmp_path: Path, place: str, in_driver: bool) -> None:
+    """The platform's headers come first if there are any; only in the driver itself, some of their names change."""
+    body = preprocessed(tmp_path, place, in_driver=in_driver)
     own_library = place == "nothing"
     assert ("wfe" in body) == own_library
-    assert ("void *)0)" in body) == own_library  # stderr
+    assert ("fprintf(((void *)0)," in body) == own_library
+    assert ('"lx"' in body) == (not own_library)
+    assert ("(n != 0u) ? (void)0 : __builtin_trap()" in body) == (own_library or in_driver)
+    assert ("malloc(n)" in body, "free(0)" in body) == (not in_driver, not in_driver)
 
 
 def test_no_warning_for_users_of_the_own_driver(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,8 +69,7 @@ def is_misled(bench: EthosUBench, driver: str, fault: Fault) -> bool:
     """Return whether a fault made Arm's driver point the NPU at other memory."""
     if driver == "own" or not isinstance(fault, FlippedValue):
         return False
-    access = next(access for access in bench.injector.accesses if access.number == fault.at)
-    return access.write and access.offset in PLACES
+    return any(each.number == fault.at and each.write and each.offset in PLACES for each in bench.injector.accesses)
 
 
 def check(bench: EthosUBench, prepared: Prepared, driver: str, fault: Fault, status: int | None) -> None:

@@ -38,12 +38,12 @@ QUEUE_HEAD = TABLE.register("QUEUE_HEAD").offset
 def digits(monkeypatch: pytest.MonkeyPatch) -> tuple[ferrule.Network, list[Array]]:
     """Return the demo's network, barely trained, and the first of its images."""
     monkeypatch.syspath_prepend(str(DEMO))
-    from quantization import activation_quantization, quantize, quantized_network
+    from quantization import quantized_network
     from training import load_digits, train
 
     data = load_digits()
     network = quantized_network(train(data, epochs=1), data.train_images)
-    return network, [quantize(data.test_images[:1], activation_quantization(data.train_images))]
+    return network, [network.inputs[0].quantize(data.test_images[:1])]
 
 
 @pytest.fixture(
