@@ -336,8 +336,8 @@ def test_reasons_are_read_from_what_vela_prints() -> None:
 
 def test_a_failure_without_a_named_operator_is_traced_to_single_layers() -> None:
     network = begun(1, 1, 2, 4, dtype=DataType.INT16)
-    scale = Quantization.of(0.001, 0)
-    network.add_prelu_layer("x", np.full((1, 1, 4), 20, np.int8), alpha_quantization=scale, name="slope")
+    alpha = np.array([-90, 20, 7, 100], np.int8).reshape(1, 1, 4)
+    network.add_prelu_layer("x", alpha, alpha_quantization=SCALE, name="slope")
     finished(network, network.add_relu_layer("slope", name="y"))
     views = compiled(network)
     assert views.reasons == {

@@ -48,7 +48,7 @@ def check(path: Path, configuration: str, options: dict[str, OptionValue], runs:
     """Run a model as one stream and compare its outputs with the reference."""
     network = formats.load(path)
     device = Device(name="npu", backend=BackendId("EthosU"), binding={"configuration": configuration})
-    chosen = OptimizerOptions(devices=(device,), backend_options={"EthosU": options})
+    chosen = OptimizerOptions(devices=(device,), model_options={"EthosU": options})
     with Runtime() as runtime:
         optimized = optimize(network, ["EthosU"], runtime.registry, chosen)
         (layer,) = optimized.graph.layers
