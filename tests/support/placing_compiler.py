@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ferrule.backends import BackendId, PreCompiledDescriptor
-from ferrule.backends.firmware import LoweredOp, LoweringContext, Overlap, PlacedTensor
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, Overlap, PlacedTensor
 from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.dom import Call, Evaluate, Identifier, Integer, Statement
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.resources import root
 
@@ -272,12 +272,12 @@ def evaluate(graph: Graph, inputs: Mapping[str, bytes]) -> dict[str, bytes]:
 # ---- the C
 
 
-def emit(graph: Graph, **options: Any) -> Artifact:  # noqa: ANN401 options of generate()
-    """Return the C of a graph."""
+def emit(graph: Graph, target: FirmwareTarget | None = None, **options: Any) -> Artifact:  # noqa: ANN401
+    """Return the C of a graph; `options` are those of `generate`."""
     names = [layer.name for layer in graph.layers]
     return generate(
         graph,
-        firmware=dict.fromkeys(names, PlacingTarget()),
+        firmware=dict.fromkeys(names, PlacingTarget() if target is None else target),
         targets=dict.fromkeys(names, default_target(PLACING, Face.FIRMWARE)),
         **{"workspace_bytes": 1 << 16, **options},
     )
@@ -356,6 +356,3 @@ def some_inputs(graph: Graph, seed: int) -> dict[str, bytes]:
     """Return random bytes for each input."""
     dice = random.Random(seed)
     return {info.name: dice.randbytes(info.size_bytes) for info in graph.inputs}
-
-
-__all__ = ["Array", "PlacingTarget", "Program", "Programs", "add_program", "add_view", "emit", "evaluate"]

@@ -366,6 +366,8 @@ class DeviceDriver:
     interrupt would recur at once and must therefore be masked."""
     model: Callable[[], DeviceModel] | None = None
     """Makes the device model that an emulated board places at `base`; None if none is needed."""
+    estimated: bool = False
+    """Whether the model's time is an estimate of that of the real device, as reports then say."""
     wire: Wire | None = None
     """The serial line to the device; None if the device is not behind a serial line."""
 

@@ -11,7 +11,7 @@ from ferrule._version import VERSION
 from ferrule.backends import Device, Target
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
 from ferrule.backends.firmware import FirmwareTarget
-from ferrule.codegen.artifact import Artifact, OperatorRecord
+from ferrule.codegen.artifact import Artifact, OperatorRecord, ScratchCopy
 from ferrule.codegen.c_writer import C_WRITER
 from ferrule.codegen.crossings import crossings
 from ferrule.codegen.device_order import with_copies_close
@@ -28,7 +28,7 @@ from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
-from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, views
+from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, scratch_name, views
 from ferrule.rendering import one_line
 
 
@@ -122,10 +122,8 @@ def generate(
 
 def _check_copies(lowered: LoweredGraph, storage: StoragePlan) -> None:
     """Raise UnsupportedError if a tensor would have to be copied inside a device's own memory, which nothing can do."""
-    for each in storage.copied:
-        use = lowered.memories.get(each.tie.buffer)
-        item = next(item for item in lowered.layers if each.tie in storage.copies(item.layer.name))
-        if use is not None or (item.use is not None and item.use.has_memory):
+    for item, each in ((one, untied) for one in lowered.layers for untied in storage.untied(one.layer.name)):
+        if each.tie.buffer in lowered.memories or (item.use is not None and item.use.has_memory):
             raise UnsupportedError(
                 f"layer '{item.layer.name}' ({item.layer.type}) on device {item.device} expects tensor "
                 f"'{each.tie.buffer}' at byte {each.tie.offset} of its scratch, in the device's own memory, where it "
@@ -202,4 +200,15 @@ def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer, ste
         device_calls=step.calls,
         considered=item.op.considered,
         overlaps=item.op.overlaps,
+        placed=tuple(tie.buffer for tie in storage.ties if tie.scratch == scratch_name(layer.name)),
+        copies=tuple(
+            ScratchCopy(
+                tensor=each.tie.buffer,
+                offset=each.tie.offset,
+                size_bytes=graph.info(each.tie.buffer).size_bytes,
+                inwards=each.tie.buffer not in layer.outputs,
+                reason=each.reason,
+            )
+            for each in storage.untied(layer.name)
+        ),
     )

@@ -62,7 +62,7 @@ def overlapped(lowered: LoweredGraph, storage: StoragePlan, core: Region) -> tup
     Raises:
         ArenaOverflowError: the tensors that are alive at once need too much memory; the hint names the option.
     """
-    waiting = {item.layer.name for item in lowered.layers if not _begins(item) or storage.copies(item.layer.name)}
+    waiting = {item.layer.name for item in lowered.layers if not _begins(item) or _copies_after(item, storage)}
     depths = {use.name: max(use.driver.depth, 1) for use in lowered.devices}
     while len(waiting) < len(lowered.layers):
         found = arrange(_tasks(lowered, storage.views, waiting), depths)
@@ -76,11 +76,16 @@ def overlapped(lowered: LoweredGraph, storage: StoragePlan, core: Region) -> tup
         except ArenaOverflowError as error:
             error.hint = f"{error.hint} {OFF_HINT}"
             raise
-        copying = {name for name in ends if planned.copies(name)}
+        copying = {item.layer.name for item in layers if item.layer.name in ends and _copies_after(item, planned)}
         if not copying:
             return changed, planned
         waiting |= copying
     return lowered, storage
+
+
+def _copies_after(item: LoweredLayer, storage: StoragePlan) -> bool:
+    """Return whether the core copies outputs of a layer behind it; the copies of inputs come before it begins."""
+    return any(tie.buffer in item.layer.outputs for tie in storage.copies(item.layer.name))
 
 
 def arrange(tasks: Sequence[Task], depths: Mapping[str, int]) -> Arrangement:

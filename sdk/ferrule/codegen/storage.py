@@ -110,9 +110,13 @@ class StoragePlan:
         """Whether a tensor's storage lies inside scratch while some layer runs."""
         return self.root(tensor) in self.tied
 
+    def untied(self, layer: str) -> tuple[Untied, ...]:
+        """Return the tensors that the core copies to or from the scratch of a layer, with the reasons."""
+        return tuple(each for each in self.copied if each.tie.scratch == scratch_name(layer))
+
     def copies(self, layer: str) -> tuple[Tie, ...]:
         """Return the tensors that the core copies to or from the scratch of a layer."""
-        return tuple(each.tie for each in self.copied if each.tie.scratch == scratch_name(layer))
+        return tuple(each.tie for each in self.untied(layer))
 
     @cached_property
     def roots(self) -> Mapping[str, str]:

@@ -210,6 +210,7 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             rounding=firmware.artifact.graph.layer(record.layer).rounding.value,
             outputs=tuple(firmware.artifact.graph.layer(record.layer).outputs),
             estimate=estimate_part(firmware.artifact.graph.layer(record.layer)),
+            copies=tuple(copy.text for copy in record.copies),
         )
         for index, (record, count, beside) in enumerate(
             zip(firmware.artifact.operators, counts, firmware.artifact.beside, strict=True)

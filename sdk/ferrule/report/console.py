@@ -18,7 +18,7 @@ from ferrule.report.document import (
     ReportDocument,
     Verdict,
 )
-from ferrule.report.estimates import ESTIMATED, is_estimate, print_estimates
+from ferrule.report.estimates import print_estimates
 from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -100,6 +100,9 @@ def _print_layers(document: ReportDocument, console: Console) -> None:
         optional=("kernel", "MACs", "type"),
         title=escape(f"{document.model.name} on {document.build.board} by {document.engine}"),
     )
+    for layer in document.layers:
+        for copy in layer.copies:
+            console.print(f"layer '{layer.name}': {copy}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _print_work(document: ReportDocument, console: Console) -> None:
@@ -120,15 +123,16 @@ def _print_work(document: ReportDocument, console: Console) -> None:
         for layer, work in worked
     ]
     exactness = "exact" if all(work.exact for _, work in worked) else "measured"
-    if any(layer.estimate is not None for layer, _ in worked):
-        exactness = f"bytes {exactness}; times of pre-compiled layers {ESTIMATED}, by their compiler"
+    guesses = [device.name for device in document.devices if device.estimated]
+    if guesses:
+        exactness += f", with estimates of the time that {', '.join(guesses)} would take"
     print_table(
         console,
         ("#", "layer", "device", *counted),
         rows,
         right=("#", *counted),
         whole=("layer", "device"),
-        title=f"what the devices' models did ({exactness})",
+        title=escape(f"what the devices' models did ({exactness})"),
     )
 
 
@@ -165,11 +169,8 @@ def _totals(document: ReportDocument) -> Table:
         took = _took(device.layers, device.count, device.share, document.count.unit)
         table.add_row(f"device {device.name}", f"{device.backend}, {took}{memory}")
         if device.statistics:
-            for rule in ("exact", ESTIMATED):
-                found = [(name, n) for name, n in device.statistics.items() if (rule is ESTIMATED) is is_estimate(name)]
-                if found:
-                    counts = ", ".join(f"{name} {number:,}" for name, number in found)
-                    table.add_row("", f"{escape(counts)} ({rule})")
+            counts = ", ".join(f"{name} {number:,}" for name, number in device.statistics.items())
+            table.add_row("", f"{escape(counts)} ({'exact, but for estimates' if device.estimated else 'exact'})")
     if document.devices:
         table.add_row("core", _core(document))
     table.add_row("built", _built(build))

@@ -121,6 +121,8 @@ class LayerPart:
     """The tensors that it writes."""
     estimate: EstimatePart | None = None
     """What the compiler of a pre-compiled layer expects; None for other layers, or if it states nothing."""
+    copies: tuple[str, ...] = ()
+    """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +194,9 @@ class DevicePart:
     work: DeviceWorkPart | None = None
     """What its model did, for layers and besides; None without a model, or if the engine cannot tell."""
     statistics: dict[str, int | float] = field(default_factory=dict)
-    """The growth of its model's own counts in one inference; see `DeviceModel.statistics`.
-
-    They are exact, except those whose names begin with "estimated_"."""
+    """The growth of its model's own counts in one inference, exact; see `DeviceModel.statistics`."""
+    estimated: bool = False
+    """Whether the time of its model is an estimate of that of the real device; the counts of this run are exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,15 +15,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-ESTIMATED = "estimated"
-"""The mark of numbers that nobody has counted or measured."""
-
-
-def is_estimate(statistic: str) -> bool:
-    """Return whether a count of a device's model is an estimate, which its name says."""
-    return statistic.startswith(f"{ESTIMATED}_")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EstimatedMemoryPart:
     """A compiler's estimate of the use of one memory in one inference."""

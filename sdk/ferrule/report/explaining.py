@@ -80,6 +80,7 @@ def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, .
                 for call in record.device_calls
             ),
             beside=beside,
+            copies=tuple(copy.text for copy in record.copies),
         )
         for index, (record, beside) in enumerate(zip(artifact.operators, artifact.beside, strict=True))
     )

@@ -184,6 +184,8 @@ class ScheduledPart:
     """The device calls in order, such as "npu0 open"; empty if no device is called."""
     beside: tuple[str, ...] = ()
     """The layers, begun before, that devices go on with while this one runs."""
+    copies: tuple[str, ...] = ()
+    """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

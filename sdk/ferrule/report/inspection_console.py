@@ -232,6 +232,9 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
         whole=("layer", "run by"),
         title="the firmware's operators in order, and the calls of devices",
     )
+    for part in schedule:
+        for copy in part.copies:
+            console.print(f"layer '{part.layer}': {copy}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _print_kernels(layers: Sequence[LayerKernelsPart], console: Console) -> None:

@@ -152,6 +152,7 @@ class EthosUTarget:
             interrupt=interrupt if use_interrupt else None,
             handler=chosen.handler,
             model=partial(EthosUModel, found),
+            estimated=True,
         )
 
     def plugged(self, device: Device, socket: Socket) -> Device:
