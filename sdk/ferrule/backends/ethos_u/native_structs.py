@@ -27,7 +27,7 @@ def _features() -> str:
     return next((line for line in lines if line.startswith("flags")), "")
 
 
-def library() -> NativeLibrary:
+def library(*extra_flags: str) -> NativeLibrary:
     """Return the library to build, for the instruction sets of this processor."""
     features = _features() if platform.machine() == "x86_64" else ""
     return NativeLibrary(
@@ -37,7 +37,7 @@ def library() -> NativeLibrary:
         sources=(_FOLDER / "execute.c",),
         headers=(_FOLDER / "execute.h",),
         include_dirs=(_FOLDER,),
-        flags=(*FLAGS, *(("-march=native",) if features else ())),
+        flags=(*FLAGS, *(("-march=native",) if features else ()), *extra_flags),
         facts=(features,),
     )
 
