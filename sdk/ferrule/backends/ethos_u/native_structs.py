@@ -144,8 +144,8 @@ class ElementwiseStruct(ctypes.Structure):
 _POINTER = ctypes.c_void_p
 _ROWS = (_POINTER, _POINTER, ctypes.c_int32, ctypes.c_int32, _POINTER)
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "extend": (_POINTER, _POINTER),
-    "extend_short": (_POINTER, _POINTER),
+    "extend": (_POINTER, _POINTER, _POINTER),
+    "extend_short": (_POINTER, _POINTER, _POINTER),
     "patches": _ROWS,
     "finish": _ROWS,
     "finish_wide": _ROWS,
