@@ -118,7 +118,7 @@ def test_memory_modes(configuration: str, mode: str) -> None:
         board="mps2-an505",
         backends=["EthosU"],
         devices=[device(configuration=configuration)],
-        options={"EthosU": {"memory_mode": mode}},
+        model_options={"EthosU": {"memory_mode": mode}},
     )
     assert firmware.run(check_ownership=True).verdict is ferrule.Verdict.EXACT
 
