@@ -20,6 +20,7 @@ from ferrule.graph import Layer
 from ferrule.network import Network
 from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
 from ferrule.report.backend_listing import kind_name
+from ferrule.report.estimates import estimate_part
 from ferrule.report.inspection import (
     BackendPart,
     CrossingPart,
@@ -187,6 +188,7 @@ def _final_layer(optimized: OptimizedNetwork, layer: Layer) -> FinalLayerPart:
         device=given.device,
         replaces=optimized.replaced.get(layer.name, ()),
         label=descriptor.label if isinstance(descriptor, PreCompiledDescriptor) else "",
+        estimate=estimate_part(layer),
     )
 
 
