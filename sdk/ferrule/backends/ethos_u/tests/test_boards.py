@@ -109,8 +109,16 @@ def test_two_npus() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("mode", ["Sram_Only", "Shared_Sram", "Dedicated_Sram"])
-@pytest.mark.parametrize("configuration", ["ethos-u55-128", "ethos-u65-256"])
+@pytest.mark.parametrize(
+    ("configuration", "mode"),
+    [
+        ("ethos-u55-128", "Sram_Only"),
+        ("ethos-u55-128", "Shared_Sram"),
+        ("ethos-u65-256", "Sram_Only"),
+        ("ethos-u65-256", "Shared_Sram"),
+        ("ethos-u65-256", "Dedicated_Sram"),
+    ],
+)
 def test_memory_modes(configuration: str, mode: str) -> None:
     """With dedicated SRAM, the fast scratch is memory of its own."""
     firmware = ferrule.compile(
