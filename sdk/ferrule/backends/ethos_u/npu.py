@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -107,7 +106,7 @@ class _Plan:
             self._check_effort(work)
             executed = None if kernel is None else self._accelerate(kernel)
         except FerruleError as error:
-            raise named(error, operation) from error.__cause__
+            raise located(error, operation) from error.__cause__
         step = Step(
             operation=operation,
             macs=work.macs,
@@ -145,7 +144,7 @@ def prepared(operation: Operation, configuration: Configuration) -> Kernel | Non
     return None
 
 
-def named(error: FerruleError, operation: Operation) -> FerruleError:
+def located(error: FerruleError, operation: Operation) -> FerruleError:
     """Return an error that names the operation: an NpuBusError as it is, any other as a StreamError."""
     if isinstance(error, NpuBusError):
         error.at(f"word {operation.word_offset} ({operation.name})")
@@ -153,15 +152,6 @@ def named(error: FerruleError, operation: Operation) -> FerruleError:
     stream_error = error if isinstance(error, StreamError) else StreamError(str(error), hint=error.hint)
     stream_error.locate(operation.word_offset, int(operation.kind), operation.name)
     return stream_error
-
-
-@contextmanager
-def located(operation: Operation) -> Iterator[None]:
-    """Name the operation in errors about it, as `named` does."""
-    try:
-        yield
-    except FerruleError as error:
-        raise named(error, operation) from error.__cause__
 
 
 class Npu:
@@ -212,7 +202,7 @@ class Npu:
                     try:
                         kernel.execute(machine)
                     except FerruleError as error:
-                        raise named(error, step.operation) from error.__cause__
+                        raise located(error, step.operation) from error.__cause__
                 yield step
         except FerruleError:
             self._plans.pop(digest, None)  # its parser has ended
