@@ -11,6 +11,7 @@ import pytest
 from covering import covering
 from device_networks import BRANCHES, two_branches
 from needs import MODELS_SOURCE, lacking, require_module
+from vela_cases import vela_case
 
 import ferrule
 from ferrule.backends import BackendId, Device
@@ -129,6 +130,22 @@ def test_memory_modes(configuration: str, mode: str) -> None:
         model_options={"EthosU": {"memory_mode": mode}},
     )
     assert firmware.run(check_ownership=True).verdict is ferrule.Verdict.EXACT
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("board", ["mps2-an505", "mps2-an500"])
+@pytest.mark.parametrize("case", ["lstm", "lstm16"])
+def test_states_are_kept_from_run_to_run(case: str, board: str) -> None:
+    network = vela_case(case, 2)
+    assert network.states
+    firmware = ferrule.compile(network, board=board, backends=["EthosU"], devices=[device(use_interrupt=1)])
+    (x,) = network.inputs
+    kind = np.dtype(str(x.dtype))
+    samples = np.random.default_rng(0).integers(-128, 128, (3, *x.shape[1:])).astype(kind)
+    report = firmware.run([samples], check_ownership=True)
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert len(report.document.samples) == 3
+    assert report.document.memory.ram.state > 0
 
 
 def test_a_fault_is_named() -> None:
