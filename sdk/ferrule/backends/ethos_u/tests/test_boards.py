@@ -148,6 +148,18 @@ def test_states_are_kept_from_run_to_run(case: str, board: str) -> None:
     assert report.document.memory.ram.state > 0
 
 
+@pytest.mark.nightly
+def test_a_firmware_for_corstone_300() -> None:
+    """It is built only: the NPU is where that platform has it, and its core is none that unicorn emulates."""
+    npu = device(base=0x4810_2000, interrupt=56, use_interrupt=1)
+    firmware = ferrule.compile(
+        model_file("kws_ref_model"), board="mps3-an547", backends=["EthosU", "CpuAcc"], devices=[npu]
+    )
+    (use,) = firmware.artifact.devices
+    assert (use.driver.base, use.driver.interrupt) == (0x4810_2000, 56)
+    assert firmware.elf.exists()
+
+
 def test_a_fault_is_named() -> None:
     """The error of the run has the device's reason, and the next run works."""
     network = two_branches()
