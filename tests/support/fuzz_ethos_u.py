@@ -23,6 +23,7 @@ from mutation import mutate
 from needs import require_cc, require_module
 from vela_cases import vela_case
 
+from ferrule._typing import override
 from ferrule.backends.ethos_u.commands import Long, Short
 from ferrule.backends.ethos_u.compiled import CompiledStream, read_npz
 from ferrule.backends.ethos_u.configuration import configuration
@@ -226,7 +227,8 @@ def _streams(folder: Path) -> Check:
                 except Exception as error:
                     raise AssertionError(f"an error that is not documented: {error!r}") from error
             assert time.process_time() - started < TIME_LIMIT_S, "it took longer than the limit"
-            results.append((run and (run.operations, run.macs, run.words, len(run.hazards)), regions.contents(stream)))
+            figures = None if run is None else (run.operations, run.macs, run.words, len(run.hazards))
+            results.append((figures, regions.contents(stream)))
         (fast, fast_memory), (slow, slow_memory) = results
         assert fast == slow, f"C: {fast}, numpy: {slow}"
         if fast_memory != slow_memory:
@@ -316,6 +318,7 @@ def _explode(name: str) -> None:
 class _Hostile:
     """An object whose pickle calls a function."""
 
+    @override
     def __reduce__(self) -> tuple[object, ...]:
         return _explode, ("a pickle",)
 
