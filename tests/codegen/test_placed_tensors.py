@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from placing_compiler import (
+    PLACING,
     PlacingTarget,
     Program,
     Programs,
@@ -23,11 +24,13 @@ from placing_compiler import (
 )
 
 from ferrule.backends import BrokenBackendError
-from ferrule.backends.firmware import LoweredOp, LoweringContext, Overlap, PlacedTensor
+from ferrule.backends.firmware import LoweredOp, LoweringContext, Overlap, PlacedTensor, Scratch
 from ferrule.backends.firmware_answers import guarded_target
-from ferrule.codegen import Artifact
+from ferrule.codegen import CORE, Artifact, shared_region
 from ferrule.dom import Call, Identifier, Null
+from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Graph
+from ferrule.memory import ArenaOverflowError, Region
 
 
 def program(scratch_bytes: int, *placed: tuple[str, int], preserved: tuple[str, ...] = ()) -> Program:
@@ -189,6 +192,69 @@ def test_the_cases_compute_what_numpy_computes(tmp_path: Path, host_cc: tuple[st
     check(graphs, tmp_path, host_cc)
 
 
+# ---- scratch in a memory by name
+
+
+DTCM = shared_region("dtcm", 4096, 0, frozenset({CORE, PLACING}))
+FAST = Scratch(name="fast", size_bytes=40, memory="dtcm", alignment=16)
+
+
+def fast(*more: tuple[Scratch, ...]) -> Graph:
+    """Return a chain of programs with these scratches."""
+    graph = Graph("fast")
+    name = graph.add_input(tensor("x", 4))
+    for number, each in enumerate(more):
+        made = f"t{number}"
+        wanted = replace(program(32, (name, 0), (made, 8)), more=each)
+        (name,) = add_program(graph, f"program_{number}", [name], [tensor(made, 4)], wanted)
+    graph.set_outputs([name])
+    return graph
+
+
+@pytest.mark.cc
+def test_scratch_lies_in_the_memory_that_it_names(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
+    second = replace(FAST, size_bytes=24)
+    graph = fast((FAST,), (), (second, replace(second, name="more"), replace(second, name="usual", memory="")))
+    artifact = emit(graph, named=[DTCM])
+    storage = artifact.storage
+    assert [region.name for region in storage.arenas] == ["sram", "shared_dtcm"]
+    assert storage.plan.region("shared_dtcm").peak_bytes == 56  # 24 B at 0 and at 32
+    assert storage.scratches("program_2") == tuple(
+        f"program_2:scratch{part}" for part in ("", ":fast", ":more", ":usual")
+    )
+    assert storage.region("program_2:scratch:usual").name == "sram"
+    assert [record.scratch_bytes for record in artifact.operators] == [72, 32, 104]
+    programs = Programs([artifact], tmp_path, host_cc)
+    given = some_inputs(graph, 1)
+    assert programs.run(artifact, given, apart=True) == evaluate(graph, given)
+    place = storage.offset("program_2:scratch:more")
+    assert bytes(programs.memory["shared_dtcm"])[place : place + 24] == b"\x3c" * 24
+
+
+def test_a_memory_without_scratch_is_no_part_of_the_plan() -> None:
+    assert emit(fast(()), named=[DTCM]).files == emit(fast(())).files
+    assert [region.name for region in emit(fast(()), named=[DTCM]).storage.regions] == ["sram"]
+
+
+def test_the_memory_of_the_workspace_can_be_named() -> None:
+    artifact = emit(fast((FAST,)), workspace="dtcm")
+    assert artifact.storage.region("program_0:scratch:fast").name == "sram"
+
+
+def test_a_memory_that_is_too_small_is_an_error() -> None:
+    with pytest.raises(ArenaOverflowError, match="region 'shared_dtcm' holds 32 B"):
+        emit(fast((FAST,)), named=[replace(DTCM, size_bytes=32)])
+
+
+@pytest.mark.parametrize("region", [DTCM, replace(DTCM, name="shared_other", reachable_by=frozenset({"dma"}))])
+def test_a_memory_that_is_not_there_is_an_error(region: Region) -> None:
+    wanted = replace(FAST, memory="other")
+    known = "dtcm" if region is DTCM else "none"
+    message = f"'fast' is wanted in memory 'other', expected a memory that the core and Placing reach: {known}"
+    with pytest.raises(UnsupportedError, match=message):
+        emit(fast((wanted,)), named=[region])
+
+
 # ---- answers of a backend
 
 
@@ -217,6 +283,10 @@ WRONG: dict[str, tuple[dict[str, object], str]] = {
         "placed is set beside view_of or feed",
     ),
     "types": ({"placed": ("a",)}, "placed[0]"),
+    "scratch without a name": ({"scratches": (replace(FAST, name=""),)}, "scratches[0].name is ''"),
+    "scratch without bytes": ({"scratches": (replace(FAST, size_bytes=0),)}, "scratches[0].size_bytes is 0"),
+    "scratch aligned to 3": ({"scratches": (replace(FAST, alignment=3),)}, "scratches[0].alignment is 3"),
+    "scratch twice": ({"scratches": (FAST, replace(FAST, name="FAST"))}, "2 entries with the name 'fast'"),
 }
 
 

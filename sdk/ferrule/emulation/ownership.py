@@ -262,7 +262,7 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
     """By tensor or scratch: the end of the last layer that uses it beside others."""
     for layer, end in ends.items():
         used = artifact.graph.layer(layer)
-        for name in (*used.present_inputs, *used.outputs, scratch_name(layer)):
+        for name in (*used.present_inputs, *used.outputs, *storage.scratches(layer)):
             users[name] = max(users.get(name, 0), end)
     lost = _lost(artifact, roots)
     members: dict[str, list[str]] = {root: [] for root in numbers}
@@ -323,7 +323,7 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
         layer = artifact.graph.layer(record.layer)
         reads = [name for name in layer.present_inputs if name in groups]
         # the last one counts: a byte of an output inside scratch is the output's
-        writes = [name for name in (scratch_name(layer.name), *layer.outputs) if name in groups]
+        writes = [name for name in (*artifact.storage.scratches(layer.name), *layer.outputs) if name in groups]
         replaced = [name for name in reads if any((output, name) in overlaps | lost for output in writes)]
         yield OwnedStep(
             layer=record.layer,

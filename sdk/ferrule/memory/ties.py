@@ -130,8 +130,7 @@ class _Bodies:
         before = dict(self._bodies)
         try:
             for tie in ties:
-                body = self.join(tie)
-            _check_apart(body, may_share)
+                _check_apart(self.join(tie), may_share)
         except TieError:
             self._bodies = before
             raise

@@ -72,6 +72,10 @@ def _clips(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
     return bool(descriptor.cell_clip)
 
 
+def _slope(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
+    return descriptor.alpha < 0 or _int16(descriptor, operands)
+
+
 def _mirrors_channels_or_batches(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
     pads = [before + after for before, after in zip(descriptor.before, descriptor.after, strict=True)]
     return bool(pads[-1]) or (len(operands.input(0).shape) > 3 and any(pads[:-3]))
@@ -98,7 +102,7 @@ _SELECTS = (_drops_axes, "reduces other elements where keep_dims is false")
 TABLE: Mapping[LayerType, tuple[Check, str]] = {
     LayerType.BATCH_MATMUL: (_has_five_axes, "multiplies other matrices where there are five axes"),
     LayerType.ELU: (_nearly_tied, BY_ONE),
-    LayerType.LEAKY_RELU: (_int16, BY_ONE),
+    LayerType.LEAKY_RELU: (_slope, BY_ONE),
     LayerType.MIRROR_PAD: (_mirrors_channels_or_batches, "does not mirror channels and batches"),
     LayerType.MUL: (_int16, BY_ONE),
     LayerType.PRELU: (_int16, "computes int16 results otherwise than TensorFlow Lite Micro"),
