@@ -20,7 +20,7 @@ from ferrule.scratch import ScratchFolder
 
 REMEDY = "pip install 'ferrule[ethos-u]'"
 PACKAGE = "ethos-u-vela"
-_FORMAT = 1
+_FORMAT = 2
 """Part of the digests: raise it if the results that are kept change their form."""
 _LAST_LINES = 20
 _SETTINGS = ("ConfigOptionError", "CliOptionError", "Vela ended with exit code 2")
