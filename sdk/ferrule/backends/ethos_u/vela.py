@@ -126,7 +126,7 @@ def _run(model: bytes, settings: Settings, timeout_s: int, *, database: bool) ->
             raise VelaError(f"Vela cannot be started: {error_.strerror or error_}") from error_
         if error.startswith(_SETTINGS):
             raise VelaError(
-                f"Vela refuses its settings ({' '.join(settings.arguments())}): {error}; {last_lines(_text(log))}",
+                f"Vela refuses its settings ({' '.join(settings.arguments())}): {error}",
                 hint="change the options memory_mode, system_config, arena_cache_bytes or config_file of EthosU",
             )
         return _result(scratch.path / "out", error, _text(log), database=database), True
