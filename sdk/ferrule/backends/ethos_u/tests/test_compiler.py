@@ -28,6 +28,7 @@ from ferrule.operators.quantize import QuantizeDescriptor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
+pytestmark = pytest.mark.usefixtures("ethos_u_vela")
 SCALE = Quantization.of(0.05, 3)
 TARGET = default_target(BackendId("EthosU"))
 TWO = ("EthosU", "CpuRef")

@@ -27,6 +27,7 @@ from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends import BackendFamily, Subject
 
+pytestmark = pytest.mark.usefixtures("ethos_u_vela")
 MODELS = ("ad01_int8", "kws_ref_model", "pretrainedResnet_quant", "vww_96_int8")
 OPTIONS: dict[str, dict[str, OptionValue]] = {
     "default": {},

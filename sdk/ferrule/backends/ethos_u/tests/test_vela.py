@@ -24,6 +24,7 @@ from ferrule.backends.target import default_target
 from ferrule.errors import MissingToolError
 from ferrule.formats import to_tflite
 
+pytestmark = pytest.mark.usefixtures("ethos_u_vela")
 LIMIT_S = 300
 
 
