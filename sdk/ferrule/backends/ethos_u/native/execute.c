@@ -163,73 +163,30 @@ static inline int32_t activated(const struct ferrule_ethos_u_output *ofm, int64_
 /* ---- CONV and DEPTHWISE */
 
 #define EXTEND(name, type)                                                                         \
-    void name(const struct ferrule_ethos_u_convolution *op, type *out)                             \
+    void name(const struct ferrule_ethos_u_convolution *op, int32_t *row, type *out)               \
     {                                                                                              \
-        const struct ferrule_ethos_u_window *w = &op->window;                                      \
-        const ptrdiff_t line = (ptrdiff_t)op->columns * op->ifm.depth;                             \
-        const ptrdiff_t filled = (ptrdiff_t)w->width * op->ifm.depth;                              \
-        const ptrdiff_t left = (ptrdiff_t)w->left * op->ifm.depth;                                 \
+        const ptrdiff_t depth = op->ifm.depth;                                                     \
+        const ptrdiff_t line = op->columns * depth;                                                \
+        const ptrdiff_t left = op->window.left * depth;                                            \
+        const ptrdiff_t right = left + op->window.width * depth;                                   \
         for (int32_t y = 0; y < op->rows; y++, out += line) {                                      \
-            if (y < w->top || y >= w->top + w->height) {                                           \
-                for (ptrdiff_t i = 0; i < line; i++) {                                             \
-                    out[i] = 0;                                                                    \
-                }                                                                                  \
-                continue;                                                                          \
+            const int32_t inside = y - op->window.top;                                             \
+            const int32_t is_inside = inside >= 0 && inside < op->window.height;                   \
+            if (is_inside) {                                                                       \
+                load_row(&op->ifm, inside, row);                                                   \
             }                                                                                      \
-            for (ptrdiff_t i = 0; i < left; i++) {                                                 \
+            for (ptrdiff_t i = 0; i < (is_inside ? left : line); i++) {                            \
                 out[i] = 0;                                                                        \
             }                                                                                      \
-            name##_row(&op->ifm, y - w->top, out + left);                                          \
-            for (ptrdiff_t i = left + filled; i < line; i++) {                                     \
+            for (ptrdiff_t i = left; is_inside && i < right; i++) {                                \
+                out[i] = (type)row[i - left];                                                      \
+            }                                                                                      \
+            for (ptrdiff_t i = right; is_inside && i < line; i++) {                                \
                 out[i] = 0;                                                                        \
             }                                                                                      \
         }                                                                                          \
     }
 
-#define CONVERT(from)                                                                              \
-    for (int32_t i = 0; i < count; i++) {                                                          \
-        to[i] = (TYPE)((from) - map->zero_point);                                                  \
-    }
-
-#define EXTEND_ROW(name)                                                                           \
-    static void name##_row(const struct ferrule_ethos_u_map *map, int32_t y, TYPE *row)            \
-    {                                                                                              \
-        const int32_t size = element_size(map->type);                                              \
-        for (int32_t t = 0; t < map->tiles; t++) {                                                 \
-            const struct ferrule_ethos_u_tile *tile = &map->tile[t];                               \
-            if (y < tile->y0 || y >= tile->y1) {                                                   \
-                continue;                                                                          \
-            }                                                                                      \
-            const uint8_t *line = tile->first + (y - tile->y0) * map->stride_y;                    \
-            const int32_t step = map->bricks ? BRICK : map->depth;                                 \
-            const int32_t pixels = tile->x1 - tile->x0;                                            \
-            const int32_t together = (!map->bricks || map->depth == BRICK) &&                      \
-                                     map->stride_x == (int64_t)map->depth * size;                  \
-            const int32_t run = together ? pixels : 1;                                             \
-            for (int32_t x = 0; x < pixels; x += run) {                                            \
-                for (int32_t c = 0; c < map->depth; c += step) {                                   \
-                    const uint8_t *from = line + x * map->stride_x + (c / step) * map->stride_c;   \
-                    const int32_t left = map->depth - c;                                           \
-                    const int32_t count = (left < step ? left : step) * run;                       \
-                    TYPE *to = row + (ptrdiff_t)(tile->x0 + x) * map->depth + c;                   \
-                    if (map->type == FERRULE_ETHOS_U_S8) {                                         \
-                        CONVERT((int8_t)from[i])                                                   \
-                    } else if (map->type == FERRULE_ETHOS_U_U8) {                                  \
-                        CONVERT(from[i])                                                           \
-                    } else {                                                                       \
-                        CONVERT(((const s16 *)from)[i])                                            \
-                    }                                                                              \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    }
-
-#define TYPE float
-EXTEND_ROW(ferrule_ethos_u_extend)
-#undef TYPE
-#define TYPE int16_t
-EXTEND_ROW(ferrule_ethos_u_extend_short)
-#undef TYPE
 EXTEND(ferrule_ethos_u_extend, float)
 EXTEND(ferrule_ethos_u_extend_short, int16_t)
 

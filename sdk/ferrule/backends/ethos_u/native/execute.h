@@ -92,11 +92,13 @@ struct ferrule_ethos_u_elementwise {
     int32_t only_shifts; /**< results are shifted, not multiplied */
 };
 
-/** @brief Write the IFM minus its zero point, surrounded by zeros, as float32. */
-void ferrule_ethos_u_extend(const struct ferrule_ethos_u_convolution *op, float *out);
+/** @brief Write the IFM minus its zero point, surrounded by zeros, as float32; `row` holds a row of
+ * the IFM. */
+void ferrule_ethos_u_extend(const struct ferrule_ethos_u_convolution *op, int32_t *row, float *out);
 
-/** @brief Write the IFM minus its zero point, surrounded by zeros, as int16. */
-void ferrule_ethos_u_extend_short(const struct ferrule_ethos_u_convolution *op, int16_t *out);
+/** @brief Write the IFM minus its zero point, surrounded by zeros, as int16; `row` as before. */
+void ferrule_ethos_u_extend_short(const struct ferrule_ethos_u_convolution *op, int32_t *row,
+                                  int16_t *out);
 
 /** @brief Write for each pixel of OFM rows y0 to y1 - 1 what the taps meet. */
 void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const float *extended,
