@@ -22,7 +22,7 @@ from ferrule.devices import (
     MemoryBus,
     SerialModel,
 )
-from ferrule.devices.hosting import HostedModel, failure, HostedSerialModel, created, hosted
+from ferrule.devices.hosting import HostedModel, HostedSerialModel, created, failure, hosted
 from ferrule.errors import FerruleError
 
 

@@ -61,6 +61,7 @@ PROGRAMS = {
     "renode-test",
     "scripts/acl_sysroot.sh",
     "towncrier",
+    "vela",
     "west",
 }
 """Programs whose options this test does not check."""

@@ -96,20 +96,17 @@ def memory(drawn: Drawn) -> dict[int, NDArray[np.uint8]]:
 
 def plain_weights(values: NDArray[np.int16]) -> bytes:
     """Return weights as a stream that is not compressed: 9 bits each, in slices of 32768."""
-    bits, count = 0, 0
+    bits: list[NDArray[np.uint8]] = []
     for start in range(0, len(values), 32768):
-        part = values[start : start + 32768].tolist()
+        part = values[start : start + 32768].astype(np.int64)
         # no zero runs, length - 1, not compressed, a new palette without entries, 9 bits
         for value, size in ((6, 3), (len(part) - 1, 15), (7, 3), (0, 1), (1, 1), (0, 5), (0, 5), (7, 3)):
-            bits |= value << count
-            count += size
-        body = sum((abs(value) << 1 | (value < 0)) << 9 * index for index, value in enumerate(part))
-        bits |= body << count
-        count += 9 * len(part)
-    left = -count % 8
-    bits |= ((1 << left) - 1) << count
-    data = bits.to_bytes((count + left) // 8, "little")
-    return data + b"\xff" * (-len(data) % 16)
+            bits.append((value >> np.arange(size) & 1).astype(np.uint8))
+        codes = np.abs(part) << 1 | (part < 0)
+        bits.append((codes[:, None] >> np.arange(9) & 1).astype(np.uint8).reshape(-1))
+    stream = np.concatenate(bits)
+    filled = np.concatenate([stream, np.ones(-len(stream) % 128, np.uint8)])
+    return np.packbits(filled, bitorder="little").tobytes()
 
 
 def _place(drawn: Drawn, name: str, number: int, shape: tuple[int, int, int]) -> None:
@@ -188,7 +185,7 @@ def _elementwise(drawn: Drawn, shape: tuple[int, int, int]) -> None:
     if mode in {Elementwise.SHR, Elementwise.SHL, Elementwise.CLZ}:
         kind, other = "int32", "uint8"
     drawn.types |= {"IFM": kind, "IFM2": other}
-    upscale = drawn.between(1, 2) if drawn.below(0.1) else 0
+    upscale = 1 if drawn.below(0.1) else 0
     stored = (-(-shape[0] // 2), -(-shape[1] // 2), shape[2]) if upscale else shape
     _place(drawn, "IFM", 0, stored)
     broadcast = drawn.between(0, 7) if drawn.below(0.5) else 0
@@ -232,7 +229,7 @@ def _windowed(drawn: Drawn, shape: tuple[int, int, int], compiled_for: Configura
         while pads[2 * axis] + pads[2 * axis + 1] >= covered:
             pads[2 * axis : 2 * axis + 2] = [0, 0]
     full = [(shape[axis] - 1) * stride[axis] + extent[axis] - pads[2 * axis] - pads[2 * axis + 1] for axis in range(2)]
-    upscale = drawn.between(1, 2) if drawn.below(0.1) else 0
+    upscale = drawn.between(1, 2) if drawn.below(0.1) and not reduces else 0
     height, width = (-(-size // 2) for size in full) if upscale else full
     depth = (
         shape[2] if drawn.kind is Kind.DEPTHWISE or (drawn.kind is Kind.POOL and not reduces) else drawn.between(1, 20)

@@ -278,17 +278,17 @@ def _svd(folder: Path) -> Check:
 
 
 TARGETS = (
-    Target(name="tflite", share=0.08, prepare=_tflite(_samples)),
+    Target(name="tflite", share=0.06, prepare=_tflite(_samples)),
     Target(name="tflite-calls", share=0.04, prepare=_tflite(call_models)),
     Target(name="tflite-weights", share=0.03, prepare=_tflite(models_with_stored_weights)),
     Target(name="tflite-folding", share=0.03, prepare=_tflite(models_with_computed_parameters)),
-    Target(name="board", share=0.04, rate=900, prepare=_board),
+    Target(name="board", share=0.03, rate=900, prepare=_board),
     Target(name="repl", share=0.05, prepare=_repl),
     Target(name="custom-options", share=0.03, rate=20000, prepare=_custom_options),
     Target(name="project", share=0.04, rate=6000, prepare=_project),
-    Target(name="configuration", share=0.04, prepare=_configuration),
+    Target(name="configuration", share=0.03, prepare=_configuration),
     Target(name="sweep", share=0.02, rate=700, prepare=_sweep),
     Target(name="backend", share=0.04, prepare=_backend),
     Target(name="svd", share=0.02, rate=300, prepare=_svd),
-    Target(name="elf", share=0.04, rate=700, prepare=_elf),
+    Target(name="elf", share=0.03, rate=700, prepare=_elf),
 )

@@ -170,6 +170,6 @@ def _prepare(make: Callable[[], list[Any]]) -> Callable[[Path], Check]:
 
 
 TARGETS = (
-    Target(name="onnx", share=0.07, prepare=_prepare(graphs), rate=100),
+    Target(name="onnx", share=0.06, prepare=_prepare(graphs), rate=100),
     Target(name="onnx-nodes", share=0.03, prepare=_prepare(node_tests), rate=1000, sample=0),
 )

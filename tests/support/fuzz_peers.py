@@ -527,10 +527,10 @@ def _needs_cc() -> None:
 
 TARGETS = (
     Target(name="link-host", share=0.04, prepare=_link_host, rate=1500, needs=_needs_cc),
-    Target(name="link-firmware", share=0.06, prepare=_link_firmware, needs=_needs_cc),
+    Target(name="link-firmware", share=0.05, prepare=_link_firmware, needs=_needs_cc),
     Target(name="uart-woofles", share=0.04, prepare=_uart_woofles),
     Target(name="uart-driver", share=0.01, prepare=_uart_driver, rate=30, sample=5, needs=_needs_cc),
-    Target(name="gdb", share=0.05, prepare=_gdb, rate=5000),
+    Target(name="gdb", share=0.04, prepare=_gdb, rate=5000),
     Target(name="control", share=0.03, prepare=_control, rate=5000),
     Target(name="robot", share=0.03, prepare=_robot),
     Target(name="monitor", share=0.02, prepare=_monitor, rate=5000),

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import fuzz_data
+import fuzz_ethos_u
 import fuzz_files
 import fuzz_models
 import fuzz_onnx
@@ -13,6 +14,7 @@ from fuzzing import Target
 TARGETS: tuple[Target, ...] = (
     *fuzz_files.TARGETS,
     *fuzz_data.TARGETS,
+    *fuzz_ethos_u.TARGETS,
     *fuzz_onnx.TARGETS,
     *fuzz_peers.TARGETS,
     *fuzz_models.TARGETS,

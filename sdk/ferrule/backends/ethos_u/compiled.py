@@ -22,7 +22,8 @@ from pathlib import Path
 import numpy as np
 
 from ferrule.backends.ethos_u.configuration import Configuration, configuration_of
-from ferrule.errors import FerruleError, UnsupportedError
+from ferrule.backends.ethos_u.stream import parse_payload
+from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Shape
 
 READ_ONLY_REGION = 0
@@ -96,8 +97,8 @@ def read_npz(source: Path | str | bytes) -> CompiledStream:
     signed: they are taken as signed, which the caller corrects from the model. Shapes may begin with further ones.
 
     Raises:
-        UnsupportedError: the stream is for an NPU that is not supported, such as Ethos-U85.
-        FerruleError: the file cannot be read, is damaged, or states something impossible.
+        FerruleError: the file cannot be read, is damaged, or states something impossible; an UnsupportedError or an
+            UnsupportedModeError if the stream is for an NPU that is not supported, such as Ethos-U85.
     """
     where, data = ("the .npz file", source) if isinstance(source, bytes) else (str(source), _file_bytes(Path(source)))
     with _refusing(where):
@@ -202,7 +203,7 @@ def _stream(arrays: Mapping[str, Array]) -> CompiledStream:
         raise FerruleError(f"the scratch has {scratch_bytes + fast_bytes} bytes, expected at most {MAX_SCRATCH_BYTES}")
     sizes = {SCRATCH_REGION: scratch_bytes, FAST_SCRATCH_REGION: fast_bytes}
     stream = CompiledStream(
-        configuration=configuration_of(config_word(payload)),
+        configuration=configuration_of(parse_payload(payload).config_register),
         payload=payload,
         read_only=_blob(arrays, "weight_data"),
         scratch_bytes=scratch_bytes,
@@ -219,20 +220,6 @@ def _stream(arrays: Mapping[str, Array]) -> CompiledStream:
                 hint=_HINT,
             )
     return stream
-
-
-def config_word(payload: bytes) -> int:
-    """Return the register CONFIG that a payload is compiled for; FerruleError unless it begins as a COP1 payload."""
-    if payload[:4] == b"COP2":
-        raise UnsupportedError(
-            "the payload has the header COP2, which is not supported", hint="compile it with vela --cop-format COP1"
-        )
-    if payload[:4] != b"COP1":
-        raise FerruleError(f"the payload begins with {payload[:4]!r}, expected b'COP1'", hint=_HINT)
-    words = struct.unpack(f"<{len(payload) // 4}I", payload[: len(payload) // 4 * 4])
-    if len(words) < 4 or words[1] & 0xFF != 1:
-        raise FerruleError("the payload does not begin with a configuration", hint=_HINT)
-    return words[2]
 
 
 def _array_of(arrays: Mapping[str, Array], name: str) -> Array:

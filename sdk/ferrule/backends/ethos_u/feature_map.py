@@ -21,7 +21,7 @@ from ferrule.backends.ethos_u.stream import Registers
 
 Elements = NDArray[Any]
 
-MAX_ELEMENTS = 1 << 24
+MAX_ELEMENTS = 1 << 23
 """The largest feature map that is executed; no network of a microcontroller comes near."""
 BRICK = 16
 NHWC, NHCWB16 = 0, 1

@@ -301,7 +301,8 @@ class EthosUModel(RegisterModel):
             self._refused(error)
             return
         except FerruleError as error:
-            self._fail("WEIGHT_FAULT" if isinstance(error.__cause__, WeightError) else "PARSE_ERROR", str(error))
+            of_weights = isinstance(error.__cause__ or error.__context__, WeightError)
+            self._fail("WEIGHT_FAULT" if of_weights else "PARSE_ERROR", str(error))
             return
         self.set_value("QREAD", 4 * (operation.word_offset + 1))
         if step is not None:

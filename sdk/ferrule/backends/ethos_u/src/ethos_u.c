@@ -157,7 +157,7 @@ static int32_t ethos_u_submit(void *context, const void *command)
     struct ethos_u *device = context;
     const struct ethos_u_work *work = command;
     struct ethos_u_header header;
-    int32_t status = ethos_u_take(work);
+    int32_t status = ethos_u_check_work(work);
 
     if (status == FERRULE_OK) {
         status = ethos_u_read_header(work->stream, &header);
@@ -209,7 +209,6 @@ static int32_t ethos_u_finish(void *context)
         return FERRULE_ERR_DEVICE;
     }
     ferrule_port_barrier();
-    ethos_u_give(&device->work);
     return FERRULE_OK;
 }
 

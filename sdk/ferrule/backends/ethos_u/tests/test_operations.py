@@ -45,19 +45,19 @@ def executed(drawn: Drawn, *, native: bool) -> tuple[np.ndarray, str]:
 def test_c_equals_numpy(kind: Kind, mode: int) -> None:
     require_cc()
     seen: Counter[str] = Counter()
-    for seed in range(24):
+    for seed in range(16):
         drawn = draw(kind, mode, seed, U55)
         (slow, slow_error), (fast, fast_error) = executed(drawn, native=False), executed(drawn, native=True)
         assert slow_error == fast_error
         assert np.array_equal(slow, fast), f"seed {seed}: {drawn.registers}"
         seen["error" if slow_error else "executed"] += 1
-    assert seen["executed"] > 12
+    assert seen["executed"] > 8
 
 
 @pytest.mark.parametrize(("kind", "mode"), KINDS)
 def test_numpy_equals_python(kind: Kind, mode: int) -> None:
     compared = 0
-    for seed in range(100, 140):
+    for seed in range(100, 125):
         drawn = draw(kind, mode, seed, U55)
         scalar = Scalar(drawn)
         if scalar.height * scalar.width * scalar.depth > SMALL:
