@@ -16,7 +16,7 @@ from vela_campaign import compile_in_process
 
 from ferrule.backends.ethos_u.configuration import CONFIGURATIONS
 from ferrule.backends.ethos_u.firmware import _BINDING, _TEXTS
-from ferrule.backends.ethos_u.otherwise import TABLE
+from ferrule.backends.ethos_u.otherwise import _ARITHMETIC, TABLE
 from ferrule.backends.ethos_u.settings import OPTIONS
 from ferrule.formats import to_tflite
 
@@ -47,7 +47,7 @@ def test_the_table_of_the_binding_has_all_fields() -> None:
 
 def test_the_table_of_refused_layers_has_all() -> None:
     named = {name for row in rows("layer") for name in re.findall(r"\b[A-Z][A-Z0-9_]{2,}\b", row[0])}
-    assert named == {str(type_) for type_ in TABLE}
+    assert named == {str(type_) for type_ in {*TABLE, *_ARITHMETIC}}
 
 
 def test_every_configuration_is_named() -> None:
