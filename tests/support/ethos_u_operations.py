@@ -40,7 +40,7 @@ class Drawn:
 
     def words(self) -> NDArray[np.uint32]:
         """Return a stream that fills the look-up tables, does this operation and stops."""
-        copied = {
+        copied: dict[Short | Long, int] = {
             Short.DMA0_SRC_REGION: READ_ONLY,
             Short.DMA0_DST_REGION: 0x100,
             Long.DMA0_SRC: TABLES_AT,
@@ -132,7 +132,7 @@ def _place(drawn: Drawn, name: str, number: int, shape: tuple[int, int, int]) ->
         # mirrored rows; the tiles are one
         bases[0] = start + (height - 1) * stride_y
         stride_y, rows, columns = -stride_y, height, width
-    drawn.registers |= {
+    values: dict[Short | Long, int] = {
         Short[f"{name}_REGION"]: SCRATCH,
         Short[f"{name}_PRECISION"]: precision,
         Short[f"{name}_ZERO_POINT"]: drawn.between(0, 255) if sign == 0 else drawn.between(-128, 127),
@@ -144,6 +144,7 @@ def _place(drawn: Drawn, name: str, number: int, shape: tuple[int, int, int]) ->
         Long[f"{name}_STRIDE_C"]: stride_c,
         **{Long[f"{name}_BASE{tile}"]: base for tile, base in enumerate(bases)},
     }
+    drawn.registers |= values
 
 
 def _output(drawn: Drawn, shape: tuple[int, int, int]) -> None:

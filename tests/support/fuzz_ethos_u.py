@@ -218,16 +218,9 @@ def _streams(folder: Path) -> Check:
             npu = Npu(
                 stream.configuration, regions.memory(stream, scratch), check_hazards=checks_hazards, native=native
             )
-            run, started = None, time.process_time()
-            with refused():
-                try:
-                    run = npu.run(parse_payload(stream.payload))
-                except (StreamError, NpuBusError):
-                    raise
-                except Exception as error:
-                    raise AssertionError(f"an error that is not documented: {error!r}") from error
+            started = time.process_time()
+            figures = _figures(npu, stream.payload)
             assert time.process_time() - started < TIME_LIMIT_S, "it took longer than the limit"
-            figures = None if run is None else (run.operations, run.macs, run.words, len(run.hazards))
             results.append((figures, regions.contents(stream)))
         (fast, fast_memory), (slow, slow_memory) = results
         assert fast == slow, f"C: {fast}, numpy: {slow}"
@@ -236,6 +229,19 @@ def _streams(folder: Path) -> Check:
         return fast is not None
 
     return check
+
+
+def _figures(npu: Npu, data: bytes) -> tuple[int, ...] | None:
+    """Return what is known of an execution; None if the stream is refused."""
+    with refused():
+        try:
+            run = npu.run(parse_payload(data))
+        except (StreamError, NpuBusError):
+            raise
+        except Exception as error:
+            raise AssertionError(f"an error that is not documented: {error!r}") from error
+        return run.operations, run.macs, run.words, len(run.hazards)
+    return None
 
 
 def _overwrites_itself(stream: CompiledStream) -> bool:

@@ -236,7 +236,7 @@ def test_work_without_end_is_refused_before_it_begins() -> None:
 def test_the_limit_of_work_can_be_changed() -> None:
     words = np.array([*maximum(0, 64, 128, 16), *stop()], np.uint32)
     memory = ArrayMemory({SCRATCH: scratch()})
-    with pytest.raises(StreamError, match="the limit is 0.0 s"):
+    with pytest.raises(StreamError, match=r"the limit is 0\.0 s"):
         list(Npu(U55, memory, effort_limit=1000).steps(words))
     assert len(list(Npu(U55, memory, effort_limit=10**6).steps(words))) == 2
 
