@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The blocks in which kernels are computed, and how far two kernels in a row may overlap.
 
-A kernel computes its OFM block by block: channels first, then columns, then rows. A convolution has one job for each
-IFM block of channels, other kernels have one for each OFM block. The rules follow Vela 5.2.0.
+A kernel computes its OFM block by block: channels first, then columns, then rows. CONV and REDUCE_SUM have one
+job for each IFM block of channels, other kernels have one for each OFM block. The rules follow Vela 5.2.0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ferrule.backends.ethos_u.commands import Pool
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.convolution import Convolution
 from ferrule.backends.ethos_u.elementwise import ElementwiseKernel
@@ -17,6 +20,8 @@ from ferrule.backends.ethos_u.feature_map import BRICK, NHCWB16, FeatureMap
 from ferrule.backends.ethos_u.kernel import Kernel, Window
 from ferrule.backends.ethos_u.machine import INTERNAL, Range
 from ferrule.backends.ethos_u.pooling import Pooling
+
+Addresses = NDArray[np.int64]
 
 MAX_DEPENDENCY = 3
 """The largest BLOCKDEP."""
@@ -123,14 +128,14 @@ def _written_box(kernel: Convolution | Pooling | ElementwiseKernel, left: int) -
 def _read_box(kernel: Convolution | Pooling | ElementwiseKernel, source: FeatureMap, job: int) -> Box | None:
     """Return what a job reads of the IFM or IFM2."""
     slices = block_depth = 1
-    dense = isinstance(kernel, Convolution) and not kernel.depthwise
+    dense = _adds_channels(kernel)
     if dense:
         block_depth = _IFM_BLOCK_DEPTH[source.dtype.itemsize]
         slices = -(-source.depth // block_depth)
     block = _block(kernel, job // slices)
     if block is None:
         return None
-    c0, c1 = (0, source.depth) if source.depth == 1 or kernel.ofm.depth == 1 else (block.c0, block.c1)
+    c0, c1 = (0, 1) if source.depth == 1 else (block.c0, block.c1)
     if dense:
         c0 = job % slices * block_depth
         c1 = min(c0 + block_depth, source.depth)
@@ -146,6 +151,13 @@ def _read_box(kernel: Convolution | Pooling | ElementwiseKernel, source: Feature
     return Box(y0, min(y1, source.height), x0, min(x1, source.width), c0, c1)
 
 
+def _adds_channels(kernel: Convolution | Pooling | ElementwiseKernel) -> bool:
+    """Return whether a kernel reads the IFM in blocks of channels, with one job for each."""
+    if isinstance(kernel, Convolution):
+        return not kernel.depthwise
+    return isinstance(kernel, Pooling) and kernel.mode is Pool.REDUCE_SUM
+
+
 def _taken(start: int, end: int, stride: int, padding: int, size: int) -> tuple[int, int]:
     return max(start * stride - padding, 0), (end - 1) * stride - padding + size
 
@@ -153,8 +165,12 @@ def _taken(start: int, end: int, stride: int, padding: int, size: int) -> tuple[
 def _boxes_meet(source: FeatureMap, read: Box, ofm: FeatureMap, written: Box) -> bool:
     if _same_layout(source, ofm):
         return read.meets(written)
-    ends = sorted(_rows(ofm, written))
-    return any(start < other_end and other < end for start, end in _rows(source, read) for other, other_end in ends)
+    starts, ends = _runs(source, read)
+    others, other_ends = _runs(ofm, written)
+    order = np.argsort(others)
+    others, furthest = others[order], np.maximum.accumulate(other_ends[order])
+    before = np.searchsorted(others, ends)  # those that begin before a run ends
+    return bool((before > 0).any() and (furthest[np.maximum(before - 1, 0)] > starts)[before > 0].any())
 
 
 def _same_layout(first: FeatureMap, second: FeatureMap) -> bool:
@@ -164,24 +180,18 @@ def _same_layout(first: FeatureMap, second: FeatureMap) -> bool:
     return first.depth == second.depth and key(first) == key(second)
 
 
-def _rows(of: FeatureMap, box: Box) -> Iterator[tuple[int, int]]:
-    """Yield the bytes from the first to the last element of each row of a box, by tile."""
+def _runs(of: FeatureMap, box: Box) -> tuple[Addresses, Addresses]:
+    """Return the first byte of each run of channels in a box, and the end of each."""
     size = of.dtype.itemsize
+    step = BRICK if of.layout == NHCWB16 else of.depth
+    firsts = np.array([max(box.c0, start) for start in range(box.c0 // step * step, box.c1, step)], np.int64)
+    lasts = np.minimum((firsts // step + 1) * step, box.c1)
+    inside = firsts // step * of.stride_c + firsts % step * size if of.layout == NHCWB16 else firsts * size
+    starts = [np.zeros(0, np.int64)]
     for tile in of.tiles:
-        y0, y1, x0, x1 = max(tile.y0, box.y0), min(tile.y1, box.y1), max(tile.x0, box.x0), min(tile.x1, box.x1)
-        if y0 >= y1 or x0 >= x1:
-            continue
-        for y in range(y0, y1):
-            corners = [
-                tile.base + (y - tile.y0) * of.stride_y + (x - tile.x0) * of.stride_x + _channel(of, c)
-                for x in (x0, x1 - 1)
-                for c in (box.c0, box.c1 - 1)
-            ]
-            yield min(corners), max(corners) + size
-
-
-def _channel(of: FeatureMap, channel: int) -> int:
-    size = of.dtype.itemsize
-    if of.layout != NHCWB16:
-        return channel * size
-    return channel // BRICK * of.stride_c + channel % BRICK * size
+        rows = np.arange(max(tile.y0, box.y0), min(tile.y1, box.y1)) - tile.y0
+        columns = np.arange(max(tile.x0, box.x0), min(tile.x1, box.x1)) - tile.x0
+        pixels = tile.base + rows[:, None] * of.stride_y + columns * of.stride_x
+        starts.append((pixels[:, :, None] + inside).reshape(-1))
+    found = np.concatenate(starts)
+    return found, found + np.tile((lasts - firsts) * size, len(found) // max(len(firsts), 1))
