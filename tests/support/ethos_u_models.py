@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 from needs import MODELS_SOURCE, lacking, require_module
+from vela_cases import vela_case
 
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.configuration import Configuration
@@ -16,7 +17,8 @@ from ferrule.backends.ethos_u.machine import ArrayMemory
 from ferrule.backends.ethos_u.npu import Npu, Run
 from ferrule.backends.ethos_u.settings import VELA_FILE, Settings
 from ferrule.backends.ethos_u.stream import parse_payload
-from ferrule.backends.ethos_u.vela import REMEDY, run_vela
+from ferrule.backends.ethos_u.vela import REMEDY, VelaResult, run_vela
+from ferrule.formats import to_tflite
 from ferrule.graph import Array
 
 MODELS = {"ad01": "ad01_int8", "kws": "kws_ref_model", "vww": "vww_96_int8", "resnet": "pretrainedResnet_quant"}
@@ -38,14 +40,26 @@ def compiled(
     names: Sequence[str], compiled_for: Configuration, *, optimise: str = "Performance"
 ) -> list[CompiledStream]:
     """Return what Vela makes of models, in their order."""
+    results = _results([model_path(name).read_bytes() for name in names], compiled_for, optimise)
+    assert [each.error for each in results] == [""] * len(names)
+    return [read_npz(each.npz) for each in results]
+
+
+def compiled_cases(kind: str, count: int, compiled_for: Configuration) -> list[CompiledStream]:
+    """Return what Vela makes of random networks of one operator, without those that it refuses."""
+    models = [to_tflite(vela_case(kind, seed)) for seed in range(count)]
+    found = [read_npz(each.npz) for each in _results(models, compiled_for, "Performance") if not each.error]
+    assert len(found) > count // 2
+    return found
+
+
+def _results(models: Sequence[bytes], compiled_for: Configuration, optimise: str) -> tuple[VelaResult, ...]:
     require_module("ethosu", REMEDY)
     system, mode = _SYSTEMS[compiled_for.product]
     settings = Settings(
         configuration=compiled_for, system_config=system, memory_mode=mode, config_file=VELA_FILE, optimise=optimise
     )
-    results = run_vela([model_path(name).read_bytes() for name in names], settings, timeout_s=300)
-    assert [each.error for each in results] == [""] * len(names)
-    return [read_npz(each.npz) for each in results]
+    return run_vela(models, settings, timeout_s=300)
 
 
 class Execution:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from ethos_u_models import compiled
+from ethos_u_models import compiled, compiled_cases
 from ethos_u_streams import SCRATCH, U55, copy, maximum, settings, short, stop
 
 from ferrule.backends.ethos_u.commands import Kind, Long, Short
@@ -106,6 +106,18 @@ def test_streams_of_vela_lack_no_wait_and_need_each(name: str, kws: dict[str, Co
     for wait in waits:
         left = [each for each in steps if each is not wait]
         assert tracked(left, kws[name].configuration), f"word {wait.word_offset}"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("kind", ["softmax", "softmax16", "mirror_pad", "chain", "conv"])
+@pytest.mark.parametrize("name", ["ethos-u55-64", "ethos-u55-128", "ethos-u65-512"])
+def test_streams_of_one_operator_lack_no_wait(kind: str, name: str) -> None:
+    compiled_for = configuration(name)
+    for stream in compiled_cases(kind, 40, compiled_for):
+        steps = list(operations(parse_payload(stream.payload).words))
+        assert tracked(steps, compiled_for) == []
+        for wait in (each for each in steps if each.kind in {Kind.DMA_WAIT, Kind.KERNEL_WAIT}):
+            assert tracked([each for each in steps if each is not wait], compiled_for), f"word {wait.word_offset}"
 
 
 def tracked(steps: Sequence[Operation], compiled_for: Configuration) -> list[Hazard]:
