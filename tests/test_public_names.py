@@ -59,6 +59,7 @@ MODULES = {
     "ferrule.backends.context",
     "ferrule.backends.contribution",
     "ferrule.backends.cpu_ref",
+    "ferrule.backends.ethos_u",
     "ferrule.backends.firmware",
     "ferrule.backends.manifest",
     "ferrule.backends.optimization_views",

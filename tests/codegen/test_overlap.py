@@ -40,7 +40,8 @@ def problems(draw: st.DrawFn, most: int = 9) -> list[Task]:
             if tasks[need].device is None and not tasks[need].cycles:
                 needs |= set(tasks[need].needs)
         cycles = 0 if idle else draw(st.integers(1, 100))
-        tasks.append(Task(cycles=cycles, needs=tuple(sorted(needs)), device=device, begins=begins))
+        copies = begins and draw(st.booleans())
+        tasks.append(Task(cycles=cycles, needs=tuple(sorted(needs)), device=device, begins=begins, copies=copies))
     return tasks
 
 
@@ -57,7 +58,9 @@ def replayed(tasks: Sequence[Task], found: Arrangement) -> int:
         queue = [each for each in done if tasks[each].device == task.device] if task.device is not None else []
         if task.cycles:
             assert all(
-                tasks[each].device == task.device and number in found.ends for each in task.needs if each in done
+                tasks[each].device == task.device and number in found.ends and not task.copies
+                for each in task.needs
+                if each in done
             )
         if number in found.ends:
             assert task.begins

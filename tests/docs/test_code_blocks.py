@@ -55,12 +55,14 @@ PROGRAMS = {
     "cmake",
     "export",
     "gdb-multiarch",
+    "git",
     "mkdir",
     "pre-commit",
     "renode",
     "renode-test",
     "scripts/acl_sysroot.sh",
     "towncrier",
+    "vela",
     "west",
 }
 """Programs whose options this test does not check."""

@@ -55,6 +55,18 @@ def test_keyword_spotting_with_woofles_by_interrupt(platform: str, models: Path)
 
 
 @pytest.mark.parametrize("platform", ["cmsis", "zephyr"])
+def test_keyword_spotting_with_ethos_u_by_interrupt(platform: str, models: Path) -> None:
+    require_module("ethosu.vela", "pip install 'ferrule[ethos-u]'")
+    npu = Device(name="npu", backend=BackendId("EthosU"), binding={"use_interrupt": 1})
+    job = Job(board=board_for(platform), platform=platform, backends=("EthosU",), devices=(npu,))
+    report = ferrule.compile(models / "kws_ref_model.tflite", job).run(trace_devices=True, check_ownership=True)
+    assert report.verdict == "exact"
+    assert report.document.device_trace is not None
+    assert report.document.device_trace.as_planned
+    assert [part.statistics["streams"] for part in report.document.devices] == [1]
+
+
+@pytest.mark.parametrize("platform", ["cmsis", "zephyr"])
 def test_an_accelerator_behind_a_uart_under_both_engines(platform: str) -> None:
     board = board_for(platform)
     require_program("qemu-system-arm", "apt-get install qemu-system-arm")

@@ -48,6 +48,8 @@ OK, ARGUMENT, UNSUPPORTED, UNAVAILABLE, STATE = 0, -1, -2, -5, -7  # ferrule/sta
 BUSY, TIMEOUT, DEVICE = -8, -9, -12
 COUNT = 24
 """Bytes of each tensor of the job."""
+FIRST, SECOND, OUTPUT, SCRATCH_BYTES = 0, 32, 128, 160
+"""Places of the job's tensors in the scratch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +62,7 @@ class Job:
     @property
     def commands(self) -> list[int]:
         """The stream."""
-        return [*copy(0, 64, COUNT), *copy(32, 96, COUNT), *maximum(64, 96, 128, COUNT), *stop(0x0101)]
+        return [*copy(FIRST, 64, COUNT), *copy(SECOND, 96, COUNT), *maximum(64, 96, OUTPUT, COUNT), *stop(0x0101)]
 
     @property
     def expected(self) -> bytes:
@@ -143,26 +145,18 @@ class EthosUBench(DeviceCalls):
         """Place a job's data in shared memory for repeated runs."""
         adapter = self.adapter
         data = payload(task.commands) if stream is None else stream
-        places = adapter.new("struct ethos_u_place[]", [(1, offset, COUNT) for offset in (0, 32, 128)])
-        inputs = [self.aligned(task.first), self.aligned(task.second)]
-        output = self.aligned(bytes(COUNT))
         members = {
             "payload": self.aligned(data),
             "payload_bytes": len(data),
-            "scratch_bytes": 160,
-            "inputs": places,
-            "outputs": places + 2,
-            "input_count": 2,
-            "output_count": 1,
+            "scratch_bytes": SCRATCH_BYTES,
             "timeout_us": timeout_us,
         }
         constant = adapter.new("struct ethos_u_stream *", members)
-        given = adapter.new("const void *[]", inputs)
-        wanted = adapter.new("void *[]", [output])
-        adapter.keep(places, constant, given, wanted)
-        return Prepared(
-            bench=self, stream=constant, scratch=self.aligned(bytes(160)), inputs=given, outputs=wanted, job=task
-        )
+        adapter.keep(constant)
+        scratch = self.aligned(bytes(SCRATCH_BYTES))
+        memory = adapter.ffi.buffer(scratch, SCRATCH_BYTES)
+        memory[FIRST : FIRST + COUNT], memory[SECOND : SECOND + COUNT] = task.first, task.second
+        return Prepared(bench=self, stream=constant, scratch=scratch, job=task)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -172,15 +166,13 @@ class Prepared:
     bench: EthosUBench
     stream: CData
     scratch: CData
-    inputs: CData
-    outputs: CData
     job: Job
 
     @property
     def arguments(self) -> tuple[CData, ...]:
         """The arguments of the operators."""
         null = self.bench.adapter.ffi.NULL
-        return (self.bench.handle, self.stream, self.scratch, null, self.inputs, self.outputs)
+        return (self.bench.handle, self.stream, self.scratch, null)
 
     def execute(self) -> int:
         """Run the job on the open device."""
@@ -199,8 +191,7 @@ class Prepared:
 
     @property
     def _output(self) -> Any:  # noqa: ANN401 a buffer of cffi
-        ffi = self.bench.adapter.ffi
-        return ffi.buffer(ffi.cast("uint8_t *", self.outputs[0]), COUNT)
+        return self.bench.adapter.ffi.buffer(self.scratch + OUTPUT, COUNT)
 
     def forget(self) -> None:
         """Overwrite the output with a constant byte."""

@@ -185,7 +185,7 @@ def _elementwise(drawn: Drawn, shape: tuple[int, int, int]) -> None:
     if mode in {Elementwise.SHR, Elementwise.SHL, Elementwise.CLZ}:
         kind, other = "int32", "uint8"
     drawn.types |= {"IFM": kind, "IFM2": other}
-    upscale = drawn.between(1, 2) if drawn.below(0.1) else 0
+    upscale = 1 if drawn.below(0.1) else 0
     stored = (-(-shape[0] // 2), -(-shape[1] // 2), shape[2]) if upscale else shape
     _place(drawn, "IFM", 0, stored)
     broadcast = drawn.between(0, 7) if drawn.below(0.5) else 0
@@ -229,7 +229,7 @@ def _windowed(drawn: Drawn, shape: tuple[int, int, int], compiled_for: Configura
         while pads[2 * axis] + pads[2 * axis + 1] >= covered:
             pads[2 * axis : 2 * axis + 2] = [0, 0]
     full = [(shape[axis] - 1) * stride[axis] + extent[axis] - pads[2 * axis] - pads[2 * axis + 1] for axis in range(2)]
-    upscale = drawn.between(1, 2) if drawn.below(0.1) else 0
+    upscale = drawn.between(1, 2) if drawn.below(0.1) and not reduces else 0
     height, width = (-(-size // 2) for size in full) if upscale else full
     depth = (
         shape[2] if drawn.kind is Kind.DEPTHWISE or (drawn.kind is Kind.POOL and not reduces) else drawn.between(1, 20)

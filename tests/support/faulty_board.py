@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ferrule
-from ferrule.devices import Fault, FaultInjector
+from ferrule.devices import Fault, FaultInjector, RegisterAccess
 from ferrule.emulation import EngineError, Machine, Session, engine
 from ferrule.emulation.attached import attached_devices, inject
 from ferrule.graph import Array
@@ -22,7 +22,9 @@ class FaultyBoard:
         self.starts = 0
         """How often the board was started."""
         self.injector = FaultInjector(firmware.artifact.devices[0].driver.model())  # type: ignore[misc]
-        """Counts the accesses and transfers of the last run."""
+        """Counts the accesses and transfers of the last run; a new one after each start of the board."""
+        self.accesses: list[RegisterAccess] = []
+        """The accesses of the last run."""
         self._link = self._start()
 
     def _start(self) -> LinkSession:
@@ -42,7 +44,8 @@ class FaultyBoard:
 
     def run(self, inputs: list[Array], fault: Fault | None) -> Array | str:
         """Return the output, or a description of the failure."""
-        self.injector.inject(fault)
+        injector = self.injector
+        injector.inject(fault)
         try:
             return self._link.run(inputs).outputs[0]
         except RunFailedError as error:
@@ -50,6 +53,8 @@ class FaultyBoard:
         except EngineError as error:
             self.restart()
             return str(error)
+        finally:
+            self.accesses = list(injector.accesses)
 
     def restart(self) -> None:
         """Start the board again, without a fault."""

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from ferrule.backends import BackendId, PreCompiledDescriptor
-from ferrule.backends.firmware import LoweredOp, LoweringContext, Overlap, PlacedTensor
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, Overlap, PlacedTensor, Scratch
 from ferrule.backends.target import Face, default_target
 from ferrule.codegen import Artifact, generate
 from ferrule.dom import Call, Evaluate, Identifier, Integer, Statement
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import DataType, Graph, Layer, LayerType, TensorInfo
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.resources import root
 
@@ -64,6 +64,10 @@ static inline void program_scribble(uint8_t *scratch, uint32_t size)
     }
     input_count = 0U;
 }
+static inline void program_fill(void *scratch, uint32_t size)
+{
+    memset(scratch, 0x3c, size);
+}
 static inline void program_output(void *place, uint32_t output, uint32_t size)
 {
     memcpy(place, sums[output], size);
@@ -86,6 +90,7 @@ class Program:
     key: int
     placed: tuple[PlacedTensor, ...]
     alignment: int = 16
+    more: tuple[Scratch, ...] = ()
 
     def run(self, inputs: Sequence[bytes], sizes: Sequence[int]) -> list[bytes]:
         """Return the outputs, of these sizes, as numpy computes them."""
@@ -124,6 +129,7 @@ class PlacingTarget:
             scratch_bytes=program.scratch_bytes,
             scratch_alignment=program.alignment,
             placed=program.placed,
+            scratches=program.more,
             headers=("placing.h",),
         )
 
@@ -154,7 +160,8 @@ def _statements(context: LoweringContext, program: Program) -> list[Statement]:
         _call("program_output", place(name), _number(index), _size(context, name))
         for index, name in enumerate(layer.outputs)
     ]
-    return [*inputs, *sums, scribble, *outputs]
+    more = [_call("program_fill", context.scratch_of(each), _number(each.size_bytes)) for each in program.more]
+    return [*inputs, *sums, *more, scribble, *outputs]
 
 
 def _call(name: str, *arguments: Any) -> Evaluate:  # noqa: ANN401 expressions
@@ -272,12 +279,12 @@ def evaluate(graph: Graph, inputs: Mapping[str, bytes]) -> dict[str, bytes]:
 # ---- the C
 
 
-def emit(graph: Graph, **options: Any) -> Artifact:  # noqa: ANN401 options of generate()
-    """Return the C of a graph."""
+def emit(graph: Graph, target: FirmwareTarget | None = None, **options: Any) -> Artifact:  # noqa: ANN401
+    """Return the C of a graph; `options` are those of `generate`."""
     names = [layer.name for layer in graph.layers]
     return generate(
         graph,
-        firmware=dict.fromkeys(names, PlacingTarget()),
+        firmware=dict.fromkeys(names, PlacingTarget() if target is None else target),
         targets=dict.fromkeys(names, default_target(PLACING, Face.FIRMWARE)),
         **{"workspace_bytes": 1 << 16, **options},
     )
@@ -312,10 +319,19 @@ class Programs:
     def run(self, artifact: Artifact, inputs: Mapping[str, bytes], *, apart: bool) -> dict[str, bytes]:
         """Return the outputs of one run: with `apart`, tensors are in memory of the caller, else in the workspace."""
         prefix, ffi, graph = f"ferrule_{artifact.symbol}", self._ffi, artifact.graph
-        arena = ffi.new("uint8_t[]", b"\\xee" * (artifact.workspace_bytes + 32))
-        start = arena + -int(ffi.cast("uintptr_t", arena)) % 16
-        memory = ffi.new(f"struct {prefix}_memory *", (start, artifact.workspace_bytes))
+        memory = ffi.new(f"struct {prefix}_memory *")
         kept = []
+        for region in artifact.storage.arenas:
+            size = artifact.storage.plan.region(region.name).peak_bytes
+            kept.append(ffi.new("uint8_t[]", b"\xee" * (size + 32)))
+            setattr(memory, region.name, kept[-1] + -int(ffi.cast("uintptr_t", kept[-1])) % 16)
+            setattr(memory, f"{region.name}_bytes", size)
+        start = memory.sram
+        self.memory = {
+            region.name: ffi.buffer(getattr(memory, region.name), getattr(memory, f"{region.name}_bytes"))
+            for region in artifact.storage.arenas
+        }
+        """What is in each arena, after the run."""
 
         def place(name: str) -> Any:  # noqa: ANN401 cffi has no types
             if not apart:
@@ -343,10 +359,11 @@ class Programs:
 def _declarations(artifact: Artifact, prefix: str) -> str:
     inputs = "".join(f"const void *f{n};" for n in range(len(artifact.graph.inputs)))
     outputs = "".join(f"void *f{n};" for n in range(len(artifact.graph.outputs)))
+    memory = "".join(f"uint8_t *{region.name}; size_t {region.name}_bytes;" for region in artifact.storage.arenas)
     return f"""
         struct {prefix}_inputs {{ {inputs} }};
         struct {prefix}_outputs {{ {outputs} }};
-        struct {prefix}_memory {{ uint8_t *sram; size_t sram_bytes; }};
+        struct {prefix}_memory {{ {memory} }};
         int32_t {prefix}_run(const struct {prefix}_inputs *, const struct {prefix}_outputs *,
                              const struct {prefix}_memory *, struct ferrule_run_info *);
     """
@@ -356,6 +373,3 @@ def some_inputs(graph: Graph, seed: int) -> dict[str, bytes]:
     """Return random bytes for each input."""
     dice = random.Random(seed)
     return {info.name: dice.randbytes(info.size_bytes) for info in graph.inputs}
-
-
-__all__ = ["Array", "PlacingTarget", "Program", "Programs", "add_program", "add_view", "emit", "evaluate"]

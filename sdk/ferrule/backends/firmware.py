@@ -29,6 +29,7 @@ from ferrule.dom import (
     Field,
     Float,
     Identifier,
+    Index,
     Integer,
     Null,
     Scalar,
@@ -91,6 +92,20 @@ class ConsideredKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scratch:
+    """Workspace besides `LoweredOp.scratch_bytes`, in a memory that the operator names, such as a fast one."""
+
+    name: str
+    """A part of C names, such as fast; different for each of an operator."""
+    size_bytes: int
+    memory: str = ""
+    """The name of a memory of the board, as in board.toml, that the core and the operator's device reach; empty for
+    that of the other scratch."""
+    alignment: int = 8
+    """Bytes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedTensor:
     """An input or output that a program compiled ahead of time expects at a fixed place in its operator's scratch.
 
@@ -122,6 +137,8 @@ class LoweredOp:
     scratch_alignment: int = 8
     placed: tuple[PlacedTensor, ...] = ()
     """The inputs and outputs that the operator expects inside its scratch."""
+    scratches: tuple[Scratch, ...] = ()
+    """More scratch, also needed only while this operator runs; `LoweringContext.scratch_of` points to it."""
     overlaps: tuple[Overlap, ...] = ()
     """How far an output may overlap an input whose last reader is this operator."""
     view_of: str | None = None
@@ -160,6 +177,8 @@ class LoweringContext:
     """The device that runs the layer, with its binding; also the core, the memories and the user's options."""
     prefix: str
     """The prefix of this layer's C symbols, such as kws_conv_2d_0."""
+    offset_prefix: str = "layer"
+    """The prefix of the names of this layer's offsets, such as conv_2d_0."""
     pointers: Mapping[str, Expression] = field(repr=False)
     """Typed pointers to the elements, by tensor, for tensors in the core's memory that are not constants; pointers to
     the layer's inputs are read-only."""
@@ -175,6 +194,9 @@ class LoweringContext:
     """How often one inference runs the layer, which then is a band of a larger one."""
     resource_handle: Expression = field(default=Null())
     """The device that runs the layer; null on the core."""
+    arenas: Mapping[str, Expression] = field(default_factory=dict, repr=False)
+    """The first byte of the workspace's part in each memory that the core and the layer's device reach, by the name of
+    the memory; "" for the one with the layer's scratch. Empty for a device that has its own memory."""
 
     @property
     def operands(self) -> Operands:
@@ -229,6 +251,22 @@ class LoweringContext:
         if tensor not in self.offsets:
             raise UnsupportedError(f"layer '{self.layer.name}': tensor '{tensor}' lies in the core's memory")
         return self.offsets[tensor]
+
+    def scratch_of(self, scratch: Scratch) -> Expression:
+        """Return a void pointer to scratch that the lowered layer has in `LoweredOp.scratches`.
+
+        Raises:
+            UnsupportedError: the board has no such memory, or the core or the device does not reach it.
+        """
+        arena = self.arenas.get(scratch.memory)
+        if arena is None:
+            known = ", ".join(name for name in self.arenas if name) or "none"
+            raise UnsupportedError(
+                f"layer '{self.layer.name}': scratch '{scratch.name}' is wanted in "
+                f"{f'memory {scratch.memory!r}' if scratch.memory else 'the memory of the core'}, expected a memory "
+                f"that the core and {self.target.device.name} reach: {known}"
+            )
+        return AddressOf(Index(arena, Identifier(scratch_offset(self.offset_prefix, scratch.name))))
 
     def input_pointer(self, index: int) -> Expression:
         """Return the pointer to an input that is not a constant."""
@@ -293,6 +331,11 @@ def _expression(value: FieldValue) -> Expression:
             return Float(value)
         case _:
             return value
+
+
+def scratch_offset(symbol: str, scratch: str = "") -> str:
+    """Return the name of the enumerator for the offset of a layer's scratch; `scratch` is the name of its `Scratch`."""
+    return f"{symbol}_SCRATCH{'_' if scratch else ''}{scratch}".upper()
 
 
 class FirmwareTarget(Protocol):
@@ -366,6 +409,8 @@ class DeviceDriver:
     interrupt would recur at once and must therefore be masked."""
     model: Callable[[], DeviceModel] | None = None
     """Makes the device model that an emulated board places at `base`; None if none is needed."""
+    estimated: bool = False
+    """Whether the model's time is an estimate of that of the real device, as reports then say."""
     wire: Wire | None = None
     """The serial line to the device; None if the device is not behind a serial line."""
 

@@ -160,6 +160,7 @@ def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
             yield f"blobs has {count} arrays with the name '{name}', expected different names"
     yield from _wrong_sharing(op, context)
     yield from _wrong_places(op, context)
+    yield from _wrong_scratches(op)
     yield from _wrong_headers("headers", op.headers)
     yield from _wrong_contributions(op.contributions)
 
@@ -257,6 +258,22 @@ def _wrong_places(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
                 f"placed has '{one.tensor}' at byte {one.offset} and '{two.tensor}' at byte {two.offset}, which "
                 "overlap, expected that only of an output and an input that is not preserved"
             )
+
+
+def _wrong_scratches(op: LoweredOp) -> Iterator[str]:
+    """Yield what is wrong with the scratch that an operator wants in memories by name."""
+    for index, each in enumerate(op.scratches):
+        path = f"scratches[{index}]"
+        if not _NAME.fullmatch(f"_{each.name}") or not each.name:
+            yield f"{path}.name is {each.name!a}, expected a part of a C identifier, such as fast"
+        if not 1 <= each.size_bytes <= _LAST_ADDRESS:
+            yield f"{path}.size_bytes is {each.size_bytes}, expected a number from 1 to {_LAST_ADDRESS}"
+        yield from _wrong_alignment(f"{path}.alignment", each.alignment)
+    for name, count in Counter(each.name.upper() for each in op.scratches).items():
+        if count > 1:
+            yield f"scratches has {count} entries with the name '{name.lower()}', expected different names"
+    if op.scratches and op.view_of is not None:
+        yield "scratches is set beside view_of, expected an operator with code"
 
 
 def _meet(one: PlacedTensor, two: PlacedTensor, context: LoweringContext) -> bool:

@@ -13,6 +13,34 @@ ModelOptions = Mapping[str, bool | int | float | str]
 """The user's options for one backend and one model, by name."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EstimatedMemory:
+    """The use of one memory in one run of a pre-compiled layer."""
+
+    name: str
+    cycles: int
+    """Cycles in which it is accessed."""
+    read_bytes: int
+    written_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """What a compiler expects of a pre-compiled layer; nothing of it is measured. Reports mark it as estimated."""
+
+    source: str
+    """Who states it, and for which configuration."""
+    clock_hz: int
+    """Of the device, as the compiler assumes it."""
+    cycles: int
+    """Of one run, in cycles of the device."""
+    layers: tuple[tuple[str, int], ...] = ()
+    """The cycles of each replaced layer, by name."""
+    memories: tuple[EstimatedMemory, ...] = ()
+    warnings: tuple[str, ...] = ()
+    """The compiler's own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PreCompiledDescriptor(Descriptor):
     """The descriptor of PRE_COMPILED: an object that only the backend that made it can run."""
@@ -22,6 +50,8 @@ class PreCompiledDescriptor(Descriptor):
     label: str = "pre-compiled"
     """The layer's name in reports."""
     macs: int = 0
+    estimate: Estimate | None = field(default=None, repr=False)
+    """What its compiler expects of it; None if the compiler does not say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

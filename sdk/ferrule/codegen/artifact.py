@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ferrule._typing import override
 from ferrule.backends import BackendId
@@ -22,6 +22,26 @@ from ferrule.graph import Graph, brief
 from ferrule.memory import Ordering
 from ferrule.memory.request import Overlap
 from ferrule.rendering import Verbatim
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchCopy:
+    """A tensor that the core copies to an operator's scratch, or from there, since it cannot lie inside."""
+
+    tensor: str
+    offset: int
+    """Bytes from the start of the scratch."""
+    size_bytes: int
+    inwards: bool
+    """Whether it is an input."""
+    reason: str
+    """Why it cannot lie inside."""
+
+    @property
+    def text(self) -> str:
+        """The copy in words, with the reason."""
+        way = "to" if self.inwards else "from"
+        return f"'{self.tensor}' ({self.size_bytes:,} B) is copied {way} byte {self.offset} of scratch: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +65,10 @@ class OperatorRecord:
     """The kernels among which the lowering chose; empty if there was one."""
     overlaps: tuple[Overlap, ...] = ()
     """How far an output may overlap an input whose last reader is the operator."""
+    placed: tuple[str, ...] = field(default=(), repr=False)
+    """The inputs and outputs that lie inside its scratch, where it expects them."""
+    copies: tuple[ScratchCopy, ...] = field(default=(), repr=False)
+    """Those that it expects there, but that the core copies."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

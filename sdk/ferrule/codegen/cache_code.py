@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, scratches
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan
-from ferrule.memory import scratch_name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ def upkeep(lowered: LoweredGraph, storage: StoragePlan) -> tuple[Upkeep, ...]:
         copied = {tie.buffer for tie in storage.copies(item.layer.name)}
         outputs = tuple(name for name in outputs if name not in copied)
         inputs = {storage.root(name): name for name in item.layer.present_inputs if name not in copied}
-        scratch = (scratch_name(item.layer.name),) if item.op.scratch_bytes else ()
+        scratch = tuple(name for name, _, _ in scratches(item))
         steps.append(
             Upkeep(
                 clean=tuple(name for root, name in inputs.items() if root in dirty and storage.region(name).line_bytes),

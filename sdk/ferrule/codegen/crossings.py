@@ -17,6 +17,7 @@ from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, memory_of
 from ferrule.graph import LayerType
+from ferrule.memory import Untied
 
 THE_CORE = "the core"
 
@@ -32,7 +33,7 @@ class Crossing:
     """Likewise."""
     size_bytes: int
     copied: bool
-    """Whether a MEM_COPY moves it; otherwise both ends use it in place."""
+    """Whether a MEM_COPY moves it, or the core around the layer; otherwise both ends use it in place."""
     alignment: int
     """Of its place in the core's memory or, if it is copied, in the device's memory; in bytes."""
     why: str
@@ -56,6 +57,9 @@ class _Crossings:
         self._lowered = lowered
         self._storage = storage
         self._writers = {name: _runner(item) for item in lowered.layers for name in item.layer.outputs}
+        for item in lowered.layers:
+            copied = (each.tie.buffer for each in storage.untied(item.layer.name) if _writes(item, each))
+            self._writers.update(dict.fromkeys(copied, THE_CORE))
 
     def all(self) -> tuple[Crossing, ...]:
         found: dict[tuple[str, str, str], Crossing] = {}
@@ -72,8 +76,10 @@ class _Crossings:
             elif item.layer.type is LayerType.MEM_COPY:
                 yield self._copied_by_core(item)
             elif item.layer.outputs[0] not in storage.views:
+                copied = {each.tie.buffer: self._to_scratch(item, each) for each in storage.untied(item.layer.name)}
+                yield from copied.values()
                 for name in item.layer.present_inputs:
-                    if not graph.tensor(name).is_constant and name not in self._lowered.memories:
+                    if not graph.tensor(name).is_constant and name not in {*self._lowered.memories, *copied}:
                         yield self._shared(name, _runner(item), cleaned=name in lines.clean)
         for info in graph.results:
             if not graph.tensor(info.name).is_constant:
@@ -91,6 +97,19 @@ class _Crossings:
             copied=True,
             alignment=use.driver.alignment,
             why=f"{device} uses its own memory of {use.driver.memory_bytes} B only (memory_bytes of its driver)",
+        )
+
+    def _to_scratch(self, item: LoweredLayer, untied: Untied) -> Crossing:
+        name = untied.tie.buffer
+        inwards = not _writes(item, untied)
+        return Crossing(
+            tensor=name,
+            writer=THE_CORE if inwards else _runner(item),
+            reader=_runner(item) if inwards else THE_CORE,
+            size_bytes=self._lowered.graph.info(name).size_bytes,
+            copied=True,
+            alignment=item.op.scratch_alignment,
+            why=f"{item.device} expects it inside its scratch, where it cannot lie: {untied.reason}",
         )
 
     def _copied_by_core(self, item: LoweredLayer) -> Crossing:
@@ -132,6 +151,11 @@ class _Crossings:
             alignment=math.lcm(self._storage.device_alignment(tensor), max(line, 1)),
             why="; ".join(why),
         )
+
+
+def _writes(item: LoweredLayer, untied: Untied) -> bool:
+    """Whether a layer writes the tensor of a tie."""
+    return untied.tie.buffer in item.layer.outputs
 
 
 def _runner(item: LoweredLayer) -> str:

@@ -227,7 +227,7 @@ class ExecutorBuilder:
         ]
         for arena in self._storage.arenas:
             part = self._storage.plan.region(arena.name)
-            what = "Workspace" if arena.name == REGION else "Part of the workspace that devices reach"
+            what = f"Part of the workspace {self._part}" if arena.name != REGION else "Workspace"
             rows += [
                 Enumerator(
                     name=self.constant(f"{arena.name}_bytes"),
@@ -296,7 +296,7 @@ class ExecutorBuilder:
 
     def _memory_members(self, arena: Region) -> tuple[StructMember, StructMember]:
         is_state = arena is self._storage.state
-        where = "" if is_state or arena.name == REGION else f"In memory {memory_of(arena)}, which the devices reach: a"
+        where = "" if is_state or arena.name == REGION else f"In memory {memory_of(arena)}, {self._purpose}: a"
         use = f"only {self.prefix}_run and _reset write it" if is_state else "no other running inference may use it"
         return (
             StructMember(
@@ -310,6 +310,15 @@ class ExecutorBuilder:
                 doc=f"Size of `{arena.name}`, at least {self.constant(f'{arena.name}_bytes')}.",
             ),
         )
+
+    @property
+    def _part(self) -> str:
+        """What a part of the workspace in another memory is for."""
+        return "that devices reach" if self._lowered.devices else "for scratch"
+
+    @property
+    def _purpose(self) -> str:
+        return "which the devices reach" if self._lowered.devices else "for scratch"
 
     def _described(self, info: TensorInfo, *, output: bool = False) -> str:
         """Return the description of an input or output, with the rules of its place."""

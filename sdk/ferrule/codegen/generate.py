@@ -11,7 +11,7 @@ from ferrule._version import VERSION
 from ferrule.backends import Device, Target
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
 from ferrule.backends.firmware import FirmwareTarget
-from ferrule.codegen.artifact import Artifact, OperatorRecord
+from ferrule.codegen.artifact import Artifact, OperatorRecord, ScratchCopy
 from ferrule.codegen.c_writer import C_WRITER
 from ferrule.codegen.crossings import crossings
 from ferrule.codegen.device_order import with_copies_close
@@ -23,12 +23,12 @@ from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, fed_input,
 from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
-from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan
+from ferrule.codegen.storage import ARENA_ALIGNMENT, StoragePlan, memory_of
 from ferrule.codegen.tvm_names import tvm_files
 from ferrule.codegen.writer import Writer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
-from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, views
+from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, scratch_name, views
 from ferrule.rendering import one_line
 
 
@@ -41,6 +41,8 @@ def generate(
     line_bytes: int = 0,
     masters: frozenset[str] | None = None,
     others: Sequence[Region] = (),
+    named: Sequence[Region] = (),
+    workspace: str = "",
     pool: Sequence[Device] = (),
     overlap: bool = True,
     arena: str = "",
@@ -52,7 +54,8 @@ def generate(
     `firmware` maps each layer to the firmware face of its backend, and `targets` to the target that it runs on.
     `workspace_bytes` is the memory available for the workspace on the board, and `line_bytes` the size of a line of the
     data cache in front of it; 0 if there is none. `masters` are the bus masters that reach that memory, by default all;
-    `others`, made by `shared_region`, are the board's other memories for tensors that devices use. `pool` are the
+    `others`, made by `shared_region`, are the board's other memories for tensors that devices use, and `named` those
+    that scratch may name; `workspace` is the name of the workspace's memory on the board. `pool` are the
     devices of pools, with their bindings. `overlap` is whether devices that can do so work beside the core and one
     another. `arena` is the prefix of the names of an arena that several models share, `arena_name(...)`; "" for a
     workspace of its own. `model` is the network as it was given, before it was divided; by default the graph itself.
@@ -71,8 +74,10 @@ def generate(
     reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters
     region = Region(name=REGION, size_bytes=workspace_bytes, reachable_by=reached, line_bytes=line_bytes)
 
+    memories = {memory_of(each): each for each in named} | ({workspace: region} if workspace else {})
+
     def lowered_in(order: Sequence[str]) -> LoweredGraph:
-        return lower(graph, order, firmware, targets, (region, *others), pool)
+        return lower(graph, order, firmware, targets, (region, *others), pool, memories)
 
     lowered = lowered_in(ordering.layers)
     ordering, is_new = _with_overlaps(graph, ordering, lowered)
@@ -122,10 +127,8 @@ def generate(
 
 def _check_copies(lowered: LoweredGraph, storage: StoragePlan) -> None:
     """Raise UnsupportedError if a tensor would have to be copied inside a device's own memory, which nothing can do."""
-    for each in storage.copied:
-        use = lowered.memories.get(each.tie.buffer)
-        item = next(item for item in lowered.layers if each.tie in storage.copies(item.layer.name))
-        if use is not None or (item.use is not None and item.use.has_memory):
+    for item, each in ((one, untied) for one in lowered.layers for untied in storage.untied(one.layer.name)):
+        if each.tie.buffer in lowered.memories or (item.use is not None and item.use.has_memory):
             raise UnsupportedError(
                 f"layer '{item.layer.name}' ({item.layer.type}) on device {item.device} expects tensor "
                 f"'{each.tie.buffer}' at byte {each.tie.offset} of its scratch, in the device's own memory, where it "
@@ -198,8 +201,19 @@ def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer, ste
         device=item.device,
         macs=macs(graph, layer),
         constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
-        scratch_bytes=item.op.scratch_bytes,
+        scratch_bytes=item.op.scratch_bytes + sum(each.size_bytes for each in item.op.scratches),
         device_calls=step.calls,
         considered=item.op.considered,
         overlaps=item.op.overlaps,
+        placed=tuple(tie.buffer for tie in storage.ties if tie.scratch == scratch_name(layer.name)),
+        copies=tuple(
+            ScratchCopy(
+                tensor=each.tie.buffer,
+                offset=each.tie.offset,
+                size_bytes=graph.info(each.tie.buffer).size_bytes,
+                inwards=each.tie.buffer not in layer.outputs,
+                reason=each.reason,
+            )
+            for each in storage.untied(layer.name)
+        ),
     )

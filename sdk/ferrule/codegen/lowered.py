@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ferrule.backends import BackendId, BrokenBackendError, Device, PreCompiledDescriptor, Target
-from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, scratch_offset
 from ferrule.codegen.device_code import chosen, copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
 from ferrule.codegen.names import Names
@@ -16,7 +16,7 @@ from ferrule.dom import AddressOf, Evaluate, Expression, Identifier, Index, Inte
 from ferrule.dom import Call as CallExpression
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
-from ferrule.memory import Region, home, spare_bytes
+from ferrule.memory import Region, home, scratch_name, spare_bytes
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
@@ -64,7 +64,10 @@ class LoweredGraph:
     ends: Mapping[str, int] = field(default_factory=dict)
     """By layer that its device only begins at its place: the index of the layer after which its result is collected."""
     others: tuple[Region, ...] = ()
-    """The memories besides the workspace that the core shares with devices; they have the names of C variables."""
+    """The memories besides the workspace that the core shares with devices, or that scratch names; they have the names
+    of C variables."""
+    named: Mapping[str, Region] = field(default_factory=dict)
+    """The memories of the board that scratch may name."""
 
 
 def fed_input(layers: Iterable[LoweredLayer]) -> str:
@@ -72,9 +75,12 @@ def fed_input(layers: Iterable[LoweredLayer]) -> str:
     return next((str(item.layer.inputs[0]) for item in layers if item.op.feed is not None), "")
 
 
-def scratch_offset(symbol: str) -> str:
-    """Return the name of the enumerator for the offset of a layer's scratch."""
-    return f"{symbol}_SCRATCH".upper()
+def scratches(item: LoweredLayer) -> Iterator[tuple[str, str, int]]:
+    """Yield each scratch of a layer: its name in a plan, the enumerator of its offset, and its size in bytes."""
+    usual = ("", item.op.scratch_bytes)
+    for part, size_bytes in (usual, *((each.name, each.size_bytes) for each in item.op.scratches)):
+        if size_bytes:
+            yield scratch_name(item.layer.name, part), scratch_offset(item.symbol, part), size_bytes
 
 
 def offset_name(variable: str) -> str:
@@ -99,11 +105,13 @@ def lower(
     targets: Mapping[str, Target],
     memories: Sequence[Region] = (),
     pool: Sequence[Device] = (),
+    named: Mapping[str, Region] | None = None,
 ) -> LoweredGraph:
     """Lower every layer exactly once, with its firmware face and for its target.
 
     `memories` are those that the core shares with devices, the workspace first; if there are none, every device reaches
-    the workspace. `pool` are the devices of pools, with their bindings.
+    the workspace. `pool` are the devices of pools, with their bindings. `named` are the memories of the board that
+    scratch may name.
 
     Raises:
         UnsupportedError: a backend refuses a layer; the message names both.
@@ -113,8 +121,9 @@ def lower(
     symbol = Names().take(graph.name)
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
     places = Names()  # an output may have the same name as its layer
-    for region in memories[1:]:
-        places.take(region.name)
+    for name in dict.fromkeys(region.name for region in (*memories[1:], *(named or {}).values())):
+        if name != ARENA.name:
+            places.take(name)
     given, devices = used_devices(order, firmware, targets, pool)
     for name in _RESERVED if graph.states else ():
         places.take(name)
@@ -147,8 +156,12 @@ def lower(
             },
             spare_bytes=0 if use is not None and use.has_memory else spare[layer.name],
             resource_handle=Null() if use is None else handle_of(use),
+            offset_prefix=symbols[layer.name],
+            arenas=_arenas(use, memories, named or {}),
         )
         op, call = _lower(context, firmware[layer.name], use)
+        for scratch in op.scratches:
+            context.scratch_of(scratch)
         lowered.append(
             LoweredLayer(
                 layer=layer,
@@ -167,8 +180,27 @@ def lower(
         variables=variables,
         devices=_needed(devices, uses.values()),
         memories=inside,
-        others=tuple(memories[1:]),
+        named=named or {},
+        others=(*memories[1:], *_more_memories(lowered, memories, named or {})),
     )
+
+
+def _arenas(use: DeviceUse | None, memories: Sequence[Region], named: Mapping[str, Region]) -> dict[str, Expression]:
+    """Return the variables of the memories that an operator's scratch may name; "" is that of its other scratch."""
+    if use is not None and use.has_memory:
+        return {}
+    masters = {CORE} if use is None else {CORE, use.device.name}
+    reached = {name: region for name, region in named.items() if masters <= region.reachable_by}
+    return {"": _arena_of(use, memories), **{name: Identifier(region.name) for name, region in reached.items()}}
+
+
+def _more_memories(
+    lowered: Iterable[LoweredLayer], memories: Sequence[Region], named: Mapping[str, Region]
+) -> tuple[Region, ...]:
+    """Return the memories that scratch names, besides those that hold tensors."""
+    wanted = {scratch.memory for item in lowered for scratch in item.op.scratches}
+    known = {region.name for region in memories}
+    return tuple(region for name, region in named.items() if name in wanted and region.name not in known)
 
 
 def _needed(devices: Iterable[DeviceUse], uses: Iterable[DeviceUse]) -> tuple[DeviceUse, ...]:

@@ -43,6 +43,8 @@ class Task:
     """The device that runs it; None on the core."""
     begins: bool = False
     """Whether the device can work on it beside the core; otherwise the core waits."""
+    copies: bool = False
+    """Whether the core copies what it reads, so that nothing that it needs may still be in a queue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,10 +64,11 @@ def overlapped(lowered: LoweredGraph, storage: StoragePlan, core: Region) -> tup
     Raises:
         ArenaOverflowError: the tensors that are alive at once need too much memory; the hint names the option.
     """
-    waiting = {item.layer.name for item in lowered.layers if not _begins(item) or storage.copies(item.layer.name)}
+    waiting = {item.layer.name for item in lowered.layers if not _begins(item) or _copies(item, storage).outputs}
+    copying = {item.layer.name for item in lowered.layers if _copies(item, storage).inputs}
     depths = {use.name: max(use.driver.depth, 1) for use in lowered.devices}
     while len(waiting) < len(lowered.layers):
-        found = arrange(_tasks(lowered, storage.views, waiting), depths)
+        found = arrange(_tasks(lowered, storage.views, waiting, copying), depths)
         if not found.ends:
             break
         layers = tuple(lowered.layers[number] for number in found.order)
@@ -76,11 +79,28 @@ def overlapped(lowered: LoweredGraph, storage: StoragePlan, core: Region) -> tup
         except ArenaOverflowError as error:
             error.hint = f"{error.hint} {OFF_HINT}"
             raise
-        copying = {name for name in ends if planned.copies(name)}
-        if not copying:
+        late = {item.layer.name for item in layers if item.layer.name in ends and _copies(item, planned).outputs}
+        early = {item.layer.name for item in layers if _copies(item, planned).inputs}
+        if not late and early <= copying:
             return changed, planned
-        waiting |= copying
+        waiting |= late
+        copying |= early
     return lowered, storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Copies:
+    """Which of a layer's tensors the core copies to or from its scratch."""
+
+    inputs: bool
+    """Before the layer begins; what writes them must have ended by then."""
+    outputs: bool
+    """After the layer has ended, so the core must wait for it."""
+
+
+def _copies(item: LoweredLayer, storage: StoragePlan) -> _Copies:
+    written = [tie.buffer in item.layer.outputs for tie in storage.copies(item.layer.name)]
+    return _Copies(inputs=not all(written), outputs=any(written))
 
 
 def arrange(tasks: Sequence[Task], depths: Mapping[str, int]) -> Arrangement:
@@ -230,7 +250,8 @@ class _Problem:
         for need in task.needs if task.cycles else ():
             device = self._tasks[need].device
             queue = () if device is None else partial.flying.get(device, ())
-            if device is not None and need in queue and not (device == task.device and task.begins):
+            in_order = device == task.device and task.begins and not task.copies
+            if device is not None and need in queue and not in_order:
                 counts[device] = max(counts.get(device, 0), queue.index(need) + 1)
         if task.device is not None:
             room = self._depths[task.device] - 1 if task.begins else 0
@@ -272,10 +293,12 @@ class _Problem:
 # ---- the tasks of a graph
 
 
-def _tasks(lowered: LoweredGraph, idle: Collection[str], waiting: Container[str]) -> tuple[Task, ...]:
+def _tasks(
+    lowered: LoweredGraph, idle: Collection[str], waiting: Container[str], copying: Container[str]
+) -> tuple[Task, ...]:
     """Return the tasks of the layers; `idle` are the outputs of views, which do nothing.
 
-    The core waits for the layers in `waiting`, such as those around which it copies tensors.
+    The core waits for the layers in `waiting`, and copies what those in `copying` read.
     """
     writers: dict[str, tuple[int, ...]] = {}
     """By tensor: the layer that writes it; for a view, the layers of its chain, too."""
@@ -290,6 +313,7 @@ def _tasks(lowered: LoweredGraph, idle: Collection[str], waiting: Container[str]
                 needs=needs,
                 device=None if item.use is None or item.call is None else item.use.name,
                 begins=item.layer.name not in waiting,
+                copies=item.layer.name in copying,
             )
         )
     return tuple(tasks)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 
-from ferrule.backends.firmware import SCALARS
+from ferrule.backends.firmware import SCALARS, scratch_offset
 from ferrule.codegen.cache_code import Upkeep, upkeep, written_by_devices
 from ferrule.codegen.device_code import (
     DEADLINE,
@@ -25,7 +25,7 @@ from ferrule.codegen.device_code import (
     ran,
     sets,
 )
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, fed_input, offset_name, scratch_offset
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, fed_input, offset_name, scratches
 from ferrule.codegen.schedule import Call as DeviceCallKind
 from ferrule.codegen.schedule import DeviceCall, Schedule, ScheduledStep
 from ferrule.codegen.state_code import StateCode
@@ -338,8 +338,8 @@ class RunCode:
                 size = self._graph.info(name).size_bytes
             else:
                 arena = Identifier(self._storage.region(name).name)
-                place = AddressOf(Index(arena, Identifier(scratch_offset(item.symbol))))
-                size = item.op.scratch_bytes
+                enumerator, size = next((each, size) for scratch, each, size in scratches(item) if scratch == name)
+                place = AddressOf(Index(arena, Identifier(enumerator)))
             yield Evaluate(Call(Identifier(f"ferrule_cache_{action}"), (place, Integer(size, unsigned=True))))
 
     def _moved(self, item: LoweredLayer, tensors: Sequence[str]) -> Iterator[Statement]:
@@ -458,21 +458,15 @@ class RunCode:
 
     def _blocks_in_use(self) -> frozenset[str]:
         """Return the names of the caller's blocks of memory that hold a tensor or scratch."""
-        scratch = (
-            scratch_name(item.layer.name)
-            for item in self._lowered.layers
-            if item.op.scratch_bytes and not _private(item)
-        )
+        scratch = (name for item in self._lowered.layers if not _private(item) for name, _, _ in scratches(item))
         return frozenset(self._storage.region(name).name for name in (*self._core_tensors(), *scratch))
 
     def _offset_rows(self, tensors: Iterable[str], layers: Iterable[LoweredLayer]) -> Iterator[Enumerator]:
         for name in tensors:
             yield Enumerator(name=self._offset_name(name), value=self._storage.offset(name))
         for item in layers:
-            if item.op.scratch_bytes:
-                yield Enumerator(
-                    name=scratch_offset(item.symbol), value=self._storage.offset(scratch_name(item.layer.name))
-                )
+            for name, enumerator, _ in scratches(item):
+                yield Enumerator(name=enumerator, value=self._storage.offset(name))
 
     def _offset_name(self, tensor: str) -> str:
         return offset_name(self._lowered.variables[tensor])

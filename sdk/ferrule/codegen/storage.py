@@ -17,10 +17,12 @@ from ferrule.memory import (
     Alias,
     AliasKind,
     ArenaOverflowError,
+    BufferKind,
     Overlap,
     Plan,
     Region,
     Request,
+    ScratchNeed,
     Tie,
     Untied,
     home,
@@ -110,9 +112,26 @@ class StoragePlan:
         """Whether a tensor's storage lies inside scratch while some layer runs."""
         return self.root(tensor) in self.tied
 
+    def scratches(self, layer: str) -> tuple[str, ...]:
+        """Return the names of a layer's scratch in the plan."""
+        return self._scratches.get(layer, ())
+
+    @cached_property
+    def _scratches(self) -> Mapping[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for request in self.requests:
+            if request.kind is BufferKind.SCRATCH:
+                layer = request.name.rpartition(":scratch")[0]
+                found[layer] = (*found.get(layer, ()), request.name)
+        return found
+
+    def untied(self, layer: str) -> tuple[Untied, ...]:
+        """Return the tensors that the core copies to or from the scratch of a layer, with the reasons."""
+        return tuple(each for each in self.copied if each.tie.scratch == scratch_name(layer))
+
     def copies(self, layer: str) -> tuple[Tie, ...]:
         """Return the tensors that the core copies to or from the scratch of a layer."""
-        return tuple(each.tie for each in self.copied if each.tie.scratch == scratch_name(layer))
+        return tuple(each.tie for each in self.untied(layer))
 
     @cached_property
     def roots(self) -> Mapping[str, str]:
@@ -166,6 +185,14 @@ def plan_storage(lowered: LoweredGraph, core: Region, views: Mapping[str, str] |
         alignment=ARENA_ALIGNMENT,
         scratch_bytes={layer: op.scratch_bytes for layer, op in scratch.items()},
         scratch_alignment={layer: op.scratch_alignment for layer, op in scratch.items()},
+        more_scratch={
+            item.layer.name: [
+                ScratchNeed(part=each.name, size_bytes=each.size_bytes, alignment=each.alignment)
+                for each in item.op.scratches
+            ]
+            for item in lowered.layers
+            if item.op.scratches
+        },
         allowed=allowed,
         accesses=accesses,
         shared=[Alias(output=output, input=source, kind=AliasKind.VIEW) for output, source in views.items()],
@@ -249,8 +276,8 @@ def _placed(
     allowed: dict[str, tuple[str, ...]] = {}
     accesses: dict[str, Access] = {}
 
-    def place(buffer: str, masters: Mapping[str, DeviceUse], alignment: int) -> None:
-        region = home(cores, {CORE, *masters})
+    def place(buffer: str, masters: Mapping[str, DeviceUse], alignment: int, named: Region | None = None) -> None:
+        region = home(cores, {CORE, *masters}) if named is None else named
         if region is None:
             raise FerruleError(
                 f"'{buffer}' is used by the core and by {', '.join(sorted(masters))}, which reach no memory in common",
@@ -285,6 +312,10 @@ def _placed(
             keep(scratch_name(item.layer.name), item.use)
         else:
             place(scratch_name(item.layer.name), {} if item.use is None else {item.use.device.name: item.use}, 1)
+        for scratch in item.op.scratches:
+            region = None if scratch.memory == "" else lowered.named[scratch.memory]
+            masters = {} if item.use is None else {item.use.device.name: item.use}
+            place(scratch_name(item.layer.name, scratch.name), masters, 1, region)
     return allowed, accesses
 
 

@@ -262,8 +262,9 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
     """By tensor or scratch: the end of the last layer that uses it beside others."""
     for layer, end in ends.items():
         used = artifact.graph.layer(layer)
-        for name in (*used.present_inputs, *used.outputs, scratch_name(layer)):
+        for name in (*used.present_inputs, *used.outputs, *storage.scratches(layer)):
             users[name] = max(users.get(name, 0), end)
+    lost = _lost(artifact, roots)
     members: dict[str, list[str]] = {root: [] for root in numbers}
     for name, root in roots.items():
         members[root].append(name)
@@ -274,6 +275,8 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
             size_bytes=max(_size(artifact, here[name]) for name in names),
             last=last
             if kept.intersection(names)
+            else lost[root]
+            if root in lost
             else max(max(here[name].lifetime.last, users.get(name, 0)) for name in names),
             is_input=bool(inputs.intersection(names)),
             is_kept=root in states,
@@ -282,6 +285,17 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
         for root, names in members.items()
     )
     return {name: numbers[root] for name, root in roots.items()}, buffers
+
+
+def _lost(artifact: Artifact, roots: Mapping[str, str]) -> dict[str, int]:
+    """Return, by tensor inside scratch that its last reader may overwrite at once, the step at which that begins."""
+    found = {}
+    for step, record in enumerate(artifact.operators):
+        read = set(artifact.graph.layer(record.layer).present_inputs) & roots.keys()
+        for tie in artifact.storage.ties:
+            if tie.scratch == scratch_name(record.layer) and tie.buffer in read and not tie.preserved:
+                found[roots[tie.buffer]] = step
+    return found
 
 
 def _size(artifact: Artifact, request: Request) -> int:
@@ -309,7 +323,7 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
         layer = artifact.graph.layer(record.layer)
         reads = [name for name in layer.present_inputs if name in groups]
         # the last one counts: a byte of an output inside scratch is the output's
-        writes = [name for name in (scratch_name(layer.name), *layer.outputs) if name in groups]
+        writes = [name for name in (*artifact.storage.scratches(layer.name), *layer.outputs) if name in groups]
         replaced = [name for name in reads if any((output, name) in overlaps | lost for output in writes)]
         yield OwnedStep(
             layer=record.layer,

@@ -110,6 +110,8 @@ def _emitted(
         line_bytes=workspace.line_bytes,
         masters=masters,
         others=_others(board, optimized.devices) if apart else (),
+        named=_others(board, optimized.devices),
+        workspace=workspace.name,
         arena=arena,
         overlap=job.overlap == "on",
         pool=[device for device in devices.values() if device.pool],

@@ -3,7 +3,7 @@
 
 from ferrule.memory.aliases import views
 from ferrule.memory.draw import draw
-from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, plan_graph, scratch_name
+from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, ScratchNeed, plan_graph, scratch_name
 from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers, spare_bytes
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
 from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan
@@ -36,6 +36,7 @@ __all__ = [
     "RegionPlan",
     "Request",
     "Schedule",
+    "ScratchNeed",
     "Step",
     "Tie",
     "Untied",

@@ -41,9 +41,19 @@ class GraphPlan:
     """The others: each buffer must be copied between its own place and the scratch."""
 
 
-def scratch_name(layer: str) -> str:
-    """Return the name of a layer's scratch buffer in a plan."""
-    return f"{layer}:scratch"
+def scratch_name(layer: str, part: str = "") -> str:
+    """Return the name of a layer's scratch buffer in a plan; `part` is the name of one besides the usual one."""
+    return f"{layer}:scratch{':' if part else ''}{part}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScratchNeed:
+    """Scratch of a layer besides its usual one."""
+
+    part: str
+    """See `scratch_name`."""
+    size_bytes: int
+    alignment: int
 
 
 def plan_graph(
@@ -53,6 +63,7 @@ def plan_graph(
     alignment: int = DEFAULT_ALIGNMENT,
     scratch_bytes: Mapping[str, int] | None = None,
     scratch_alignment: Mapping[str, int] | None = None,
+    more_scratch: Mapping[str, Sequence[ScratchNeed]] | None = None,
     allowed: Mapping[str, tuple[str, ...]] | None = None,
     accesses: Mapping[str, Access] | None = None,
     shared: Sequence[Alias] | None = None,
@@ -68,14 +79,15 @@ def plan_graph(
 ) -> GraphPlan:
     """Choose an order of the layers (unless `order` is given) and lay out all non-constant tensors.
 
-    `scratch_bytes` and `scratch_alignment` (by default `alignment`) are by layer; a layer's scratch buffer has the
-    name `scratch_name(layer)`. `allowed` maps a buffer's name to its allowed regions, the preferred one first; other
-    buffers may use any region. `accesses` maps a buffer's name to the needs of the masters that use it; a buffer that
-    may not share a cache line is padded to whole lines. `ends` maps a layer that goes on beside later ones to the last
-    step at which it uses its tensors and its scratch; any other layer ends at its own step. Layers with the same queue
-    in `queues` are carried out one after the other, so one may read what an earlier one writes. `shared` lists the
-    views, by default all views of the graph; `in_place` lists the outputs that kernels write in place. With
-    `constant_outputs`, graph outputs that are constants get a buffer that is live at the last step.
+    `scratch_bytes` and `scratch_alignment` (by default `alignment`) are by layer; a layer's scratch buffer has the name
+    `scratch_name(layer)`. `more_scratch` is besides it; the order does not depend on it. `allowed` maps a buffer's name
+    to its allowed regions, the preferred one first; other buffers may use any region. `accesses` maps a buffer's name
+    to the needs of the masters that use it; a buffer that may not share a cache line is padded to whole lines. `ends`
+    maps a layer that goes on beside later ones to the last step at which it uses its tensors and its scratch; any other
+    layer ends at its own step. Layers with the same queue in `queues` are carried out one after the other, so one may
+    read what an earlier one writes. `shared` lists the views, by default all views of the graph; `in_place` lists the
+    outputs that kernels write in place. With `constant_outputs`, graph outputs that are constants get a buffer that is
+    live at the last step.
 
     `ties` are by layer: inputs and outputs at fixed places inside its scratch. The plan keeps a tie unless that would
     lose bytes, break an alignment, or contradict another tie or the allowed regions; the result names the others.
@@ -102,6 +114,7 @@ def plan_graph(
     lives = lifetimes(graph, ordering.layers, ends) | copied
     overlaps = _outlived(graph, aliases, overlaps, ordering.layers, ends or {})
     run = schedule_of_graph(graph, ordering.layers, {layer: scratch_name(layer) for layer in needed}, ends, queues)
+    run = _with_scratch(run, more_scratch or {})
     run = _with_copies(run, tuple(copied))
     persistent: tuple[Request, ...] = ()
     if state is not None:
@@ -114,7 +127,7 @@ def plan_graph(
     alignments = {layer: (scratch_alignment or {}).get(layer, alignment) for layer in needed}
     plain = (
         *_tensors(graph, lives, regions, alignment, allowed or {}, _askew(aliases, lives, ties or {}, alignment)),
-        *_scratch(ordering.layers, regions, needed, alignments, allowed or {}, ends or {}),
+        *_scratch(ordering.layers, regions, needed, alignments, allowed or {}, ends or {}, more_scratch or {}),
     )
     requests = (
         *(_with_access(request, (accesses or {}).get(request.name)) for request in plain),
@@ -218,6 +231,15 @@ def _constant_outputs(graph: Graph, steps: int) -> dict[str, Lifetime]:
     return {info.name: last for info in graph.outputs if graph.tensor(info.name).is_constant}
 
 
+def _with_scratch(run: Schedule, needs: Mapping[str, Sequence[ScratchNeed]]) -> Schedule:
+    """Return a run whose layers also write the scratch besides their usual one."""
+    steps = (
+        replace(step, writes=(*step.writes, *(scratch_name(step.name, need.part) for need in needs.get(step.name, ()))))
+        for step in run.steps
+    )
+    return replace(run, steps=tuple(steps))
+
+
 def _with_copies(run: Schedule, outputs: tuple[str, ...]) -> Schedule:
     """Return a run that also writes the given outputs, after all layers."""
     last = Step(name="constant outputs", writes=outputs)
@@ -310,15 +332,18 @@ def _scratch(
     alignments: Mapping[str, int],
     allowed: Mapping[str, tuple[str, ...]],
     ends: Mapping[str, int],
+    more: Mapping[str, Sequence[ScratchNeed]],
 ) -> Iterator[Request]:
     anywhere = tuple(region.name for region in regions)
     for step, layer in enumerate(order):
-        if layer in sizes:
+        usual = (ScratchNeed(part="", size_bytes=sizes[layer], alignment=alignments[layer]),) if layer in sizes else ()
+        for need in (*usual, *more.get(layer, ())):
+            name = scratch_name(layer, need.part)
             yield Request(
-                name=scratch_name(layer),
-                size_bytes=sizes[layer],
-                alignment=alignments[layer],
+                name=name,
+                size_bytes=need.size_bytes,
+                alignment=need.alignment,
                 lifetime=Lifetime(first=step, last=ends.get(layer, step)),
-                regions=allowed.get(scratch_name(layer), anywhere),
+                regions=allowed.get(name, anywhere),
                 kind=BufferKind.SCRATCH,
             )

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from ferrule.graph import Graph
@@ -13,6 +14,9 @@ from ferrule.memory.lifetimes import Lifetime
 from ferrule.memory.region import Region
 from ferrule.memory.request import Alias, Request, Tie, Untied
 from ferrule.memory.storage import Part, Storage, group_names, merge
+
+_MOST_COMBINED = 4
+"""With up to so many ties of a layer, all combinations are tried."""
 
 
 class TieError(ValueError):
@@ -111,32 +115,36 @@ class _Bodies:
             return inner
         return outer.joined(inner, outer.offsets[scratch] + tie.offset - inner.offsets[buffer])
 
-    def join(self, tie: Tie) -> None:
-        """Tie two buffers."""
+    def join(self, tie: Tie) -> _Body:
+        """Tie two buffers, and return the body that contains them; TieError if that is impossible."""
         body = self.body(tie)
         body.storage(self._ranks)
-        self.accept(body)
-
-    def accept(self, body: _Body) -> None:
-        """Replace the bodies of some storages by one that contains them."""
         self._bodies.update(dict.fromkeys(body.storages, body))
+        return body
 
-    def checked(self, tie: Tie, may_share: Collection[frozenset[str]]) -> _Body:
-        """Return the body that a tie leads to; TieError if it is impossible or parts lose each other's bytes.
+    def try_all(self, ties: Sequence[Tie], may_share: Collection[frozenset[str]]) -> None:
+        """Tie some buffers to one scratch; TieError, and no change, if parts would lose each other's bytes.
 
         `may_share` are the pairs of storages that may have bytes in common while both are live.
         """
-        body = self.body(tie)
-        body.storage(self._ranks)
-        for one, two in itertools.combinations(body.storages, 2):
-            first, second = body.storages[one], body.storages[two]
-            apart = (
-                body.offsets[one] + first.size_bytes <= body.offsets[two]
-                or body.offsets[two] + second.size_bytes <= body.offsets[one]
-            )
-            if not apart and first.lifetime.meets(second.lifetime) and frozenset({one, two}) not in may_share:
-                raise TieError(f"'{one}' and '{two}' would then share bytes while both are in use")
-        return body
+        before = dict(self._bodies)
+        try:
+            for tie in ties:
+                _check_apart(self.join(tie), may_share)
+        except TieError:
+            self._bodies = before
+            raise
+
+
+def _check_apart(body: _Body, may_share: Collection[frozenset[str]]) -> None:
+    for one, two in itertools.combinations(body.storages, 2):
+        first, second = body.storages[one], body.storages[two]
+        apart = (
+            body.offsets[one] + first.size_bytes <= body.offsets[two]
+            or body.offsets[two] + second.size_bytes <= body.offsets[one]
+        )
+        if not apart and first.lifetime.meets(second.lifetime) and frozenset({one, two}) not in may_share:
+            raise TieError(f"'{one}' and '{two}' would then share bytes while both are in use")
 
 
 def aligned_to_regions(requests: Sequence[Request], regions: Sequence[Region], ties: Sequence[Tie]) -> list[Request]:
@@ -170,25 +178,42 @@ def kept_ties(
     sizes = {request.name: request.size_bytes for request in requests}
     reasons = dict(refused)
     may_share: set[frozenset[str]] = set()
-    accepted: dict[str, list[Tie]] = {}
+    allowed: dict[str, list[Tie]] = {}
     """By scratch."""
-    for tie in sorted(ties, key=lambda each: -sizes[each.buffer]):
-        if tie in reasons:
-            continue
-        beside = [] if tie.preserved else [each for each in accepted.get(tie.scratch, ()) if not each.preserved]
-        mine = groups[tie.buffer]
-        shared = {frozenset({mine, groups[other]}) for other in (tie.scratch, *(each.buffer for each in beside))}
-        try:
-            bodies.accept(bodies.checked(tie, may_share | shared))
-        except TieError as error:
-            reasons[tie] = str(error)
-            continue
-        may_share |= shared
-        accepted.setdefault(tie.scratch, []).append(tie)
+    for tie in ties:
+        if tie not in reasons:
+            allowed.setdefault(tie.scratch, []).append(tie)
+    for mine in sorted(allowed.values(), key=lambda each: -sum(sizes[tie.buffer] for tie in each)):
+        chosen: tuple[Tie, ...] = ()
+        for candidate in sorted(_subsets(mine), key=lambda each: -sum(sizes[tie.buffer] for tie in each)):
+            with suppress(TieError):
+                bodies.try_all(candidate, may_share | _sharing(candidate, groups))
+                chosen = candidate
+                break
+        for tie in (tie for tie in mine if tie not in chosen):
+            try:
+                bodies.try_all((tie,), may_share | _sharing((*chosen, tie), groups))
+                chosen = (*chosen, tie)
+            except TieError as error:
+                reasons[tie] = str(error)
+        may_share |= _sharing(chosen, groups)
     return (
         tuple(tie for tie in ties if tie not in reasons),
         tuple(Untied(tie=tie, reason=reasons[tie]) for tie in ties if tie in reasons),
     )
+
+
+def _subsets(ties: Sequence[Tie]) -> Iterator[tuple[Tie, ...]]:
+    """Yield the sets of ties of one layer that are tried before single ones."""
+    for count in range(len(ties), 0, -1) if len(ties) <= _MOST_COMBINED else (len(ties),):
+        yield from itertools.combinations(ties, count)
+
+
+def _sharing(ties: Sequence[Tie], groups: Mapping[str, str]) -> set[frozenset[str]]:
+    """Return the pairs that may have bytes in common: scratch with its buffers, and buffers that are not preserved."""
+    lost = [groups[tie.buffer] for tie in ties if not tie.preserved]
+    found = {frozenset(pair) for pair in itertools.combinations(lost, 2)}
+    return found | {frozenset({groups[tie.buffer], groups[tie.scratch]}) for tie in ties}
 
 
 def forbidden_ties(
@@ -225,10 +250,22 @@ def forbidden_ties(
                 found[tie] = f"the layer also reads its bytes as '{twice}'"
             elif not tie.preserved:
                 late = _reader_after(graph, name, others, steps, ends)
-                if late or results.intersection(others) or last > ends.get(name, step):
+                writer = _writer_beside(graph, name, others, steps, ends)
+                if writer:
+                    found[tie] = f"layer '{writer}' may still be at work on it, and this layer may overwrite it"
+                elif late or results.intersection(others) or last > ends.get(name, step):
                     reader = f"layer '{late}' reads it later" if late else "it is needed after the run"
                     found[tie] = f"{reader}, and this layer may overwrite it"
     return found
+
+
+def _writer_beside(
+    graph: Graph, layer: str, tensors: Sequence[str], steps: Mapping[str, int], ends: Mapping[str, int]
+) -> str:
+    """Return a layer that goes on with writing one of the tensors when another layer begins; "" if there is none."""
+    writers = (graph.producer(tensor) for tensor in tensors)
+    names = (writer.name for writer in writers if writer is not None)
+    return next((writer for writer in names if ends.get(writer, steps[writer]) >= steps[layer]), "")
 
 
 def _reader_after(

@@ -34,6 +34,7 @@ from ferrule.report.document import (
     ReportDocument,
     SamplePart,
 )
+from ferrule.report.estimates import estimate_part
 from ferrule.report.plans import firmware_plan
 from ferrule.report.surroundings import environment
 from ferrule.report.timeline import timeline
@@ -208,6 +209,8 @@ def layer_parts(firmware: BuiltFirmware, done: EngineRun) -> tuple[LayerPart, ..
             work=_layer_work(done, record.device, index),
             rounding=firmware.artifact.graph.layer(record.layer).rounding.value,
             outputs=tuple(firmware.artifact.graph.layer(record.layer).outputs),
+            estimate=estimate_part(firmware.artifact.graph.layer(record.layer)),
+            copies=tuple(copy.text for copy in record.copies),
         )
         for index, (record, count, beside) in enumerate(
             zip(firmware.artifact.operators, counts, firmware.artifact.beside, strict=True)

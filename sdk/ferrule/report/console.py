@@ -18,6 +18,7 @@ from ferrule.report.document import (
     ReportDocument,
     Verdict,
 )
+from ferrule.report.estimates import print_estimates
 from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def print_report(document: ReportDocument, console: Console) -> None:
     """Print the table of layers, the totals and the verdict."""
     _print_layers(document, console)
     _print_work(document, console)
+    print_estimates(((layer.name, layer.estimate) for layer in document.layers), console)
     if document.device_trace is not None:
         _print_trace(document.device_trace, console)
     console.print(_totals(document))
@@ -98,6 +100,9 @@ def _print_layers(document: ReportDocument, console: Console) -> None:
         optional=("kernel", "MACs", "type"),
         title=escape(f"{document.model.name} on {document.build.board} by {document.engine}"),
     )
+    for layer in document.layers:
+        for copy in layer.copies:
+            console.print(f"layer '{layer.name}': {copy}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _print_work(document: ReportDocument, console: Console) -> None:
@@ -118,13 +123,16 @@ def _print_work(document: ReportDocument, console: Console) -> None:
         for layer, work in worked
     ]
     exactness = "exact" if all(work.exact for _, work in worked) else "measured"
+    guesses = [device.name for device in document.devices if device.estimated]
+    if guesses:
+        exactness += f", with estimates of the time that {', '.join(guesses)} would take"
     print_table(
         console,
         ("#", "layer", "device", *counted),
         rows,
         right=("#", *counted),
         whole=("layer", "device"),
-        title=f"what the devices' models did ({exactness})",
+        title=escape(f"what the devices' models did ({exactness})"),
     )
 
 
@@ -162,7 +170,7 @@ def _totals(document: ReportDocument) -> Table:
         table.add_row(f"device {device.name}", f"{device.backend}, {took}{memory}")
         if device.statistics:
             counts = ", ".join(f"{name} {number:,}" for name, number in device.statistics.items())
-            table.add_row("", f"{escape(counts)} (exact)")
+            table.add_row("", f"{escape(counts)} ({'exact, but for estimates' if device.estimated else 'exact'})")
     if document.devices:
         table.add_row("core", _core(document))
     table.add_row("built", _built(build))

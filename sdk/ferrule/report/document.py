@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from ferrule._typing import override
 from ferrule.graph import Rounding, brief
+from ferrule.report.estimates import EstimatePart
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
@@ -85,7 +86,8 @@ class DeviceWorkPart:
     """Bytes that it read by DMA."""
     written_bytes: int
     busy: int
-    """Instructions during which it was at work; the core waits for it, unless other layers run meanwhile."""
+    """Instructions during which it was at work; the core waits for it, unless other layers run meanwhile. For a layer
+    with an `estimate`, the model's time is an estimate, too."""
     exact: bool = True
     """Whether every transfer and every instruction is counted, and nothing else."""
 
@@ -117,6 +119,10 @@ class LayerPart:
     """The rule by which it requantises; "tflm" if it does not."""
     outputs: tuple[str, ...] = ()
     """The tensors that it writes."""
+    estimate: EstimatePart | None = None
+    """What the compiler of a pre-compiled layer expects; None for other layers, or if it states nothing."""
+    copies: tuple[str, ...] = ()
+    """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +195,8 @@ class DevicePart:
     """What its model did, for layers and besides; None without a model, or if the engine cannot tell."""
     statistics: dict[str, int | float] = field(default_factory=dict)
     """The growth of its model's own counts in one inference, exact; see `DeviceModel.statistics`."""
+    estimated: bool = False
+    """Whether the time of its model is an estimate of that of the real device; the counts of this run are exact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from ferrule.graph import Layer
 from ferrule.network import Network
 from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
 from ferrule.report.backend_listing import kind_name
+from ferrule.report.estimates import estimate_part
 from ferrule.report.inspection import (
     BackendPart,
     CrossingPart,
@@ -79,6 +80,7 @@ def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, .
                 for call in record.device_calls
             ),
             beside=beside,
+            copies=tuple(copy.text for copy in record.copies),
         )
         for index, (record, beside) in enumerate(zip(artifact.operators, artifact.beside, strict=True))
     )
@@ -186,6 +188,7 @@ def _final_layer(optimized: OptimizedNetwork, layer: Layer) -> FinalLayerPart:
         device=given.device,
         replaces=optimized.replaced.get(layer.name, ()),
         label=descriptor.label if isinstance(descriptor, PreCompiledDescriptor) else "",
+        estimate=estimate_part(layer),
     )
 
 

@@ -13,6 +13,7 @@ from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.window import Padding
+from ferrule.report.estimates import EstimatePart
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
 from ferrule.report.plans import activation_parts
@@ -112,6 +113,8 @@ class FinalLayerPart:
     """The layers that it replaced, if its backend inserted it."""
     label: str
     """The backend's name for it, if it is a pre-compiled object."""
+    estimate: EstimatePart | None = None
+    """What the compiler of a pre-compiled object expects; null for others, or if it states nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +184,8 @@ class ScheduledPart:
     """The device calls in order, such as "npu0 open"; empty if no device is called."""
     beside: tuple[str, ...] = ()
     """The layers, begun before, that devices go on with while this one runs."""
+    copies: tuple[str, ...] = ()
+    """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.firmware.fitting import BoardFit
 from ferrule.graph import Rounding
+from ferrule.report.estimates import print_estimates
 from ferrule.report.inspection import (
     ClassPart,
     CrossingPart,
@@ -140,8 +141,13 @@ def _print_division(inspection: Inspection, division: DivisionPart, console: Con
         faces = [name for name, has in (("host", backend.host), ("firmware", backend.firmware)) if has]
         count = sum(taker.backend == backend.id for taker in division.layers)
         console.print(f"{backend.id}: {count} layers, runs on {' and '.join(faces) or 'nothing'}", highlight=False)
+    estimates = []
     for final in division.finals:
         _print_final(final, console)
+        for layer in final.layers:
+            if (layer.layer, layer.estimate) not in estimates:  # usually the same on the host and in firmware
+                estimates.append((layer.layer, layer.estimate))
+    print_estimates(estimates, console)
 
 
 def _print_final(final: FinalPart, console: Console) -> None:
@@ -226,6 +232,9 @@ def _print_schedule(schedule: Sequence[ScheduledPart], console: Console) -> None
         whole=("layer", "run by"),
         title="the firmware's operators in order, and the calls of devices",
     )
+    for part in schedule:
+        for copy in part.copies:
+            console.print(f"layer '{part.layer}': {copy}", soft_wrap=True, highlight=False, markup=False)
 
 
 def _print_kernels(layers: Sequence[LayerKernelsPart], console: Console) -> None:

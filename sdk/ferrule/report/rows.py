@@ -76,6 +76,7 @@ def _of_run(document: ReportDocument) -> Iterator[Row]:
             "written_bytes": work.written_bytes if known else None,
             "busy": work.busy if known else None,
             "beside": ", ".join(layer.beside),
+            "copies": "; ".join(layer.copies),
             "outputs": ", ".join(layer.outputs),
         }
 

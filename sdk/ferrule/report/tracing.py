@@ -37,6 +37,7 @@ def device_parts(
             share=sum(part.share for part in ran[use.device.name]),
             work=work.get(use.device.name),
             statistics=dict(statistics.get(use.device.name, {})),
+            estimated=use.driver.estimated,
         )
         for use in artifact.devices
     )

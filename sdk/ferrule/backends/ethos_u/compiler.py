@@ -118,6 +118,7 @@ def _substitution(part: SubgraphView, program: EthosUProgram) -> Substitution:
         payload=program,
         label=f"{count} layer{'s' * (count > 1)} for {program.stream.configuration.name}",
         macs=sum(_macs(part, name) for name in part.names),
+        estimate=program.report.estimate(),
     )
     return pre_compiled(f"{part.names[-1]}/ethos_u", part, descriptor)
 

@@ -21,11 +21,13 @@ from ferrule.backends.ethos_u.kernel import Integers, Work, input_map, output_bl
 from ferrule.backends.ethos_u.machine import Bytes, Machine, Range
 from ferrule.backends.ethos_u.scales import SCALE_BYTES, Scales, scales
 from ferrule.backends.ethos_u.stream import Operation, Registers
-from ferrule.backends.ethos_u.weights import MAX_WEIGHTS, WeightCache, WeightOrder
+from ferrule.backends.ethos_u.weights import WeightCache, WeightOrder
 from ferrule.operators.blas import matrix_product
 
 WEIGHTS = WeightCache()
 """The decoded weights of all NPUs of the process."""
+MAX_WEIGHTS = 1 << 24
+"""The most weights of an operation that is executed."""
 _STRIP_BYTES = 1 << 22
 _EXACT_FLOAT32 = 1 << 24
 _CORES = (
@@ -122,7 +124,8 @@ class Convolution:
         return cores
 
     def _work(self, configuration: Configuration) -> Work:
-        macs = self.ofm.elements * self.window.taps * self.channels
+        met = self.ofm.height * self.ofm.width * self.window.taps * self.channels
+        macs = met * self.ofm.depth
         reads = (
             *self.ifm.ranges(),
             *self.activation.ranges(configuration),
@@ -134,7 +137,11 @@ class Convolution:
             writes=self.ofm.ranges(),
             bytes_read=self.ifm.size_bytes + sum(core.size_bytes + core.scale_bytes for core in self.cores),
             bytes_written=self.ofm.size_bytes,
-            effort=macs // (1 if self.depthwise else 8) + 20 * self.ofm.elements + 5000 * self.window.taps,
+            effort=(4 * macs if self.depthwise else macs // 8 + 6 * met)
+            + 5 * self.ofm.depth * self.window.taps * self.channels
+            + 15 * self.ifm.elements
+            + 60 * self.ofm.elements
+            + 5000 * self.window.taps,
         )
 
     def execute(self, machine: Machine) -> None:
@@ -172,7 +179,7 @@ class Convolution:
         if self.depthwise:
             return np.ascontiguousarray(matrix.T.astype(np.int64))
         largest = 1 << (8 * self.ifm.dtype.itemsize)  # of |IFM - zero point|
-        total = int(np.abs(matrix.astype(np.int64)).sum(axis=1).max())
+        total = int(np.abs(matrix).sum(axis=1, dtype=np.int64).max())
         exact = np.float32 if total * largest < _EXACT_FLOAT32 else np.float64
         return np.ascontiguousarray(matrix.T.astype(exact))
 

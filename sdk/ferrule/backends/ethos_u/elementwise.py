@@ -15,15 +15,17 @@ from ferrule.backends.ethos_u.arithmetic import Int64, Rounding, Scale, rounding
 from ferrule.backends.ethos_u.commands import Elementwise, Long, Short
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.errors import UnsupportedModeError
-from ferrule.backends.ethos_u.feature_map import FeatureMap, element_type, feature_map, zero_point
-from ferrule.backends.ethos_u.kernel import Work, output_block, output_map, upscale, upscale_mode
+from ferrule.backends.ethos_u.feature_map import Elements, FeatureMap, element_type, feature_map, zero_point
+from ferrule.backends.ethos_u.kernel import ZEROS, Work, output_block, output_map, upscale, upscale_mode
 from ferrule.backends.ethos_u.machine import Machine
 from ferrule.backends.ethos_u.stream import Operation, Registers
 
 UNARY = frozenset({Elementwise.LRELU, Elementwise.ABS, Elementwise.CLZ})
 _BOTH, _FIRST, _SECOND = 0, 1, 2
 _HEIGHT, _WIDTH, _DEPTH, _SWAPPED, _SCALAR = 1, 2, 4, 0x40, 0x80
+_SHIFTS = frozenset({Elementwise.SHR, Elementwise.SHL})
 _MAX_SHIFT = 63
+_STRIP_ELEMENTS = 1 << 20
 
 
 class ElementwiseKernel:
@@ -34,6 +36,8 @@ class ElementwiseKernel:
         self.mode = Elementwise(operation.parameter)
         self.ofm = output_map(registers)
         self.upscale = upscale_mode(registers)
+        if self.upscale == ZEROS:
+            raise UnsupportedModeError("ELEMENTWISE of an IFM that is upscaled with zeros is not supported")
         height, width, depth = self.ofm.height, self.ofm.width, self.ofm.depth
         if self.upscale:
             height, width = -(-height // 2), -(-width // 2)
@@ -89,19 +93,35 @@ class ElementwiseKernel:
 
     def execute(self, machine: Machine) -> None:
         """Do the operation; errors as for `Kernel`."""
-        first = self.ifm.read(machine).astype(np.int64) - self.ifm.zero_point
+        first = self.ifm.read(machine)
         if self.upscale:
             first = upscale(first, self.upscale)[: self.ofm.height, : self.ofm.width]
+        second = np.full((1, 1, 1), self.scalar) if self.ifm2 is None else self.ifm2.read(machine)
+        if self.mode in _SHIFTS:
+            shifts = self._first(first) if self.swapped else self._second(second)
+            if int(shifts.min()) < 0 or int(shifts.max()) > _MAX_SHIFT:
+                raise UnsupportedModeError(f"{self.mode.name} by {int(shifts.min())} to {int(shifts.max())} bits")
+        out = np.empty((self.ofm.height, self.ofm.width, self.ofm.depth), self.ofm.dtype)
+        rows = max(1, _STRIP_ELEMENTS // (self.ofm.width * self.ofm.depth))
+        for y in range(0, self.ofm.height, rows):
+            values = self._values(first[y : y + rows], second if len(second) == 1 else second[y : y + rows])
+            shape = out[y : y + rows].shape
+            out[y : y + rows] = self.activation.apply(np.broadcast_to(values, shape), machine)
+        self.ofm.write(machine, out)
+
+    def _values(self, stored: Elements, stored2: Elements) -> Int64:
+        """Return the results of some rows, before the activation."""
+        first = self._first(stored)
         if self.mode in UNARY:
-            values = self._unary(first)
-        else:
-            if self.ifm2 is None:
-                second = np.full((1, 1, 1), self.scalar, np.int64)
-            else:
-                second = self.ifm2.read(machine).astype(np.int64) - self.ifm2.zero_point
-            values = self._binary(second, first) if self.swapped else self._binary(first, second)
-        shape = self.ofm.height, self.ofm.width, self.ofm.depth
-        self.ofm.write(machine, self.activation.apply(np.broadcast_to(values, shape), machine))
+            return self._unary(first)
+        second = self._second(stored2)
+        return self._binary(second, first) if self.swapped else self._binary(first, second)
+
+    def _first(self, stored: Elements) -> Int64:
+        return stored.astype(np.int64) - self.ifm.zero_point
+
+    def _second(self, stored: Elements) -> Int64:
+        return stored.astype(np.int64) - (self.ifm2.zero_point if self.ifm2 is not None else 0)
 
     def _unary(self, values: Int64) -> Int64:
         if self.mode is Elementwise.ABS:
@@ -122,8 +142,6 @@ class ElementwiseKernel:
                 return np.minimum(first, second)
             case Elementwise.MAX:
                 return np.maximum(first, second)
-        if int(second.min()) < 0 or int(second.max()) > _MAX_SHIFT:
-            raise UnsupportedModeError(f"{self.mode.name} by {int(second.min())} to {int(second.max())} bits")
         if self.mode is Elementwise.SHR:
             return shift_right(first, second, self.scale.mode)
         return ((first << second) + (1 << 31) & 0xFFFFFFFF) - (1 << 31)

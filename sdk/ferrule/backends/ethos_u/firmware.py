@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -14,12 +14,14 @@ from ferrule.backends.contribution import Contribution
 from ferrule.backends.device import BindingNumber, Device, read_binding
 from ferrule.backends.ethos_u import arm_driver
 from ferrule.backends.ethos_u.arm_driver import find_arm_driver
-from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor
+from ferrule.backends.ethos_u.compiled import FAST_SCRATCH_REGION, SCRATCH_REGION, CompiledStream
 from ferrule.backends.ethos_u.configuration import Configuration
+from ferrule.backends.ethos_u.machine import Range
 from ferrule.backends.ethos_u.model import EthosUModel
+from ferrule.backends.ethos_u.npu import prepared
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.settings import configuration_of_device
-from ferrule.backends.ethos_u.stream import parse_payload
+from ferrule.backends.ethos_u.stream import operations, parse_payload
 from ferrule.backends.ethos_u.timing import KNOWN
 from ferrule.backends.firmware import (
     Blob,
@@ -27,6 +29,7 @@ from ferrule.backends.firmware import (
     FieldValue,
     LoweredOp,
     LoweringContext,
+    PlacedTensor,
     Socket,
     parameter_table,
 )
@@ -35,22 +38,15 @@ from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.devices.registers import REGISTER_BYTES
 from ferrule.dom import (
     AddressOf,
-    Aggregate,
-    ArrayType,
     Call,
     Cast,
-    Const,
-    Declare,
     Expression,
-    Field,
     Identifier,
     Index,
     Integer,
     Null,
     Pointer,
     Scalar,
-    StructType,
-    Variable,
 )
 from ferrule.errors import FerruleError, UnsupportedError, place, unknown_name
 from ferrule.graph import Shape
@@ -82,8 +78,6 @@ class EthosUTarget:
         """Return the call that runs the layer's stream on the NPU."""
         program = _program(context)
         stream = program.stream
-        inputs = _tensors(context, "input", context.layer.present_inputs, stream.inputs)
-        outputs = _tensors(context, "output", context.layer.outputs, stream.outputs)
         cycles = max(program.report.cycles, 1)
         timeout_us = _timeout_us(cycles)
         KNOWN.remember(
@@ -93,10 +87,6 @@ class EthosUTarget:
         blobs = {"payload": _blob(context, "payload", stream.payload)}
         if stream.read_only:
             blobs["read_only"] = _blob(context, "read_only", stream.read_only)
-        places = {
-            name: _places(context, name, tensors)
-            for name, tensors in (("inputs", stream.inputs), ("outputs", stream.outputs))
-        }
         table, pointer = parameter_table(
             context,
             "ethos_u_stream",
@@ -106,21 +96,17 @@ class EthosUTarget:
             read_only_bytes=Integer(len(stream.read_only), unsigned=True),
             scratch_bytes=Integer(stream.scratch_bytes, unsigned=True),
             fast_scratch_bytes=Integer(stream.fast_scratch_bytes, unsigned=True),
-            **{name: None if variable is None else Identifier(variable.name) for name, variable in places.items()},
-            input_count=Integer(len(stream.inputs), unsigned=True),
-            output_count=Integer(len(stream.outputs), unsigned=True),
             timeout_us=Integer(timeout_us, unsigned=True),
         )
         scratch_bytes, scratch, fast = _scratch(context, stream)
-        given = (inputs.name, outputs.name)
-        arguments = (context.resource_handle, pointer, scratch, fast, *map(Identifier, given))
+        arguments = (context.resource_handle, pointer, scratch, fast)
         return LoweredOp(
             kernel=f"ethos_u_{stream.configuration.macs}",
-            statements=(inputs, outputs),
-            declarations=(*(variable for variable in places.values() if variable is not None), table),
+            declarations=(table,),
             blobs=tuple(blobs.values()),
             scratch_bytes=scratch_bytes,
             scratch_alignment=ALIGNMENT,
+            placed=_placed(context, program),
             status=Call(Identifier("ethos_u_execute"), arguments),
             start=Call(Identifier("ethos_u_start"), arguments),
             cycles=cycles,
@@ -166,6 +152,7 @@ class EthosUTarget:
             interrupt=interrupt if use_interrupt else None,
             handler=chosen.handler,
             model=partial(EthosUModel, found),
+            estimated=True,
         )
 
     def plugged(self, device: Device, socket: Socket) -> Device:
@@ -231,20 +218,45 @@ def _blob(context: LoweringContext, suffix: str, data: bytes) -> Blob:
     return context.blob(suffix, np.frombuffer(data, np.uint8), ALIGNMENT)
 
 
-def _tensors(context: LoweringContext, kind: str, names: Sequence[str], placed: Sequence[StreamTensor]) -> Declare:
-    """Return the array of pointers to the layer's inputs or outputs, in the order of the stream's.
+def _placed(context: LoweringContext, program: EthosUProgram) -> tuple[PlacedTensor, ...]:
+    """Return the places of the layer's tensors in the scratch; those of the stream are in the same order.
 
     Raises:
         UnsupportedError: the stream has other tensors than the layer.
     """
-    ours = [context.graph.info(name) for name in names]
-    if [info.size_bytes for info in ours] != [tensor.size_bytes for tensor in placed]:
-        raise UnsupportedError(
-            f"layer '{context.layer.name}': its stream's {kind}s are {_listed(placed)}, expected {_listed(ours)}"
-        )
-    pointer = Pointer(Const(Scalar.VOID)) if kind == "input" else Pointer(Scalar.VOID)
-    fields = tuple(Field(context.pointer(name)) for name in names)
-    return Declare(context.symbol(f"{kind}s"), ArrayType(Const(pointer), len(names)), Aggregate(fields))
+    stream, layer = program.stream, context.layer
+    written = list(_written(stream))
+    found: list[PlacedTensor] = []
+    for kind, names, tensors in (
+        ("input", layer.present_inputs, stream.inputs),
+        ("output", layer.outputs, stream.outputs),
+    ):
+        ours = [context.graph.info(name) for name in names]
+        if [info.size_bytes for info in ours] != [tensor.size_bytes for tensor in tensors]:
+            raise UnsupportedError(
+                f"layer '{layer.name}': its stream's {kind}s are {_listed(tensors)}, expected {_listed(ours)}"
+            )
+        for name, tensor in zip(names, tensors, strict=True):
+            span = Range(region=tensor.region, start=tensor.offset, end=tensor.offset + tensor.size_bytes)
+            preserved = kind == "input" and not any(span.meets(other) for other in written)
+            first = _fast_offset(stream) if tensor.region == FAST_SCRATCH_REGION else 0
+            found.append(PlacedTensor(tensor=name, offset=first + tensor.offset, preserved=preserved))
+    return tuple(found)
+
+
+def _written(stream: CompiledStream) -> Iterator[Range]:
+    """Yield what the stream's operations write: the whole scratch if one of them is more than the model executes."""
+    for operation in operations(parse_payload(stream.payload).words):
+        try:
+            kernel = prepared(operation, stream.configuration)
+        except FerruleError:
+            yield from (Range(region=region, start=0, end=1 << 40) for region in (SCRATCH_REGION, FAST_SCRATCH_REGION))
+            return
+        if kernel is None:
+            continue
+        for each in kernel.work.writes:
+            shared = each.region == FAST_SCRATCH_REGION and not stream.fast_scratch_bytes
+            yield replace(each, region=SCRATCH_REGION) if shared else each
 
 
 def _listed(tensors: Sequence[object]) -> str:
@@ -255,33 +267,18 @@ def _listed(tensors: Sequence[object]) -> str:
     return ", ".join(map(one, tensors)) or "none"
 
 
-def _places(context: LoweringContext, name: str, tensors: Sequence[StreamTensor]) -> Variable | None:
-    """Return the table of the places of tensors; None if there are no tensors."""
-    if not tensors:
-        return None
-    rows = tuple(
-        Field(
-            Aggregate(
-                (
-                    Field(Integer(tensor.region, unsigned=True), "region"),
-                    Field(Integer(tensor.offset, unsigned=True), "offset"),
-                    Field(Integer(tensor.size_bytes, unsigned=True), "bytes"),
-                )
-            )
-        )
-        for tensor in tensors
-    )
-    kind = ArrayType(Const(StructType("ethos_u_place")), len(rows))
-    return Variable(name=context.symbol(f"{name}_places"), type=kind, value=Aggregate(rows))
-
-
 def _scratch(context: LoweringContext, stream: CompiledStream) -> tuple[int, Expression, Expression]:
     """Return the bytes of scratch, and the pointers to the scratch and to the fast scratch, which lies behind it."""
     if not stream.fast_scratch_bytes:
         return stream.scratch_bytes, context.scratch if stream.scratch_bytes else Null(), Null()
-    first = -(-stream.scratch_bytes // ALIGNMENT) * ALIGNMENT
+    first = _fast_offset(stream)
     behind = AddressOf(Index(Cast(Pointer(Scalar.UINT8), context.scratch), Integer(first, unsigned=True)))
     return first + stream.fast_scratch_bytes, context.scratch, behind
+
+
+def _fast_offset(stream: CompiledStream) -> int:
+    """Return the place of the fast scratch in the operator's scratch."""
+    return -(-stream.scratch_bytes // ALIGNMENT) * ALIGNMENT if stream.fast_scratch_bytes else 0
 
 
 def _timeout_us(cycles: int) -> int:

@@ -109,10 +109,9 @@ class EthosUModel(RegisterModel):
 
     table = TABLE
 
-    def __init__(self, configuration_: str | Configuration = "ethos-u55-128") -> None:
+    def __init__(self, kind: str | Configuration = "ethos-u55-128") -> None:
         super().__init__()
-        named = isinstance(configuration_, str)
-        self.configuration = configuration(configuration_) if named else configuration_  # type: ignore[arg-type]
+        self.configuration = configuration(kind) if isinstance(kind, str) else kind
         self._failure = ""
         self._counts = _Counts()
         self._regions = _Regions()
@@ -301,7 +300,8 @@ class EthosUModel(RegisterModel):
             self._refused(error)
             return
         except FerruleError as error:
-            self._fail("WEIGHT_FAULT" if isinstance(error.__cause__, WeightError) else "PARSE_ERROR", str(error))
+            of_weights = isinstance(error.__cause__ or error.__context__, WeightError)
+            self._fail("WEIGHT_FAULT" if of_weights else "PARSE_ERROR", str(error))
             return
         self.set_value("QREAD", 4 * (operation.word_offset + 1))
         if step is not None:

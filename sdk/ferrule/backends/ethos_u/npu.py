@@ -19,7 +19,7 @@ from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.convolution import Convolution
 from ferrule.backends.ethos_u.dma import Copy
 from ferrule.backends.ethos_u.elementwise import ElementwiseKernel
-from ferrule.backends.ethos_u.errors import NpuBusError, StreamError, UnsupportedModeError
+from ferrule.backends.ethos_u.errors import NpuBusError, StreamError
 from ferrule.backends.ethos_u.hazards import Hazard, HazardTracker
 from ferrule.backends.ethos_u.kernel import Kernel, Work
 from ferrule.backends.ethos_u.machine import ArrayMemory, Machine, Memory
@@ -32,7 +32,7 @@ from ferrule.errors import FerruleError
 __all__ = ["ArrayMemory", "Memory", "Npu", "Run", "Step"]
 
 MAX_EFFORT = 1 << 32
-"""Estimated nanoseconds of this host after which a stream is refused."""
+"""The work after which a stream is refused, in estimated nanoseconds of this host."""
 PLANS = 8
 """The number of streams whose preparation is kept."""
 _PREPARATION, _NO_PREPARATION = 130_000, 20_000
@@ -74,13 +74,18 @@ class _Plan:
     """A stream whose operations are prepared as far as they were executed once."""
 
     def __init__(
-        self, words: Words, tracker: HazardTracker | None, machine: Machine, accelerate: Callable[[Kernel], Kernel]
+        self,
+        words: Words,
+        tracker: HazardTracker | None,
+        machine: Machine,
+        accelerate: Callable[[Kernel], Kernel],
+        limit: int,
     ) -> None:
         self._configuration = machine.configuration
         self._accelerate = accelerate
         self._source = operations(words)
         self._tracker = tracker
-        self._effort = 0
+        self._effort, self._limit = 0, limit
         self._prepared: list[tuple[Step, Kernel | None]] = []
 
     def __iter__(self) -> Iterator[tuple[Step, Kernel | None]]:
@@ -113,9 +118,12 @@ class _Plan:
 
     def _check_effort(self, work: Work) -> None:
         self._effort += work.effort + (_NO_PREPARATION if work is _NO_WORK else _PREPARATION)
-        if self._effort > MAX_EFFORT:
-            seconds = self._effort / 1e9
-            raise UnsupportedModeError(f"the stream has more work than is executed, about {seconds:.0f} s")
+        if self._effort > self._limit:
+            raise StreamError(
+                f"the stream has more work than is executed: at most {self._effort / 1e9:.1f} s of this host by an"
+                f" estimate that is above what it takes, and the limit is {self._limit / 1e9:.1f} s",
+                hint="if the stream is right, create the NPU with a higher effort_limit",
+            )
 
 
 def prepared(operation: Operation, configuration: Configuration) -> Kernel | None:
@@ -149,15 +157,23 @@ def located(error: FerruleError, operation: Operation) -> FerruleError:
 class Npu:
     """One NPU; the streams that it executed last stay prepared, and its internal memory keeps its contents.
 
+    Operations are refused before they begin if the stream's work exceeds `effort_limit`, in estimated nanoseconds.
     With `native`, C that is compiled on first use computes the same results faster, if there is a compiler. One thread
     may use an NPU at a time.
     """
 
     def __init__(
-        self, configuration: Configuration, memory: Memory, *, check_hazards: bool = False, native: bool = True
+        self,
+        configuration: Configuration,
+        memory: Memory,
+        *,
+        check_hazards: bool = False,
+        native: bool = True,
+        effort_limit: int = MAX_EFFORT,
     ) -> None:
         self.configuration = configuration
         self.check_hazards = check_hazards
+        self.effort_limit = effort_limit
         self._machine = Machine(
             configuration=configuration,
             memory=memory,
@@ -223,7 +239,7 @@ class Npu:
         plan = self._plans.get(digest)
         if plan is None:
             tracker = HazardTracker(self.configuration) if self.check_hazards else None
-            plan = self._plans[digest] = _Plan(commands, tracker, self._machine, self._accelerated)
+            plan = self._plans[digest] = _Plan(commands, tracker, self._machine, self._accelerated, self.effort_limit)
             while len(self._plans) > PLANS:
                 self._plans.popitem(last=False)
         else:

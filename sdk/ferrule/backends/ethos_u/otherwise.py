@@ -18,6 +18,10 @@ from ferrule.operators.operator import Operands
 Check = Callable[[Any, Operands], bool]
 
 BY_ONE = "rounds some results otherwise than TensorFlow Lite Micro, by 1"
+_ARITHMETIC = frozenset({LayerType.ADD, LayerType.SUB, LayerType.MUL})
+_WEIGHTED = frozenset(
+    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
+)
 _TIE = 1e-4
 """Steps of the output around a tie."""
 
@@ -25,7 +29,22 @@ _TIE = 1e-4
 def otherwise(layer: Layer, operands: Operands) -> str:
     """Return what Vela computes otherwise for a layer; "" if nothing is known."""
     check, what = TABLE.get(layer.type, (_never, ""))
-    return f"Vela 5.2 {what}" if check(layer.descriptor, operands) else ""
+    if check(layer.descriptor, operands):
+        return f"Vela 5.2 {what}"
+    if _is_unsigned(layer, operands):
+        return "Vela 5.2 clamps some uint8 results to the range of int8, and files have such weights in uint8"
+    if layer.type in _ARITHMETIC and operands.input(0).dtype is DataType.INT32:
+        return "the NPU saturates int32 results, which wrap in TensorFlow Lite Micro"
+    return ""
+
+
+def _is_unsigned(layer: Layer, operands: Operands) -> bool:
+    """Return whether a layer has uint8 tensors, or weights with a zero point, which files store as uint8."""
+    present = [info for info in (*operands.inputs, *operands.outputs) if info is not None]
+    if any(info.dtype is DataType.UINT8 for info in present):
+        return True
+    weights = operands.inputs[1] if layer.type in _WEIGHTED else None
+    return weights is not None and weights.quantization is not None and any(weights.quantization.zero_points)
 
 
 def _never(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
@@ -51,6 +70,10 @@ def _drops_axes(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
 def _clips(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
     del operands
     return bool(descriptor.cell_clip)
+
+
+def _slope(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
+    return descriptor.alpha < 0 or _int16(descriptor, operands)
 
 
 def _mirrors_channels_or_batches(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
@@ -79,7 +102,7 @@ _SELECTS = (_drops_axes, "reduces other elements where keep_dims is false")
 TABLE: Mapping[LayerType, tuple[Check, str]] = {
     LayerType.BATCH_MATMUL: (_has_five_axes, "multiplies other matrices where there are five axes"),
     LayerType.ELU: (_nearly_tied, BY_ONE),
-    LayerType.LEAKY_RELU: (_int16, BY_ONE),
+    LayerType.LEAKY_RELU: (_slope, BY_ONE),
     LayerType.MIRROR_PAD: (_mirrors_channels_or_batches, "does not mirror channels and batches"),
     LayerType.MUL: (_int16, BY_ONE),
     LayerType.PRELU: (_int16, "computes int16 results otherwise than TensorFlow Lite Micro"),

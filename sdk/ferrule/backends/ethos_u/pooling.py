@@ -37,19 +37,19 @@ class Pooling:
         if self.mode is Pool.REDUCE_SUM:
             if self.ofm.depth != 1:
                 raise StreamError(f"OFM of REDUCE_SUM has {self.ofm.depth} channels, expected 1")
-            if self.window.is_padded:
-                raise UnsupportedModeError("REDUCE_SUM with padding is not supported")
+            if self.window.is_padded or self.window.upscale:
+                raise UnsupportedModeError("REDUCE_SUM with padding or upscaling is not supported")
         self.activation = activation(registers)
         self.block = output_block(registers)
         self.scale = None if self.mode is Pool.MAX or self.divides else output_scale(registers)
-        elements = self.ofm.height * self.ofm.width * self.ifm.depth
+        met = self.ofm.height * self.ofm.width * self.ifm.depth * self.window.taps
         self.work = Work(
             macs=0,
             reads=(*self.ifm.ranges(), *self.activation.ranges(configuration)),
             writes=self.ofm.ranges(),
             bytes_read=self.ifm.size_bytes,
             bytes_written=self.ofm.size_bytes,
-            effort=6 * elements * self.window.taps + 20 * self.ofm.elements + 5000 * self.window.taps,
+            effort=7 * met + 15 * self.ifm.elements + 60 * self.ofm.elements + 5000 * self.window.taps,
         )
 
     @property

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ferrule.backends.ethos_u.settings import Settings
 from ferrule.backends.ethos_u.vela import VelaError, VelaResult, vela_version
+from ferrule.backends.optimization_views import Estimate, EstimatedMemory
 
 _MEMORIES = {
     "sram": "SRAM",
@@ -81,19 +82,20 @@ class VelaReport:
     """In the order of the stream; transfers are not among them."""
     warnings: tuple[str, ...]
 
-    def lines(self) -> tuple[str, ...]:
-        """Return the report as sentences, for people."""
-        seconds = self.cycles / self.clock_hz
-        traffic = ", ".join(
-            f"{each.name} {each.read_bytes:,} B read, {each.written_bytes:,} B written in {each.cycles:,} cycles"
-            for each in self.memories
-        )
-        return (
-            f"Vela {self.version} for {self.configuration}, {self.system_config}, {self.memory_mode}",
-            f"estimated: {self.cycles:,} cycles ({seconds * 1e3:.3f} ms at {self.clock_hz / 1e6:g} MHz), "
-            f"{self.npu_cycles:,} of the NPU alone",
-            f"estimated: {traffic}",
-            *(f"Vela: {warning}" for warning in self.warnings),
+    def estimate(self) -> Estimate:
+        """Return what reports show."""
+        return Estimate(
+            source=f"Vela {self.version} for {self.configuration}, {self.system_config}, {self.memory_mode}",
+            clock_hz=self.clock_hz,
+            cycles=self.cycles,
+            layers=tuple((each.layer, each.cycles) for each in self.layers),
+            memories=tuple(
+                EstimatedMemory(
+                    name=each.name, cycles=each.cycles, read_bytes=each.read_bytes, written_bytes=each.written_bytes
+                )
+                for each in self.memories
+            ),
+            warnings=self.warnings,
         )
 
 

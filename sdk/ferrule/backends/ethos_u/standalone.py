@@ -20,7 +20,7 @@ from ferrule.backends.ethos_u.compiled import (
 from ferrule.backends.ethos_u.machine import ArrayMemory
 from ferrule.backends.ethos_u.npu import Npu, Step, located, prepared
 from ferrule.backends.ethos_u.stream import operations, parse_payload
-from ferrule.errors import InputError, unknown_name
+from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.graph import Array
 
 
@@ -65,6 +65,14 @@ class EthosUStream:
             SCRATCH_REGION: self._scratch,
             FAST_SCRATCH_REGION: self._fast,
         }
+        self._places = {
+            tensor.name: self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
+            for tensor in (*stream.inputs, *stream.outputs, *stream.states)
+        }
+        self._results = {
+            tensor.name: self._places[tensor.name].view(tensor.dtype.numpy).reshape(plain_shape(tensor))
+            for tensor in stream.outputs
+        }
         self._words = parse_payload(stream.payload).words
         self._npu = Npu(stream.configuration, ArrayMemory(self._regions), check_hazards=check_hazards)
 
@@ -107,8 +115,10 @@ class EthosUStream:
         """
         steps = []
         for operation in operations(self._words):
-            with located(operation):
+            try:
                 kernel = prepared(operation, self._stream.configuration)
+            except FerruleError as error:
+                raise located(error, operation) from None
             macs, read, written = (
                 (0, 0, 0) if kernel is None else (kernel.work.macs, kernel.work.bytes_read, kernel.work.bytes_written)
             )
@@ -126,9 +136,10 @@ class EthosUStream:
         """
         given = self._named(states or {}, self.states, "state", complete=False)
         for tensor in self.states:
-            self._bytes(tensor)[:] = 0
-        for name, array in given.items():
-            self._set(next(each for each in self.states if each.name == name), array)
+            if tensor.name in given:
+                _check(tensor, given[tensor.name])
+        for tensor in self.states:
+            self._set(tensor, given.get(tensor.name, np.zeros(tensor.shape, tensor.dtype.numpy)))
 
     def run(self, inputs: Mapping[str, Array] | Sequence[Array]) -> StreamRun:
         """Execute the stream once, with stored values by name or in the order of the inputs.
@@ -143,15 +154,11 @@ class EthosUStream:
         """
         given = self._named(inputs, self.inputs, "input", complete=True)
         for tensor in self.inputs:
-            self._check(tensor, given[tensor.name])
+            _check(tensor, given[tensor.name])
         for tensor in self.inputs:
             self._set(tensor, given[tensor.name])
         steps = tuple(self._npu.steps(self._words))
-        outputs = {
-            tensor.name: self._bytes(tensor).view(tensor.dtype.numpy).reshape(plain_shape(tensor)).copy()
-            for tensor in self.outputs
-        }
-        return StreamRun(outputs=outputs, steps=steps)
+        return StreamRun(outputs={name: values.copy() for name, values in self._results.items()}, steps=steps)
 
     def _named(
         self,
@@ -174,21 +181,19 @@ class EthosUStream:
             raise InputError(f"{what} '{missing[0]}' is missing", hint=f"the stream has {', '.join(names)}")
         return {name: np.asarray(array) for name, array in arrays.items()}
 
-    def _check(self, tensor: StreamTensor, array: Array) -> None:
-        if array.dtype.kind not in "iu" or array.dtype.itemsize != tensor.dtype.size_bytes:
-            raise InputError(
-                f"'{tensor.name}' is {array.dtype}, expected {tensor.dtype}",
-                hint="inputs are stored values; quantise real ones with the scale and the zero point of the model",
-            )
-        if [each for each in array.shape if each != 1] != [each for each in tensor.shape if each != 1]:
-            raise InputError(f"'{tensor.name}' has the shape {list(array.shape)}, expected {list(plain_shape(tensor))}")
-
     def _set(self, tensor: StreamTensor, array: Array) -> None:
-        self._check(tensor, array)
-        self._bytes(tensor)[:] = np.frombuffer(array.astype(array.dtype.newbyteorder("<")).tobytes(), np.uint8)
+        stored = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+        self._places[tensor.name][:] = stored.reshape(-1).view(np.uint8)
 
-    def _bytes(self, tensor: StreamTensor) -> Array:
-        return self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
+
+def _check(tensor: StreamTensor, array: Array) -> None:
+    if array.dtype.kind not in "iu" or array.dtype.itemsize != tensor.dtype.size_bytes:
+        raise InputError(
+            f"'{tensor.name}' is {array.dtype}, expected {tensor.dtype}",
+            hint="inputs are stored values; quantise real ones with the scale and the zero point of the model",
+        )
+    if array.shape != tensor.shape and [n for n in array.shape if n != 1] != [n for n in tensor.shape if n != 1]:
+        raise InputError(f"'{tensor.name}' has the shape {list(array.shape)}, expected {list(plain_shape(tensor))}")
 
 
 def plain_shape(tensor: StreamTensor) -> tuple[int, ...]:

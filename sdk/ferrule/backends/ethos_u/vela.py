@@ -5,11 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,16 +13,18 @@ from pathlib import Path
 import msgspec
 
 from ferrule.backends.ethos_u.settings import Settings
+from ferrule.backends.ethos_u.vela_process import VelaDiedError, vela_process
 from ferrule.cache import Store
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.scratch import ScratchFolder
 
 REMEDY = "pip install 'ferrule[ethos-u]'"
 PACKAGE = "ethos-u-vela"
-_FORMAT = 1
+_FORMAT = 2
 """Part of the digests: raise it if the results that are kept change their form."""
-_CHILD = Path(__file__).with_name("vela_child.py")
 _LAST_LINES = 20
+_SETTINGS = ("ConfigOptionError", "CliOptionError", "Vela ended with exit code 2")
+"""What the errors of Vela begin with that concern its options, not the model."""
 
 
 class VelaError(FerruleError):
@@ -75,13 +73,13 @@ def run_vela(
 ) -> tuple[VelaResult, ...]:
     """Return Vela's results for models as .tflite files, in their order.
 
-    A model on which Vela fails or dies has an `error`. All of them are compiled by one process, except that those after
-    a death get another one. Results are kept in the cache folder, except deaths. `database` asks for the debug
-    database.
+    A model on which Vela fails or dies has an `error`. Results are kept in the cache folder, except deaths. `timeout_s`
+    is for each model, and `database` asks for the debug database.
 
     Raises:
         MissingToolError: Vela is not installed.
-        VelaError: a process has not finished after `timeout_s` seconds, or has not started.
+        VelaError: Vela refuses its settings, does not finish in time, cannot be started, or writes other files than
+            expected.
     """
     store = Store("ethos_u")
     digests = [_digest(model, settings, database=database) for model in models]
@@ -93,13 +91,10 @@ def run_vela(
             found[digest] = msgspec.msgpack.decode(kept, type=VelaResult)
         else:
             wanted[digest] = model
-    while wanted:
-        results = _run(list(wanted.values()), settings, timeout_s, database=database)
-        for digest, (result, lasting) in zip(list(wanted), results, strict=False):
-            found[digest] = result
-            del wanted[digest]
-            if lasting:
-                store.keep(digest, msgspec.msgpack.encode(result))
+    for digest, model in wanted.items():
+        found[digest], lasting = _run(model, settings, timeout_s, database=database)
+        if lasting:
+            store.keep(digest, msgspec.msgpack.encode(found[digest]))
     store.prune()
     return tuple(found[digest] for digest in digests)
 
@@ -111,66 +106,39 @@ def _digest(model: bytes, settings: Settings, *, database: bool) -> str:
     return digest.hexdigest()
 
 
-def _run(
-    models: Sequence[bytes], settings: Settings, timeout_s: int, *, database: bool
-) -> list[tuple[VelaResult, bool]]:
-    """Return the results of one process, at least one, and for each whether it would be the same again."""
+def _run(model: bytes, settings: Settings, timeout_s: int, *, database: bool) -> tuple[VelaResult, bool]:
+    """Return the result for one model, and whether it would be the same again."""
     with ScratchFolder() as scratch:
-        folder = scratch.path
-        jobs = list(_jobs(folder, models, settings, database=database))
-        (folder / "jobs").write_text("".join(json.dumps(job) + "\n" for job in jobs), encoding="utf-8")
-        began = time.monotonic()
-        try:
-            done = subprocess.run(
-                [sys.executable, "-P", "-W", "ignore", str(_CHILD), str(folder / "jobs")],
-                cwd=folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=timeout_s,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise VelaError(
-                f"Vela has not finished after {time.monotonic() - began:.0f} s, with {len(models)} models to compile",
-                hint="set the option timeout_s of backend EthosU to more",
-            ) from error
-        except OSError as error:
-            raise VelaError(f"Vela cannot be started: {error.strerror or error}") from error
-        answers = [json.loads(line) for line in done.stdout.decode().splitlines()]
-        results = [(_result(folder, index, answer, database=database), True) for index, answer in enumerate(answers)]
-        if len(results) < len(models):
-            words = _log(folder, len(results)) or done.stderr.decode(errors="replace")
-            if not _log_of(folder, len(results)).exists():  # it ended before the first model
-                raise VelaError(f"Vela ended with {_end(done.returncode)} before it began: {last_lines(words)}")
-            error_ = f"Vela ended with {_end(done.returncode)}"
-            results.append((VelaResult(error=error_, log=words), False))
-        return results
-
-
-def _jobs(folder: Path, models: Sequence[bytes], settings: Settings, *, database: bool) -> Iterator[list[str]]:
-    for index, model in enumerate(models):
-        path = folder / f"{index}" / "model.tflite"
-        path.parent.mkdir()
+        path, log = scratch.path / "model.tflite", scratch.path / "log"
         path.write_bytes(model)
         more = ["--enable-debug-db"] if database else []
-        output = ["--output-format", "raw", "--output-dir", str(path.parent / "out"), *more]
-        yield [str(_log_of(folder, index)), str(path), *settings.arguments(), *output]
+        output = ["--output-format", "raw", "--output-dir", str(scratch.path / "out"), *more]
+        try:
+            error = vela_process().run(log, [str(path), *settings.arguments(), *output], timeout_s)
+        except VelaDiedError as death:
+            return VelaResult(error=f"Vela ended with {death}", log=_text(log)), False
+        except TimeoutError as late:
+            raise VelaError(
+                f"Vela has not compiled a model of {len(model):,} B within {timeout_s} s: {last_lines(_text(log))}",
+                hint="set the option timeout_s of backend EthosU to more",
+            ) from late
+        except OSError as error_:
+            raise VelaError(f"Vela cannot be started: {error_.strerror or error_}") from error_
+        if error.startswith(_SETTINGS):
+            raise VelaError(
+                f"Vela refuses its settings ({' '.join(settings.arguments())}): {error}",
+                hint="change the options memory_mode, system_config, arena_cache_bytes or config_file of EthosU",
+            )
+        return _result(scratch.path / "out", error, _text(log), database=database), True
 
 
-def _log_of(folder: Path, index: int) -> Path:
-    return folder / f"{index}" / "log"
+def _text(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
 
 
-def _log(folder: Path, index: int) -> str:
-    path = _log_of(folder, index)
-    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
-
-
-def _result(folder: Path, index: int, error: str, *, database: bool) -> VelaResult:
-    log = _log(folder, index)
+def _result(output: Path, error: str, log: str, *, database: bool) -> VelaResult:
     if error:
         return VelaResult(error=error, log=log)
-    output = folder / f"{index}" / "out"
     try:
         (summary,) = output.glob("model_summary_*.csv")
         return VelaResult(
@@ -190,10 +158,3 @@ def last_lines(text: str) -> str:
     """Return the last lines of an output that are not empty, in one line; a sentence if there are none."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return "; ".join(lines[-_LAST_LINES:]) or "it says nothing"
-
-
-def _end(code: int) -> str:
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"exit code {code}"

@@ -73,7 +73,8 @@ class ZephyrPlatform(Platform):
             raise FerruleError(
                 f"the workspace has parts in memory {names}, which devices reach, and a project for Zephyr cannot "
                 "place them there",
-                hint="give the devices the workspace's memory among their `regions`, or choose another platform",
+                hint="give the devices the workspace's memory among their `regions`, leave out options that name a "
+                "memory for scratch, or choose another platform",
             )
         library = Library.of(*program.contributions, *_MODULE)
         values = _values(request)

@@ -42,9 +42,9 @@ def _write_lstm(emitter: Emitter, layer: Layer, descriptor: Any) -> None:  # noq
     hidden = emitter.output_info(layer)
     intermediates = []
     if hidden.dtype.is_quantizable:  # TensorFlow Lite's kernel and Arm's compiler expect five; the last is in use
-        intermediates = [
-            emitter.intermediate(layer, f"input_to_{gate}", DataType.FLOAT32, None) for gate in GATES
-        ] + [emitter.intermediate(layer, "effective_hidden_scale", hidden.dtype, hidden.quantization)]
+        intermediates = [emitter.intermediate(layer, f"input_to_{gate}", DataType.FLOAT32, None) for gate in GATES] + [
+            emitter.intermediate(layer, "effective_hidden_scale", hidden.dtype, hidden.quantization)
+        ]
     emitter.emit(layer, options, least_inputs=_LSTM_INPUTS, intermediates=intermediates)
 
 

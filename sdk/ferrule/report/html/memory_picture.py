@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ferrule.report.picture import BufferPart, RegionPlanPart
@@ -45,11 +46,24 @@ def memory_picture(region: RegionPlanPart) -> MemoryPicture:
     steps = max(len(region.steps), 1 + max((each.last for each in region.buffers), default=0))
     peak = max(region.peak_bytes, 1)
     drawn = largest(region, _MOST_DRAWN)
+    ordered = sorted(drawn, key=lambda each: not _holds(each, drawn))
     return MemoryPicture(
-        boxes=tuple(_box(each, region, steps, peak) for each in drawn),
+        boxes=tuple(_box(each, region, steps, peak) for each in ordered),
         bound_y=HEIGHT * (1 - region.bound_bytes / peak),
         height=HEIGHT,
         left_out=len(region.buffers) - len(drawn),
+    )
+
+
+def _holds(scratch: BufferPart, buffers: Sequence[BufferPart]) -> bool:
+    """Whether a buffer is scratch with tensors inside, which are drawn over it."""
+    return scratch.kind == "scratch" and any(
+        each is not scratch
+        and each.first <= scratch.last
+        and scratch.first <= each.last
+        and each.offset < scratch.offset + scratch.size_bytes
+        and scratch.offset < each.offset + each.size_bytes
+        for each in buffers
     )
 
 

@@ -46,7 +46,7 @@ static bool is_present(const struct ethos_u *device)
     const uint32_t config = get(device, ETHOS_U_CONFIG);
 
     return (get(device, ETHOS_U_ID) & ETHOS_U_ID_ARCH_MAJOR_MASK) == ARCH_MAJOR &&
-           (device->config == 0u || config == device->config);
+           (device->config == 0u || ((config ^ device->config) & ETHOS_U_CONFIG_BITS) == 0u);
 }
 
 /* Stops the NPU and everything that it would still do, and sets it up. */
@@ -157,7 +157,7 @@ static int32_t ethos_u_submit(void *context, const void *command)
     struct ethos_u *device = context;
     const struct ethos_u_work *work = command;
     struct ethos_u_header header;
-    int32_t status = ethos_u_take(work);
+    int32_t status = ethos_u_check_work(work);
 
     if (status == FERRULE_OK) {
         status = ethos_u_read_header(work->stream, &header);
@@ -209,7 +209,6 @@ static int32_t ethos_u_finish(void *context)
         return FERRULE_ERR_DEVICE;
     }
     ferrule_port_barrier();
-    ethos_u_give(&device->work);
     return FERRULE_OK;
 }
 

@@ -116,7 +116,7 @@ static int32_t arm_submit(void *context, const void *command)
     const size_t bytes[ETHOS_U_REGIONS] = {stream->read_only_bytes, stream->scratch_bytes,
                                            work->fast_scratch == NULL ? 0u
                                                                       : stream->fast_scratch_bytes};
-    int32_t status = ethos_u_take(work);
+    int32_t status = ethos_u_check_work(work);
 
     if (status != FERRULE_OK) {
         return status;
@@ -170,11 +170,7 @@ static int32_t arm_finish(void *context)
 {
     struct ethos_u_arm *device = context;
 
-    if (ethosu_wait(&device->npu, true) != 0) {
-        return FERRULE_ERR_DEVICE;
-    }
-    ethos_u_give(&device->work);
-    return FERRULE_OK;
+    return ethosu_wait(&device->npu, true) == 0 ? FERRULE_OK : FERRULE_ERR_DEVICE;
 }
 
 /* Arm's driver takes a semaphore that nobody gave for a timeout, and resets the device. */

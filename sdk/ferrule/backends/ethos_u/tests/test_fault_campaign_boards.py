@@ -44,11 +44,14 @@ from ferrule.link import RunFailedError
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
 LOG = logging.getLogger(__name__)
-SAMPLED = 40
+SAMPLED = 30
 X = np.random.default_rng(0).integers(-128, 128, (1, 6, 6, 4)).astype(np.int8)
 OFFSET = {register.name: register.offset for register in TABLE}
 PLACES = {OFFSET[name] for name in ("QBASE", "QSIZE", "QCONFIG", "REGIONCFG", "BASEP0", "BASEP1", "BASEP2")}
 """Registers that say what the NPU reads and writes; Arm's driver does not read them back."""
+CMD = OFFSET["CMD"]
+"""The register that starts it."""
+OUTSIDE = "device npu0: DMA outside of its buffers"
 
 
 def network() -> ferrule.Network:
@@ -137,13 +140,15 @@ def is_misled(board: FaultyBoard, built: Built, fault: Fault) -> bool:
     """Return whether the NPU was made to read or write other memory than the stream says."""
     if isinstance(fault, FlippedData):
         return True  # perhaps a command
-    if built.driver == "ferrule" or not isinstance(fault, FlippedValue):
-        return False
-    return any(each.number == fault.at and each.write and each.offset in PLACES for each in board.injector.accesses)
+    places = {CMD} if built.driver == "ferrule" else {CMD, *PLACES}
+    flipped = fault.at if isinstance(fault, FlippedValue) else None
+    return any(each.number == flipped and each.write and each.offset in places for each in board.accesses)
 
 
 def check(fault: Fault, ended: Array | str, expected: Array, *, misled: bool) -> None:
     """A run gives the correct output or an error; only changed data or addresses may give a different output."""
+    if isinstance(ended, str) and misled and OUTSIDE in ended:
+        return
     if isinstance(ended, str):
         assert "status -" in ended or "of device npu0, which refuses it: injected" in ended, (fault, ended)
         assert isinstance(fault, BusErrorAt) == ("injected" in ended), (fault, ended)
@@ -211,7 +216,6 @@ NEWER, OLDER = 0x1090_4001, 0x0090_4001
 LAST = -4
 """The place of STOP, which ends the stream."""
 UNAVAILABLE, DEVICE = "status -5 (UNAVAILABLE)", "status -12 (DEVICE)"
-OUTSIDE = "device npu0: DMA outside of its buffers"
 NAMED: dict[str, tuple[Fault, str, str]] = {
     "no registers": (Zeros(), UNAVAILABLE, DEVICE),
     "other MACs": (

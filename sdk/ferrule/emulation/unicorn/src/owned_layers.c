@@ -33,19 +33,20 @@ static uint32_t role_in(const struct ferrule_ownership *ownership, uint32_t step
     return 0;
 }
 
-/* Returns the buffer that a layer may write at an address. */
+/* Returns the buffer that a layer may write at an address: the last one, for outputs in scratch. */
 static uint32_t target_in(const struct ferrule_ownership *ownership, uint32_t step,
                           uint32_t address)
 {
+    uint32_t found = FERRULE_HOLDER_NOTHING;
     for (uint32_t i = ownership->first_use[step]; i < ownership->first_use[step + 1]; ++i) {
         const struct ferrule_owned_use *each = &ownership->uses[i];
         const struct ferrule_owned_buffer *buffer =
             ferrule_owned_buffer_of(ownership, each->buffer);
         if ((each->roles & FERRULE_ROLE_WRITES) != 0 && address - buffer->address < buffer->bytes) {
-            return each->buffer;
+            found = each->buffer;
         }
     }
-    return FERRULE_HOLDER_NOTHING;
+    return found;
 }
 
 void ferrule_owned_set_flying_roles(struct ferrule_ownership *ownership)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ethos_u/registers.h"
 #include "ferrule/driver.h"
 
 #ifdef __cplusplus
@@ -16,18 +17,17 @@ extern "C" {
 /** Alignment of command streams, constants and scratch, in bytes. */
 #define ETHOS_U_ALIGNMENT 16u
 
+/** The bits of CONFIG in which an NPU must be the one that a stream was compiled for: the product,
+ * the version of the stream, and the MACs. As in Arm's driver, the others may differ. */
+#define ETHOS_U_CONFIG_BITS                                                                        \
+    (ETHOS_U_CONFIG_PRODUCT_MASK | ETHOS_U_CONFIG_STREAM_VERSION_MASK |                            \
+     ETHOS_U_CONFIG_MACS_LOG2_MASK)
+
 /** The regions of memory to which a command stream refers. */
 #define ETHOS_U_READ_ONLY    0u /* constants */
 #define ETHOS_U_SCRATCH      1u
 #define ETHOS_U_FAST_SCRATCH 2u /* the same memory as the scratch if the stream needs no own */
 #define ETHOS_U_REGIONS      3u
-
-/** Where a tensor lies while the stream runs. */
-struct ethos_u_place {
-    uint32_t region; /* ETHOS_U_SCRATCH or ETHOS_U_FAST_SCRATCH */
-    uint32_t offset; /* in bytes */
-    uint32_t bytes;
-};
 
 /** The constant part of an operator. */
 struct ethos_u_stream {
@@ -37,21 +37,14 @@ struct ethos_u_stream {
     uint32_t read_only_bytes;
     uint32_t scratch_bytes;
     uint32_t fast_scratch_bytes; /* 0 if the fast scratch is the scratch */
-    const struct ethos_u_place *inputs;
-    const struct ethos_u_place *outputs;
-    uint32_t input_count;
-    uint32_t output_count;
-    uint32_t timeout_us; /* limit of the wait for it, from when it is awaited on */
+    uint32_t timeout_us;         /* limit of the wait for it, from when it is awaited on */
 };
 
-/** The command of a driver: a stream with its memory. The driver copies the struct; the arrays to
- * which it points stay valid until the command is collected. */
+/** The command of a driver, which copies it: a stream with its memory, where the inputs are. */
 struct ethos_u_work {
     const struct ethos_u_stream *stream;
     uint8_t *scratch;
-    uint8_t *fast_scratch;     /* NULL if the fast scratch is the scratch */
-    const void *const *inputs; /* one that lies at its place in the scratch is not copied */
-    void *const *outputs;
+    uint8_t *fast_scratch; /* NULL if the fast scratch is the scratch */
 };
 
 /** The header of a payload. */
@@ -67,14 +60,16 @@ extern const struct ferrule_driver ethos_u_driver;
 
 /**
  * @brief Begin a stream and return at once; ferrule_device_finish() collects it. For operators: the
- * handle must be open.
+ * handle must be open. The scratch has the inputs at the stream's places, and gets the outputs.
  * @param resource_handle  the ferrule_device_t that ethos_u_driver is bound to
+ * @param fast_scratch     NULL if the fast scratch is the scratch
  * @return as ferrule_device_submit()
- * @retval FERRULE_ERR_ARGUMENT     a required pointer is null, misaligned, or outside its region
+ * @retval FERRULE_ERR_ARGUMENT     a required pointer is null or misaligned, or the payload is
+ *                                  malformed
  * @retval FERRULE_ERR_UNSUPPORTED  the stream was compiled for another NPU
  */
-int32_t ethos_u_start(void *resource_handle, const struct ethos_u_stream *stream, uint8_t *scratch,
-                      uint8_t *fast_scratch, const void *const *inputs, void *const *outputs);
+int32_t ethos_u_start(void *resource_handle, const struct ethos_u_stream *stream, void *scratch,
+                      void *fast_scratch);
 
 /**
  * @brief Run a stream and wait until it is complete: ethos_u_start() and ferrule_device_finish().
@@ -82,11 +77,10 @@ int32_t ethos_u_start(void *resource_handle, const struct ethos_u_stream *stream
  * @retval FERRULE_ERR_TIMEOUT  the stream was not complete in time
  * @retval FERRULE_ERR_DEVICE   the device reported a failure or an inconsistent state
  *
- * After an error the device has been reset, and the outputs are undefined.
+ * After an error the device has been reset, and the contents of the scratch are undefined.
  */
-int32_t ethos_u_execute(void *resource_handle, const struct ethos_u_stream *stream,
-                        uint8_t *scratch, uint8_t *fast_scratch, const void *const *inputs,
-                        void *const *outputs);
+int32_t ethos_u_execute(void *resource_handle, const struct ethos_u_stream *stream, void *scratch,
+                        void *fast_scratch);
 
 /* The rest is for drivers. */
 
@@ -100,12 +94,9 @@ bool ethos_u_is_compatible(const struct ethos_u_header *header, uint32_t config,
 /** @brief Return the core's address of a region; NULL for constants that the stream lacks. */
 const uint8_t *ethos_u_region(const struct ethos_u_work *work, uint32_t region);
 
-/** @brief Check a command, and copy its inputs to their places; before the NPU starts.
- * @retval FERRULE_ERR_ARGUMENT  a pointer is null or misaligned, or a place outside its region */
-int32_t ethos_u_take(const struct ethos_u_work *work);
-
-/** @brief Copy the outputs from their places; after the NPU has succeeded. */
-void ethos_u_give(const struct ethos_u_work *work);
+/** @brief Check the pointers of a command.
+ * @retval FERRULE_ERR_ARGUMENT  one is null or misaligned */
+int32_t ethos_u_check_work(const struct ethos_u_work *work);
 
 #ifdef __cplusplus
 }
