@@ -5,13 +5,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ferrule.backends.ethos_u.activation import SIGMOID, TANH, Activation
-from ferrule.backends.ethos_u.arithmetic import Rounding, Scale
+from ferrule.backends.ethos_u.arithmetic import Int64, Rounding, Scale
 from ferrule.backends.ethos_u.commands import Pool
 from ferrule.backends.ethos_u.convolution import Convolution
 from ferrule.backends.ethos_u.elementwise import UNARY, ElementwiseKernel
@@ -38,6 +39,8 @@ _STRIP_ELEMENTS = 1 << 18
 """Rows of patches that fit into a cache of the second level."""
 _MAX_ROW_ELEMENTS = 1 << 22
 _EXACT_INT32 = 1 << 31
+_FLOAT64_BITS = 52
+_REAL = ("bias", "factor", "above", "below")
 
 
 class Workspace:
@@ -187,13 +190,36 @@ class NativeConvolution:
             factor, shift = np.full_like(factor, kernel.scale.factor), np.full_like(shift, kernel.scale.shift)
         self._arrays = tuple(np.ascontiguousarray(each) for each in (scales.bias, factor, shift))
         struct.bias, struct.factor, struct.shift = map(address_of, self._arrays)
+        largest = int(np.abs(kernel.matrix).sum(axis=0).max()) << (8 * kernel.ifm.dtype.itemsize)
+        largest += int(np.abs(scales.bias).max())
+        real = _in_float64(kernel, scales.bias, factor, shift, largest)
+        self._arrays += real
+        for name, array in zip_longest(_REAL, real):
+            setattr(struct, f"real_{name}", None if array is None else address_of(array))
         self._weights = None
-        if kernel.depthwise:
-            largest = 1 << (8 * kernel.ifm.dtype.itemsize)
-            total = int(np.abs(kernel.matrix).sum(axis=0).max()) * largest
-            if kernel.ifm.dtype.itemsize == 1 and total < _EXACT_INT32:
-                self._weights = np.ascontiguousarray(kernel.matrix, np.int16)
+        if kernel.depthwise and kernel.ifm.dtype.itemsize == 1 and largest < _EXACT_INT32:
+            self._weights = np.ascontiguousarray(kernel.matrix, np.int16)
         self._version = kernel.version
+
+
+def _in_float64(
+    kernel: Convolution, bias: Int64, factor: Int64, shift: Int64, largest: int
+) -> tuple[NDArray[np.float64], ...]:
+    """Return the arrays of ferrule_ethos_u_real; none where float64 may not be exact.
+
+    `largest` is above the magnitude of all accumulators.
+    """
+    last = kernel.activation
+    if not last.clips or last.table_bytes or largest * int(factor.max()) >= 1 << 63:
+        return ()
+    bits = (max(abs(last.low), abs(last.high)) + abs(last.zero_point) + 2).bit_length()
+    if bits + int(shift.max()) > _FLOAT64_BITS:
+        return ()
+    mode = kernel.mode if kernel.scale is None else kernel.scale.mode
+    power = shift.astype(np.float64)
+    half = np.where(shift > 0, 0.5, 0.0)
+    nudge = np.where((shift > 31) & (mode is Rounding.DOUBLE), np.exp2(30 - power), 0.0)
+    return bias.astype(np.float64), factor.astype(np.float64) * np.exp2(-power), half + nudge, half - nudge
 
 
 class NativePooling:

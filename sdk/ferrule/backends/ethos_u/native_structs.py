@@ -43,7 +43,7 @@ def library(*extra_flags: str) -> NativeLibrary:
 
 
 TILES = 4
-FLAGS = ("-std=c11", "-O3", "-fwrapv", "-ffp-contract=off", "-ffreestanding")
+FLAGS = ("-std=c11", "-O3", "-fwrapv", "-ffp-contract=off", "-fno-trapping-math", "-fno-signed-zeros", "-ffreestanding")
 
 
 class TileStruct(ctypes.Structure):
@@ -111,6 +111,7 @@ class ConvolutionStruct(ctypes.Structure):
         ("columns", ctypes.c_int32),
         *((name, ctypes.c_void_p) for name in ("bias", "factor", "shift")),
         ("natural", ctypes.c_int32),
+        *((f"real_{name}", ctypes.c_void_p) for name in ("bias", "factor", "above", "below")),
     )
 
 

@@ -216,7 +216,36 @@ void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const
     }
 }
 
+/* The same result as by `shifted` and `activated`, in float64: see struct ferrule_ethos_u_real. */
+#define FINISH_PIXEL(name, type)                                                                   \
+    static void name##_pixel(const struct ferrule_ethos_u_convolution *op,                         \
+                             const type *restrict sums, int32_t *restrict to)                      \
+    {                                                                                              \
+        const double *restrict bias = op->real.bias;                                               \
+        const double *restrict factor = op->real.factor;                                           \
+        const double *restrict above = op->real.above;                                             \
+        const double *restrict below = op->real.below;                                             \
+        const int32_t zero_point = op->ofm.zero_point;                                             \
+        const int32_t low = (int32_t)op->ofm.low;                                                  \
+        const int32_t high = (int32_t)op->ofm.high;                                                \
+        const int32_t depth = op->ofm.map.depth;                                                   \
+        const double limit = 1 << 30;                                                              \
+        for (int32_t c = 0; c < depth; c++) {                                                      \
+            const double product = ((double)sums[c] + bias[c]) * factor[c];                        \
+            const double up = above[c];                                                            \
+            const double down = below[c];                                                          \
+            const double nudged = product + (product >= 0 ? up : down);                            \
+            const double raised = nudged < -limit ? -limit : nudged;                               \
+            const double value = raised > limit ? limit : raised;                                  \
+            const int32_t whole = (int32_t)value;                                                  \
+            const int32_t shifted = whole - ((double)whole > value ? 1 : 0) + zero_point;          \
+            const int32_t clamped = shifted < low ? low : shifted;                                 \
+            to[c] = clamped > high ? high : clamped;                                               \
+        }                                                                                          \
+    }
+
 #define FINISH(name, type)                                                                         \
+    FINISH_PIXEL(name, type)                                                                       \
     void name(const struct ferrule_ethos_u_convolution *op, const type *sums, int32_t y0,          \
               int32_t y1, int32_t *row)                                                            \
     {                                                                                              \
@@ -224,6 +253,10 @@ void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const
         for (int32_t y = y0; y < y1; y++) {                                                        \
             int32_t *to = row;                                                                     \
             for (int32_t x = 0; x < op->ofm.map.width; x++, sums += depth, to += depth) {          \
+                if (op->real.bias != NULL) {                                                       \
+                    name##_pixel(op, sums, to);                                                    \
+                    continue;                                                                      \
+                }                                                                                  \
                 for (int32_t c = 0; c < depth; c++) {                                              \
                     const int64_t value = ((int64_t)sums[c] + op->bias[c]) * op->factor[c];        \
                     to[c] = activated(&op->ofm, shifted(value, op->shift[c], op->natural, 0));     \
@@ -235,7 +268,7 @@ void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const
 
 FINISH(ferrule_ethos_u_finish, float)
 FINISH(ferrule_ethos_u_finish_wide, double)
-FINISH(finish_sums, int32_t)
+FINISH(ferrule_ethos_u_finish_short, int32_t)
 
 void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op,
                                const int16_t *extended, const int16_t *weights, int32_t *sums,
@@ -263,7 +296,7 @@ void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op,
                 }
             }
         }
-        finish_sums(op, sums, y, y + 1, row);
+        ferrule_ethos_u_finish_short(op, sums, y, y + 1, row);
     }
 }
 

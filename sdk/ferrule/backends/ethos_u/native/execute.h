@@ -59,6 +59,16 @@ struct ferrule_ethos_u_window {
     int32_t height, width; /**< of the IFM */
 };
 
+/**
+ * The scaling of channels in float64. It is exact where results that the range does not clamp have
+ * at most 52 bits with their fraction, and where no product exceeds 64 bits.
+ */
+struct ferrule_ethos_u_real {
+    const double *bias;          /**< NULL where it may not be exact */
+    const double *factor;        /**< with the shift */
+    const double *above, *below; /**< what rounding adds to values from 0 on, and to others */
+};
+
 /** CONV and DEPTHWISE. */
 struct ferrule_ethos_u_convolution {
     struct ferrule_ethos_u_map ifm;
@@ -67,6 +77,7 @@ struct ferrule_ethos_u_convolution {
     int32_t rows, columns;                /**< of the IFM with padding */
     const int64_t *bias, *factor, *shift; /**< per channel */
     int32_t natural;
+    struct ferrule_ethos_u_real real;
 };
 
 /** POOL. */
@@ -111,6 +122,10 @@ void ferrule_ethos_u_finish(const struct ferrule_ethos_u_convolution *op, const 
 /** @brief As ferrule_ethos_u_finish, with float64. */
 void ferrule_ethos_u_finish_wide(const struct ferrule_ethos_u_convolution *op, const double *sums,
                                  int32_t y0, int32_t y1, int32_t *row);
+
+/** @brief As ferrule_ethos_u_finish, with int32. */
+void ferrule_ethos_u_finish_short(const struct ferrule_ethos_u_convolution *op, const int32_t *sums,
+                                  int32_t y0, int32_t y1, int32_t *row);
 
 /** @brief Compute and store DEPTHWISE; sums must fit into 32 bits. `sums` and `row` hold a row of
  * the OFM. */
