@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -13,7 +14,7 @@ import pytest
 
 from ferrule.backends import BackendId, Device
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
-from ferrule.backends.firmware import DeviceDriver, FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.firmware import DeviceDriver, FirmwareTarget, LoweredOp, LoweringContext, PlacedTensor
 from ferrule.backends.target import Face, Target
 from ferrule.codegen.cache_code import Upkeep, upkeep
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, lower
@@ -50,14 +51,37 @@ class DmaTarget:
         )
 
 
+class PlacingTarget(DmaTarget):
+    """Runs layers as programs that find most of their tensors inside their scratch, some of them not at a line."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        dice = random.Random(zlib.crc32(context.layer.name.encode()))
+        layer, graph = context.layer, context.graph
+        placed: list[PlacedTensor] = []
+        most = 0
+        for names in (layer.present_inputs, layer.outputs):
+            end = 0 if dice.random() < 0.5 else most
+            for name in dict.fromkeys(names):
+                if graph.tensor(name).is_constant or dice.random() < 0.1:
+                    continue
+                grain = dice.choice((LINE, LINE, LINE, 16))
+                start = -(-end // grain) * grain
+                end = start + graph.info(name).size_bytes
+                most = max(most, end)
+                placed.append(PlacedTensor(tensor=name, offset=start))
+        op = super().lower(context)
+        return replace(op, scratch_bytes=most + 40, scratch_alignment=16, placed=tuple(placed))
+
+
 @cache
-def planned(seed: int) -> tuple[LoweredGraph, StoragePlan]:
+def planned(seed: int, *, placing: bool = False) -> tuple[LoweredGraph, StoragePlan]:
     """Return a random network that is divided at random between the core and two devices, which work beside it."""
     dice = random.Random(seed)
+    target = PlacingTarget() if placing else DmaTarget()
     network = random_network(seed, layers=dice.randint(3, 10), dtype=DataType.INT8)
     runners = {layer.name: dice.choice(("core", "a", "b")) for layer in network.layers}
     firmware: dict[str, FirmwareTarget] = {
-        name: CpuAccTarget() if runner == "core" else DmaTarget() for name, runner in runners.items()
+        name: CpuAccTarget() if runner == "core" else target for name, runner in runners.items()
     }
     targets = {
         name: Target(face=Face.FIRMWARE, device=Device(name=runner, backend=BACKEND))
@@ -140,13 +164,36 @@ def faults(lowered: LoweredGraph, storage: StoragePlan, steps: tuple[Upkeep, ...
     def work(item: LoweredLayer) -> Iterator[str]:
         """Do the work of a layer: at any time between its start and its end, if a device goes on with it."""
         read, write = (core.fetch, core.transfer) if _on_device(item) else (core.read, core.write)
+        inside = places_inside(item)
         for name in item.layer.present_inputs:
-            if not graph.tensor(name).is_constant and read(place(name)) != {tags[storage.root(name)]}:
+            if graph.tensor(name).is_constant:
+                continue
+            if read(inside.get(name, place(name))) != {tags[storage.root(name)]}:
                 yield f"{name} in {item.layer.name}"
         if item.op.scratch_bytes:
             write(place(scratch_name(item.layer.name)), -2)
         for name in item.layer.outputs:
-            write(place(name), new(name))
+            write(inside.get(name, place(name)), new(name))
+
+    def places_inside(item: LoweredLayer) -> dict[str, range]:
+        """Return the places in scratch of the tensors that the core copies."""
+        ties = storage.copies(item.layer.name)
+        starts = {tie.buffer: storage.offset(tie.scratch) + tie.offset for tie in ties}
+        return {name: range(start, start + graph.info(name).size_bytes) for name, start in starts.items()}
+
+    def copied(item: LoweredLayer, names: Sequence[str], *, inwards: bool) -> Iterator[str]:
+        """Copy tensors to scratch or from there, as the executor does."""
+        for name, inside in places_inside(item).items():
+            if name in names:
+                core.anything()
+                if not inwards:
+                    core.maintain(inside, drop=True)
+                source, target = (place(name), inside) if inwards else (inside, place(name))
+                if core.read(source) != {tags[storage.root(name)]}:
+                    yield f"{name} copied for {item.layer.name}"
+                core.write(target, tags[storage.root(name)])
+                if inwards:
+                    core.maintain(inside, drop=False)
 
     dice = random.Random(seed)
     going: list[tuple[int, LoweredLayer, Upkeep]] = []
@@ -169,6 +216,7 @@ def faults(lowered: LoweredGraph, storage: StoragePlan, steps: tuple[Upkeep, ...
         core.write(place(info.name), new(info.name))
     for index, (item, lines) in enumerate(zip(lowered.layers, steps, strict=True)):
         if item.layer.outputs[0] not in storage.views:
+            yield from copied(item, item.layer.present_inputs, inwards=True)
             core.anything()
             for name in lines.clean:
                 core.maintain(place(name), drop=False)
@@ -185,6 +233,7 @@ def faults(lowered: LoweredGraph, storage: StoragePlan, steps: tuple[Upkeep, ...
             if item.layer.name not in lowered.ends:
                 for name in lines.invalidate:
                     core.maintain(place(name), drop=True)
+                yield from copied(item, item.layer.outputs, inwards=False)
         for end, ended, its in tuple(going):
             if end == index:
                 yield from proceed(ended.device, ended.layer.name)
@@ -211,6 +260,20 @@ def test_every_read_sees_what_was_written(seed: int) -> None:
     lowered, storage = planned(seed)
     for activity in range(RUNS):
         assert list(faults(lowered, storage, upkeep(lowered, storage), activity)) == []
+
+
+@pytest.mark.parametrize("seed", range(NETWORKS))
+def test_so_does_every_read_of_a_program(seed: int) -> None:
+    lowered, storage = planned(seed, placing=True)
+    for activity in range(RUNS):
+        assert list(faults(lowered, storage, upkeep(lowered, storage), activity)) == []
+
+
+def test_programs_have_tensors_inside_scratch_and_copied_ones() -> None:
+    found = [planned(seed, placing=True) for seed in range(NETWORKS)]
+    assert sum(len(storage.ties) for _, storage in found) >= 30
+    assert sum(len(storage.copied) for _, storage in found) >= 20
+    assert sum(len(lowered.ends) for lowered, _ in found) >= 5
 
 
 def noticed(storage_of: Callable[[LoweredGraph], StoragePlan], damage: Callable[[Upkeep], Upkeep]) -> int:

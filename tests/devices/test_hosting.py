@@ -150,7 +150,7 @@ def test_failures_that_are_none(answer: Callable[[], object], message: str) -> N
     device = ContractDevice()
     device.failure = answer  # type: ignore[assignment, method-assign]
     with pytest.raises(DeviceFaultError, match=f"device npu0: its model {message}"):
-        HostedModel(FaultInjector(device), name="npu0").failure()
+        HostedModel(FaultInjector(device), name="npu0").complaint()
 
 
 def test_a_failure() -> None:

@@ -55,6 +55,7 @@ PROGRAMS = {
     "cmake",
     "export",
     "gdb-multiarch",
+    "git",
     "mkdir",
     "pre-commit",
     "renode",

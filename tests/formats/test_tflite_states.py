@@ -8,6 +8,7 @@ import pytest
 from flatbuffer_tree import Table, one_operator_model, operator, table, tensor, write
 from oracle import tflm_sequence
 from sample_networks import valid_samples
+from vela_cases import vela_case
 
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.formats import load, to_tflite
@@ -156,3 +157,18 @@ def test_what_an_operator_keeps_is_read_by_it_alone() -> None:
     subgraph.OutputsAsNumpy()[0] = names.index("svdf_0_state")
     with pytest.raises(UnsupportedError, match="'svdf_0_state' is a variable that an operator keeps"):
         load(bytes(data), name="m")
+
+
+@pytest.mark.parametrize("kind", ["lstm", "lstm16"])
+def test_a_quantised_lstm_has_the_intermediates_that_compilers_read(kind: str) -> None:
+    """Five tensors without elements; the last has the quantisation of the hidden state."""
+    import tflite
+
+    network = vela_case(kind, 0)
+    model = to_tflite(network)
+    graph = tflite.Model.GetRootAs(model, 0).Subgraphs(0)
+    places = graph.Operators(0).IntermediatesAsNumpy()
+    tensors = [graph.Tensors(place) for place in places]
+    assert [tensor.ShapeAsNumpy().tolist() for tensor in tensors] == [[0]] * 5
+    assert tensors[-1].Quantization().Scale(0) == np.float32(network.outputs[0].scale)
+    assert [state.initial.tolist() for state in load(model).states] == [s.initial.tolist() for s in network.states]

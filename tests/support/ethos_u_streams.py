@@ -42,7 +42,7 @@ def stop(mask: int = 0xFFFF) -> list[int]:
 
 def copy(source: int, target: int, size_bytes: int) -> list[int]:
     """Return a copy within the scratch, and the wait for it."""
-    values = {
+    values: dict[Short | Long, int] = {
         Short.DMA0_SRC_REGION: SCRATCH,
         Short.DMA0_DST_REGION: SCRATCH,
         Long.DMA0_SRC: source,

@@ -163,7 +163,7 @@ class HostedModel(_Hosted):
                 self.wrong_answer({name: number}, "finite numbers by name", "statistics")
         return found
 
-    def failure(self) -> str:
+    def complaint(self) -> str:
         """Return why the model refused its last work."""
         try:
             found = self._model.failure()
@@ -362,7 +362,7 @@ def counts(model: DeviceModel, *, name: str) -> dict[str, int | float]:
 
 def failure(model: DeviceModel, *, name: str) -> str:
     """Return why a model refused its last work; DeviceFaultError if the model breaks its contract."""
-    return HostedModel(model, name=name).failure()
+    return HostedModel(model, name=name).complaint()
 
 
 class _HostedBus:

@@ -250,10 +250,22 @@ def forbidden_ties(
                 found[tie] = f"the layer also reads its bytes as '{twice}'"
             elif not tie.preserved:
                 late = _reader_after(graph, name, others, steps, ends)
-                if late or results.intersection(others) or last > ends.get(name, step):
+                writer = _writer_beside(graph, name, others, steps, ends)
+                if writer:
+                    found[tie] = f"layer '{writer}' may still be at work on it, and this layer may overwrite it"
+                elif late or results.intersection(others) or last > ends.get(name, step):
                     reader = f"layer '{late}' reads it later" if late else "it is needed after the run"
                     found[tie] = f"{reader}, and this layer may overwrite it"
     return found
+
+
+def _writer_beside(
+    graph: Graph, layer: str, tensors: Sequence[str], steps: Mapping[str, int], ends: Mapping[str, int]
+) -> str:
+    """Return a layer that goes on with writing one of the tensors when another layer begins; "" if there is none."""
+    writers = (graph.producer(tensor) for tensor in tensors)
+    names = (writer.name for writer in writers if writer is not None)
+    return next((writer for writer in names if ends.get(writer, steps[writer]) >= steps[layer]), "")
 
 
 def _reader_after(

@@ -74,6 +74,9 @@ class Convolution:
         self.ifm = input_map(registers, self.window, registers[Short.IFM_DEPTH_M1] + 1)
         if self.ifm.dtype.itemsize > 2:
             raise UnsupportedModeError(f"an IFM of type {self.ifm.dtype} is not supported")
+        limits = np.iinfo(self.ifm.dtype)
+        if not limits.min <= self.ifm.zero_point <= limits.max:  # the sums could exceed the types that hold them
+            raise UnsupportedModeError(f"an IFM of type {self.ifm.dtype} with the zero point {self.ifm.zero_point}")
         if self.depthwise and self.ifm.depth not in {1, self.ofm.depth}:
             raise StreamError(f"IFM has {self.ifm.depth} channels and OFM {self.ofm.depth}, expected equal numbers")
         self.activation = activation(registers)

@@ -245,9 +245,13 @@ def _placed(context: LoweringContext, program: EthosUProgram) -> tuple[PlacedTen
 
 
 def _written(stream: CompiledStream) -> Iterator[Range]:
-    """Yield what the stream's operations write; the fast scratch has its own region only if it has bytes of its own."""
+    """Yield what the stream's operations write: the whole scratch if one of them is more than the model executes."""
     for operation in operations(parse_payload(stream.payload).words):
-        kernel = prepared(operation, stream.configuration)
+        try:
+            kernel = prepared(operation, stream.configuration)
+        except FerruleError:
+            yield from (Range(region=region, start=0, end=1 << 40) for region in (SCRATCH_REGION, FAST_SCRATCH_REGION))
+            return
         if kernel is None:
             continue
         for each in kernel.work.writes:

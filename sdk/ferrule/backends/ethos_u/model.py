@@ -109,10 +109,9 @@ class EthosUModel(RegisterModel):
 
     table = TABLE
 
-    def __init__(self, configuration_: str | Configuration = "ethos-u55-128") -> None:
+    def __init__(self, kind: str | Configuration = "ethos-u55-128") -> None:
         super().__init__()
-        named = isinstance(configuration_, str)
-        self.configuration = configuration(configuration_) if named else configuration_  # type: ignore[arg-type]
+        self.configuration = configuration(kind) if isinstance(kind, str) else kind
         self._failure = ""
         self._counts = _Counts()
         self._regions = _Regions()

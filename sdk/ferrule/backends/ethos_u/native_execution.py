@@ -129,6 +129,7 @@ class NativeConvolution:
         mode = kernel.mode if kernel.scale is None else kernel.scale.mode
         struct.natural = int(mode is Rounding.NATURAL)
         self._pointer = ctypes.addressof(struct)
+        self._row_bytes = 4 * max(ofm.width * ofm.depth, kernel.ifm.width * kernel.ifm.depth)
         self._extended = struct.rows * struct.columns * kernel.ifm.depth
         self._is_point = view.taps == 1 and view.stride_y == view.stride_x == 1 and not view.is_padded
         self._per_row = ofm.width * view.taps * kernel.channels
@@ -148,10 +149,10 @@ class NativeConvolution:
             kernel.execute(machine)  # the sums may exceed 32 bits
             return
         views = self._ifm.resolve(machine), self._ofm.resolve(machine)
-        row = self._workspace.address("row", 4 * kernel.ofm.width * kernel.ofm.depth)
+        row = self._workspace.address("row", self._row_bytes)
         if self._weights is not None:
             extended = self._workspace.address("extended", 2 * self._extended)
-            self._functions.extend_short(self._pointer, extended)
+            self._functions.extend_short(self._pointer, row, extended)
             sums = self._workspace.address("sums", 4 * kernel.ofm.width * kernel.ofm.depth)
             self._functions.depthwise(self._pointer, extended, address_of(self._weights), sums, row)
         else:
@@ -161,7 +162,7 @@ class NativeConvolution:
     def _dense(self, row: int) -> None:
         kernel, functions = self._kernel, self._functions
         extended = self._workspace.array("extended", np.float32, self._extended)
-        functions.extend(self._pointer, address_of(extended))
+        functions.extend(self._pointer, row, address_of(extended))
         matrix = kernel.matrix
         finish = functions.finish if matrix.dtype == np.float32 else functions.finish_wide
         for y0, y1 in self._strips:

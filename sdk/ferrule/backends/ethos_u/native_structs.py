@@ -27,7 +27,7 @@ def _features() -> str:
     return next((line for line in lines if line.startswith("flags")), "")
 
 
-def library() -> NativeLibrary:
+def library(*extra_flags: str) -> NativeLibrary:
     """Return the library to build, for the instruction sets of this processor."""
     features = _features() if platform.machine() == "x86_64" else ""
     return NativeLibrary(
@@ -37,7 +37,7 @@ def library() -> NativeLibrary:
         sources=(_FOLDER / "execute.c",),
         headers=(_FOLDER / "execute.h",),
         include_dirs=(_FOLDER,),
-        flags=(*FLAGS, *(("-march=native",) if features else ())),
+        flags=(*FLAGS, *(("-march=native",) if features else ()), *extra_flags),
         facts=(features,),
     )
 
@@ -144,8 +144,8 @@ class ElementwiseStruct(ctypes.Structure):
 _POINTER = ctypes.c_void_p
 _ROWS = (_POINTER, _POINTER, ctypes.c_int32, ctypes.c_int32, _POINTER)
 _FUNCTIONS: dict[str, tuple[Any, ...]] = {
-    "extend": (_POINTER, _POINTER),
-    "extend_short": (_POINTER, _POINTER),
+    "extend": (_POINTER, _POINTER, _POINTER),
+    "extend_short": (_POINTER, _POINTER, _POINTER),
     "patches": _ROWS,
     "finish": _ROWS,
     "finish_wide": _ROWS,

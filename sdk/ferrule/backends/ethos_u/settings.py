@@ -28,6 +28,7 @@ _SYSTEMS = (
 _DEFAULT_MODES = ("Shared_Sram", "Dedicated_Sram_384KB")
 """Vela's default memory modes, by product."""
 _MOST_BYTES = (1 << 32) - 1
+_FILE_HINT = "it is an .ini file as Vela's documentation describes, with sections System_Config and Memory_Mode"
 
 OPTIONS: Sequence[BackendOption] = (
     BackendOption(
@@ -124,12 +125,14 @@ def settings_of(target: Target) -> Settings:
     found = configuration_of_device(target.device)
     options = target.options
     file = _text(options, "config_file")
+    own = _read(Path(file)) if file else ""
+    sections = _sections(Path(file), own) if file else ()
     return Settings(
         configuration=found,
-        system_config=_system(found, _text(options, "system_config") or DEFAULT, own=bool(file)),
-        memory_mode=_mode(found, _text(options, "memory_mode") or DEFAULT, own=bool(file)),
+        system_config=_own(options, "system_config", "System_Config", sections) if file else _system(found, options),
+        memory_mode=_own(options, "memory_mode", "Memory_Mode", sections) if file else _mode(found, options),
         config_file=str(Path(file).resolve()) if file else VELA_FILE,
-        config_text=_read(Path(file)) if file else "",
+        config_text=own,
         optimise=_text(options, "optimise") or "Performance",
         arena_cache_bytes=int(options.get("arena_cache_bytes", 0)),
     )
@@ -144,43 +147,59 @@ def _text(options: ModelOptions, name: str) -> str:
     return str(options.get(name, ""))
 
 
-def _system(found: Configuration, name: str, *, own: bool) -> str:
+def _system(found: Configuration, options: ModelOptions) -> str:
+    systems = _SYSTEMS[found.product]
+    name = _text(options, "system_config") or DEFAULT
+    if name == DEFAULT:
+        return systems[0]
+    if name in systems:
+        return name
     if name.startswith(_U85):
         raise UnsupportedError(
             f"option 'system_config' of backend EthosU is '{name}', a system of Ethos-U85, which is not supported",
-            hint=f"systems of {found.name}: {', '.join(_SYSTEMS[found.product])}",
+            hint=f"systems of {found.name}: {', '.join(systems)}",
         )
-    if own:
-        if name == DEFAULT:
-            raise FerruleError(
-                "option 'config_file' of backend EthosU needs option 'system_config', the name of one of its systems"
-            )
-        return name
-    systems = _SYSTEMS[found.product]
-    if name == DEFAULT:
-        return systems[0]
-    if name not in systems:
-        if any(name in others for others in _SYSTEMS):
-            raise FerruleError(
-                f"option 'system_config' of backend EthosU is '{name}', which is no system of {found.name}",
-                hint=f"systems of {found.name}: {', '.join(systems)}",
-            )
-        raise unknown_name("system configuration", name, systems, where="in Vela's file")
-    return name
+    if any(name in others for others in _SYSTEMS):
+        raise FerruleError(
+            f"option 'system_config' of backend EthosU is '{name}', which is no system of {found.name}",
+            hint=f"systems of {found.name}: {', '.join(systems)}",
+        )
+    raise unknown_name("system configuration", name, systems, where="in Vela's file")
 
 
-def _mode(found: Configuration, name: str, *, own: bool) -> str:
-    if own:
-        if name == DEFAULT:
-            raise FerruleError(
-                "option 'config_file' of backend EthosU needs option 'memory_mode', the name of one of its modes"
-            )
-        return name
+def _mode(found: Configuration, options: ModelOptions) -> str:
+    name = _text(options, "memory_mode") or DEFAULT
     if name == DEFAULT:
         return _DEFAULT_MODES[found.product]
     if name not in _MODES:
         raise unknown_name("memory mode", name, _MODES, where="in Vela's file")
     return name
+
+
+def _own(options: ModelOptions, option: str, kind: str, sections: Sequence[str]) -> str:
+    """Return the name of a section of the user's file, which an option has to give."""
+    known = [section.removeprefix(f"{kind}.") for section in sections if section.startswith(f"{kind}.")]
+    name = _text(options, option)
+    if not name or name == DEFAULT:
+        raise FerruleError(
+            f"option 'config_file' of backend EthosU needs option '{option}', the name of a section {kind} of the file",
+            hint=f"the file has {', '.join(known) or 'none'}",
+        )
+    if name not in known:
+        raise unknown_name(f"section {kind}", name, known, where="in the file of option 'config_file'")
+    return name
+
+
+def _sections(path: Path, text: str) -> Sequence[str]:
+    import configparser
+
+    parser = configparser.ConfigParser()
+    try:
+        parser.read_string(text, source=str(path))
+    except configparser.Error as error:
+        reason = " ".join(str(error).split())
+        raise FerruleError(f"option 'config_file' of backend EthosU: {reason}", hint=_FILE_HINT) from error
+    return parser.sections()
 
 
 def _read(path: Path) -> str:
@@ -190,5 +209,5 @@ def _read(path: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise FerruleError(
             f"option 'config_file' of backend EthosU: cannot read '{path}': {reason}",
-            hint="it is an .ini file as Vela's documentation describes, with sections System_Config and Memory_Mode",
+            hint=_FILE_HINT,
         ) from error

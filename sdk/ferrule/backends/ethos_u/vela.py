@@ -20,9 +20,11 @@ from ferrule.scratch import ScratchFolder
 
 REMEDY = "pip install 'ferrule[ethos-u]'"
 PACKAGE = "ethos-u-vela"
-_FORMAT = 1
+_FORMAT = 2
 """Part of the digests: raise it if the results that are kept change their form."""
 _LAST_LINES = 20
+_SETTINGS = ("ConfigOptionError", "CliOptionError", "Vela ended with exit code 2")
+"""What the errors of Vela begin with that concern its options, not the model."""
 
 
 class VelaError(FerruleError):
@@ -76,7 +78,8 @@ def run_vela(
 
     Raises:
         MissingToolError: Vela is not installed.
-        VelaError: Vela does not finish in time, cannot be started, or writes other files than expected.
+        VelaError: Vela refuses its settings, does not finish in time, cannot be started, or writes other files than
+            expected.
     """
     store = Store("ethos_u")
     digests = [_digest(model, settings, database=database) for model in models]
@@ -121,6 +124,11 @@ def _run(model: bytes, settings: Settings, timeout_s: int, *, database: bool) ->
             ) from late
         except OSError as error_:
             raise VelaError(f"Vela cannot be started: {error_.strerror or error_}") from error_
+        if error.startswith(_SETTINGS):
+            raise VelaError(
+                f"Vela refuses its settings ({' '.join(settings.arguments())}): {error}",
+                hint="change the options memory_mode, system_config, arena_cache_bytes or config_file of EthosU",
+            )
         return _result(scratch.path / "out", error, _text(log), database=database), True
 
 

@@ -81,7 +81,7 @@ class WeightCache:
 
         `form` names what `derive` makes, such as "float64 matrix". WeightError as for `weights`.
         """
-        key = hashlib.blake2b(data, digest_size=16).digest(), order, form
+        key = hashlib.blake2b(bytes(data), digest_size=16).digest(), order, form
         with self._lock:
             if key in self._arrays:
                 self._arrays.move_to_end(key)

@@ -65,7 +65,8 @@ static void store(int32_t type, uint8_t *to, int32_t count, const int32_t *from)
 }
 
 /* The two directions differ in one call each; `writes` is a constant where this is inlined. */
-static inline void transfer(const struct ferrule_ethos_u_map *map, int32_t y, int32_t *row, int32_t writes)
+static inline void transfer(const struct ferrule_ethos_u_map *map, int32_t y, int32_t *row,
+                            int32_t writes)
 {
     const int32_t size = element_size(map->type);
     for (int32_t t = 0; t < map->tiles; t++) {
@@ -155,84 +156,42 @@ static inline int32_t activated(const struct ferrule_ethos_u_output *ofm, int64_
     if (ofm->table != NULL) {
         return looked_up(ofm, (int32_t)value);
     }
-    return ofm->map.type == FERRULE_ETHOS_U_S32 ? (int32_t)clamped(value, INT32_MIN, INT32_MAX) : (int32_t)value;
+    return ofm->map.type == FERRULE_ETHOS_U_S32 ? (int32_t)clamped(value, INT32_MIN, INT32_MAX)
+                                                : (int32_t)value;
 }
 
 /* ---- CONV and DEPTHWISE */
 
 #define EXTEND(name, type)                                                                         \
-    void name(const struct ferrule_ethos_u_convolution *op, type *out)                             \
+    void name(const struct ferrule_ethos_u_convolution *op, int32_t *row, type *out)               \
     {                                                                                              \
-        const struct ferrule_ethos_u_window *w = &op->window;                                      \
-        const ptrdiff_t line = (ptrdiff_t)op->columns * op->ifm.depth;                             \
-        const ptrdiff_t filled = (ptrdiff_t)w->width * op->ifm.depth;                              \
-        const ptrdiff_t left = (ptrdiff_t)w->left * op->ifm.depth;                                 \
+        const ptrdiff_t depth = op->ifm.depth;                                                     \
+        const ptrdiff_t line = op->columns * depth;                                                \
+        const ptrdiff_t left = op->window.left * depth;                                            \
+        const ptrdiff_t right = left + op->window.width * depth;                                   \
         for (int32_t y = 0; y < op->rows; y++, out += line) {                                      \
-            if (y < w->top || y >= w->top + w->height) {                                           \
-                for (ptrdiff_t i = 0; i < line; i++) {                                             \
-                    out[i] = 0;                                                                    \
-                }                                                                                  \
-                continue;                                                                          \
+            const int32_t inside = y - op->window.top;                                             \
+            const int32_t is_inside = inside >= 0 && inside < op->window.height;                   \
+            if (is_inside) {                                                                       \
+                load_row(&op->ifm, inside, row);                                                   \
             }                                                                                      \
-            for (ptrdiff_t i = 0; i < left; i++) {                                                 \
+            for (ptrdiff_t i = 0; i < (is_inside ? left : line); i++) {                            \
                 out[i] = 0;                                                                        \
             }                                                                                      \
-            name##_row(&op->ifm, y - w->top, out + left);                                          \
-            for (ptrdiff_t i = left + filled; i < line; i++) {                                     \
+            for (ptrdiff_t i = left; is_inside && i < right; i++) {                                \
+                out[i] = (type)row[i - left];                                                      \
+            }                                                                                      \
+            for (ptrdiff_t i = right; is_inside && i < line; i++) {                                \
                 out[i] = 0;                                                                        \
             }                                                                                      \
         }                                                                                          \
     }
 
-#define CONVERT(from)                                                                              \
-    for (int32_t i = 0; i < count; i++) {                                                          \
-        to[i] = (TYPE)((from)-map->zero_point);                                                    \
-    }
-
-#define EXTEND_ROW(name)                                                                           \
-    static void name##_row(const struct ferrule_ethos_u_map *map, int32_t y, TYPE *row)            \
-    {                                                                                              \
-        const int32_t size = element_size(map->type);                                              \
-        for (int32_t t = 0; t < map->tiles; t++) {                                                 \
-            const struct ferrule_ethos_u_tile *tile = &map->tile[t];                               \
-            if (y < tile->y0 || y >= tile->y1) {                                                   \
-                continue;                                                                          \
-            }                                                                                      \
-            const uint8_t *line = tile->first + (y - tile->y0) * map->stride_y;                    \
-            const int32_t step = map->bricks ? BRICK : map->depth;                                 \
-            const int32_t pixels = tile->x1 - tile->x0;                                            \
-            const int32_t together = (!map->bricks || map->depth == BRICK) &&                      \
-                                     map->stride_x == (int64_t)map->depth * size;                  \
-            const int32_t run = together ? pixels : 1;                                             \
-            for (int32_t x = 0; x < pixels; x += run) {                                            \
-                for (int32_t c = 0; c < map->depth; c += step) {                                   \
-                    const uint8_t *from = line + x * map->stride_x + (c / step) * map->stride_c;   \
-                    const int32_t left = map->depth - c;                                           \
-                    const int32_t count = (left < step ? left : step) * run;                       \
-                    TYPE *to = row + (ptrdiff_t)(tile->x0 + x) * map->depth + c;                   \
-                    if (map->type == FERRULE_ETHOS_U_S8) {                                         \
-                        CONVERT((int8_t)from[i])                                                   \
-                    } else if (map->type == FERRULE_ETHOS_U_U8) {                                  \
-                        CONVERT(from[i])                                                           \
-                    } else {                                                                       \
-                        CONVERT(((const s16 *)from)[i])                                            \
-                    }                                                                              \
-                }                                                                                  \
-            }                                                                                      \
-        }                                                                                          \
-    }
-
-#define TYPE float
-EXTEND_ROW(ferrule_ethos_u_extend)
-#undef TYPE
-#define TYPE int16_t
-EXTEND_ROW(ferrule_ethos_u_extend_short)
-#undef TYPE
 EXTEND(ferrule_ethos_u_extend, float)
 EXTEND(ferrule_ethos_u_extend_short, int16_t)
 
-void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const float *extended, int32_t y0,
-                             int32_t y1, float *out)
+void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const float *extended,
+                             int32_t y0, int32_t y1, float *out)
 {
     const struct ferrule_ethos_u_window *w = &op->window;
     const ptrdiff_t depth = op->ifm.depth;
@@ -241,10 +200,12 @@ void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const
     const ptrdiff_t run = w->dilation_x == 1 ? w->taps_x * depth : depth;
     for (int32_t y = y0; y < y1; y++) {
         for (int32_t x = 0; x < op->ofm.map.width; x++) {
-            const float *corner = extended + (ptrdiff_t)y * w->stride_y * line + x * w->stride_x * depth;
+            const float *corner =
+                extended + (ptrdiff_t)y * w->stride_y * line + x * w->stride_x * depth;
             for (int32_t row = 0; row < w->taps_y; row++) {
                 for (int32_t part = 0; part < parts; part++) {
-                    const float *from = corner + row * w->dilation_y * line + part * w->dilation_x * depth;
+                    const float *from =
+                        corner + row * w->dilation_y * line + part * w->dilation_x * depth;
                     for (ptrdiff_t i = 0; i < run; i++) {
                         out[i] = from[i];
                     }
@@ -276,15 +237,17 @@ FINISH(ferrule_ethos_u_finish, float)
 FINISH(ferrule_ethos_u_finish_wide, double)
 FINISH(finish_sums, int32_t)
 
-void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op, const int16_t *extended,
-                               const int16_t *weights, int32_t *sums, int32_t *row)
+void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op,
+                               const int16_t *extended, const int16_t *weights, int32_t *sums,
+                               int32_t *row)
 {
     const struct ferrule_ethos_u_window *w = &op->window;
     const int32_t depth = op->ofm.map.depth;
     const ptrdiff_t line = (ptrdiff_t)op->columns * depth;
     for (int32_t y = 0; y < op->ofm.map.height; y++) {
         for (int32_t x = 0; x < op->ofm.map.width; x++) {
-            const int16_t *corner = extended + (ptrdiff_t)y * w->stride_y * line + (ptrdiff_t)x * w->stride_x * depth;
+            const int16_t *corner =
+                extended + (ptrdiff_t)y * w->stride_y * line + (ptrdiff_t)x * w->stride_x * depth;
             int32_t *restrict sum = sums + (ptrdiff_t)x * depth;
             const int16_t *weight = weights;
             for (int32_t c = 0; c < depth; c++) {
@@ -292,7 +255,8 @@ void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op, con
             }
             for (int32_t ky = 0; ky < w->taps_y; ky++) {
                 for (int32_t kx = 0; kx < w->taps_x; kx++, weight += depth) {
-                    const int16_t *restrict met = corner + ky * w->dilation_y * line + kx * w->dilation_x * depth;
+                    const int16_t *restrict met =
+                        corner + ky * w->dilation_y * line + kx * w->dilation_x * depth;
                     for (int32_t c = 0; c < depth; c++) {
                         sum[c] += met[c] * weight[c];
                     }
@@ -305,7 +269,8 @@ void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op, con
 
 /* ---- POOL */
 
-static int32_t taps_inside(const struct ferrule_ethos_u_window *w, int32_t y, int32_t x, int32_t *ys, int32_t *xs)
+static int32_t taps_inside(const struct ferrule_ethos_u_window *w, int32_t y, int32_t x,
+                           int32_t *ys, int32_t *xs)
 {
     int32_t top = y * w->stride_y - w->top;
     int32_t left = x * w->stride_x - w->left;
@@ -318,8 +283,8 @@ static int32_t taps_inside(const struct ferrule_ethos_u_window *w, int32_t y, in
     return ys[1] > ys[0] && xs[1] > xs[0] ? (ys[1] - ys[0]) * (xs[1] - xs[0]) : 0;
 }
 
-static int64_t pooled(const struct ferrule_ethos_u_pooling *op, const int32_t *in, const int32_t *ys,
-                      const int32_t *xs)
+static int64_t pooled(const struct ferrule_ethos_u_pooling *op, const int32_t *in,
+                      const int32_t *ys, const int32_t *xs)
 {
     const ptrdiff_t depth = op->ifm.depth;
     int64_t sum = 0;
@@ -409,10 +374,12 @@ static int64_t leading_zeros(uint32_t word)
 
 static inline int64_t rescaled(const struct ferrule_ethos_u_elementwise *op, int64_t value)
 {
-    return op->only_shifts ? shifted(value, op->scale.shift, op->scale.natural, 0) : scaled(&op->scale, value);
+    return op->only_shifts ? shifted(value, op->scale.shift, op->scale.natural, 0)
+                           : scaled(&op->scale, value);
 }
 
-static inline int64_t combined(const struct ferrule_ethos_u_elementwise *op, int32_t mode, int64_t a, int64_t b)
+static inline int64_t combined(const struct ferrule_ethos_u_elementwise *op, int32_t mode,
+                               int64_t a, int64_t b)
 {
     switch (mode) {
     case MUL:
@@ -447,13 +414,14 @@ static inline int64_t combined(const struct ferrule_ethos_u_elementwise *op, int
         for (int32_t i = 0; i < count; i++) {                                                      \
             int64_t mine = first[i];                                                               \
             int64_t other = second[i * step];                                                      \
-            int64_t value = op->swapped ? combined(op, mode, other, mine) : combined(op, mode, mine, other); \
+            int64_t value =                                                                        \
+                op->swapped ? combined(op, mode, other, mine) : combined(op, mode, mine, other);   \
             first[i] = activated(&op->ofm, value);                                                 \
         }                                                                                          \
         break;
 
-static void combine(const struct ferrule_ethos_u_elementwise *op, int32_t *first, const int32_t *second, int32_t step,
-                    int32_t count)
+static void combine(const struct ferrule_ethos_u_elementwise *op, int32_t *first,
+                    const int32_t *second, int32_t step, int32_t count)
 {
     switch (op->mode) {
         EACH(MUL)
@@ -480,7 +448,8 @@ static int32_t are_shifts(const int32_t *values, ptrdiff_t count)
     return 1;
 }
 
-int32_t ferrule_ethos_u_elementwise(const struct ferrule_ethos_u_elementwise *op, int32_t *first, int32_t *second)
+int32_t ferrule_ethos_u_elementwise(const struct ferrule_ethos_u_elementwise *op, int32_t *first,
+                                    int32_t *second)
 {
     const struct ferrule_ethos_u_map *ofm = &op->ofm.map;
     const struct ferrule_ethos_u_map *other = &op->ifm2;
@@ -510,7 +479,8 @@ int32_t ferrule_ethos_u_elementwise(const struct ferrule_ethos_u_elementwise *op
         }
         for (int32_t x = 0; x < ofm->width; x++) {
             const int32_t *pixel = from + (other->width == 1 ? 0 : (ptrdiff_t)x * other->depth);
-            combine(op, row + (ptrdiff_t)x * ofm->depth, pixel, other->depth == 1 ? 0 : 1, ofm->depth);
+            combine(op, row + (ptrdiff_t)x * ofm->depth, pixel, other->depth == 1 ? 0 : 1,
+                    ofm->depth);
         }
     }
     for (int32_t y = 0; y < ofm->height; y++) {

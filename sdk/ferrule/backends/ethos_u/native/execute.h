@@ -2,8 +2,9 @@
 /**
  * @file Operations of Ethos-U on a host: the same results as the reference in numpy, faster.
  *
- * Callers have checked that all elements of the maps are accessible, that no map has unsigned words, and that tables
- * have an entry for each value. The structs are those of native_execution.py.
+ * Callers have checked that all elements of the maps are accessible, that no map has unsigned
+ * words, and that tables have an entry for each value. The structs are those of
+ * native_execution.py.
  */
 #ifndef FERRULE_ETHOS_U_EXECUTE_H_INCLUDED
 #define FERRULE_ETHOS_U_EXECUTE_H_INCLUDED
@@ -19,9 +20,9 @@ struct ferrule_ethos_u_tile {
 /** A feature map in memory. */
 struct ferrule_ethos_u_map {
     int32_t height, width, depth;
-    int32_t type;     /**< enum ferrule_ethos_u_type */
-    int32_t bricks;   /**< 1 for NHCWB16 */
-    int32_t tiles;    /**< how many there are */
+    int32_t type;                         /**< enum ferrule_ethos_u_type */
+    int32_t bricks;                       /**< 1 for NHCWB16 */
+    int32_t tiles;                        /**< how many there are */
     int64_t stride_y, stride_x, stride_c; /**< in bytes */
     int32_t zero_point;                   /**< 0 where the NPU ignores it */
     struct ferrule_ethos_u_tile tile[4];
@@ -63,7 +64,7 @@ struct ferrule_ethos_u_convolution {
     struct ferrule_ethos_u_map ifm;
     struct ferrule_ethos_u_output ofm;
     struct ferrule_ethos_u_window window;
-    int32_t rows, columns; /**< of the IFM with padding */
+    int32_t rows, columns;                /**< of the IFM with padding */
     const int64_t *bias, *factor, *shift; /**< per channel */
     int32_t natural;
 };
@@ -91,27 +92,31 @@ struct ferrule_ethos_u_elementwise {
     int32_t only_shifts; /**< results are shifted, not multiplied */
 };
 
-/** @brief Write the IFM minus its zero point, surrounded by zeros, as float32. */
-void ferrule_ethos_u_extend(const struct ferrule_ethos_u_convolution *op, float *out);
+/** @brief Write the IFM minus its zero point, surrounded by zeros, as float32; `row` holds a row of
+ * the IFM. */
+void ferrule_ethos_u_extend(const struct ferrule_ethos_u_convolution *op, int32_t *row, float *out);
 
-/** @brief Write the IFM minus its zero point, surrounded by zeros, as int16. */
-void ferrule_ethos_u_extend_short(const struct ferrule_ethos_u_convolution *op, int16_t *out);
+/** @brief Write the IFM minus its zero point, surrounded by zeros, as int16; `row` as before. */
+void ferrule_ethos_u_extend_short(const struct ferrule_ethos_u_convolution *op, int32_t *row,
+                                  int16_t *out);
 
 /** @brief Write for each pixel of OFM rows y0 to y1 - 1 what the taps meet. */
-void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const float *extended, int32_t y0,
-                             int32_t y1, float *out);
+void ferrule_ethos_u_patches(const struct ferrule_ethos_u_convolution *op, const float *extended,
+                             int32_t y0, int32_t y1, float *out);
 
 /** @brief Scale and store the sums of OFM rows y0 to y1 - 1; `row` holds a row of the OFM. */
-void ferrule_ethos_u_finish(const struct ferrule_ethos_u_convolution *op, const float *sums, int32_t y0, int32_t y1,
-                            int32_t *row);
+void ferrule_ethos_u_finish(const struct ferrule_ethos_u_convolution *op, const float *sums,
+                            int32_t y0, int32_t y1, int32_t *row);
 
 /** @brief As ferrule_ethos_u_finish, with float64. */
-void ferrule_ethos_u_finish_wide(const struct ferrule_ethos_u_convolution *op, const double *sums, int32_t y0,
-                                 int32_t y1, int32_t *row);
+void ferrule_ethos_u_finish_wide(const struct ferrule_ethos_u_convolution *op, const double *sums,
+                                 int32_t y0, int32_t y1, int32_t *row);
 
-/** @brief Compute and store DEPTHWISE; sums must fit into 32 bits. `sums` and `row` hold a row of the OFM. */
-void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op, const int16_t *extended,
-                               const int16_t *weights, int32_t *sums, int32_t *row);
+/** @brief Compute and store DEPTHWISE; sums must fit into 32 bits. `sums` and `row` hold a row of
+ * the OFM. */
+void ferrule_ethos_u_depthwise(const struct ferrule_ethos_u_convolution *op,
+                               const int16_t *extended, const int16_t *weights, int32_t *sums,
+                               int32_t *row);
 
 /** @brief Compute and store POOL; `in` holds the IFM, `out` the OFM. */
 void ferrule_ethos_u_pool(const struct ferrule_ethos_u_pooling *op, int32_t *in, int32_t *out);
@@ -121,6 +126,7 @@ void ferrule_ethos_u_pool(const struct ferrule_ethos_u_pooling *op, int32_t *in,
  * @retval 0 done
  * @retval 1 a shift is negative or above 63; nothing is stored
  */
-int32_t ferrule_ethos_u_elementwise(const struct ferrule_ethos_u_elementwise *op, int32_t *first, int32_t *second);
+int32_t ferrule_ethos_u_elementwise(const struct ferrule_ethos_u_elementwise *op, int32_t *first,
+                                    int32_t *second);
 
 #endif

@@ -46,7 +46,7 @@ static bool is_present(const struct ethos_u *device)
     const uint32_t config = get(device, ETHOS_U_CONFIG);
 
     return (get(device, ETHOS_U_ID) & ETHOS_U_ID_ARCH_MAJOR_MASK) == ARCH_MAJOR &&
-           (device->config == 0u || config == device->config);
+           (device->config == 0u || ((config ^ device->config) & ETHOS_U_CONFIG_BITS) == 0u);
 }
 
 /* Stops the NPU and everything that it would still do, and sets it up. */

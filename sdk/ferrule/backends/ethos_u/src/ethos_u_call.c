@@ -13,9 +13,6 @@
 #define TAG_NOP      0x05u
 #define TAG_MASK     0xffu
 #define CONFIG_WORDS 2u
-#define CONFIG_BITS                                                                                \
-    (ETHOS_U_CONFIG_PRODUCT_MASK | ETHOS_U_CONFIG_STREAM_VERSION_MASK |                            \
-     ETHOS_U_CONFIG_MACS_LOG2_MASK)
 
 static uint32_t word_at(const struct ethos_u_stream *stream, uint32_t index)
 {
@@ -69,7 +66,7 @@ bool ethos_u_is_compatible(const struct ethos_u_header *header, uint32_t config,
 {
     const bool custom_dma = (header->config & ETHOS_U_CONFIG_CUSTOM_DMA) != 0u;
 
-    return ((header->config ^ config) & CONFIG_BITS) == 0u &&
+    return ((header->config ^ config) & ETHOS_U_CONFIG_BITS) == 0u &&
            (!custom_dma || (config & ETHOS_U_CONFIG_CUSTOM_DMA) != 0u) &&
            ((header->id ^ id) & ETHOS_U_ID_ARCH_MAJOR_MASK) == 0u &&
            (id & ETHOS_U_ID_ARCH_MINOR_MASK) >= (header->id & ETHOS_U_ID_ARCH_MINOR_MASK);

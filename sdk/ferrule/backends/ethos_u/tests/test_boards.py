@@ -11,6 +11,7 @@ import pytest
 from covering import covering
 from device_networks import BRANCHES, two_branches
 from needs import MODELS_SOURCE, lacking, require_module
+from vela_cases import vela_case
 
 import ferrule
 from ferrule.backends import BackendId, Device
@@ -109,8 +110,16 @@ def test_two_npus() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("mode", ["Sram_Only", "Shared_Sram", "Dedicated_Sram"])
-@pytest.mark.parametrize("configuration", ["ethos-u55-128", "ethos-u65-256"])
+@pytest.mark.parametrize(
+    ("configuration", "mode"),
+    [
+        ("ethos-u55-128", "Sram_Only"),
+        ("ethos-u55-128", "Shared_Sram"),
+        ("ethos-u65-256", "Sram_Only"),
+        ("ethos-u65-256", "Shared_Sram"),
+        ("ethos-u65-256", "Dedicated_Sram"),
+    ],
+)
 def test_memory_modes(configuration: str, mode: str) -> None:
     """With dedicated SRAM, the fast scratch is memory of its own."""
     firmware = ferrule.compile(
@@ -118,9 +127,37 @@ def test_memory_modes(configuration: str, mode: str) -> None:
         board="mps2-an505",
         backends=["EthosU"],
         devices=[device(configuration=configuration)],
-        options={"EthosU": {"memory_mode": mode}},
+        model_options={"EthosU": {"memory_mode": mode}},
     )
     assert firmware.run(check_ownership=True).verdict is ferrule.Verdict.EXACT
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("board", ["mps2-an505", "mps2-an500"])
+@pytest.mark.parametrize("case", ["lstm", "lstm16"])
+def test_states_are_kept_from_run_to_run(case: str, board: str) -> None:
+    network = vela_case(case, 2)
+    assert network.states
+    firmware = ferrule.compile(network, board=board, backends=["EthosU"], devices=[device(use_interrupt=1)])
+    (x,) = network.inputs
+    kind = np.dtype(str(x.dtype))
+    samples = np.random.default_rng(0).integers(-128, 128, (3, *x.shape[1:])).astype(kind)
+    report = firmware.run([samples], check_ownership=True)
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert len(report.document.samples) == 3
+    assert report.document.memory.ram.state > 0
+
+
+@pytest.mark.nightly
+def test_a_firmware_for_corstone_300() -> None:
+    """It is built only: the NPU is where that platform has it, and its core is none that unicorn emulates."""
+    npu = device(base=0x4810_2000, interrupt=56, use_interrupt=1)
+    firmware = ferrule.compile(
+        model_file("kws_ref_model"), board="mps3-an547", backends=["EthosU", "CpuAcc"], devices=[npu]
+    )
+    (use,) = firmware.artifact.devices
+    assert (use.driver.base, use.driver.interrupt) == (0x4810_2000, 56)
+    assert firmware.elf.exists()
 
 
 def test_a_fault_is_named() -> None:

@@ -28,9 +28,11 @@ from ferrule.operators.quantize import QuantizeDescriptor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 
+pytestmark = pytest.mark.usefixtures("ethos_u_vela")
 SCALE = Quantization.of(0.05, 3)
 TARGET = default_target(BackendId("EthosU"))
 TWO = ("EthosU", "CpuRef")
+STATES = ("hidden", "cell")
 
 
 def begun(*shape: int, dtype: DataType = DataType.INT8) -> Network:
@@ -150,34 +152,34 @@ def test_what_vela_leaves_to_the_core_is_refused_and_the_rest_runs(make: Callabl
     assert set(ran) == {"EthosU", "CpuRef"}
 
 
-def lstm(network: Network, units: int) -> Network:
+def lstm(network: Network, source: str, units: int, name: str) -> str:
     random = np.random.default_rng(4)
-    count = network.inputs[0].shape[-1]
-    weights = [random.integers(-100, 100, (units, count), np.int8) for _ in range(4)]
-    recurrent = [random.integers(-100, 100, (units, units), np.int8) for _ in range(4)]
-    biases = [random.integers(-99, 99, units, np.int32) for _ in range(4)]
+    count = network.info(source).shape[-1]
     scale = Quantization.of(0.01)
-    last = network.add_lstm_layer(
-        "x",
-        weights,
-        recurrent,
-        biases,
+    return network.add_lstm_layer(
+        source,
+        [random.integers(-100, 100, (units, count), np.int8) for _ in range(4)],
+        [random.integers(-100, 100, (units, units), np.int8) for _ in range(4)],
+        [random.integers(-99, 99, units, np.int32) for _ in range(4)],
         weights_quantizations=[scale] * 4,
         recurrent_quantizations=[scale] * 4,
         cell_quantization=Quantization.of(2**-11),
         quantization=Quantization.of(1 / 128, -1),
+        name=name,
     )
-    return finished(network, last)
 
 
 def test_states_are_kept_between_runs() -> None:
-    network = lstm(begun(1, 3, 5), 4)
-    program = program_of(compiled(network))
-    names = [tensor.name for tensor in program.stream.inputs]
-    assert names[0] == "x"
-    assert len(names) == 3, "the hidden and the cell state are inputs, too"
-    assert program.stream.states == ()
-    assert check(network, runs=4) == ["EthosU"]
+    network = begun(1, 3, 5)
+    first = lstm(network, "x", 4, "first")
+    finished(network, lstm(network, first, 4, "second"), lstm(network, "x", 4, "third"))
+    stream = program_of(compiled(network)).stream
+    names = [tensor.name for tensor in stream.inputs]
+    assert names == ["x", *(f"{layer}_{state}" for layer in ("first", "second", "third") for state in STATES)]
+    assert stream.states == (), "they are inputs and outputs, at the same places"
+    places = {tensor.name: tensor.offset for tensor in (*stream.inputs, *stream.outputs)}
+    assert all(places[name] == places[f"{name}_next"] for name in names[1:])
+    assert check(network, runs=4) == ["EthosU", "EthosU"]
 
 
 def test_variables_outside_of_operators_are_plain_tensors() -> None:

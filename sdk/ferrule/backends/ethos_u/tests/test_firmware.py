@@ -7,11 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from ethos_u_streams import U55, copy, maximum, payload, stop
+from ethos_u_streams import U55, copy, maximum, payload, settings, short, stop
 from small_networks import int8_input
 
 import ferrule
 from ferrule.backends import BackendId, Device
+from ferrule.backends.ethos_u.commands import Kind, Short
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor
 from ferrule.backends.ethos_u.configuration import configuration
 from ferrule.backends.ethos_u.firmware import ALIGNMENT, TIMEOUT_FLOOR_US, EthosUTarget, _timeout_us
@@ -129,6 +130,12 @@ def test_an_input_that_the_stream_overwrites_is_not_preserved() -> None:
     words = [*copy(32, 0, COUNT), *maximum(0, 32, 128, COUNT), *stop()]
     op = EthosUTarget().lower(context(replace(STREAM, payload=payload(words))))
     assert [(each.tensor, each.preserved) for each in op.placed] == [("x", False), ("y", True), ("z", False)]
+
+
+def test_a_stream_that_the_model_does_not_execute_is_for_silicon() -> None:
+    words = [*settings({Short.OFM_PRECISION: 2 << 6 | 1}), *short(Kind.POOL), *WORDS]
+    op = EthosUTarget().lower(context(replace(STREAM, payload=payload(words))))
+    assert not any(each.preserved for each in op.placed)
 
 
 def test_a_fast_scratch_lies_behind_the_scratch() -> None:

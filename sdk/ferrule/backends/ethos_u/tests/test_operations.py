@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
 from ethos_u_operations import READ_ONLY, SCALES_AT, TABLES_AT, Drawn, draw, memory
 from ethos_u_streams import SCRATCH, U55
-from needs import require_cc
+from needs import require_cc, require_sanitizers
 
 from ferrule.backends.ethos_u.commands import Elementwise, Kind, Long, Pool, Short
 from ferrule.backends.ethos_u.errors import StreamError
@@ -41,17 +45,57 @@ def executed(drawn: Drawn, *, native: bool) -> tuple[np.ndarray, str]:
     return regions[SCRATCH], error
 
 
-@pytest.mark.parametrize(("kind", "mode"), KINDS)
-def test_c_equals_numpy(kind: Kind, mode: int) -> None:
+def compare_c_with_numpy(seeds: range) -> None:
+    """Execute operations of all kinds in both forms."""
+    for kind, mode in KINDS:
+        seen: Counter[str] = Counter()
+        for seed in seeds:
+            drawn = draw(kind, mode, seed, U55)
+            (slow, slow_error), (fast, fast_error) = executed(drawn, native=False), executed(drawn, native=True)
+            assert slow_error == fast_error
+            assert np.array_equal(slow, fast), f"{kind.name} {mode}, seed {seed}: {drawn.registers}"
+            seen["error" if slow_error else "executed"] += 1
+        assert seen["executed"] > len(seeds) // 2, f"{kind.name} {mode}"
+
+
+def test_c_equals_numpy() -> None:
     require_cc()
-    seen: Counter[str] = Counter()
-    for seed in range(16):
-        drawn = draw(kind, mode, seed, U55)
-        (slow, slow_error), (fast, fast_error) = executed(drawn, native=False), executed(drawn, native=True)
-        assert slow_error == fast_error
-        assert np.array_equal(slow, fast), f"seed {seed}: {drawn.registers}"
-        seen["error" if slow_error else "executed"] += 1
-    assert seen["executed"] > 8
+    compare_c_with_numpy(range(14))
+
+
+@pytest.mark.nightly
+def test_c_equals_numpy_for_many() -> None:
+    require_cc()
+    compare_c_with_numpy(range(1000, 1300))
+
+
+@pytest.mark.nightly
+def test_c_under_the_sanitizers() -> None:
+    environment = require_sanitizers("address")
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(draw.__code__.co_filename).parent), str(Path(__file__).parent)]
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", SANITIZED, *SANITIZER_FLAGS],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+SANITIZER_FLAGS = (
+    *("-fsanitize=address,undefined", "-fsanitize-undefined-trap-on-error", "-fno-omit-frame-pointer", "-O1"),
+)
+SANITIZED = """
+import sys
+from ferrule.backends.ethos_u import native_structs, npu
+functions = native_structs.Functions(native_structs.library(*sys.argv[1:]).file())
+npu.functions = lambda: functions
+from test_operations import compare_c_with_numpy
+compare_c_with_numpy(range(2000, 2040))
+"""
 
 
 @pytest.mark.parametrize(("kind", "mode"), KINDS)

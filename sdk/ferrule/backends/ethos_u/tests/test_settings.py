@@ -83,8 +83,7 @@ def test_a_file_of_the_user_has_names_of_its_own(tmp_path: Path) -> None:
             {"config_file": "/nowhere.ini", "system_config": "A", "memory_mode": "B"},
             "cannot read '/nowhere.ini': No",
         ),
-        (None, {"config_file": __file__}, "needs option 'system_config'"),
-        (None, {"config_file": __file__, "system_config": "A"}, "needs option 'memory_mode'"),
+        (None, {"config_file": __file__}, "option 'config_file' of backend EthosU: File contains no section headers"),
     ],
 )
 def test_a_wrong_value_is_refused_by_name(
@@ -104,6 +103,18 @@ def test_the_declared_options_have_limits(name: str, value: OptionValue) -> None
     with pytest.raises(OptionError, match=f"'{name}'"):
         check_options("EthosU", EthosU().model_options(), {name: value})
     check_options("EthosU", EthosU().model_options(), {"optimise": "Size", "least_macs": 4, "timeout_s": 5})
+
+
+def test_a_file_of_the_user_has_the_sections(tmp_path: Path) -> None:
+    file = tmp_path / "mine.ini"
+    file.write_text(OWN)
+    with pytest.raises(FerruleError, match="needs option 'system_config'") as caught:
+        settings(config_file=str(file))
+    assert caught.value.hint == "the file has Mine"
+    with pytest.raises(FerruleError, match="needs option 'memory_mode'"):
+        settings(config_file=str(file), system_config="Mine")
+    with pytest.raises(FerruleError, match="there is no section Memory_Mode 'Shared_Sram' in the file"):
+        settings(config_file=str(file), system_config="Mine", memory_mode="Shared_Sram")
 
 
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:

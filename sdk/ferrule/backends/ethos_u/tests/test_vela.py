@@ -17,12 +17,14 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.ethos_u import vela
 from ferrule.backends.ethos_u.report import read_report
 from ferrule.backends.ethos_u.settings import Settings, settings_of
+from ferrule.backends.ethos_u.support import EthosUSupport
 from ferrule.backends.ethos_u.vela import VelaError, VelaResult, last_lines, run_vela
 from ferrule.backends.ethos_u.vela_process import VelaDiedError, VelaProcess
 from ferrule.backends.target import default_target
 from ferrule.errors import MissingToolError
 from ferrule.formats import to_tflite
 
+pytestmark = pytest.mark.usefixtures("ethos_u_vela")
 LIMIT_S = 300
 
 
@@ -110,6 +112,14 @@ def test_errors_name_the_reason(settings: Settings, monkeypatch: pytest.MonkeyPa
     (result,) = run_vela([b"x"], settings, timeout_s=5)
     assert (result.error, result.log) == ("Vela ended with SIGSEGV", "first\n\nlast words\n")
     assert not list((own_cache / "ethos_u").glob("*")), "a death is not kept"
+
+
+def test_settings_that_do_not_fit_are_an_error_and_no_reason_against_a_layer() -> None:
+    network = two_by_two()
+    target = default_target(BackendId("EthosU"), options={"memory_mode": "Dedicated_Sram"})
+    with pytest.raises(VelaError, match="Invalid configuration of arena_mem_area=OffChipFlash") as caught:
+        EthosUSupport().supports(network, network.layers[0], target)
+    assert "memory_mode" in str(caught.value.hint)
 
 
 def test_results_are_kept_by_all_that_decides_them(

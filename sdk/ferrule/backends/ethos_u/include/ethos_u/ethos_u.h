@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ethos_u/registers.h"
 #include "ferrule/driver.h"
 
 #ifdef __cplusplus
@@ -15,6 +16,12 @@ extern "C" {
 
 /** Alignment of command streams, constants and scratch, in bytes. */
 #define ETHOS_U_ALIGNMENT 16u
+
+/** The bits of CONFIG in which an NPU must be the one that a stream was compiled for: the product,
+ * the version of the stream, and the MACs. As in Arm's driver, the others may differ. */
+#define ETHOS_U_CONFIG_BITS                                                                        \
+    (ETHOS_U_CONFIG_PRODUCT_MASK | ETHOS_U_CONFIG_STREAM_VERSION_MASK |                            \
+     ETHOS_U_CONFIG_MACS_LOG2_MASK)
 
 /** The regions of memory to which a command stream refers. */
 #define ETHOS_U_READ_ONLY    0u /* constants */

@@ -26,7 +26,7 @@ extern "C" {
  * are private to the driver and start at zero. */
 struct ethos_u {
     uintptr_t base;     /* address of the registers */
-    uint32_t config;    /* what CONFIG must be; 0 for any */
+    uint32_t config;    /* what CONFIG must be in ETHOS_U_CONFIG_BITS; 0 for any */
     bool use_interrupt; /* wait for the interrupt instead of polling */
     bool nonsecure;     /* the NPU accesses memory as non-secure */
     bool unprivileged;  /* the NPU accesses memory as unprivileged */

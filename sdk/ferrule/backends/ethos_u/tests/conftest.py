@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of EthosU need."""
+
+from __future__ import annotations
+
+import pytest
+from needs import require_module
+
+
+@pytest.fixture(scope="session")
+def ethos_u_vela() -> None:
+    """Skip the test if Vela is not installed."""
+    require_module("ethosu", "pip install 'ferrule[ethos-u]'")

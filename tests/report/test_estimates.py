@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The estimates of compilers: from the descriptor into documents and onto the terminal, marked as estimated."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import msgspec
+from rich.console import Console
+
+from ferrule.backends.optimization_views import Estimate, EstimatedMemory, PreCompiledDescriptor
+from ferrule.graph import Descriptor, Layer, LayerType
+from ferrule.operators.rectify import ReluDescriptor
+from ferrule.report.estimates import EstimatePart, estimate_part, print_estimates
+
+ESTIMATE = Estimate(
+    source="Acme 1.0 for [large]",
+    clock_hz=100_000_000,
+    cycles=2_000,
+    layers=(("first", 1_500), ("second", 500)),
+    memories=(EstimatedMemory(name="SRAM", cycles=70, read_bytes=4_096, written_bytes=12),),
+    warnings=("slow [memory]",),
+)
+
+
+def layer(descriptor: Descriptor, type_: LayerType = LayerType.PRE_COMPILED) -> Layer:
+    return Layer(name="program", type=type_, descriptor=descriptor, inputs=("x",), outputs=("y",))
+
+
+def test_only_a_layer_whose_compiler_estimates_has_an_estimate() -> None:
+    assert estimate_part(layer(ReluDescriptor(), LayerType.RELU)) is None
+    assert estimate_part(layer(PreCompiledDescriptor(payload=1))) is None
+    part = estimate_part(layer(PreCompiledDescriptor(payload=1, estimate=ESTIMATE)))
+    assert part is not None
+    assert (part.cycles, part.clock_hz, part.layers) == (2_000, 100_000_000, {"first": 1_500, "second": 500})
+    assert part.memories[0].read_bytes == 4_096
+    assert msgspec.json.decode(msgspec.json.encode(part), type=EstimatePart) == part
+
+
+def test_the_terminal_marks_it_as_estimated() -> None:
+    part = estimate_part(layer(PreCompiledDescriptor(payload=1, estimate=ESTIMATE)))
+    output = StringIO()
+    print_estimates([("other", None), ("program", part)], Console(file=output, width=100))
+    lines = [line.strip() for line in output.getvalue().splitlines()]
+    assert lines[0] == "estimated cycles of program"
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
+    assert cells == [["first", "1,500", "75.0%"], ["second", "500", "25.0%"]]
+    assert lines[-3:] == [
+        "estimated by Acme 1.0 for [large]: 2,000 cycles, 0.020 ms at 100 MHz",
+        "estimated: SRAM 4,096 B read, 12 B written in 70 cycles",
+        "note: slow [memory]",
+    ]
