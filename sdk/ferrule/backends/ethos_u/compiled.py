@@ -34,6 +34,7 @@ MAX_FILE_BYTES = 1 << 28
 MAX_SCRATCH_BYTES = 1 << 29
 """The most that the two scratch regions may have together."""
 MAX_TENSORS = 256
+_REASON_CHARACTERS = 200
 _QUANTIZATIONS = ("input_quantization", "output_quantization", "variable_quantization")
 _TYPES = {1: DataType.INT8, 2: DataType.INT16, 4: DataType.INT32, 8: DataType.INT64}
 _HINT = "compile the model with vela --output-format raw, and give the .npz file that it writes"
@@ -130,7 +131,7 @@ def _refusing(where: str) -> Iterator[None]:
     except (
         zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError, ValueError, OverflowError,
     ) as error:  # fmt: skip
-        reason = str(error).partition("\n")[0]
+        reason = str(error).partition("\n")[0][:_REASON_CHARACTERS]  # zipfile quotes names of up to 64 KiB
         raise FerruleError(f"{where}: is damaged, or no .npz file: {reason}", hint=_HINT) from error
 
 
@@ -143,6 +144,8 @@ def _arrays(data: bytes) -> dict[str, Array]:
             name = member.filename.removesuffix(".npy")
             if name in _QUANTIZATIONS:
                 continue
+            if len(name) > _REASON_CHARACTERS:
+                raise FerruleError(f"the name of an array has {len(name)} characters", hint=_HINT)
             if name in arrays:
                 raise FerruleError(f"the array '{name}' is there twice", hint=_HINT)
             if member.flag_bits & 1 or member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:

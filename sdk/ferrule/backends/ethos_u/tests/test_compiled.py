@@ -196,6 +196,7 @@ def _npy(header: str, data: bytes = b"") -> bytes:
         (_member("a.npy", _npy("{'descr': '<c16', 'fortran_order': False, 'shape': (), }")), "no header as numpy"),
         (_member("a.npy", _npy("{'descr': [('x', '<i8')], 'fortran_order': False, 'shape': (), }")), "no header as"),
         (_member("a.npy", _npy("(" * 30000)), "no header as numpy"),
+        (_member("a" * 30000, b""), "the name of an array has 30000 characters"),
         (_member("a.npy", _npy("{'descr': '<i8', 'fortran_order': False, 'shape': (), }", bytes(8)), times=2), "twice"),
     ],
 )
