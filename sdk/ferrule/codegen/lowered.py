@@ -120,15 +120,8 @@ def lower(
     names = Names()
     symbol = Names().take(graph.name)
     symbols = {layer.name: names.take(layer.name) for layer in graph.layers}
-    places = Names()  # an output may have the same name as its layer
-    for name in dict.fromkeys(region.name for region in (*memories[1:], *(named or {}).values())):
-        if name != ARENA.name:
-            places.take(name)
     given, devices = used_devices(order, firmware, targets, pool)
-    for name in _RESERVED if graph.states else ():
-        places.take(name)
-    for pooled in (each for each in devices if each.pool):
-        places.take(chosen(pooled).name)
+    places = _places(graph, devices, (*memories[1:], *(named or {}).values()))
     variables = _variables(graph, places)
     uses = _without_core_copies(graph, given)
     inside = tensor_memories(graph, uses)
@@ -183,6 +176,19 @@ def lower(
         named=named or {},
         others=(*memories[1:], *_more_memories(lowered, memories, named or {})),
     )
+
+
+def _places(graph: Graph, devices: Sequence[DeviceUse], memories: Sequence[Region]) -> Names:
+    """Return the names of variables, with those of memories, states and pools taken; layers have names of their own."""
+    places = Names()  # an output may have the same name as its layer
+    for name in dict.fromkeys(region.name for region in memories):
+        if name != ARENA.name:
+            places.take(name)
+    for name in _RESERVED if graph.states else ():
+        places.take(name)
+    for pooled in (each for each in devices if each.pool):
+        places.take(chosen(pooled).name)
+    return places
 
 
 def _arenas(use: DeviceUse | None, memories: Sequence[Region], named: Mapping[str, Region]) -> dict[str, Expression]:
