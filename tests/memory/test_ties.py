@@ -177,6 +177,8 @@ def test_contradictory_ties_are_refused() -> None:
     kept, untied = kept_ties(ties, requests, REGIONS, (), {})
     assert kept == tuple(ties[:3])
     assert [each.tie for each in untied] == [ties[3]]
+    _, untied = kept_ties(ties, requests, REGIONS, (), {}, first={"s1"})
+    assert [each.tie.scratch for each in untied] == ["s0"]
 
 
 def test_all_tensors_between_two_programs_are_tied_together() -> None:

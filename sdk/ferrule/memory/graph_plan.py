@@ -136,7 +136,9 @@ def plan_graph(
     places = regions if state is None else (*regions, state)
     forbidden = forbidden_ties(graph, ordering.layers, aliases, ties or {}, lives, ends or {})
     wanted = [tie for layer in ordering.layers for tie in (ties or {}).get(layer, ())]
-    held, untied = kept_ties(wanted, requests, places, aliases, forbidden)
+    # The core waits for a layer whose outputs it copies, so one that works beside others keeps its places.
+    beside_others = {tie.scratch for layer in ends or {} for tie in (ties or {}).get(layer, ())}
+    held, untied = kept_ties(wanted, requests, places, aliases, forbidden, beside_others)
     found = plan(requests, places, aliases=aliases, overlaps=overlaps, ties=held, effort=effort)
     verify(found, requests, places, run, aliases=aliases, overlaps=overlaps, ties=held)
     return GraphPlan(

@@ -165,10 +165,12 @@ def kept_ties(
     regions: Sequence[Region],
     aliases: Sequence[Alias],
     refused: Mapping[Tie, str],
+    first: Collection[str] = (),
 ) -> tuple[tuple[Tie, ...], tuple[Untied, ...]]:
     """Return the ties that a plan can keep, and the others with the reasons, both in the order given.
 
-    `refused` are ties that the run does not allow, with the reasons. Ties of larger buffers are preferred.
+    `refused` are ties that the run does not allow, with the reasons. Ties with the scratch named in `first` are
+    preferred, and then those of larger buffers.
     """
     if not ties:
         return (), ()
@@ -183,7 +185,9 @@ def kept_ties(
     for tie in ties:
         if tie not in reasons:
             allowed.setdefault(tie.scratch, []).append(tie)
-    for mine in sorted(allowed.values(), key=lambda each: -sum(sizes[tie.buffer] for tie in each)):
+    totals = {scratch: sum(sizes[tie.buffer] for tie in mine) for scratch, mine in allowed.items()}
+    for scratch in sorted(allowed, key=lambda each: (each not in first, -totals[each])):
+        mine = allowed[scratch]
         chosen: tuple[Tie, ...] = ()
         for candidate in sorted(_subsets(mine), key=lambda each: -sum(sizes[tie.buffer] for tie in each)):
             with suppress(TieError):

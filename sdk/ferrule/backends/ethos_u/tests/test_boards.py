@@ -93,6 +93,26 @@ def test_the_npu_works_beside_the_core(board: str, use_interrupt: int) -> None:
 
 
 @pytest.mark.nightly
+def test_an_npu_computes_a_branch_of_resnet_beside_the_core() -> None:
+    """The fork and the join are another NPU's; what both branches of it need at other places is copied."""
+    hints = {"conv_2d_4": "EthosU/npu1", "conv_2d_5": "EthosU/npu1", "conv_2d_6": "CpuAcc"}
+    counts = {}
+    for overlap in ("on", "off"):
+        firmware = ferrule.compile(
+            model_file("pretrainedResnet_quant"),
+            board="mps2-an505",
+            backends=["EthosU", "CpuAcc"],
+            hints=hints,
+            devices=[device("npu0"), device("npu1")],
+            overlap=overlap,
+        )
+        report = firmware.run(check_ownership=True)
+        assert report.verdict is ferrule.Verdict.EXACT
+        counts[overlap] = report.count_per_inference
+    assert counts["on"] < counts["off"]
+
+
+@pytest.mark.nightly
 def test_two_npus() -> None:
     """Each has code for its own configuration, and an address and an interrupt of its own."""
     devices = [
