@@ -78,10 +78,10 @@ def test_errors_hangs_and_large_memory_are_failures(tmp_path: Path) -> None:
 
 def test_a_campaign_goes_on_where_it_stopped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (target,) = (each for each in TARGETS if each.name == "gdb")
-    first = fuzz.Campaign(tmp_path, 7, 400, [target])
+    first = fuzz.Campaign(tmp_path, 7, 500, [target])
     assert [(start, end) for _, start, end in first.pieces()] == [(0, 20)]
     first.run(1)
-    second = fuzz.Campaign(tmp_path, 7, 400, [target])
+    second = fuzz.Campaign(tmp_path, 7, 500, [target])
     assert not list(second.pieces())
     assert second.summarise() == 0
     rows = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))["targets"]
