@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from ferrule.backends.ethos_u.machine import Range
 from ferrule.backends.ethos_u.model import EthosUModel
 from ferrule.backends.ethos_u.npu import prepared
 from ferrule.backends.ethos_u.program import EthosUProgram
-from ferrule.backends.ethos_u.settings import configuration_of_device
+from ferrule.backends.ethos_u.settings import configuration_of_device, fast_memory
 from ferrule.backends.ethos_u.stream import operations, parse_payload
 from ferrule.backends.ethos_u.timing import KNOWN
 from ferrule.backends.firmware import (
@@ -30,6 +30,7 @@ from ferrule.backends.firmware import (
     LoweredOp,
     LoweringContext,
     PlacedTensor,
+    Scratch,
     Socket,
     parameter_table,
 )
@@ -98,14 +99,15 @@ class EthosUTarget:
             fast_scratch_bytes=Integer(stream.fast_scratch_bytes, unsigned=True),
             timeout_us=Integer(timeout_us, unsigned=True),
         )
-        scratch_bytes, scratch, fast = _scratch(context, stream)
-        arguments = (context.resource_handle, pointer, scratch, fast)
+        scratch = _scratch(context, stream)
+        arguments = (context.resource_handle, pointer, scratch.first, scratch.fast)
         return LoweredOp(
             kernel=f"ethos_u_{stream.configuration.macs}",
             declarations=(table,),
             blobs=tuple(blobs.values()),
-            scratch_bytes=scratch_bytes,
+            scratch_bytes=scratch.size_bytes,
             scratch_alignment=ALIGNMENT,
+            scratches=scratch.others,
             placed=_placed(context, program),
             status=Call(Identifier("ethos_u_execute"), arguments),
             start=Call(Identifier("ethos_u_start"), arguments),
@@ -240,6 +242,11 @@ def _placed(context: LoweringContext, program: EthosUProgram) -> tuple[PlacedTen
             span = Range(region=tensor.region, start=tensor.offset, end=tensor.offset + tensor.size_bytes)
             preserved = kind == "input" and not any(span.meets(other) for other in written)
             first = _fast_offset(stream) if tensor.region == FAST_SCRATCH_REGION else 0
+            if first and fast_memory(context.target.options):
+                raise UnsupportedError(
+                    f"layer '{layer.name}': Vela placed {kind} '{name}' in the staged part, so option 'fast_memory' "
+                    "of backend EthosU must be empty"
+                )
             found.append(PlacedTensor(tensor=name, offset=first + tensor.offset, preserved=preserved))
     return tuple(found)
 
@@ -267,13 +274,28 @@ def _listed(tensors: Sequence[object]) -> str:
     return ", ".join(map(one, tensors)) or "none"
 
 
-def _scratch(context: LoweringContext, stream: CompiledStream) -> tuple[int, Expression, Expression]:
-    """Return the bytes of scratch, and the pointers to the scratch and to the fast scratch, which lies behind it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scratches:
+    """The memory of an operator: for the stream's scratch and, behind it or in a memory of its own, the fast one."""
+
+    size_bytes: int
+    others: tuple[Scratch, ...] = ()
+    first: Expression = field(default=Null())
+    fast: Expression = field(default=Null())
+
+
+def _scratch(context: LoweringContext, stream: CompiledStream) -> _Scratches:
+    first = context.scratch if stream.scratch_bytes else Null()
     if not stream.fast_scratch_bytes:
-        return stream.scratch_bytes, context.scratch if stream.scratch_bytes else Null(), Null()
-    first = _fast_offset(stream)
-    behind = AddressOf(Index(Cast(Pointer(Scalar.UINT8), context.scratch), Integer(first, unsigned=True)))
-    return first + stream.fast_scratch_bytes, context.scratch, behind
+        return _Scratches(size_bytes=stream.scratch_bytes, first=first)
+    memory = fast_memory(context.target.options)
+    if memory:
+        apart = Scratch(name="fast", size_bytes=stream.fast_scratch_bytes, memory=memory, alignment=ALIGNMENT)
+        fast = context.scratch_of(apart)
+        return _Scratches(size_bytes=stream.scratch_bytes, others=(apart,), first=first, fast=fast)
+    offset = _fast_offset(stream)
+    behind = AddressOf(Index(Cast(Pointer(Scalar.UINT8), context.scratch), Integer(offset, unsigned=True)))
+    return _Scratches(size_bytes=offset + stream.fast_scratch_bytes, first=context.scratch, fast=behind)
 
 
 def _fast_offset(stream: CompiledStream) -> int:

@@ -65,6 +65,12 @@ OPTIONS: Sequence[BackendOption] = (
         firmware=True,
     ),
     BackendOption(
+        name="fast_memory",
+        default="",
+        meaning="the board's memory for the staged part with dedicated SRAM; empty for that of the tensors",
+        firmware=True,
+    ),
+    BackendOption(
         name="timeout_s",
         default=600,
         lowest=1,
@@ -136,6 +142,11 @@ def settings_of(target: Target) -> Settings:
         optimise=_text(options, "optimise") or "Performance",
         arena_cache_bytes=int(options.get("arena_cache_bytes", 0)),
     )
+
+
+def fast_memory(options: ModelOptions) -> str:
+    """Return the name of the memory for the staged part; empty for that of the tensors."""
+    return _text(options, "fast_memory")
 
 
 def timeout_s(options: ModelOptions) -> int:

@@ -16,6 +16,7 @@ from vela_cases import vela_case
 import ferrule
 from ferrule.backends import BackendId, Device
 from ferrule.devices import DmaErrorAt
+from ferrule.errors import UnsupportedError
 from ferrule.link import RunFailedError
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
@@ -150,6 +151,32 @@ def test_memory_modes(configuration: str, mode: str) -> None:
         model_options={"EthosU": {"memory_mode": mode}},
     )
     assert firmware.run(check_ownership=True).verdict is ferrule.Verdict.EXACT
+
+
+@pytest.mark.nightly
+def test_the_staged_part_lies_in_a_memory_of_its_own() -> None:
+    firmware = ferrule.compile(
+        model_file("kws_ref_model"),
+        board="mps2-an386",
+        backends=["EthosU"],
+        devices=[device(configuration="ethos-u65-256")],
+        model_options={"EthosU": {"fast_memory": "psram"}},
+    )
+    (fast,) = (each for each in firmware.artifact.storage.requests if each.name.endswith(":scratch:fast"))
+    assert fast.size_bytes == MODELS["kws_ref_model"]
+    assert firmware.artifact.storage.region(fast.name).name == "shared_psram"
+    assert firmware.run(check_ownership=True).verdict is ferrule.Verdict.EXACT
+
+
+def test_the_staged_part_needs_a_memory_of_the_board() -> None:
+    with pytest.raises(UnsupportedError, match="scratch 'fast' is wanted in memory 'nope', expected a memory"):
+        ferrule.compile(
+            model_file("kws_ref_model"),
+            board="mps2-an386",
+            backends=["EthosU"],
+            devices=[device(configuration="ethos-u65-256")],
+            model_options={"EthosU": {"fast_memory": "nope"}},
+        )
 
 
 @pytest.mark.nightly
