@@ -192,7 +192,8 @@ def test_tests_that_fail_anyway_decide_nothing(tree: Path) -> None:
 
 @pytest.mark.slow
 def test_tests_that_take_too_long_anyway_decide_nothing(tree: Path) -> None:
-    status, output = a_round(tree, "--test-limit", "0", "sdk/ferrule/small.py:2")  # no process starts within this time
+    (tree / "tests" / "test_small.py").write_text(f"import time\n{TEST}\n\ntime.sleep(3600)\n", encoding="utf-8")
+    status, output = a_round(tree, "--test-limit", "0.5", "sdk/ferrule/small.py:2")
     assert status == 1, output
     assert "1 undecided" in output
 

@@ -49,8 +49,9 @@ def test_a_cluster_repeats_the_run_of_a_killed_worker(planned: Planned, tmp_path
         document = carry_out_plan(plan, workers, results, Settings(job=sweep_jobs.dying(notes, {3: 1})))
     begun = sweep_jobs.begun(notes)
     assert [row.status for row in document.rows] == ["done"] * 5
-    assert [row.attempts for row in document.rows] == [begun[row.run] for row in document.rows]
-    assert document.rows[3].attempts == 2
+    assert document.rows[3].attempts == begun[document.rows[3].run] == 2
+    # The lost worker may have kept a result: one that has come already is computed once more for nobody.
+    assert all(row.attempts in {1, begun[row.run]} for row in document.rows)
     assert {row.worker for row in document.rows} <= {"0", "1"}
 
 

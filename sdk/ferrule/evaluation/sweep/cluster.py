@@ -78,6 +78,7 @@ class ClusterWorkers(Workers):
                 hint=f"start workers with the command dask worker {address} --nthreads 1",
             ) from None
         self._begun: dict[str, int] = {}
+        """How often each call whose result has not come yet was begun."""
         self._topic = f"ferrule-sweep-{self._client.id}"
         self._client.subscribe_topic(self._topic, self._note)
         self._numbers = itertools.count()
@@ -118,6 +119,7 @@ class ClusterWorkers(Workers):
         key = f"ferrule-run-{self._client.id}-{next(self._numbers)}"
         attempt = Attempt()
         attempt.set_running_or_notify_cancel()
+        self._begun[key] = 0
         future = self._client.submit(
             _announced,
             self._topic,
@@ -144,7 +146,7 @@ class ClusterWorkers(Workers):
             problem = WorkerLostError(f"worker {error.last_worker.address} was lost")
         except BaseException as error:  # noqa: BLE001 the future must end, whatever the cluster does
             problem = error
-        attempt.begun = self._begun.pop(key, 0)
+        attempt.begun = self._begun.pop(key)
         future.release()
         if problem is None:
             attempt.set_result(result)
@@ -152,9 +154,14 @@ class ClusterWorkers(Workers):
             attempt.set_exception(problem)
 
     def _note(self, event: tuple[float, str]) -> None:
-        """Count a beginning of a call, of which the scheduler tells."""
+        """Count a beginning of a call, of which the scheduler tells.
+
+        The scheduler also repeats a call whose result has come here if the worker that keeps the result is lost before
+        the scheduler hears so: that does not count.
+        """
         _, key = event
-        self._begun[key] = self._begun.get(key, 0) + 1
+        if key in self._begun:
+            self._begun[key] += 1
 
     def _info(self) -> Mapping[str, Mapping[str, Any]]:
         found: Mapping[str, Mapping[str, Any]] = self._client.scheduler_info(n_workers=-1)["workers"]
