@@ -49,9 +49,11 @@ struct ferrule_held {
  */
 
 /**
- * @brief Begin a run.
+ * @brief Begin a run. Lost devices are stopped first (see ferrule_device_abort()). Until then such
+ * a device may have written to memory of earlier runs, where the inputs or the state of this one
+ * may lie, so this run fails even if the device is stopped.
  * @param deadline_us  NULL if it has none; see ferrule_stop_begin()
- * @retval FERRULE_ERR_DEVICE  a device is lost; see ferrule_device_abort()
+ * @retval FERRULE_ERR_DEVICE  a device was lost, or still is; see ferrule_device_is_lost()
  * @return or another error of ferrule_device_recover()
  */
 int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_us);

@@ -40,16 +40,22 @@ static void drop(struct ferrule_held *held, uint32_t device, uint32_t call)
 
 int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_us)
 {
+    int32_t result = FERRULE_OK;
+
     held->stop = held->info != NULL ? &held->info->stop : &held->own;
     ferrule_stop_begin(held->stop, deadline_us);
     for (uint32_t device = 0; device < held->capacity / FERRULE_HELD_PER_DEVICE; device++) {
+        const bool was_lost = ferrule_device_is_lost(held->handles[device]);
         const int32_t status = ferrule_device_recover(held->handles[device]);
 
         if (status != FERRULE_OK) {
             return status;
         }
+        if (was_lost) {
+            result = FERRULE_ERR_DEVICE; /* until now it may have written over the inputs */
+        }
     }
-    return FERRULE_OK;
+    return result;
 }
 
 void ferrule_run_cancel(struct ferrule_run_info *info)

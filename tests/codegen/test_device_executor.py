@@ -288,6 +288,7 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
         "int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t t)"
         " { (void)dev; (void)t; return 0; }\n"
         "int32_t ferrule_device_recover(ferrule_device_t *dev) { (void)dev; return 0; }\n"
+        "bool ferrule_device_is_lost(const ferrule_device_t *dev) { (void)dev; return false; }\n"
         "void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *end) { (void)stop; (void)end; }\n"
         "void ferrule_stop_request(struct ferrule_stop *stop) { (void)stop; }\n"
         "int32_t ferrule_stop_status(const struct ferrule_stop *stop) { (void)stop; return 0; }\n"

@@ -10,7 +10,8 @@ struct held_bench {
     char calls[2 * CALLS]; /* pairs of a call's letter and a device's letter */
     char failing[2];       /* the pair whose call fails */
     int32_t failure;
-    char lost; /* the device that is lost, or 0 */
+    char lost;  /* the device that is lost, or 0 */
+    bool stops; /* it can be stopped now */
     uint32_t now_us;
     uint32_t wait_us;         /* passes in each call that opens a device */
     uint32_t limit_us;        /* of the platform */
@@ -125,7 +126,19 @@ int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
 
 int32_t ferrule_device_recover(ferrule_device_t *dev)
 {
-    return *(const char *)(const void *)dev == held_bench.lost ? FERRULE_ERR_DEVICE : FERRULE_OK;
+    if (!ferrule_device_is_lost(dev)) {
+        return FERRULE_OK;
+    }
+    if (!held_bench.stops) {
+        return FERRULE_ERR_DEVICE;
+    }
+    held_bench.lost = 0;
+    return FERRULE_OK;
+}
+
+bool ferrule_device_is_lost(const ferrule_device_t *dev)
+{
+    return *(const char *)(const void *)dev == held_bench.lost;
 }
 
 void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *deadline_us)

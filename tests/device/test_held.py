@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import subprocess
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ pytestmark = pytest.mark.cc
 HELD_C = resources.root() / "src_c" / "device" / "held.c"
 BENCH = """
 struct held_bench {
-    uint32_t count; char calls[64]; char failing[2]; int32_t failure; char lost;
+    uint32_t count; char calls[64]; char failing[2]; int32_t failure; char lost; bool stops;
     uint32_t now_us; uint32_t wait_us; uint32_t limit_us; uint32_t given_us[32]; uint32_t opened;
     uint32_t free_at_us[3];
 };
@@ -365,6 +366,19 @@ def test_a_pool_on_a_platform_that_cannot_wait(library: tuple[Any, Any]) -> None
     run.fail("ox", Status.BUSY)  # also with a time
     assert run.open_pools([(0, 1)])[0] == Status.BUSY
     assert run.calls() == "ox ox"
+
+
+@pytest.mark.parametrize("lost", ["x", "y", "z"])
+def test_a_run_that_stops_a_lost_device_fails(library: tuple[Any, Any], lost: str) -> None:
+    """Its inputs may have changed before the device was stopped."""
+    run = Run(library)
+    run.lib.held_bench.lost = lost.encode()
+    begin = partial(run.lib.ferrule_held_begin, run.held, run.ffi.NULL)
+    assert [begin(), begin()] == [Status.DEVICE] * 2
+    assert run.lib.held_bench.lost == lost.encode()
+    run.lib.held_bench.stops = True
+    assert [begin(), begin()] == [Status.DEVICE, Status.OK]
+    assert run.calls() == ""
 
 
 def test_a_cancelled_run_does_not_wait_for_a_pool(library: tuple[Any, Any]) -> None:
