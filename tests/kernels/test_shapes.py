@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,19 @@ def test_a_slice_of_the_campaign(board: str, engine: str, count: int) -> None:
     assert run_campaign(setting, seed=SEED, count=count, batch=100, progress=progress, every=True) == []
     assert progress.done == count
     assert progress.kernels.total() >= count
+
+
+@pytest.mark.emu
+@pytest.mark.parametrize("board", ["stm32g0b1", "mps2-an386"])
+def test_padding_on_one_side_of_windows_of_one_pixel(board: str) -> None:
+    """Each kernel of such layers computes outputs whose window lies outside of the image, on any side of it."""
+    require_program("arm-none-eabi-gcc", "apt install gcc-arm-none-eabi")
+    require_module("unicorn", "pip install ferrule[run]")
+    plain = Case(type=LayerType.CONV_2D, dtype=DataType.INT8, seed=588189109, height=2, width=3, channels=8, outputs=5)
+    padded = [replace(plain, **{side: 1}) for side in ("top", "bottom", "left", "right")]
+    cases = [plain, *padded, *(replace(each, weights="rows") for each in padded)]
+    outcome = check_all_turns(cases, Setting(board=board, engine="unicorn", goal="speed"), every=True)
+    assert outcome.differences == []
 
 
 class Wrong(Setting):

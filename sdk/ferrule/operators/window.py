@@ -57,6 +57,12 @@ class Window:
     dilation_w: int = 1
     padding: Padding = NO_PADDING
 
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether each pixel of the output is computed from the pixel of the image at its place."""
+        one_pixel = (self.height, self.width, self.stride_h, self.stride_w) == (1, 1, 1, 1)
+        return one_pixel and self.padding == NO_PADDING
+
     def output_size(self, info: TensorInfo) -> tuple[int, int]:
         """Return the height and the width of the output for an image.
 

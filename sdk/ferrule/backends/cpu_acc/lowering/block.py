@@ -21,7 +21,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.weighted import WEIGHTED_RULES
-from ferrule.operators.window import NO_PADDING, Window
+from ferrule.operators.window import Window
 
 _KERNEL = "conv2d_block_s8"
 _CHANNELS = 4
@@ -144,7 +144,7 @@ class _Plan:
 
     @property
     def pointwise(self) -> bool:
-        return self.line_bytes == 0 and _is_pointwise(self.window)
+        return self.line_bytes == 0 and self.window.is_pointwise
 
     @property
     def listed(self) -> bool:
@@ -167,7 +167,7 @@ def _plan(context: LoweringContext, *, wide: bool, live: Array | None = None) ->
         live = np.flatnonzero(~channels.dead) if not channels.dead.all() else np.zeros(1, np.intp)
     window = descriptor.window(context.input(1))
     chosen = channels.chosen(live)
-    inputs = _listed_inputs(chosen.matrix) if _is_pointwise(window) else None
+    inputs = _listed_inputs(chosen.matrix) if window.is_pointwise else None
     line_bytes = 0
     if inputs is not None:
         chosen = replace(chosen, matrix=chosen.matrix[:, inputs])
@@ -183,11 +183,6 @@ def _plan(context: LoweringContext, *, wide: bool, live: Array | None = None) ->
     if wide and channels.dead.any():
         return "some channels have no weights"
     return _Plan(channels=channels, live=live, window=window, inputs=inputs, line_bytes=line_bytes, weights=weights)
-
-
-def _is_pointwise(window: Window) -> bool:
-    one_pixel = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
-    return one_pixel and window.padding == NO_PADDING
 
 
 def _listed_inputs(matrix: Array) -> Array | None:

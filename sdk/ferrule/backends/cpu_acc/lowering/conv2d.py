@@ -40,7 +40,6 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
 from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.weighted import WEIGHTED_RULES, factors, has_zero_point
-from ferrule.operators.window import NO_PADDING, Window
 
 _WORTH_LISTING = 0.75
 
@@ -143,7 +142,7 @@ def _lower_paired(context: LoweringContext, descriptor: Conv2dDescriptor, channe
     window = descriptor.window(context.input(1))
     chosen = channels.chosen(live)
     matrix, inputs = chosen.matrix, None
-    pointwise = _is_pointwise(window)
+    pointwise = window.is_pointwise
     if pointwise:
         matrix, inputs = _leave_out_inputs(context, matrix)
     whole_words = image.shape[3] % 4 == 0
@@ -197,11 +196,6 @@ def _leave_out_inputs(context: LoweringContext, matrix: Array) -> tuple[Array, B
     listed = np.zeros(4 * words, np.int16)
     listed[: used.size] = used
     return matrix[:, used] if used.size else matrix[:, :1], context.blob("inputs", listed)
-
-
-def _is_pointwise(window: Window) -> bool:
-    one_pixel = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
-    return one_pixel and window.padding == NO_PADDING
 
 
 def _without_groups(row: Row) -> Row:

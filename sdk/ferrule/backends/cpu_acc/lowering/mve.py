@@ -22,7 +22,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.window import NO_PADDING, Window
+from ferrule.operators.window import Window
 
 _VECTOR = 16
 """Bytes of a vector."""
@@ -56,7 +56,7 @@ def _conv2d(context: LoweringContext) -> Candidate | str:
     if not can_scale(channels.chosen(live), context.operands.output, descriptor.activation):
         return TOO_LARGE
     window = descriptor.window(context.input(1))
-    if _is_pointwise(window):
+    if window.is_pointwise:
         return _pointwise(context, descriptor.activation, channels, live)
     return _windows(context, descriptor.activation, channels, live, window)
 
@@ -329,11 +329,6 @@ def _vectors(products: int) -> int:
 def is_plain(output: TensorInfo, activation: Activation) -> bool:
     """Return whether an output meets the conditions of `ferrule_is_plain`."""
     return (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
-
-
-def _is_pointwise(window: Window) -> bool:
-    one_pixel = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
-    return one_pixel and window.padding == NO_PADDING
 
 
 _MVE = frozenset({Feature.MVE})

@@ -19,7 +19,7 @@ from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted import WEIGHTED_RULES
-from ferrule.operators.window import NO_PADDING, Window
+from ferrule.operators.window import Window
 
 QUAD, DUO, OCTET = 4, 2, 8
 """The channels of a block, as in the header."""
@@ -84,11 +84,6 @@ def _descriptor(context: LoweringContext) -> Conv2dDescriptor:
     return descriptor
 
 
-def _is_pointwise(window: Window) -> bool:
-    one_pixel = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
-    return one_pixel and window.padding == NO_PADDING
-
-
 def _used_inputs(matrix: Array) -> Array | None:
     """Return the indices of the inputs with weights, or None unless at least a quarter has none."""
     used = np.flatnonzero(matrix.any(axis=0))
@@ -114,7 +109,7 @@ def _conv2d(
     if not can_scale(chosen, output, descriptor.activation):
         return "a sum is too large, or an output is scaled up"
     window = descriptor.window(context.input(1))
-    used = _used_inputs(chosen.matrix) if _is_pointwise(window) else None
+    used = _used_inputs(chosen.matrix) if window.is_pointwise else None
     matrix = chosen.matrix if used is None else chosen.matrix[:, used]
     if block == DUO and not _fits_duo(matrix):
         return "two neighbouring weights are -128"

@@ -163,7 +163,7 @@ static inline void convolve(const struct ferrule_conv2d_blocks_s8_params *params
     const struct ferrule_window *window = &params->window;
 
     if (window->kernel_h * window->kernel_w == 1 && window->stride_h * window->stride_w == 1 &&
-        window->pad_top + window->pad_left == 0) {
+        window->output_h == window->input_h && window->output_w == window->input_w) {
         convolve_pixels(params, input, output, patches, plain);
     } else {
         convolve_windows(params, input, output, patches, plain);

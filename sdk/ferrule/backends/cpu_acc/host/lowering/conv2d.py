@@ -19,7 +19,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.weighted import Factor, factors, has_zero_point
-from ferrule.operators.window import NO_PADDING, Window
+from ferrule.operators.window import Window
 
 _POINT = Window(height=1, width=1, stride_h=1, stride_w=1)
 
@@ -85,14 +85,12 @@ class Convolution:
 
     def flattened(self) -> Convolution:
         """Return the equivalent convolution over an image of one row if the window is one pixel with stride 1."""
-        window = self.window
-        single = (window.height, window.width, window.stride_h, window.stride_w) == (1, 1, 1, 1)
-        if not single or window.padding != NO_PADDING:
+        if not self.window.is_pointwise:
             return self
         batches, height, width, channels = self.image
         pixels = batches * height * width
         return Convolution(
-            window=window,
+            window=self.window,
             image=(1, 1, pixels, channels),
             output=(1, 1, pixels, self.output[3]),
             weights=self.weights,
