@@ -8,6 +8,8 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -184,6 +186,32 @@ def test_a_signal_removes_temporary_folders(
         assert signal.getsignal(number) is signal.SIG_DFL
     finally:
         signal.signal(number, inherited)
+
+
+@pytest.mark.parametrize("explicit", [False, True])
+def test_a_signal_in_a_finalizer_is_raised_after_it(explicit: bool) -> None:
+    """Python prints exceptions of finalizers and goes on, so that the signal would be lost."""
+
+    class Owner:
+        pass
+
+    done: list[str] = []
+
+    def finalize() -> None:
+        signal.raise_signal(signal.SIGTERM)
+        done.append("whole")
+
+    owners = [Owner()]
+    finalizer = weakref.finalize(owners[0], finalize)
+
+    def end() -> None:
+        finalizer() if explicit else owners.clear()
+        done.append("after it")
+        threading.Event().wait(600)
+
+    with pytest.raises(Terminated), signals_raised():
+        end()
+    assert done == ["whole", "after it"]
 
 
 def test_a_signal_that_the_caller_ignores_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from ferrule.finalizing import put_off
+
 _SIGNALS = ("SIGTERM", "SIGHUP", "SIGXCPU")
 """Ctrl-C (SIGINT) is KeyboardInterrupt already; Windows has only the first of these."""
 
@@ -38,5 +40,6 @@ def signals_raised() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-def _raise(number: int, _frame: FrameType | None) -> None:
-    raise Terminated(number)
+def _raise(number: int, frame: FrameType | None) -> None:
+    if not put_off(number, frame):
+        raise Terminated(number)

@@ -53,6 +53,7 @@ def test_random_networks_are_exact(tmp_path: Path) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", range(60))
 def test_more_random_networks_are_exact(seed: int, tmp_path: Path) -> None:
     check(seed, tmp_path)

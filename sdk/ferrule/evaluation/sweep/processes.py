@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from ferrule._typing import override
 from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError, Workers
+from ferrule.finalizing import put_off
 
 _T = TypeVar("_T")
 _GRACE_S = 10.0
@@ -240,7 +241,9 @@ def serve(connection: Connection) -> None:
             connection.send(answer)
 
 
-def _leave(number: int, _frame: FrameType | None) -> None:
+def _leave(number: int, frame: FrameType | None) -> None:
+    if put_off(number, frame):
+        return
     for each in _ENDS:
         signal.signal(each, _stay)  # another one must not interrupt the removal of temporary files
     raise SystemExit(128 + number)
