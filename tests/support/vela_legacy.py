@@ -19,6 +19,7 @@ from ferrule.backends.ethos_u.otherwise import BY_ONE, Check
 from ferrule.graph import DataType, LayerType
 from ferrule.network import Network
 from ferrule.operators.operator import Operands
+from ferrule.operators.resize import ResizeDescriptor
 
 ARGUMENT = "--debug-force-legacy-core"
 _WHO = "Vela's older code generator"
@@ -99,8 +100,8 @@ def legacy_hazard(network: Network) -> str:
     A half-pixel resize repeats the first row and column of its input. Vela leaves them out of the input's size when it
     computes BLOCKDEP, and so overlooks that the last row and column are needed at once.
     """
-    types = {LayerType.RESIZE_BILINEAR}
-    repeats = any(layer.type in types and layer.descriptor.half_pixel_centers for layer in network.layers)
+    descriptors = [layer.descriptor for layer in network.layers if layer.type is LayerType.RESIZE_BILINEAR]
+    repeats = any(isinstance(each, ResizeDescriptor) and each.half_pixel_centers for each in descriptors)
     return f"exact, and {_WHO} overlooks the last row and column of a half-pixel resize in BLOCKDEP" * repeats
 
 

@@ -11,9 +11,11 @@ from pathlib import Path
 import vela_legacy
 from covering import pairwise
 
+from ferrule._typing import override
 from ferrule.backends.device import BackendId, Device
 from ferrule.backends.ethos_u.configuration import configuration as configuration_named
 from ferrule.backends.ethos_u.settings import _MODES, _SYSTEMS, DEFAULT, settings_of
+from ferrule.backends.option import OptionValue
 from ferrule.backends.target import Face, Target
 
 OWN_FILE = Path(__file__).with_name("vela_own.ini")
@@ -43,6 +45,7 @@ class OptionRow:
     core: str = DEFAULT
     """`LEGACY` for Vela's older code generator, which the backend never asks for."""
 
+    @override
     def __str__(self) -> str:
         """The options that are not the defaults, in the form that `row` reads."""
         given = [(each.name, getattr(self, each.name), each.default) for each in fields(self)]
@@ -50,7 +53,7 @@ class OptionRow:
 
     def arguments(self, configuration: str) -> tuple[str, ...]:
         """Return Vela's arguments, as the backend makes them; FerruleError if it refuses the options."""
-        options = {
+        options: dict[str, OptionValue] = {
             "memory_mode": self.memory_mode,
             "system_config": self.system_config,
             "config_file": str(OWN_FILE) if self.system_config == _OWN_SYSTEM else "",
@@ -79,8 +82,19 @@ def rows(configuration: str, *, legacy: bool = True) -> tuple[OptionRow, ...]:
     chosen = pairwise(
         (*_MODES, *_OWN_MODES), systems, ("Performance", "Size"), _LIMITS, cores, seed=1, allowed=_go_together
     )
-    names = [each.name for each in fields(OptionRow)]
-    return (OptionRow(), *(OptionRow(**dict(zip(names, each, strict=True))) for each in chosen))
+    listed = []
+    for mode, system, optimise, limit, core in chosen:
+        assert isinstance(limit, int)
+        listed.append(
+            OptionRow(
+                memory_mode=str(mode),
+                system_config=str(system),
+                optimise=str(optimise),
+                arena_cache_bytes=limit,
+                core=str(core),
+            )
+        )
+    return (OptionRow(), *listed)
 
 
 def _go_together(mode: str, system: str, *_: object) -> bool:

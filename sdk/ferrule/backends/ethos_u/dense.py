@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Tensor
 from ferrule.operators.conv2d import Conv2dDescriptor
+from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
 
 
@@ -48,6 +49,8 @@ def _kernel(editor: GraphEditor, name: str) -> str:
 
 def _steps(editor: GraphEditor, layer: Layer, kernel: str) -> list[Layer]:
     """Return the layers in place of a fully connected one; the last one keeps its name and its output."""
+    descriptor = layer.descriptor
+    assert isinstance(descriptor, FullyConnectedDescriptor)
     source, output = layer.present_inputs[0], layer.outputs[0]
     outputs, _, _, depth = editor.info(kernel).shape
     data, result = editor.info(source), editor.info(output)
@@ -63,7 +66,7 @@ def _steps(editor: GraphEditor, layer: Layer, kernel: str) -> list[Layer]:
             layer,
             name=editor.fresh(pixels.name),
             type=LayerType.CONV_2D,
-            descriptor=Conv2dDescriptor(activation=layer.descriptor.activation),
+            descriptor=Conv2dDescriptor(activation=descriptor.activation),
             inputs=(image.name, kernel, *layer.inputs[2:]),
             outputs=(pixels.name,),
         ),
