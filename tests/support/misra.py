@@ -134,7 +134,7 @@ def hits(
     """
     cppcheck = require_program("cppcheck", "apt-get install cppcheck")
     includes = [*_INCLUDES, *(f"sdk/ferrule/backends/{backend}/include" for backend in BACKENDS)]
-    includes += [f"{_ARM}/include", *[f"{_ARM}/standard"] * (_ARM_HEADERS in files)]
+    includes += [_STAND_INS, f"{_ARM}/include", *[f"{_ARM}/standard"] * (_ARM_HEADERS in files)]
     includes += [f"platforms/{platform}/include", f"platforms/{platform}/drivers", f"{_STAND_INS}/{platform}"]
     includes += sorted({Path(file).parent.as_posix() for file in files})
     includes += sorted({Path(file).parents[1].as_posix() for file in files if file.startswith("generated/")})

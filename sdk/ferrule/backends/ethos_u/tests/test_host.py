@@ -36,7 +36,11 @@ OPTIONS: dict[str, dict[str, OptionValue]] = {
     "sram": {"memory_mode": "Sram_Only"},
     "dedicated": {"memory_mode": "Dedicated_Sram_256KB"},
 }
-OWN: dict[str, OptionValue] = {"config_file": str(OWN_FILE), "system_config": "Own_Dram", "memory_mode": "Own_Dedicated"}
+OWN: dict[str, OptionValue] = {
+    "config_file": str(OWN_FILE),
+    "system_config": "Own_Dram",
+    "memory_mode": "Own_Dedicated",
+}
 """A dedicated SRAM for Ethos-U55: Vela's own systems of it have no DRAM."""
 
 
