@@ -7,6 +7,7 @@ compiler, others another rounding; the NPU's backend refuses them, since firmwar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -108,9 +109,14 @@ def _sums_nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN
     left, right, output = operands.input(0), operands.input(1), operands.output
     if left.dtype not in {DataType.INT8, DataType.INT16}:
         return False
-    product = np.float32(left.scale) * np.float32(right.scale)
+    with np.errstate(over="ignore", under="ignore"):
+        product = float(np.float32(left.scale) * np.float32(right.scale))
     exact = left.scale * right.scale / output.scale
-    factors = [quantize_multiplier(real) for real in (exact, float(product) / output.scale)]
+    if not math.isfinite(product / output.scale):
+        return True
+    factors = [quantize_multiplier(real) for real in (exact, product / output.scale)]
+    if factors[0] == factors[1]:
+        return False
     if left.dtype is DataType.INT16:
         first, second = ((int(reduced_multiplier(multiplier)), shift) for multiplier, shift in factors)
         return first != second

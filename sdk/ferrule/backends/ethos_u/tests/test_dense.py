@@ -17,9 +17,10 @@ from ferrule.backends.ethos_u.dense import with_convolutions
 from ferrule.backends.ethos_u.model_file import model_file
 from ferrule.backends.ethos_u.otherwise import otherwise
 from ferrule.formats import to_tflite
-from ferrule.graph import Array, DataType, Graph, GraphEditor, LayerType, Quantization, SubgraphView, TensorInfo
+from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Quantization, SubgraphView, TensorInfo
 from ferrule.network import Network
 from ferrule.network.copying import network_of
+from ferrule.operators.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier
 from ferrule.operators.operator import Operands
 
@@ -137,3 +138,30 @@ def test_products_of_matrices_are_refused_if_a_sum_is_rounded_apart(scale: float
     (found,) = stream.run([left, right]).outputs.values()
     (expected,) = network.run([left, right])
     assert np.array_equal(found.reshape(expected.shape), expected) != is_refused
+
+
+@pytest.mark.parametrize(
+    ("dtype", "left", "right", "output", "is_refused"),
+    [
+        (DataType.INT8, 1e-30, 1e-30, 1.0, False),  # both factors are 0
+        (DataType.INT8, 1e30, 1e30, 1e38, True),  # the product is infinite in float32
+        (DataType.INT8, 0.5, 0.25, 0.3, False),
+        (DataType.INT16, 2.0**-12, 2.0**-10, 2.0**-8, False),
+        (DataType.INT16, 0.0007021100609563291, 0.0037551710847765207, 8.757515024626628e-05, True),
+    ],
+)
+def test_which_products_are_refused(
+    dtype: DataType, left: float, right: float, output: float, is_refused: bool
+) -> None:
+    infos = [
+        TensorInfo(name=name, shape=(1, 4, 4), dtype=dtype, quantization=Quantization.of(float(np.float32(scale)), 0))
+        for name, scale in (("left", left), ("right", right), ("output", output))
+    ]
+    layer = Layer(
+        name="product",
+        type=LayerType.BATCH_MATMUL,
+        descriptor=BatchMatmulDescriptor(),
+        inputs=("left", "right"),
+        outputs=("output",),
+    )
+    assert bool(otherwise(layer, Operands(inputs=tuple(infos[:2]), outputs=(infos[2],)))) == is_refused
