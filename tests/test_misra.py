@@ -8,6 +8,7 @@ from pathlib import Path
 
 import misra
 import pytest
+from needs import require_module, require_variable
 
 TEXT = misra.DOCUMENT.read_text(encoding="utf-8")
 ROWS = misra.deviations(TEXT)
@@ -42,6 +43,7 @@ def test_a_sample_of_the_c(tmp_path: Path) -> None:
 @pytest.mark.nightly
 @pytest.mark.timeout(1800)
 def test_all_c_and_every_row(tmp_path: Path) -> None:
+    require_module("ethosu", "pip install 'ferrule[ethos-u]'")
     found = misra.everything(misra.tree(tmp_path))
     assert misra.uncovered(found, ROWS) == []
     unused = [
@@ -51,6 +53,15 @@ def test_all_c_and_every_row(tmp_path: Path) -> None:
         if not any(misra.Deviation(rule=row.rule, scopes=(scope,)).covers(hit) for hit in found)
     ]
     assert unused == []
+
+
+@pytest.mark.nightly
+def test_projects_with_arms_driver(tmp_path: Path) -> None:
+    require_module("ethosu", "pip install 'ferrule[ethos-u]'")
+    require_variable("ETHOSU_DRIVER")
+    found = misra.projects(misra.tree(tmp_path), misra.ARM_JOBS)
+    assert misra.uncovered(found, ROWS) == []
+    assert any(hit.path.startswith("generated/zephyr/ethos_u_arm/") for hit in found)
 
 
 def test_the_table() -> None:

@@ -49,7 +49,8 @@ static float quotient(float x, float y)
         return plain; /* no digits to compute */
     }
 
-    int32_t exponent, least;
+    int32_t exponent;
+    int32_t least;
     uint32_t rest = mantissa_of(x, &exponent);
     uint32_t divisor = mantissa_of(y, &least);
     bool negative = (x < 0.0f) != (y < 0.0f);

@@ -21,12 +21,16 @@ from ferrule.backends import BackendId, Device
 
 ROOT = resources.root()
 DOCUMENT = ROOT / "docs" / "misra.md"
-BACKENDS = ("soft_npu", "uart_woofles", "woofles")
+BACKENDS = ("ethos_u", "soft_npu", "uart_woofles", "woofles")
+_PARTS = ("include", "src", "src_arm")
 TIMEOUT_S = 900
 _PREFIX = "misra-c2012-"
 _ROW = re.compile(r"^\| (\d+\.\d+) \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)
 _SCOPE = re.compile(r"`([^`]+)`")
 _STAND_INS = "stand_ins"
+_ARM = "sdk/ferrule/backends/ethos_u/src_arm"
+_ARM_HEADERS = f"{_STAND_INS}/arm_headers.c"
+"""A file with all headers that take the place of a C library's where Arm's driver is compiled."""
 _INCLUDES = ("include", "src_c/kernels/include", "src_c/startup/include", "src_c/link")
 _ZEPHYR = {
     "CONFIG_FERRULE_UART_RX_BYTES": "64",
@@ -34,12 +38,19 @@ _ZEPHYR = {
     "CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS": "1000",
 }
 _WOOFLES = Device(name="woofles0", backend=BackendId("Woofles"), binding={"use_interrupt": 1})
+_NPU = Device(name="npu", backend=BackendId("EthosU"), binding={"use_interrupt": 1})
+_ARM_NPU = replace(_NPU, binding={"use_interrupt": 1, "driver": "arm"})
 JOBS: dict[str, tuple[Callable[[], Network], Callable[[], Job]]] = {
     "dense": (small_networks.two_by_two, Job),
     "crossing": (device_networks.crossing, device_networks.job),
     "woofles": (device_networks.crossing, lambda: Job(backends=("Woofles", "CpuAcc"), devices=(_WOOFLES,))),
+    "ethos_u": (device_networks.crossing, lambda: Job(backends=("EthosU", "CpuAcc"), devices=(_NPU,))),
 }
 """Networks of generated projects, and how they are divided between the core and devices."""
+ARM_JOBS = {
+    "ethos_u_arm": (device_networks.crossing, lambda: Job(backends=("EthosU", "CpuAcc"), devices=(_ARM_NPU,))),
+}
+"""The same with Arm's driver for Ethos-U, of which ETHOSU_DRIVER must name a checkout."""
 PLATFORMS = {"bare-metal": "bare_metal", "cmsis": "cmsis", "zephyr": "zephyr"}
 """Platforms of generated projects, and the folders of their adapters."""
 
@@ -84,17 +95,22 @@ def tree(folder: Path) -> Path:
     for name in ("include", "src_c", "platforms"):
         shutil.copytree(ROOT / name, folder / name)
     for backend in BACKENDS:
-        for part in ("include", "src"):
+        for part in _PARTS:
             source = ROOT / "sdk" / "ferrule" / "backends" / backend / part
-            shutil.copytree(source, folder / "sdk" / "ferrule" / "backends" / backend / part)
+            if source.exists():
+                shutil.copytree(source, folder / source.relative_to(ROOT))
     for platform in ("cmsis", "zephyr"):
         shutil.copytree(ROOT / "sdk" / "ferrule" / "testing" / "fakes" / platform, folder / _STAND_INS / platform)
+    shutil.copy(ROOT / "tests" / "support" / "ethosu_stand_in" / "ethosu_driver.h", folder / _STAND_INS)
+    headers = sorted(path.name for path in (folder / _ARM / "standard").glob("*.h"))
+    text = "".join(f"#include <{name}>\n" for name in headers)
+    (folder / _ARM_HEADERS).write_text(f"#ifdef OF_ARM\n#define ETHOSU_DEVICE_H\n#endif\n{text}", encoding="utf-8")
     return folder
 
 
 def generated(folder: Path, platform: str, name: str) -> list[str]:
     """Write a project into a copy made by `tree`, and return the paths of its own C files."""
-    network, job = JOBS[name]
+    network, job = (JOBS | ARM_JOBS)[name]
     out = folder / "generated" / platform / name
     project = generate(network(), replace(job(), board="mps2-an386", platform=platform, out=out))
     files = [file for file in project.manifest.files if file.endswith(".c") and not file.startswith("lib/")]
@@ -118,6 +134,7 @@ def hits(
     """
     cppcheck = require_program("cppcheck", "apt-get install cppcheck")
     includes = [*_INCLUDES, *(f"sdk/ferrule/backends/{backend}/include" for backend in BACKENDS)]
+    includes += [_STAND_INS, f"{_ARM}/include", *[f"{_ARM}/standard"] * (_ARM_HEADERS in files)]
     includes += [f"platforms/{platform}/include", f"platforms/{platform}/drivers", f"{_STAND_INS}/{platform}"]
     includes += sorted({Path(file).parent.as_posix() for file in files})
     includes += sorted({Path(file).parents[1].as_posix() for file in files if file.startswith("generated/")})
@@ -151,6 +168,7 @@ def everything(folder: Path) -> set[Hit]:
     own = sorted(path.relative_to(folder).as_posix() for path in (folder / "src_c").rglob("*.c"))
     own += [path.relative_to(folder).as_posix() for path in sorted((folder / "sdk").rglob("*.c"))]
     found |= hits(folder, own, platform="bare_metal")
+    found |= hits(folder, [_ARM_HEADERS], platform="bare_metal")
     configurations: tuple[tuple[str, tuple[dict[str, str], ...]], ...] = (
         ("bare_metal", ({"FERRULE_CLOCK_HZ": "25000000"},)),
         ("zephyr", ({},)),
@@ -162,8 +180,14 @@ def everything(folder: Path) -> set[Hit]:
             found |= hits(
                 folder, [each.relative_to(folder).as_posix() for each in adapter], platform=platform, defines=defines
             )
+    return found | projects(folder, JOBS)
+
+
+def projects(folder: Path, names: Iterable[str]) -> set[Hit]:
+    """Return the violations in projects of a copy made by `tree`, for each platform."""
+    found: set[Hit] = set()
     for platform, adapter_name in PLATFORMS.items():
-        for name in JOBS:
+        for name in names:
             defines = {"FERRULE_CMSIS_RTOS2": "1"} if platform == "cmsis" else {}
             found |= hits(folder, generated(folder, platform, name), platform=adapter_name, defines=defines)
     return found

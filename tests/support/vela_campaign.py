@@ -2,6 +2,7 @@
 """Random networks of one operator through Vela and the model of Ethos-U, compared with the numpy kernels.
 
 python tests/support/vela_campaign.py [--count N] [--configurations ethos-u55-128 ...] [--kinds conv ...] [--samples N]
+    [--options drawn | default | memory_mode=Sram_Only,optimise=Size ...]
 """
 
 from __future__ import annotations
@@ -21,11 +22,16 @@ from pathlib import Path
 import numpy as np
 from oracle import edge_inputs, random_inputs
 from vela_cases import KINDS, vela_case
+from vela_legacy import ARGUMENT as LEGACY
+from vela_legacy import legacy_explanation, legacy_hazard, tensor_names, written_stream
+from vela_options import DRAWN, OptionRow, drawn, row
 
-from ferrule.backends.ethos_u.errors import StreamError
+from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
+from ferrule.backends.ethos_u.dense import with_convolutions
+from ferrule.backends.ethos_u.errors import NpuBusError, StreamError
 from ferrule.backends.ethos_u.otherwise import BY_ONE, otherwise
 from ferrule.backends.ethos_u.standalone import EthosUStream
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, InputError
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.network import Network
@@ -73,9 +79,10 @@ class Case:
 
 @dataclass(slots=True)
 class Report:
-    """What a campaign found: by configuration and label, the number of cases for each result."""
+    """What a campaign found: by configuration and label, and by the row of options, the cases for each result."""
 
     results: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    rows: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     failures: list[str] = field(default_factory=list)
 
     def total(self, configuration: str) -> Counter[str]:
@@ -92,21 +99,46 @@ def compile_in_process(model: bytes, configuration: str, *options: str) -> bytes
 
     Vela takes a second to start and a hundredth to compile a small network, so campaigns call it in their process.
     """
+    with tempfile.TemporaryDirectory() as folder:
+        _run_vela(Path(folder), model, configuration, *options)
+        return Path(folder, "m_vela.npz").read_bytes()
+
+
+def compiled_stream(network: Network, configuration: str, *options: str) -> CompiledStream:
+    """Return the stream of a network, which goes to Vela in the form in which the backend gives it one.
+
+    Raises:
+        RefusedError: a part of it is for the CPU.
+    """
+    model = to_tflite(with_convolutions(network))
+    if LEGACY not in options:
+        return read_npz(compile_in_process(model, configuration, *options))
+    with tempfile.TemporaryDirectory() as folder, tensor_names() as names:
+        try:
+            _run_vela(Path(folder), model, configuration, *options)
+        except (TypeError, KeyError, IndexError, AttributeError, AssertionError) as error:
+            raise RefusedError(f"Vela's older code generator ends with {type(error).__name__}") from error
+        if names.on_the_core or not names.outputs:
+            left = ", ".join(dict.fromkeys(names.on_the_core)) or "nothing else"
+            raise RefusedError(f"Vela's older code generator leaves {left} to the core")
+        return written_stream(Path(folder), names, network)
+
+
+def _run_vela(folder: Path, model: bytes, configuration: str, *options: str) -> None:
+    """Run Vela for a model; RefusedError if it says that a part is for the CPU."""
     from ethosu.vela.vela import main
 
-    with tempfile.TemporaryDirectory() as folder:
-        source, output = Path(folder, "m.tflite"), Path(folder, "printed")
-        source.write_bytes(model)
-        arguments = [str(source), "--accelerator-config", configuration, "--output-format", "raw"]
-        try:
-            with _printing_to(output):
-                main([*arguments, "--output-dir", folder, *options])
-        except RuntimeError as error:
-            if not _REFUSALS.search(str(error)):
-                raise
-            reasons = dict.fromkeys(_REASON.findall(output.read_text(encoding="utf-8", errors="replace")))
-            raise RefusedError("; ".join(reasons) or str(error).strip()) from None
-        return Path(folder, "m_vela.npz").read_bytes()
+    source, output = folder / "m.tflite", folder / "printed"
+    source.write_bytes(model)
+    arguments = [str(source), "--accelerator-config", configuration, "--output-format", "raw"]
+    try:
+        with _printing_to(output):
+            main([*arguments, "--output-dir", str(folder), *options])
+    except RuntimeError as error:
+        if not _REFUSALS.search(str(error)):
+            raise
+        reasons = dict.fromkeys(_REASON.findall(output.read_text(encoding="utf-8", errors="replace")))
+        raise RefusedError("; ".join(reasons) or str(error).strip()) from None
 
 
 @contextmanager
@@ -143,23 +175,26 @@ def check(network: Network, seed: int, configuration: str, *options: str) -> str
 
     AssertionError: the outputs differ and nothing explains it.
     """
-    model = to_tflite(network)
+    is_legacy = LEGACY in options
     try:
-        stream = EthosUStream.read(compile_in_process(model, configuration, *options), check_hazards=True)
+        compiled = compiled_stream(network, configuration, *options)
     except RefusedError as refusal:
         return f"CPU: {refusal}"
+    if is_legacy and network.states:
+        return legacy_explanation(network, options)
+    stream = EthosUStream(compiled, check_hazards=True)
     result = EXACT
     for inputs in _sequences(network, seed):
         try:
             found, expected, hazardous = _run(stream, network, inputs)
-        except StreamError:
-            if not (reason := _known(network)):
+        except (StreamError, NpuBusError, InputError):
+            if not (reason := _known(network, options)):
                 raise
             return reason
         if not _equal(found, expected):
-            result = _explanation(network, found, expected)
+            result = _explanation(network, found, expected, options)
         elif hazardous and result == EXACT:
-            result = HAZARDS
+            result = (legacy_hazard(network) if is_legacy else "") or HAZARDS
     return result
 
 
@@ -180,7 +215,7 @@ def _run(
     hazardous = False
     state = network.initial_state()
     for each in inputs:
-        run = stream.run(each)
+        run = stream.run([_shaped(array, tensor) for array, tensor in zip(each, stream.inputs, strict=True)])
         hazardous = hazardous or bool(run.hazards)
         found.append(
             [
@@ -192,13 +227,20 @@ def _run(
     return found, expected, hazardous
 
 
+def _shaped(array: Array, tensor: StreamTensor) -> Array:
+    """Return an input in the shape that Vela gives it; only sizes matter to the backend."""
+    return array.reshape(tensor.shape) if array.nbytes == tensor.size_bytes else array
+
+
 def _equal(left: Sequence[Sequence[Array]], right: Sequence[Sequence[Array]]) -> bool:
     return all(np.array_equal(a, b) for x, y in zip(left, right, strict=True) for a, b in zip(x, y, strict=True))
 
 
-def _explanation(network: Network, found: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]]) -> str:
+def _explanation(
+    network: Network, found: Sequence[Sequence[Array]], expected: Sequence[Sequence[Array]], options: Sequence[str]
+) -> str:
     """Return why outputs differ; AssertionError unless the backend refuses the layer for that reason."""
-    reason = _known(network)
+    reason = _known(network, options)
     pairs = [(a, b) for x, y in zip(found, expected, strict=True) for a, b in zip(x, y, strict=True)]
     most = max(int(np.abs(a.astype(np.int64) - b.astype(np.int64)).max()) for a, b in pairs)
     if reason and (most <= 1 or not reason.endswith(BY_ONE)):
@@ -207,9 +249,13 @@ def _explanation(network: Network, found: Sequence[Sequence[Array]], expected: S
     raise AssertionError(f"{count} of {sum(a.size for a, _ in pairs)} values differ, by up to {most}: {reason}")
 
 
-def _known(network: Network) -> str:
-    """Return why the backend refuses a layer of the network that Vela compiles; "" if it refuses none."""
-    return next(filter(None, (otherwise(layer, Operands.of(network, layer)) for layer in network.layers)), "")
+def _known(network: Network, options: Sequence[str]) -> str:
+    """Return why the backend refuses a layer of the network that Vela compiles; "" if it refuses none.
+
+    Of the older code generator, which the backend never uses, also return what that one does otherwise.
+    """
+    reasons = [otherwise(layer, Operands.of(network, layer)) for layer in network.layers]
+    return next(filter(None, reasons), legacy_explanation(network, options) if LEGACY in options else "")
 
 
 def cases(kinds: Sequence[str], count: int, samples: int, first: int = 0) -> Iterator[Case]:
@@ -221,37 +267,58 @@ def cases(kinds: Sequence[str], count: int, samples: int, first: int = 0) -> Ite
             yield from (Case(kind=SAMPLE, seed=seed, type=type_, dtype=dtype) for type_ in LAYER_TYPES)
 
 
-def run_campaign(listed: Sequence[Case], configurations: Sequence[str], *options: str) -> Report:
-    """Run all cases on all configurations; cases that are no valid networks are left out."""
+def run_campaign(
+    listed: Sequence[Case], configurations: Sequence[str], *options: str, rows: Sequence[str] = ()
+) -> Report:
+    """Run all cases on all configurations; cases that are no valid networks are left out.
+
+    `rows` are texts as `vela_options.row` reads them, each for all cases, or `DRAWN` for one that each case draws.
+    """
     report = Report()
     for case in listed:
         network = valid_network(case)
         for configuration in configurations if network is not None else ():
             assert network is not None
-            try:
-                result = check(network, case.seed, configuration, *options)
-            except (AssertionError, FerruleError) as error:
-                report.failures.append(f"{configuration} {case}: {type(error).__name__}: {error}")
-                result = DIFFERENT
-            report.results[configuration, case.label][result] += 1
+            for text in rows or ("",):
+                chosen = _chosen(text, case, configuration)
+                arguments = chosen.arguments(configuration) if chosen else ()
+                try:
+                    result = check(network, case.seed, configuration, *arguments, *options)
+                except (AssertionError, FerruleError) as error:
+                    report.failures.append(f"{configuration} {chosen or ''} {case}: {type(error).__name__}: {error}")
+                    result = DIFFERENT
+                report.results[configuration, case.label][result] += 1
+                report.rows[str(chosen or "Vela's own")][result] += 1
     return report
 
 
+def _chosen(text: str, case: Case, configuration: str) -> OptionRow | None:
+    """Return the row of options for a case; None for none, so that Vela takes its own."""
+    if text == DRAWN:
+        return drawn(case.label, case.seed, configuration)
+    return row(text) if text else None
+
+
 def print_report(report: Report) -> None:
-    """Print a table with a row for each kind, and one with the totals of each configuration."""
+    """Print tables with a row for each kind and each row of options, and the totals of each configuration."""
     for (configuration, label), results in sorted(report.results.items()):
         text = ", ".join(f"{number} {what}" for what, number in results.most_common())
         print(f"{configuration:14} {label:40} {text}")
+    for name, results in sorted(report.rows.items()):
+        print(f"options {name}: {_totals(results)}")
     for configuration in sorted({name for name, _ in report.results}):
-        total = report.total(configuration)
-        on_cpu = sum(number for what, number in total.items() if what.startswith("CPU: "))
-        compared = total.total() - on_cpu
-        exact = total[EXACT] + total[HAZARDS]
-        explained = compared - exact - total[DIFFERENT]
-        print(
-            f"{configuration}: {total.total()} cases, {on_cpu} on the CPU, {compared} compared: {exact} exact "
-            f"({total[HAZARDS]} with hazards), {explained} explained, {total[DIFFERENT]} different"
-        )
+        print(f"{configuration}: {_totals(report.total(configuration))}")
+
+
+def _totals(results: Counter[str]) -> str:
+    on_cpu = sum(number for what, number in results.items() if what.startswith("CPU: "))
+    compared = results.total() - on_cpu
+    exact = results[EXACT] + results[HAZARDS]
+    explained = compared - exact - results[DIFFERENT]
+    return (
+        f"{results.total()} cases, {on_cpu} on the CPU, {compared} compared: {exact} exact "
+        f"({results[HAZARDS]} with hazards), {explained} explained, {results[DIFFERENT]} different"
+    )
 
 
 def main() -> int:
@@ -263,9 +330,10 @@ def main() -> int:
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--configurations", nargs="*", default=["ethos-u55-128"])
     parser.add_argument("--option", action="append", default=[], help="a further option of Vela, as --option=--x=y")
+    parser.add_argument("--options", nargs="*", default=[], help=f"rows of options, or '{DRAWN}' for one of each case")
     options = parser.parse_args()
     listed = list(cases(options.kinds, options.count, options.samples, options.first))
-    report = run_campaign(listed, options.configurations, *options.option)
+    report = run_campaign(listed, options.configurations, *options.option, rows=options.options)
     print_report(report)
     for failure in report.failures:
         print(f"DIFFERENT: {failure}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from ferrule.backends.ethos_u.dense import with_convolutions
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.formats.tflite.writer import to_tflite
 from ferrule.graph import Graph, State, SubgraphView, TensorInfo, reset_value
@@ -29,14 +30,14 @@ class ModelFile:
 
 
 def model_file(view: SubgraphView) -> ModelFile:
-    """Return a subgraph as a file.
+    """Return a subgraph as a file, in which fully connected layers are convolutions.
 
     Raises:
         UnsupportedError: TensorFlow Lite cannot express a part of it.
     """
     states = _states(view)
     graph = _graph(view, states)
-    data = to_tflite(graph)
+    data = to_tflite(with_convolutions(graph))
     names, owners = _owners(graph, data)
     return ModelFile(
         data=data,

@@ -7,12 +7,14 @@ compiler, others another rounding; the NPU's backend refuses them, since firmwar
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ferrule.graph import DataType, Layer, LayerType
+from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, reduced_multiplier
 from ferrule.operators.operator import Operands
 
 Check = Callable[[Any, Operands], bool]
@@ -24,6 +26,8 @@ _WEIGHTED = frozenset(
 )
 _TIE = 1e-4
 """Steps of the output around a tie."""
+_AROUND = 8
+"""Sums around a tie, one of which is the first to be rounded up."""
 
 
 def otherwise(layer: Layer, operands: Operands) -> str:
@@ -31,6 +35,8 @@ def otherwise(layer: Layer, operands: Operands) -> str:
     check, what = TABLE.get(layer.type, (_never, ""))
     if check(layer.descriptor, operands):
         return f"Vela 5.2 {what}"
+    if layer.type is LayerType.BATCH_MATMUL and _sums_nearly_tied(layer.descriptor, operands):
+        return f"Vela 5.2 {BY_ONE}"
     if _is_unsigned(layer, operands):
         return "Vela 5.2 clamps some uint8 results to the range of int8, and files have such weights in uint8"
     if layer.type in _ARITHMETIC and operands.input(0).dtype is DataType.INT32:
@@ -96,6 +102,31 @@ def _nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
 def _has_five_axes(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
     del descriptor
     return len(operands.output.shape) > 4
+
+
+def _sums_nearly_tied(descriptor: Any, operands: Operands) -> bool:  # noqa: ANN401
+    """Return whether a sum of products is rounded apart by a factor from scales multiplied in float32, as Vela does."""
+    left, right, output = operands.input(0), operands.input(1), operands.output
+    if left.dtype not in {DataType.INT8, DataType.INT16}:
+        return False
+    with np.errstate(over="ignore", under="ignore"):
+        product = float(np.float32(left.scale) * np.float32(right.scale))
+    exact = left.scale * right.scale / output.scale
+    if not math.isfinite(product / output.scale):
+        return True
+    factors = [quantize_multiplier(real) for real in (exact, product / output.scale)]
+    if factors[0] == factors[1]:
+        return False
+    if left.dtype is DataType.INT16:
+        first, second = ((int(reduced_multiplier(multiplier)), shift) for multiplier, shift in factors)
+        return first != second
+    most = left.shape[-2 if descriptor.adj_x else -1]
+    for info in (left, right):
+        most *= max(info.zero_point + 128, 127 - info.zero_point)
+    ties = np.floor((np.arange(-129, 128) - output.zero_point + 0.5) / exact).astype(np.int64)
+    sums = ties[np.abs(ties) <= most, None] + np.arange(-_AROUND, _AROUND + 1)
+    one, other = (multiply_by_quantized_multiplier(sums, *factor) for factor in factors)
+    return bool(np.any(one != other))
 
 
 _SELECTS = (_drops_axes, "reduces other elements where keep_dims is false")

@@ -52,15 +52,17 @@ static bool is_present(const struct ethos_u *device)
 /* Stops the NPU and everything that it would still do, and sets it up. */
 static int32_t start(const struct ethos_u *device)
 {
+    uint32_t reads = 0;
+
     if (!is_present(device)) {
         return FERRULE_ERR_UNAVAILABLE;
     }
     set(device, ETHOS_U_RESET, levels_of(device));
-    for (uint32_t reads = 0; (get(device, ETHOS_U_STATUS) & ETHOS_U_STATUS_RESETTING) != 0u;
-         reads++) {
+    while ((get(device, ETHOS_U_STATUS) & ETHOS_U_STATUS_RESETTING) != 0u) {
         if (reads == ETHOS_U_RESET_READS) {
             return FERRULE_ERR_DEVICE;
         }
+        reads++;
     }
     if (get(device, ETHOS_U_STATUS) != 0u || get(device, ETHOS_U_PROT) != levels_of(device)) {
         return FERRULE_ERR_DEVICE;

@@ -22,36 +22,43 @@ static uint32_t word_at(const struct ethos_u_stream *stream, uint32_t index)
     return word;
 }
 
+static bool is_aligned(const void *pointer, uint32_t bytes)
+{
+    return bytes == 0u || (pointer != NULL && (uintptr_t)pointer % ETHOS_U_ALIGNMENT == 0u);
+}
+
 int32_t ethos_u_read_header(const struct ethos_u_stream *stream, struct ethos_u_header *header)
 {
     const uint32_t words = stream->payload_bytes / (uint32_t)sizeof(uint32_t);
+    uint32_t index = 1;
     bool configured = false;
 
     if (words == 0u || word_at(stream, 0) != FOURCC) {
         return FERRULE_ERR_ARGUMENT;
     }
-    for (uint32_t index = 1; index < words; index++) {
+    while (index < words) {
         const uint32_t word = word_at(stream, index);
 
+        index++;
         switch (word & TAG_MASK) {
         case TAG_NOP:
             break;
         case TAG_CONFIG:
-            if (words - index <= CONFIG_WORDS) {
+            if (words - index < CONFIG_WORDS) {
                 return FERRULE_ERR_ARGUMENT;
             }
-            header->config = word_at(stream, index + 1u);
-            header->id = word_at(stream, index + 2u);
+            header->config = word_at(stream, index);
+            header->id = word_at(stream, index + 1u);
             index += CONFIG_WORDS;
             configured = true;
             break;
         case TAG_COMMANDS: {
             const uint32_t length = (word >> 16) | ((word & 0xff00u) << 8);
 
-            header->commands = &stream->payload[(index + 1u) * sizeof(word)];
+            header->commands = &stream->payload[index * sizeof(word)];
             header->command_bytes = length * (uint32_t)sizeof(word);
-            return configured && length != 0u && length < words - index &&
-                           (uintptr_t)header->commands % ETHOS_U_ALIGNMENT == 0u
+            return configured && length != 0u && length <= words - index &&
+                           is_aligned(header->commands, header->command_bytes)
                        ? FERRULE_OK
                        : FERRULE_ERR_ARGUMENT;
         }
@@ -82,11 +89,6 @@ const uint8_t *ethos_u_region(const struct ethos_u_work *work, uint32_t region)
     default:
         return work->scratch;
     }
-}
-
-static bool is_aligned(const void *pointer, uint32_t bytes)
-{
-    return bytes == 0u || (pointer != NULL && (uintptr_t)pointer % ETHOS_U_ALIGNMENT == 0u);
 }
 
 int32_t ethos_u_check_work(const struct ethos_u_work *work)

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from needs import MODELS_SOURCE, lacking
+from vela_options import OWN_FILE
 
 from ferrule import formats
 from ferrule._typing import override
@@ -33,8 +34,14 @@ OPTIONS: dict[str, dict[str, OptionValue]] = {
     "default": {},
     "size": {"optimise": "Size"},
     "sram": {"memory_mode": "Sram_Only"},
-    "dedicated": {"memory_mode": "Dedicated_Sram_256KB"},  # Ethos-U65 only: there is no DRAM in the systems of U55
+    "dedicated": {"memory_mode": "Dedicated_Sram_256KB"},
 }
+OWN: dict[str, OptionValue] = {
+    "config_file": str(OWN_FILE),
+    "system_config": "Own_Dram",
+    "memory_mode": "Own_Dedicated",
+}
+"""A dedicated SRAM for Ethos-U55: Vela's own systems of it have no DRAM."""
 
 
 @pytest.fixture(scope="session")
@@ -75,7 +82,7 @@ def test_whole_models_are_exact(models: Path, name: str) -> None:
 def test_whole_models_are_exact_on_every_configuration(
     models: Path, name: str, configuration: str, options: str
 ) -> None:
-    chosen = {} if options == "dedicated" and "u55" in configuration else OPTIONS[options]
+    chosen = OWN if options == "dedicated" and "u55" in configuration else OPTIONS[options]
     check(models / f"{name}.tflite", configuration, chosen, 10)
 
 

@@ -3,12 +3,27 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
+import vela_legacy
 from needs import require_module
-from vela_campaign import EXACT, SAMPLE, Case, RefusedError, cases, check, compile_in_process, valid_network
+from vela_campaign import (
+    EXACT,
+    SAMPLE,
+    Case,
+    RefusedError,
+    cases,
+    check,
+    compile_in_process,
+    run_campaign,
+    valid_network,
+)
 from vela_cases import KINDS, vela_case
+from vela_options import DRAWN, LEGACY, OptionRow, drawn, row, rows
 
 from ferrule.backends.ethos_u.configuration import CONFIGURATIONS
+from ferrule.backends.ethos_u.settings import OPTIONS
 from ferrule.formats import to_tflite
 from ferrule.graph import DataType, LayerType
 from ferrule.testing.backends.layer_cases import LAYER_TYPES
@@ -28,9 +43,11 @@ def vela() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_random_network_is_exact(kind: str) -> None:
-    """Each kind on another configuration."""
+    """Each kind on another configuration, with other options."""
     place = list(KINDS).index(kind)
-    found = check(vela_case(kind, place), place, NAMES[place % len(NAMES)])
+    configuration = NAMES[place % len(NAMES)]
+    options = drawn(kind, place, configuration, legacy=False).arguments(configuration)
+    found = check(vela_case(kind, place), place, configuration, *options)
     allowed = ("CPU: ",) * (kind in ON_THE_CORE) + ("Vela 5.2 ",) * (kind in OTHERWISE)
     assert found == EXACT or found.startswith(allowed)
 
@@ -39,8 +56,9 @@ def test_a_random_network_is_exact(kind: str) -> None:
 @pytest.mark.parametrize("configuration", NAMES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_random_networks_are_exact_or_explained(kind: str, configuration: str) -> None:
-    for case in cases([kind], NIGHTLY_SEEDS, 0, first=1000):
-        check(vela_case(case.kind, case.seed), case.seed, configuration)
+    """With Vela's own options, and with others, by its older code generator, too."""
+    report = run_campaign(list(cases([kind], NIGHTLY_SEEDS, 0, first=1000)), [configuration], rows=("", DRAWN))
+    assert report.failures == []
 
 
 @pytest.mark.nightly
@@ -52,6 +70,50 @@ def test_samples_of_an_operator_are_exact_or_explained(type_: LayerType, configu
             network = valid_network(Case(kind=SAMPLE, seed=seed, type=type_, dtype=dtype))
             if network is not None:
                 check(network, seed, configuration)
+
+
+def test_rows_have_each_option_that_changes_streams() -> None:
+    """The limits and the code generator are combined with each memory mode that a product can have."""
+    fields = {each.name for each in dataclasses.fields(OptionRow)} - {"core"}
+    assert fields == {option.name for option in OPTIONS} - {"config_file", "fast_memory", "timeout_s"}
+    for name, modes in (("ethos-u55-32", 4), ("ethos-u65-512", 8)):
+        listed = rows(name)
+        assert listed[0] == OptionRow()
+        assert {row(str(each)) for each in listed} == set(listed)
+        assert len({each.memory_mode for each in listed[1:]}) == modes
+        assert len({(each.memory_mode, each.core) for each in listed[1:]}) == 2 * modes
+        assert {drawn("conv", seed, name) for seed in range(len(listed))} == set(listed)
+        assert not any(each.core == LEGACY for each in rows(name, legacy=False))
+
+
+def test_a_row_of_unknown_options_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no option speed"):
+        row("optimise=Size,speed=3")
+
+
+def test_a_campaign_counts_by_rows() -> None:
+    told = "memory_mode=Sram_Only,optimise=Size"
+    report = run_campaign([Case(kind="add", seed=1)], ["ethos-u55-64"], rows=(told, "core=legacy", "default", ""))
+    assert report.failures == []
+    assert {name: dict(results) for name, results in report.rows.items()} == {
+        name: {EXACT: 1} for name in (told, "core=legacy", "default", "Vela's own")
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "seed", "found"),
+    [
+        ("sub16", 3001, EXACT),
+        ("transpose_conv", 3000, "Vela's older code generator pads a transposed convolution of stride 1 on the wrong"),
+        ("mean16", 3000, "Vela's older code generator does not rescale a mean of one element"),
+        ("lstm", 3000, "Vela's older code generator writes no states into raw files"),
+        ("bilinear", 3112, "exact, and Vela's older code generator overlooks the last row and column"),
+        ("elu", 3000, "CPU: Vela's older code generator"),
+    ],
+)
+def test_streams_of_the_older_code_generator(kind: str, seed: int, found: str) -> None:
+    """Its inputs are in an order of its own, and addresses of earlier networks do not matter."""
+    assert check(vela_case(kind, seed), seed, "ethos-u55-64", vela_legacy.ARGUMENT).startswith(found)
 
 
 def test_a_network_for_the_core_is_told_apart() -> None:
