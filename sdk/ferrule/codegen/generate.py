@@ -10,6 +10,7 @@ from dataclasses import replace
 from ferrule._version import VERSION
 from ferrule.backends import Device, Target
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
+from ferrule.backends.effort import macs
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord, ScratchCopy
 from ferrule.codegen.c_writer import C_WRITER
@@ -19,7 +20,7 @@ from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import Identity, identity_files, plan_digest, shortened, sources_digest
 from ferrule.codegen.link_table import link_module
-from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, fed_input, lower, macs
+from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, fed_input, lower
 from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule

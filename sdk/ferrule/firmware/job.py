@@ -159,6 +159,7 @@ class Job:
             memories=() if board is None else board.memories,
             goal=Goal(self.goal),
             input_rows=self.input_rows,
+            overlap=self.overlap == "on",
         )
 
 
