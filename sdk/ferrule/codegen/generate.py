@@ -10,7 +10,6 @@ from dataclasses import replace
 from ferrule._version import VERSION
 from ferrule.backends import Device, Target
 from ferrule.backends.contribution import DEVICE, HEADERS, Contribution, merged
-from ferrule.backends.effort import macs
 from ferrule.backends.firmware import FirmwareTarget
 from ferrule.codegen.artifact import Artifact, OperatorRecord, ScratchCopy
 from ferrule.codegen.c_writer import C_WRITER
@@ -30,6 +29,7 @@ from ferrule.codegen.writer import Writer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
 from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, scratch_name, views
+from ferrule.optimizer.effort import macs
 from ferrule.rendering import one_line
 
 

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ferrule.backends.effort import LEAST_GAIN, core_cycles
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.memory import ArenaOverflowError, Region
+from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
 
 OFF_HINT = 'Without devices that work beside the core, less is alive at once: overlap = "off".'
 _WIDTH = 16

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from ferrule.backends.backend import Policy
 from ferrule.backends.capability import subgraph_cost
 from ferrule.backends.device import Device
-from ferrule.backends.effort import LEAST_GAIN, core_cycles
 from ferrule.backends.firmware import DeviceTarget
 from ferrule.backends.optimization_views import Estimate, PreCompiledDescriptor
 from ferrule.backends.target import Face, Goal, MemoryKind
 from ferrule.graph import Graph, SubgraphView
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
+from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
 from ferrule.optimizer.optimized import Assignment
 from ferrule.optimizer.partition import extract_subgraphs
 from ferrule.optimizer.policy import too_small

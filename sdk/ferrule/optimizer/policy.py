@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from ferrule.backends.backend import Policy
 from ferrule.backends.device import Device
-from ferrule.backends.effort import macs
 from ferrule.graph import SubgraphView
 from ferrule.optimizer.assignment import assign_layers
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
+from ferrule.optimizer.effort import macs
 from ferrule.optimizer.optimized import Assignment
 from ferrule.optimizer.partition import extract_subgraphs
 
