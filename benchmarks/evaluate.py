@@ -12,7 +12,7 @@ is `Firmware.run` with inputs and outputs through the link, which also computes 
 processor second, and the ratios are those of `direct` to the other two. With --before, the checkout of an older version
 runs, too, as in `run`; goals against that (or else `run`): 1.7 (kws), 3 (vww, ad).
 Last, `--on-board all` runs with one and two jobs; `scaling` is the ratio of their wall-clock times, up to 2 on two
-cores.
+cores. Two processes at the same time, which know nothing of each other, show how much of that the machine permits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +44,8 @@ MODELS = {
 """By name: the file, the samples of a round, and the goal for the ratio."""
 CPU_GOAL_S = 10.0
 ROUNDS = 3
+SCALED = 600
+"""The number of samples that are run with one and two jobs."""
 RUN = """
 import sys, time
 import numpy as np
@@ -76,6 +80,19 @@ def whole_process(model: Path, folder: Path, options: list[str]) -> dict[str, ob
     spent = after.children_user - before.children_user + after.children_system - before.children_system
     document: dict[str, object] = json.loads((folder / "document.json").read_text(encoding="utf-8"))
     return {"cpu_s": spent, "wall_s": time.perf_counter() - started, "document": document}
+
+
+def at_once(model: Path, folder: Path, options: list[str], count: int) -> list[dict[str, Any]]:
+    """Return the documents of several `ferrule evaluate` that run at the same time."""
+    with ThreadPoolExecutor(count) as pool:
+        folders = [folder / f"process{index}" for index in range(count)]
+        for each in folders:
+            each.mkdir(exist_ok=True)
+            for name in ("x.npy", "y.npy"):
+                (each / name).unlink(missing_ok=True)
+                (each / name).symlink_to(folder / name)
+        done = list(pool.map(lambda each: whole_process(model, each, options)["document"], folders))
+    return [each for each in done if isinstance(each, dict)]
 
 
 def per_sample(run: Callable[[Array], object], data: Array, count: int, alone: Callable[[], object] | None) -> float:
@@ -130,6 +147,24 @@ def of_before(checkout: Path, model: Path, count: int) -> float:
     return 1.0 / float(done.stdout)
 
 
+def scaling(model: Path, folder: Path) -> dict[str, float]:
+    """Print and return the wall-clock seconds of one job, two jobs, and one job in each of two processes."""
+
+    def wall_s(jobs: int, processes: int = 1) -> float:
+        more = ["--limit", str(SCALED), "--board", BOARD, "--on-board", "all", "--jobs", str(jobs)]
+        return max(float(each["paths"][-1]["wall_s"]) for each in at_once(model, folder, more, processes))
+
+    walls = {"one job": wall_s(1), "two jobs": wall_s(2), "two processes": wall_s(1, processes=2)}
+    print(
+        f"\n{SCALED} samples of kws on the board:",
+        ", ".join(f"{walls[each]:.1f} s with {each}" for each in walls),
+        end="",
+    )
+    print(f"; scaling {walls['one job'] / walls['two jobs']:.2f}", end="")
+    print(f", two processes of {SCALED} samples each {2 * walls['one job'] / walls['two processes']:.2f}")
+    return walls
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="?", type=Path, default=os.environ.get("FERRULE_MODELS"))
@@ -168,15 +203,7 @@ def main() -> int:
                 print(f"{'':4}before: {found['before']:.1f}, direct/before {ratios[0]:.2f}x")
             if ratios[0] < goal:
                 missed.append(f"{name}: {ratios[0]:.2f}x, goal {goal:g}x")
-        walls = {}
-        for jobs in (1, 2):
-            more = ["--limit", "400", "--board", BOARD, "--on-board", "all", "--jobs", str(jobs)]
-            document = whole_process(kws_file, here, more)["document"]
-            assert isinstance(document, dict)
-            walls[jobs] = document["paths"][-1]["wall_s"]
-        print(f"\n400 samples of kws on the board: {walls[1]:.1f} s with 1 job, {walls[2]:.1f} s with 2", end="")
-        print(f", scaling {walls[1] / walls[2]:.2f}")
-        figures["walls"] = walls
+        figures["walls"] = scaling(kws_file, here)
     if options.json is not None:
         options.json.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")
     print("\n".join(["", *missed]) if missed else "all goals are met")

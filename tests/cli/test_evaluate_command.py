@@ -11,6 +11,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from report_formats import check_node_data, check_trace
 
 from ferrule.evaluation.host import HostRuns
 from ferrule.graph import Array
@@ -71,6 +72,46 @@ def test_json_and_the_verdict(
     assert outcome.code == 1
     assert "verdict: different" in outcome.out
     assert "samples that differ: " in outcome.out
+
+
+@pytest.mark.emu
+def test_the_run_on_the_board_has_a_trace_and_node_data(ferrule: Ferrule, dense: Path, data: Path, zig: None) -> None:
+    files = ("--json", "e.json", "--trace", "e.trace", "--node-data", "nodes")
+    assert ferrule("evaluate", dense, *CALL, "--board", "mps2-an386", "--proof", 2, "-q", *files).code == 0
+    written = {path.name: path.read_text(encoding="utf-8") for path in (data / "nodes").iterdir()}
+    (layer,) = json.loads((data / "e.json").read_text(encoding="utf-8"))["proof"]["report"]["layers"]
+    assert check_node_data(written["dense.instructions.json"]) == {"y": layer["count"]}
+    trace = (data / "e.trace").read_text(encoding="utf-8")
+    spans = [(event["name"], event["dur"]) for event in check_trace(trace) if event["ph"] == "X"]
+    assert spans == [(layer["name"], layer["count"])]
+    assert ferrule("report", "e.json", "--trace", "-", "--node-data", "again").out == trace
+    assert {path.name: path.read_text(encoding="utf-8") for path in (data / "again").iterdir()} == written
+
+
+@pytest.mark.parametrize("option", ["--trace", "--node-data"])
+def test_without_a_board_there_is_no_run_to_show(ferrule: Ferrule, dense: Path, data: Path, option: str) -> None:
+    before = set(data.iterdir())
+    outcome = ferrule("evaluate", dense, *CALL, option, "e.out", "--html", "e.html")
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err == (
+        f"error: {option}: it shows the run on a board, and no board is named\n"
+        "hint: --board, or board = ... in ferrule.toml\n"
+    ), "nothing is computed"
+    assert set(data.iterdir()) == before
+    assert ferrule("evaluate", dense, *CALL, "-q", "--json", "e.json").code == 0
+    outcome = ferrule("report", "e.json", option, "e.out")
+    assert outcome.code == 2
+    assert outcome.err.endswith(
+        "and an evaluation without a run on a board has none\n"
+        "hint: evaluate it again on a board: ferrule evaluate --board\n"
+    )
+
+
+def test_a_board_in_the_configuration_counts(ferrule: Ferrule, dense: Path, data: Path) -> None:
+    (data / "ferrule.toml").write_text('board = "no-such-board"\n')
+    outcome = ferrule("evaluate", dense, *CALL, "--trace", "e.trace")
+    assert outcome.code == 2
+    assert "no-such-board" in outcome.err
 
 
 @pytest.mark.parametrize(

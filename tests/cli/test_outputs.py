@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from report_formats import check_csv, check_junit, check_markdown, check_node_data, check_sarif, check_trace
 from saved_documents import documents, evaluation_document, run_document, sweep_document
@@ -215,6 +216,31 @@ def test_a_comparison_of_documents_that_do_not_go_together_is_an_error(
     outcome = ferrule("compare", tmp_path / "none.json", tmp_path / "none.json")
     assert outcome.code == 2
     assert "none.json: No such file or directory" in outcome.err
+
+
+def test_the_rows_of_sweeps_are_compared(ferrule: Ferrule, saved: Callable[[Document], Path], tmp_path: Path) -> None:
+    document = sweep_document()
+    done, different, failed = map(msgspec.json.encode, document.rows)
+    old, new, bad = (tmp_path / f"{name}.jsonl" for name in ("old", "new", "bad"))
+    old.write_bytes(b"\n".join([done, different, failed, b'{"run": "to']))
+    new.write_bytes(b"\n".join([failed, different.replace(b"different", b"exact"), done, b""]))
+    bad.write_bytes(b"\n".join([failed, done.replace(b'"run"', b'"walk"'), b""]))
+    torn = f"warning: {old}: the last line is torn and is left out\n"
+    outcome = ferrule("compare", old, new)
+    assert (outcome.code, outcome.err) == (0, torn)
+    assert outcome.out.splitlines()[-2:] == ["15 values are equal", "comparison: within the limits"]
+    assert ferrule("compare", new, old).code == 1, "a run differs now"
+    for given in ((old, saved(document)), (saved(document), old)):
+        outcome = ferrule("compare", *given, "--json", "-")
+        assert (outcome.code, outcome.err) == (0, torn)
+        assert {change["change"] for change in json.loads(outcome.out)["changes"]} == {"equal"}
+    for given in ((bad, new), (new, bad)):
+        outcome = ferrule("compare", *given)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err.startswith(f"error: {bad}: line 2 is not a row of a sweep: Object missing required field")
+        assert outcome.err.count("error") == 1
+    outcome = ferrule("compare", saved(run_document()), new)
+    assert "is of kind 'run', the new one of kind 'sweep'" in outcome.err
 
 
 def test_the_models_of_one_firmware_are_compared_one_by_one(ferrule: Ferrule, tmp_path: Path) -> None:

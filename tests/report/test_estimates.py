@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 
 import msgspec
 from rich.console import Console
+from saved_documents import inspection_document, run_document
 
 from ferrule.backends.optimization_views import Estimate, EstimatedMemory, PreCompiledDescriptor
 from ferrule.graph import Descriptor, Layer, LayerType
 from ferrule.operators.rectify import ReluDescriptor
-from ferrule.report.estimates import EstimatePart, estimate_part, print_estimates
+from ferrule.report.estimates import EstimatePart, distinct_estimates, estimate_part, print_estimates
 
 ESTIMATE = Estimate(
     source="Acme 1.0 for [large]",
@@ -40,7 +42,9 @@ def test_only_a_layer_whose_compiler_estimates_has_an_estimate() -> None:
 def test_the_terminal_marks_it_as_estimated() -> None:
     part = estimate_part(layer(PreCompiledDescriptor(payload=1, estimate=ESTIMATE)))
     output = StringIO()
-    print_estimates([("other", None), ("program", part)], Console(file=output, width=100))
+    estimates = distinct_estimates([("other", None), ("program", part), ("program", part)])
+    assert estimates == (("program", part),)
+    print_estimates(estimates, Console(file=output, width=100))
     lines = [line.strip() for line in output.getvalue().splitlines()]
     assert lines[0] == "estimated cycles of program"
     cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
@@ -50,3 +54,24 @@ def test_the_terminal_marks_it_as_estimated() -> None:
         "estimated: SRAM 4,096 B read, 12 B written in 70 cycles",
         "note: slow [memory]",
     ]
+
+
+def test_an_estimate_without_a_clock_has_no_time() -> None:
+    part = estimate_part(layer(PreCompiledDescriptor(payload=1, estimate=replace(ESTIMATE, clock_hz=0, cycles=0))))
+    assert part is not None
+    assert part.total == "0 cycles"
+    assert part.share(500) == 500
+    output = StringIO()
+    print_estimates([("program", part)], Console(file=output, width=100))
+    assert "estimated by Acme 1.0 for [large]: 0 cycles\n" in output.getvalue()
+
+
+def test_host_and_firmware_with_the_same_estimate_show_it_once() -> None:
+    document = inspection_document()
+    assert document.division is not None
+    host, firmware = document.division.finals
+    part = firmware.layers[0].estimate
+    both = replace(document.division, finals=(replace(host, layers=firmware.layers, problem=""), firmware))
+    assert replace(document, division=both).estimates == (("while_0", part),)
+    assert replace(document, division=None).estimates == ()
+    assert run_document().estimates == (("conv_2d_0", part),)

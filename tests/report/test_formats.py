@@ -24,6 +24,7 @@ from saved_documents import (
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.rendering import shown
 from ferrule.report import RunReport, Verdict
+from ferrule.report.document import ReportDocument
 from ferrule.report.reading import Document
 from ferrule.report.writers import FOLDERS, WRITERS
 from ferrule.report.writers.markdown import SUMMARY_BYTES
@@ -125,13 +126,75 @@ def test_names_are_shown_as_they_are(text: str) -> None:
 
 def test_a_run_is_a_row_per_layer() -> None:
     rows = check_csv(WRITERS["csv"]([run_document()]))
-    assert [(row["layer"], row["count"], row["share"]) for row in rows] == [
+    layers = [row for row in rows if row["row"] == "layer"]
+    assert [(row["layer"], row["count"], row["share"]) for row in layers] == [
         ("conv_2d_0", "300", "0.75"),
         ("fully_connected_1", "100", "0.25"),
     ]
     assert (rows[0]["read_bytes"], rows[1]["read_bytes"]) == ("4096", "")
     assert rows[1]["beside"] == "conv_2d_0"
-    assert len(check_csv(WRITERS["csv"]([run_document(), run_document("b")]))) == 4
+    both = check_csv(WRITERS["csv"]([run_document(), run_document("b")]))
+    assert [row["model"] for row in both if row["row"] == "layer"] == ["kws.v1", "kws.v1", "b", "b"]
+
+
+def without_estimates(document: ReportDocument) -> ReportDocument:
+    return replace(document, layers=tuple(replace(layer, estimate=None) for layer in document.layers))
+
+
+@pytest.mark.parametrize(
+    ("document", "name"), [(run_document(), "conv_2d_0"), (inspection_document(), "while_0")], ids=["run", "inspection"]
+)
+def test_an_estimate_has_rows_of_its_own(document: Document, name: str) -> None:
+    rows = check_csv(WRITERS["csv"]([document]))
+    kinds = [row["row"] for row in rows]
+    whole, first, second, memory = (row for row in rows if row["row"] != "layer")
+    assert kinds == ["layer"] * (len(rows) - 4) + ["estimate", "estimated layer", "estimated layer", "estimated memory"]
+    assert (whole["layer"], whole["estimated_cycles"], whole["estimated_clock_hz"]) == (name, "2000", "100000000")
+    assert whole["warnings"] == "slow [memory]"
+    assert [(row["layer"], row["estimated_cycles"], row["estimated_share"]) for row in (first, second)] == [
+        ("first", "1500", "0.75"),
+        ("second", "500", "0.25"),
+    ]
+    moved = [memory[key] for key in ("memory", "estimated_cycles", "estimated_read_bytes", "estimated_written_bytes")]
+    assert moved == ["SRAM", "70", "4097", "12"]
+    for row in (first, second, memory):
+        assert (row["part_of"], row["estimated_by"]) == (name, "Acme 1.0 for [large]")
+    assert all(not row["macs"] for row in rows if row["row"] != "layer"), "a sum over a column counts a layer once"
+
+
+def test_without_estimates_there_is_nothing_of_them() -> None:
+    document = without_estimates(run_document())
+    assert "estimate" not in WRITERS["csv"]([document])
+    assert "stimate" not in WRITERS["markdown"]([document])
+
+
+def test_markdown_has_the_estimates_and_marks_them() -> None:
+    for document, level in ((run_document(), "#"), (inspection_document(), "#"), (evaluation_document(), "##")):
+        text = WRITERS["markdown"]([document])
+        texts = check_markdown(text)
+        begin = texts.index("Estimates of compilers")
+        assert f"\n\n{level}# Estimates of compilers\n\n" in text
+        assert texts[begin + 1] == "What compilers expect of pre-compiled layers. None of these numbers is measured."
+        assert texts[begin + 3] == "Estimated by Acme 1.0 for [large]: 2,000 cycles, 0.020 ms at 100 MHz."
+        assert texts[begin + 4 : begin + 13] == [
+            *("in place of", "estimated cycles", "share"),
+            *("first", "1,500", "75.0%"),
+            *("second", "500", "25.0%"),
+        ]
+        assert texts[begin + 17 : begin + 22] == ["SRAM", "4,097", "12", "70", "⚠️ slow [memory]"]
+
+
+def test_a_summary_leaves_out_estimates_and_says_so() -> None:
+    document = run_document()
+    layer = document.layers[0]
+    assert layer.estimate is not None
+    large = replace(layer.estimate, layers={f"layer {index}": index for index in range(150)})
+    many = replace(document, layers=tuple(replace(layer, name=str(index), estimate=large) for index in range(130)))
+    text = WRITERS["job-summary"]([many])
+    check_markdown(text)
+    assert "And the estimates of 30 more, which `--markdown` lists." in text
+    assert text.count("And 50 more, which `--markdown` lists.") == 100
+    assert WRITERS["markdown"]([many]).count("| layer 149 |") == 130
 
 
 def test_an_evaluation_is_a_row_per_metric_and_label() -> None:
@@ -149,7 +212,7 @@ def test_a_sweep_is_a_row_per_run() -> None:
 
 def test_an_inspection_has_the_layers_of_inner_graphs() -> None:
     rows = check_csv(WRITERS["csv"]([inspection_document()]))
-    assert [row["layer"] for row in rows] == ["while_0", "body/add_0"]
+    assert [row["layer"] for row in rows if row["row"] == "layer"] == ["while_0", "body/add_0"]
 
 
 def outcomes(document: Document) -> list[tuple[str | None, list[str]]]:
@@ -339,6 +402,6 @@ def test_a_data_frame_has_the_columns_of_csv() -> None:
     except ImportError:
         lacking("the Python package pandas", "pip install 'ferrule[pandas]'", rare=True)
     frame = run_document("=x").to_dataframe()
-    assert list(frame["layer"]) == ["=x", "=x 2"]
+    assert list(frame[frame["row"] == "layer"]["layer"]) == ["=x", "=x 2"]
     assert int(frame["count"].sum()) == 400
     assert list(frame.columns) == list(check_csv(WRITERS["csv"]([run_document()]))[0])

@@ -157,6 +157,49 @@ def test_a_run_shows_its_figures_and_its_verdict_first() -> None:
     assert "Layers" in Page(html_page(bare)).text
 
 
+@pytest.mark.parametrize("kind", ["run", "inspection", "evaluation"])
+def test_a_page_has_the_estimates_and_marks_them(kind: str) -> None:
+    text = Page(html_page(saved_documents.documents()[kind])).text
+    begin = text.index("Estimates of compilers What compilers expect of pre-compiled layers. None of these numbers is")
+    part = text[begin : begin + 500]
+    for words in (
+        "estimated by Acme 1.0 for [large]: 2,000 cycles, 0.020 ms at 100 MHz",
+        "slow [memory]",
+        "in place of estimated cycles share first 1,500 75.0% second 500 25.0%",
+        "memory estimated cycles read, B written, B SRAM 70 4,097 12",
+    ):
+        assert words in part, words
+
+
+def test_a_page_without_estimates_has_nothing_of_them() -> None:
+    whole = saved_documents.run_document()
+    assert "The time that npu0 is at work is an estimate of that of the real device." in Page(html_page(whole)).text
+    bare = replace(whole, layers=tuple(replace(layer, estimate=None) for layer in whole.layers), devices=())
+    assert "stimate" not in Page(html_page(bare)).text
+
+
+def test_an_estimate_of_very_many_layers_is_folded() -> None:
+    document = saved_documents.run_document()
+    layer = document.layers[0]
+    assert layer.estimate is not None
+    large = replace(
+        layer.estimate,
+        layers={f"layer {index}": index for index in range(1_000)},
+        warnings=tuple(f"warning {index}" for index in range(100)),
+    )
+    one = Page(html_page(replace(document, layers=(replace(layer, estimate=large),)))).text
+    listed = [f"layer {index}" for index in (*range(999, 979, -1), *range(400))]
+    places = [one.index(f" {name} ", one.index("that cost most, of 1,000")) for name in listed[:20]]
+    assert places == sorted(places)
+    assert "The first 400 of 1,000 layers" in one
+    assert " layer 399 " in one
+    assert " layer 400 " not in one
+    assert "and 50 more warnings; the JSON document has all." in one
+    layers = tuple(replace(layer, name=f"program {index}") for index in range(61))
+    many = Page(html_page(replace(document, layers=layers))).text
+    assert "and those for 1 more pre-compiled layer; the JSON document has all." in many
+
+
 def test_a_run_without_a_counter_shows_no_counts() -> None:
     document = saved_documents.run_document()
     silent = replace(document, count=replace(document.count, source="none"), timeline=())

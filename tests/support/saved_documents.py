@@ -24,6 +24,7 @@ from ferrule.report.document import (
     SamplePart,
     Verdict,
 )
+from ferrule.report.estimates import EstimatedMemoryPart, EstimatePart
 from ferrule.report.evaluation_document import (
     ConfusionPart,
     DataPart,
@@ -82,6 +83,18 @@ def environment(text: str = "") -> EnvironmentPart:
     )
 
 
+def estimate(text: str = "") -> EstimatePart:
+    """Return what a compiler expects of a layer that replaced two others."""
+    return EstimatePart(
+        source=text or "Acme 1.0 for [large]",
+        cycles=2_000,
+        clock_hz=100_000_000,
+        layers={text or "first": 1_500, f"{text} second" if text else "second": 500},
+        memories=(EstimatedMemoryPart(name=text or "SRAM", cycles=70, read_bytes=4_097, written_bytes=12),),
+        warnings=(text or "slow [memory]",),
+    )
+
+
 def run_document(text: str = "", *, verdict: Verdict = Verdict.EXACT) -> ReportDocument:
     """Return the report of a model of two layers, one of them on a device; `text` replaces names, and is unchanged."""
     conv, dense = text or "conv_2d_0", f"{text} 2" if text else "fully_connected_1"
@@ -117,6 +130,7 @@ def run_document(text: str = "", *, verdict: Verdict = Verdict.EXACT) -> ReportD
                 device=device,
                 work=DeviceWorkPart(read_bytes=4096, written_bytes=128, busy=250),
                 outputs=(text or "conv/Relu;bias",),
+                estimate=estimate(text),
             ),
             LayerPart(
                 index=1,
@@ -149,6 +163,7 @@ def run_document(text: str = "", *, verdict: Verdict = Verdict.EXACT) -> ReportD
                 layers=1,
                 count=300,
                 share=0.75,
+                estimated=True,
             ),
         ),
         device_trace=DeviceTracePart(
@@ -186,9 +201,18 @@ def _tensor(name: str, shape: tuple[int, ...]) -> TensorPart:
     return TensorPart(name=name, shape=shape, dtype="int8", scales=(0.5,), zero_points=(3,), axis=None, constant=False)
 
 
-def _division(layer: str, backend: str) -> DivisionPart:
+def _division(text: str) -> DivisionPart:
+    layer, backend = text or "while_0", text or "Npu"
     refusal = RefusalPart(backend=backend, reason=f"{backend} has no WHILE")
-    final = FinalLayerPart(layer=layer, type="WHILE", backend="CpuAcc", device="CpuAcc", replaces=(layer,), label=layer)
+    final = FinalLayerPart(
+        layer=layer,
+        type="WHILE",
+        backend="CpuAcc",
+        device="CpuAcc",
+        replaces=(layer,),
+        label=layer,
+        estimate=estimate(text),
+    )
     return DivisionPart(
         backends=(BackendPart(id=backend, host=True, firmware=True),),
         layers=(TakerPart(layer=layer, backend="CpuAcc", device=None, refusals=(refusal,)),),
@@ -237,7 +261,7 @@ def inspection_document(text: str = "") -> Inspection:
         arena=ArenaPart(
             activation_bytes=512, bound_bytes=512, certificate="optimal", order=(text or "while_0",), state_bytes=8
         ),
-        division=_division(text or "while_0", text or "Npu"),
+        division=_division(text),
         plan=run_document(text).plan,
         environment=environment(text),
     )

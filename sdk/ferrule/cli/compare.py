@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, results: Outputs, quiet: bool) -> int:
     """Compare two documents that `ferrule run`, `inspect`, `evaluate` or `sweep` wrote with --json.
 
+    Of a sweep, the file of its rows (.jsonl) will do, too.
+
     Instructions or cycles are compared per inference and per layer, matched by name; so are flash, RAM, stack, metrics,
     verdicts, and the runs of sweeps. Conditions that differ, such as another compiler or board, are stated.
 
@@ -41,11 +43,11 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
     """
     from ferrule.report.comparison import compare_documents
     from ferrule.report.limits import parse_limits
-    from ferrule.report.reading import read_documents
+    from ferrule.report.reading import read_comparable
 
     results.check()
     allowed = parse_limits(limits)
-    pairs = _pairs(old, read_documents(old), new, read_documents(new))
+    pairs = _pairs(old, read_comparable(old, _warn), new, read_comparable(new, _warn))
     comparisons = [compare_documents(before, after, allowed, other_model=other_model) for before, after in pairs]
     results.write(comparisons)
     if not quiet and not results.takes_stdout:
@@ -54,6 +56,10 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
         for comparison in comparisons:
             print_comparison(comparison, console())
     return int(any(comparison.failed for comparison in comparisons))
+
+
+def _warn(sentence: str) -> None:
+    click.echo(f"warning: {sentence}", err=True)
 
 
 def _pairs(

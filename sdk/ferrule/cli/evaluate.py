@@ -184,6 +184,7 @@ def command(
     _check_limits((*lower, *upper), metrics)
     configuration = read_configuration(options.config)
     board = options.board or configuration.board
+    results.check_board(named=bool(board))
     check_toolchain(options.toolchain, platform)
     engine = engine or configuration.engine or ENGINE
     with (

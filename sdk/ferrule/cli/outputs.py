@@ -39,6 +39,8 @@ class _Form:
     """Whether it is a folder of files."""
     failures: bool = False
     """Whether it is written if the command fails, too."""
+    of_board: bool = False
+    """Whether, of an evaluation, it shows nothing but the run on a board."""
 
 
 _CHECKED = frozenset({"run", "evaluation", "sweep", "comparison"})
@@ -62,14 +64,16 @@ _FORMS = (
     ),
     _Form(
         name="node-data",
-        kinds=frozenset({"run", "inspection"}),
+        kinds=frozenset({"run", "inspection", "evaluation"}),
         help="Write node data for Model Explorer into this folder, a file per counter.",
         folder=True,
+        of_board=True,
     ),
     _Form(
         name="trace",
-        kinds=frozenset({"run"}),
+        kinds=frozenset({"run", "evaluation"}),
         help="Write the timeline as a Chrome JSON trace, for Perfetto or Speedscope; - for stdout.",
+        of_board=True,
     ),
     _Form(
         name="junit",
@@ -126,6 +130,15 @@ class Outputs:
             taken[place] = option
         if self.job_summary:
             _summary_file()
+
+    def check_board(self, *, named: bool) -> None:
+        """Raise FerruleError if one of an evaluation's files needs a run on a board, and no board is named."""
+        needing = [f"--{form.name}" for form in _FORMS if form.of_board and form.name in self.paths]
+        if needing and not named:
+            raise FerruleError(
+                f"{needing[0]}: it shows the run on a board, and no board is named",
+                hint="--board, or board = ... in ferrule.toml",
+            )
 
     def write(self, documents: Sequence[Document], *, models: Sequence[Path] = (), made: bool = True) -> None:
         """Write the files of one document, or of one for each model of a firmware.

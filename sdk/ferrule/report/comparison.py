@@ -54,7 +54,7 @@ def compare_documents(
         old=before,
         new=after,
         limits=limits.texts(),
-        differences=tuple(_differences(before, after, found)),
+        differences=tuple(_differences(old.kind, before, after, found)),
         changes=tuple(_judged(change, limits) for change in found),
         environment=environment(),
     )
@@ -98,8 +98,11 @@ def _side(document: Document) -> SidePart:
             )
 
 
-def _differences(old: SidePart, new: SidePart, changes: list[ChangePart]) -> Iterator[str]:
-    """Yield how the conditions differ, so that a reader does not take their effect for the model's."""
+def _differences(kind: str, old: SidePart, new: SidePart, changes: list[ChangePart]) -> Iterator[str]:
+    """Yield how the conditions differ, so that a reader does not take their effect for the model's.
+
+    The name of a sweep is none of them: its runs are matched by their choices.
+    """
     for what, before, after in (
         ("The model", old.model, new.model),
         ("The board", old.board, new.board),
@@ -107,7 +110,7 @@ def _differences(old: SidePart, new: SidePart, changes: list[ChangePart]) -> Ite
         ("The compiler", old.toolchain, new.toolchain),
         ("Ferrule", old.ferrule, new.ferrule),
     ):
-        if before != after:
+        if before != after and (kind, what) != ("sweep", "The model"):
             yield f"{what} differs: {before or 'none'}, now {after or 'none'}."
     if old.model_digest != new.model_digest and old.model == new.model:
         yield "The model's contents differ: its digest is another one."

@@ -33,7 +33,7 @@ def print_report(document: ReportDocument, console: Console) -> None:
     """Print the table of layers, the totals and the verdict."""
     _print_layers(document, console)
     _print_work(document, console)
-    print_estimates(((layer.name, layer.estimate) for layer in document.layers), console)
+    print_estimates(document.estimates, console)
     if document.device_trace is not None:
         _print_trace(document.device_trace, console)
     console.print(_totals(document))

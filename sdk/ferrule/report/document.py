@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from ferrule._typing import override
 from ferrule.graph import Rounding, brief
-from ferrule.report.estimates import EstimatePart
+from ferrule.report.estimates import EstimatePart, distinct_estimates
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
@@ -310,6 +310,11 @@ class ReportDocument(Notebook):
     refusals: tuple[LayerRefusalsPart, ...] = ()
     """The layers of the network that some backend of the job refused, with the reasons."""
     environment: EnvironmentPart | None = None
+
+    @property
+    def estimates(self) -> tuple[tuple[str, EstimatePart], ...]:
+        """What compilers expect of pre-compiled layers, with the layers' names."""
+        return distinct_estimates((layer.name, layer.estimate) for layer in self.layers)
 
     @override
     def __repr__(self) -> str:

@@ -42,6 +42,18 @@ class EstimatePart:
     warnings: tuple[str, ...]
     """The compiler's warnings."""
 
+    @property
+    def total(self) -> str:
+        """The cycles of one inference, and their time if the clock is known, as text."""
+        cycles = f"{self.cycles:,} cycles"
+        if self.clock_hz <= 0:  # in a document that another program wrote
+            return cycles
+        return f"{cycles}, {1e3 * self.cycles / self.clock_hz:.3f} ms at {self.clock_hz / 1e6:g} MHz"
+
+    def share(self, cycles: int) -> float:
+        """Return the share of cycles in those of the inference, 0 to 1."""
+        return cycles / max(self.cycles, 1)
+
 
 def estimate_part(layer: Layer) -> EstimatePart | None:
     """Return a layer's estimate; None for a layer that is not pre-compiled or whose compiler states none."""
@@ -64,15 +76,21 @@ def estimate_part(layer: Layer) -> EstimatePart | None:
     )
 
 
-def print_estimates(layers: Iterable[tuple[str, EstimatePart | None]], console: Console) -> None:
+def distinct_estimates(layers: Iterable[tuple[str, EstimatePart | None]]) -> tuple[tuple[str, EstimatePart], ...]:
+    """Return the layers that have estimates, each name and estimate once, in the given order."""
+    found: list[tuple[str, EstimatePart]] = []
+    for name, part in layers:
+        if part is not None and (name, part) not in found:
+            found.append((name, part))
+    return tuple(found)
+
+
+def print_estimates(estimates: Iterable[tuple[str, EstimatePart]], console: Console) -> None:
     """Print the estimates of layers, given with their names: cycles of each replaced layer, totals and memories."""
     from rich.markup import escape
 
-    for name, part in layers:
-        if part is None:
-            continue
-        whole = max(part.cycles, 1)
-        rows = [(escape(layer), f"{cycles:,}", f"{cycles / whole:.1%}") for layer, cycles in part.layers.items()]
+    for name, part in estimates:
+        rows = [(escape(layer), f"{cycles:,}", f"{part.share(cycles):.1%}") for layer, cycles in part.layers.items()]
         print_table(
             console,
             ("in place of", "cycles", "share"),
@@ -81,9 +99,7 @@ def print_estimates(layers: Iterable[tuple[str, EstimatePart | None]], console: 
             whole=("in place of",),
             title=escape(f"estimated cycles of {name}"),
         )
-        milliseconds = 1e3 * part.cycles / part.clock_hz
-        total = f"{part.cycles:,} cycles, {milliseconds:.3f} ms at {part.clock_hz / 1e6:g} MHz"
-        console.print(escape(f"estimated by {part.source}: {total}"), highlight=False)
+        console.print(escape(f"estimated by {part.source}: {part.total}"), highlight=False)
         for memory in part.memories:
             moved = f"{memory.read_bytes:,} B read, {memory.written_bytes:,} B written"
             console.print(escape(f"estimated: {memory.name} {moved} in {memory.cycles:,} cycles"), highlight=False)

@@ -12,6 +12,8 @@ from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
 EVALUATION_SCHEMA_VERSION = 1
+NO_BOARD = "evaluate it again on a board: ferrule evaluate --board"
+"""The hint of formats that show the layers on a board, for a document without `proof`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from ferrule.memory import GraphPlan, Region, plan_graph
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.window import Padding
-from ferrule.report.estimates import EstimatePart
+from ferrule.report.estimates import EstimatePart, distinct_estimates
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
 from ferrule.report.plans import activation_parts
@@ -295,6 +295,12 @@ class Inspection(Notebook):
     plan: tuple[RegionPlanPart, ...] = ()
     """The plan of the activations alone, without kernel scratch."""
     environment: EnvironmentPart | None = None
+
+    @property
+    def estimates(self) -> tuple[tuple[str, EstimatePart], ...]:
+        """What compilers expect of pre-compiled layers, with the layers' names; once if host and firmware agree."""
+        finals = () if self.division is None else self.division.finals
+        return distinct_estimates((layer.layer, layer.estimate) for final in finals for layer in final.layers)
 
     @override
     def __repr__(self) -> str:

@@ -53,6 +53,7 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         console.print(f"state: {arena.state_bytes:,} B that live from one run to the next", highlight=False)
     if inspection.division is not None:
         _print_division(inspection, inspection.division, console)
+        print_estimates(inspection.estimates, console)
     if inspection.schedule is not None:
         _print_schedule(inspection.schedule, console)
     if inspection.crossings:
@@ -141,13 +142,8 @@ def _print_division(inspection: Inspection, division: DivisionPart, console: Con
         faces = [name for name, has in (("host", backend.host), ("firmware", backend.firmware)) if has]
         count = sum(taker.backend == backend.id for taker in division.layers)
         console.print(f"{backend.id}: {count} layers, runs on {' and '.join(faces) or 'nothing'}", highlight=False)
-    estimates = []
     for final in division.finals:
         _print_final(final, console)
-        for layer in final.layers:
-            if (layer.layer, layer.estimate) not in estimates:  # usually the same on the host and in firmware
-                estimates.append((layer.layer, layer.estimate))
-    print_estimates(estimates, console)
 
 
 def _print_final(final: FinalPart, console: Console) -> None:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads documents that commands have written with `--json`."""
+"""Reads documents that commands have written with `--json`, and the results files of sweeps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ferrule.report.failure_document import FAILURE_SCHEMA_VERSION, FailureDocum
 from ferrule.report.inspection import SCHEMA_VERSION as INSPECTION_SCHEMA_VERSION
 from ferrule.report.inspection import Inspection
 from ferrule.report.sweep_document import SWEEP_SCHEMA_VERSION, SweepDocument
+from ferrule.report.sweep_rows import has_rows, sweep_of_rows
 
 Document = ReportDocument | Inspection | EvaluationDocument | SweepDocument | Comparison | FailureDocument
 """Any document, told apart by its `kind`."""
@@ -60,6 +61,27 @@ def read_documents(path: Path) -> tuple[Document, ...]:
         FerruleError: the file cannot be read, or what it has is not a document, or is one of a later version.
     """
     data = _contents(path)
+    if has_rows(path, data):
+        raise FerruleError(
+            f"{path}: it has the rows of a sweep, and is no document",
+            hint="the same ferrule sweep writes all formats from it, and repeats no run; ferrule compare reads it",
+        )
+    return _documents(path, data)
+
+
+def read_comparable(path: Path, warn: Callable[[str], None]) -> tuple[Document, ...]:
+    """Return the documents in a file, or the runs of a sweep's results file as one document.
+
+    `warn` gets a sentence about each kind of row that is left out; see `ferrule.report.sweep_rows`.
+
+    Raises:
+        FerruleError: as `read_documents`, or a line of the results file is not a row, or it has none.
+    """
+    data = _contents(path)
+    return (sweep_of_rows(path, data, warn),) if has_rows(path, data) else _documents(path, data)
+
+
+def _documents(path: Path, data: bytes) -> tuple[Document, ...]:
     if data.lstrip()[:1] != b"[":
         return (_document(str(path), data),)
     with _decoding(str(path)):

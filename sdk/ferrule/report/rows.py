@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ferrule.errors import FerruleError
 from ferrule.report.comparison_document import Comparison
 from ferrule.report.document import DeviceWorkPart, ReportDocument
+from ferrule.report.estimates import EstimatePart
 from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
 from ferrule.report.inspection import Inspection, LayerInspection
 from ferrule.report.sweep_document import SweepDocument, SweepRow
@@ -24,8 +25,8 @@ Row = dict[str, Cell]
 def table(documents: Sequence[Document]) -> tuple[list[str], list[Row]]:
     """Return the columns and the rows of documents; a row lacks the columns that do not apply to it.
 
-    A run or an inspection has a row per layer, an evaluation one per metric and per label, a sweep one per run, and a
-    comparison one per value.
+    A run or an inspection has a row per layer, and after these the rows of estimates; an evaluation has one per metric
+    and per label, a sweep one per run, and a comparison one per value.
 
     Raises:
         FerruleError: a document has no rows.
@@ -39,7 +40,7 @@ def _rows(document: Document) -> Iterable[Row]:
         case ReportDocument():
             return _of_run(document)
         case Inspection():
-            return _of_layers(document.name, document.layers)
+            return _of_inspection(document)
         case EvaluationDocument():
             return _of_evaluation(document)
         case SweepDocument():
@@ -52,13 +53,13 @@ def _rows(document: Document) -> Iterable[Row]:
 
 def _of_run(document: ReportDocument) -> Iterator[Row]:
     nothing = DeviceWorkPart(read_bytes=0, written_bytes=0, busy=0)
+    place: Row = {"model": document.model.name, "board": document.build.board, "engine": document.engine}
     for layer in document.layers:
         work = layer.work or nothing
         known = layer.work is not None
         yield {
-            "model": document.model.name,
-            "board": document.build.board,
-            "engine": document.engine,
+            **place,
+            "row": "layer",
             "index": layer.index,
             "layer": layer.name,
             "type": layer.type,
@@ -79,12 +80,52 @@ def _of_run(document: ReportDocument) -> Iterator[Row]:
             "copies": "; ".join(layer.copies),
             "outputs": ", ".join(layer.outputs),
         }
+    yield from _of_estimates(place, document.estimates)
+
+
+def _of_estimates(place: Row, estimates: Iterable[tuple[str, EstimatePart]]) -> Iterator[Row]:
+    """Yield a row per estimate, and one for each of the layers in whose place it runs and for each memory."""
+    for name, part in estimates:
+        yield {
+            **place,
+            "row": "estimate",
+            "layer": name,
+            "estimated_cycles": part.cycles,
+            "estimated_clock_hz": part.clock_hz,
+            "estimated_by": part.source,
+            "warnings": "; ".join(part.warnings),
+        }
+        inside: Row = {**place, "part_of": name, "estimated_by": part.source}
+        for layer, cycles in part.layers.items():
+            share = part.share(cycles)
+            yield {
+                **inside,
+                "row": "estimated layer",
+                "layer": layer,
+                "estimated_cycles": cycles,
+                "estimated_share": share,
+            }
+        for memory in part.memories:
+            yield {
+                **inside,
+                "row": "estimated memory",
+                "memory": memory.name,
+                "estimated_cycles": memory.cycles,
+                "estimated_read_bytes": memory.read_bytes,
+                "estimated_written_bytes": memory.written_bytes,
+            }
+
+
+def _of_inspection(document: Inspection) -> Iterator[Row]:
+    yield from _of_layers(document.name, document.layers)
+    yield from _of_estimates({"model": document.name}, document.estimates)
 
 
 def _of_layers(model: str, layers: Iterable[LayerInspection]) -> Iterator[Row]:
     for layer in layers:
         yield {
             "model": model,
+            "row": "layer",
             "index": layer.index,
             "layer": layer.name,
             "type": layer.type,

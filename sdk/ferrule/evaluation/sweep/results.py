@@ -16,6 +16,7 @@ from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.errors import FerruleError
 from ferrule.report.sweep_document import SweepRow
+from ferrule.report.sweep_rows import read_rows, whole_size
 
 _SYNC_S = 1.0
 """Rows of at most this many seconds are lost if the machine loses its power; none if only the process is killed."""
@@ -50,16 +51,8 @@ class ResultsFile(Closing):
 
     def rows(self) -> Iterator[SweepRow]:
         """Yield all rows, in the order of their ends; of a run that was repeated, the last row counts."""
-        decoder = msgspec.json.Decoder(SweepRow)
         with self.path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    yield decoder.decode(line)
-                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                    raise FerruleError(
-                        f"{self.path}: line {number} is not a row of a sweep: {error}",
-                        hint="name another file by --results, or delete the line",
-                    ) from error
+            yield from read_rows(self.path, file, "name another file by --results, or delete the line")
 
     def append(self, row: SweepRow) -> None:
         """Add a row; FerruleError if that fails, and then the file has no part of it."""
@@ -104,7 +97,7 @@ class ResultsFile(Closing):
     def _repair(self) -> None:
         """Remove a torn last line."""
         data = self.path.read_bytes()
-        if not data or data.endswith(b"\n"):
-            return
-        self.torn = True
-        os.ftruncate(self._handle, data.rfind(b"\n") + 1)
+        size = whole_size(data)
+        if size < len(data):
+            self.torn = True
+            os.ftruncate(self._handle, size)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ferrule.errors import FerruleError
 from ferrule.report.document import LayerPart, ReportDocument
-from ferrule.report.evaluation_document import EvaluationDocument
+from ferrule.report.evaluation_document import NO_BOARD, EvaluationDocument
 from ferrule.report.picture import BufferPart, RegionPlanPart
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def _report(document: Document) -> ReportDocument:
         case ReportDocument():
             report = document
         case EvaluationDocument():
-            raise FerruleError("a trace needs a timeline, and an evaluation without a run on a board has none")
+            raise FerruleError(
+                "a trace needs a timeline, and an evaluation without a run on a board has none", hint=NO_BOARD
+            )
         case _:
             raise FerruleError(f"a trace needs a timeline, and a {document.kind} has none")
     if not report.timeline:

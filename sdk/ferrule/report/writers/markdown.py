@@ -15,6 +15,7 @@ from ferrule.report.inspection import Inspection, LayerInspection
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 from ferrule.report.words import broken_limit, counted, number, verdict_text
+from ferrule.report.writers.markdown_estimates import of_estimates
 from ferrule.report.writers.markdown_tables import Table, code_block
 
 if TYPE_CHECKING:
@@ -84,6 +85,7 @@ def _of_run(report: ReportDocument, rows: int | None, level: str = "#") -> Itera
         yield _plan(region)
     if report.devices:
         yield _devices(report.devices, report.count.unit)
+    yield from of_estimates(report.estimates, rows, level)
     yield from _refusals(report, rows, level)
     for fault in report.faults:
         yield f"Injected: {quoted(fault)}"
@@ -204,6 +206,7 @@ def _of_inspection(inspection: Inspection, rows: int | None) -> Iterator[str]:
             f"{layer.constant_bytes:,}",
         )
     yield table.text(rows)
+    yield from of_estimates(inspection.estimates, rows, "#")
 
 
 def _nested(layers: Sequence[LayerInspection]) -> Iterator[LayerInspection]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.errors import FerruleError
 from ferrule.report.document import LayerPart, ReportDocument
-from ferrule.report.evaluation_document import EvaluationDocument
+from ferrule.report.evaluation_document import NO_BOARD, EvaluationDocument
 from ferrule.report.inspection import Inspection, LayerInspection
 
 if TYPE_CHECKING:
@@ -61,9 +61,12 @@ def _counters(document: Document) -> tuple[str, dict[str, _Values]]:
                 "macs": _values((layer, layer.macs) for layer in layers),
                 "constant-bytes": _values((layer, layer.constant_bytes) for layer in layers),
             }
+        case EvaluationDocument():
+            raise FerruleError(
+                "node data are values of layers, and an evaluation without a run on a board has none", hint=NO_BOARD
+            )
         case _:
-            what = "an evaluation without a run on a board" if document.kind == "evaluation" else f"a {document.kind}"
-            raise FerruleError(f"node data are values of layers, and {what} has none")
+            raise FerruleError(f"node data are values of layers, and a {document.kind} has none")
 
 
 def _of_run(document: ReportDocument) -> dict[str, _Values]:
