@@ -46,7 +46,7 @@ def forked(blocks: int = 1, shape: tuple[int, ...] = (1, 4)) -> Network:
 def divided(graph: Graph, owned: Sequence[str], times: Mapping[str, int], cost: int = COST) -> list[Division]:
     """Return the divisions of all subgraphs of a device; a layer without a time takes 1000 cycles."""
     cycles = {layer.name: times.get(layer.name, 1000) for layer in graph.layers}
-    return [divide(view, owned, cycles, cost) for view in extract_subgraphs(graph, owned)]
+    return divide(extract_subgraphs(graph, owned), owned, cycles, cost)
 
 
 def names(divisions: Sequence[Division]) -> list[list[tuple[str, ...]]]:

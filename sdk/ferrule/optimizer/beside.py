@@ -22,7 +22,6 @@ from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
 from ferrule.optimizer.optimized import Assignment
-from ferrule.optimizer.partition import extract_subgraphs
 from ferrule.optimizer.policy import too_small
 from ferrule.optimizer.substitution import Answer
 
@@ -49,13 +48,18 @@ class Division:
     """The time saved, less the cost, in estimated cycles."""
 
 
-def divide(view: SubgraphView, owned: Collection[str], cycles: Mapping[str, int], cost: int) -> Division:
-    """Return the division of one of a device's subgraphs that is estimated to save the most time.
+def divide(
+    views: Sequence[SubgraphView], owned: Collection[str], cycles: Mapping[str, int], cost: int
+) -> list[Division]:
+    """Return the divisions of a device's subgraphs that are estimated to save the most time.
 
-    `owned` are all layers of the device, which runs one subgraph after another; the layers of `view` are among them.
+    `owned` are all layers of the device, which runs one subgraph after another; the layers of `views` are among them.
     `cycles` are the estimated times of all layers of the graph, and `cost` is that of one more subgraph.
     """
-    return _Divider(view.graph, owned, cycles, cost).division(view)
+    if not views:
+        return []
+    divider = _Divider(views[0].graph, owned, cycles, cost)
+    return [divider.division(view) for view in views]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +95,14 @@ class _Divider:
             self._needs[layer.name] = needs
 
     def division(self, view: SubgraphView) -> Division:
-        idle = max(self._time(view.names) - self._time(self._independent(view)), 0)
+        names = frozenset(view.names)
+        whole = self._time(names)
+        if self._cut(names, whole) is None:
+            return Division(parts=(view,))
+        idle = whole - self._time(self._independent(view))
         parts: list[frozenset[str]] = []
         cuts: list[_Cut] = []
-        waiting = [(frozenset(view.names), idle)]
+        waiting = [(names, idle)]
         while waiting:
             names, idle = waiting.pop()
             found = self._cut(names, idle)
@@ -104,9 +112,9 @@ class _Divider:
             cuts.append(found)
             left = idle - found.saved
             waiting += [(found.first, min(left, found.excess)), (found.rest, min(left, -found.excess))]
-        views = (view,) if not cuts else sorted((each for names in parts for each in self._views(names)), key=_position)
+        groups = [group for part in parts for group in self._connected(part)]
         return Division(
-            parts=tuple(views),
+            parts=tuple(sorted((SubgraphView.of(self._graph, group) for group in groups), key=_position)),
             readers=tuple(sorted({cut.reader for cut in cuts}, key=self._graph.position)),
             gain=sum(cut.gain for cut in cuts),
         )
@@ -126,35 +134,39 @@ class _Divider:
         return best
 
     def _valued(self, first: frozenset[str], rest: frozenset[str], reader: str, idle: int) -> _Cut:
-        inside, before = 0, 0
+        before = 0
         for name in first:
-            inside |= self._bits[name]
             before |= self._needs[name]
-        early = self._time(
-            name
-            for name, needs in self._needs.items()
-            if name not in self._bits and needs & inside and not needs & ~before
-        )
-        late = self._time(rest)
+        early, late = self._time(self._released(first, before)), self._time(rest)
         saved = min(early, late, idle)
         gain = saved - self._cost
         if gain > 0:
-            whole, divided = self._views(first | rest), (*self._views(first), *self._views(rest))
-            gain = saved - self._cost * (len(divided) - len(whole)) - _CYCLES_PER_BYTE * self._crossing(first, rest)
+            more = sum(len(self._connected(part)) for part in (first, rest)) - len(self._connected(first | rest))
+            gain = saved - self._cost * more - _CYCLES_PER_BYTE * self._crossing(first, rest)
         return _Cut(first=first, rest=rest, reader=reader, saved=saved, excess=early - late, gain=gain)
 
-    def _readers(self, names: frozenset[str]) -> Iterator[str]:
-        """Yield the layers elsewhere that read a result of a part, in the order of the graph."""
+    def _readers(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the layers elsewhere that read a result of some layers, in the order of those."""
         for name in sorted(names, key=self._graph.position):
-            for tensor in self._graph.layer(name).outputs:
-                yield from (each.name for each in self._graph.consumers(tensor) if each.name not in self._bits)
+            yield from (reader for reader in self._following(name) if reader not in self._bits)
+
+    def _released(self, first: frozenset[str], before: int) -> set[str]:
+        """Return the layers elsewhere that need the first part, and of the device at most the layers in `before`."""
+        found: set[str] = set()
+        waiting = list(self._readers(first))
+        while waiting:
+            name = waiting.pop()
+            if name not in found and name not in self._bits and not self._needs[name] & ~before:
+                found.add(name)
+                waiting += self._following(name)
+        return found
 
     def _independent(self, view: SubgraphView) -> Iterator[str]:
         """Yield the layers elsewhere that run neither before a subgraph nor after a part of it, so beside all of it."""
         inside = sum(self._bits[name] for name in view.names)
         before: set[str] = set(view.names)
         for layer in reversed(self._graph.layers):
-            if any(reader.name in before for tensor in layer.outputs for reader in self._graph.consumers(tensor)):
+            if any(reader in before for reader in self._following(layer.name)):
                 before.add(layer.name)
             elif layer.name not in self._bits and not self._needs[layer.name] & inside:
                 yield layer.name
@@ -168,8 +180,20 @@ class _Divider:
             if any(reader.name in rest for reader in self._graph.consumers(tensor))
         )
 
-    def _views(self, names: frozenset[str]) -> tuple[SubgraphView, ...]:
-        return extract_subgraphs(self._graph, names)
+    def _connected(self, names: frozenset[str]) -> list[set[str]]:
+        """Return some layers in sets, each of which tensors connect."""
+        sets: dict[str, set[str]] = {name: {name} for name in names}
+        for name in names:
+            for reader in self._following(name):
+                if reader in names and sets[reader] is not sets[name]:
+                    small, large = sorted((sets[reader], sets[name]), key=len)
+                    large |= small
+                    sets |= dict.fromkeys(small, large)
+        return list({id(each): each for each in sets.values()}.values())
+
+    def _following(self, name: str) -> Iterator[str]:
+        for tensor in self._graph.layer(name).outputs:
+            yield from (reader.name for reader in self._graph.consumers(tensor))
 
     def _time(self, names: Iterable[str]) -> int:
         return sum(self._cycles[name] for name in names)
@@ -208,7 +232,12 @@ def divide_answers(
     owned = [name for name, given in decisions.assignment.items() if given == owner]
     cycles = _cycles(decisions, bench, answers)
     policy = candidate.backend.policy(options.target(device))
-    divisions = [_division(answer, owned, cycles, cost, policy) for answer in answers]
+    divisions = [
+        division if _allowed(answer, division, policy) else Division(parts=(answer.offered,))
+        for answer, division in zip(
+            answers, divide([answer.offered for answer in answers], owned, cycles, cost), strict=True
+        )
+    ]
     if sum(division.gain for division in divisions) * LEAST_GAIN < sum(cycles.values()):
         return list(answers)
     found: list[Answer] = []
@@ -241,13 +270,9 @@ def _kept(answer: Answer, parts: Sequence[Answer], division: Division) -> tuple[
     )
 
 
-def _division(answer: Answer, owned: Collection[str], cycles: Mapping[str, int], cost: int, policy: Policy) -> Division:
-    """Return the division of a subgraph; whole if its time is not known, or if its backend's policy refuses a part."""
-    whole = Division(parts=(answer.offered,))
-    if _estimate(answer) is None:
-        return whole
-    division = divide(answer.offered, owned, cycles, cost)
-    return whole if any(too_small(part, policy) for part in division.parts) else division
+def _allowed(answer: Answer, division: Division, policy: Policy) -> bool:
+    """Return whether a subgraph's time is known and its backend's policy accepts all parts."""
+    return _estimate(answer) is not None and not any(too_small(part, policy) for part in division.parts)
 
 
 def _cycles(decisions: Decisions, bench: Bench, answers: Sequence[Answer]) -> dict[str, int]:
