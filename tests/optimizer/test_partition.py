@@ -4,58 +4,15 @@
 from __future__ import annotations
 
 import itertools
-from graphlib import CycleError, TopologicalSorter
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 from optimizer_mocks import floats, line
+from random_dags import arcs, blocks_of, dags, is_acyclic, is_connected
 
 from ferrule.graph import Graph
 from ferrule.network import Network
 from ferrule.optimizer.partition import extract_subgraphs
-
-
-@st.composite
-def dags(draw: st.DrawFn) -> tuple[Graph, frozenset[str]]:
-    """Draw a graph of ADD layers, and a subset of its layers."""
-    network = Network("dag")
-    tensors = [network.add_input(floats("x"))]
-    for index in range(draw(st.integers(1, 14))):
-        first, second = draw(st.sampled_from(tensors)), draw(st.sampled_from(tensors))
-        tensors.append(network.add_add_layer(first, second, name=f"l{index}"))
-    network.set_outputs([tensors[-1]])
-    chosen = draw(st.sets(st.sampled_from([layer.name for layer in network.layers])))
-    return network, frozenset(chosen)
-
-
-def arcs(graph: Graph) -> set[tuple[str, str]]:
-    return {
-        (producer.name, layer.name)
-        for layer in graph.layers
-        for name in layer.present_inputs
-        if (producer := graph.producer(name)) is not None
-    }
-
-
-def is_acyclic(graph: Graph, block: dict[str, str]) -> bool:
-    """Return whether the graph has no cycle when each block is contracted to one node."""
-    before: dict[str, set[str]] = {}
-    for source, target in arcs(graph):
-        if block[source] != block[target]:
-            before.setdefault(block[target], set()).add(block[source])
-    try:
-        TopologicalSorter(before).prepare()
-    except CycleError:
-        return False
-    return True
-
-
-def blocks_of(graph: Graph, views: list[tuple[str, ...]]) -> dict[str, str]:
-    block = {layer.name: layer.name for layer in graph.layers}
-    for names in views:
-        block |= dict.fromkeys(names, names[0])
-    return block
 
 
 @settings(max_examples=150)
@@ -64,13 +21,7 @@ def test_subgraphs_are_disjoint_connected_and_make_no_cycle(case: tuple[Graph, f
     graph, chosen = case
     views = [view.names for view in extract_subgraphs(graph, chosen)]
     assert sorted(itertools.chain(*views)) == sorted(chosen)
-    for names in views:
-        reached, grown = {names[0]}, True
-        while grown:
-            more = {b for a, b in arcs(graph) if a in reached} | {a for a, b in arcs(graph) if b in reached}
-            grown = bool(more & set(names) - reached)
-            reached |= more & set(names)
-        assert reached == set(names)
+    assert all(is_connected(graph, names) for names in views)
     assert is_acyclic(graph, blocks_of(graph, views))
 
 

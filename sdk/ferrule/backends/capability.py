@@ -27,6 +27,19 @@ ROUNDING_RULES = "RoundingRules"
 does not have it computes "tflm" only; layers with other rules are not offered to it."""
 
 
+RUNS_BESIDE = "RunsBeside"
+"""int: in firmware, its devices work on whole subgraphs beside the core; the value is what it costs the core to begin
+and to collect one of them, in instructions. Such a subgraph is divided where this lets other layers begin earlier."""
+
+
+def subgraph_cost(capabilities: Capabilities) -> int | None:
+    """Return the value of RUNS_BESIDE, None without it; ValueError if it is no number of instructions."""
+    declared = capabilities.get(RUNS_BESIDE)
+    if declared is not None and (isinstance(declared, bool) or not isinstance(declared, int) or declared < 0):
+        raise ValueError(f"{RUNS_BESIDE} is {declared!r}, expected instructions, 0 or more")
+    return declared
+
+
 def declared_rules(capabilities: Capabilities) -> frozenset[Rounding]:
     """Return the rules by which a backend requantises; ValueError if the capability is not the names of rules."""
     declared = capabilities.get(ROUNDING_RULES, Rounding.TFLM.value)

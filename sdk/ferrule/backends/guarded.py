@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import Backend, Policy
-from ferrule.backends.capability import Capabilities, CapabilityValue, declared_rules
+from ferrule.backends.capability import Capabilities, CapabilityValue, declared_rules, subgraph_cost
 from ferrule.backends.context import (
     BackendContext,
     BackendProfilingContext,
@@ -37,6 +38,8 @@ from ferrule.backends.tensor_handle import FactoryId, MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.graph import Rounding, SubgraphView
 
+T = TypeVar("T")
+
 
 def guarded(backend: Backend) -> Backend:
     """Return a backend whose calls, and the calls of all objects that it returns, are guarded and checked."""
@@ -59,12 +62,15 @@ class _Guarded(Backend):
     @override
     def capabilities(self) -> Capabilities:
         found: Capabilities = self._asker.ask("capabilities", Mapping[str, CapabilityValue])
+        self._read(found, subgraph_cost)
         return found
 
     def _rules(self) -> frozenset[Rounding]:
-        capabilities = self.capabilities()
+        return self._read(self.capabilities(), declared_rules)
+
+    def _read(self, capabilities: Capabilities, reader: Callable[[Capabilities], T]) -> T:
         try:
-            return declared_rules(capabilities)
+            return reader(capabilities)
         except ValueError as error:
             raise broken(self.id, self._asker.question("capabilities"), capabilities, str(error)) from None
 

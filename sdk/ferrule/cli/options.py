@@ -279,8 +279,8 @@ def _with_division_options(function: _F, default: str | None) -> _F:
             "--overlap",
             type=click.Choice(OVERLAPS),
             show_default=OVERLAPS[0],
-            help="Let devices work beside the core and one another where they can, or end each layer before the next "
-            "one begins, which takes the least memory.",
+            help="Let devices work beside the core and one another where they can, for which their subgraphs may be "
+            "divided, or end each layer before the next one begins, which takes the least memory.",
         ),
         _goal_option,
         click.option(

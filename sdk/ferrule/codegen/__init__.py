@@ -9,6 +9,7 @@ from ferrule.codegen.digest import digest
 from ferrule.codegen.generate import generate
 from ferrule.codegen.lowered import CORE
 from ferrule.codegen.names import identifier
+from ferrule.codegen.overlap import OFF_HINT
 from ferrule.codegen.program import Program, program_symbol
 from ferrule.codegen.schedule import Call, DeviceCall, Schedule
 from ferrule.codegen.shared_arena import arena_name
@@ -17,6 +18,7 @@ from ferrule.codegen.writer import Writer
 
 __all__ = [
     "CORE",
+    "OFF_HINT",
     "Artifact",
     "CWriter",
     "Call",

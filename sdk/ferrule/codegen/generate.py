@@ -19,7 +19,7 @@ from ferrule.codegen.digest import digest
 from ferrule.codegen.executor import ExecutorBuilder
 from ferrule.codegen.identity import Identity, identity_files, plan_digest, shortened, sources_digest
 from ferrule.codegen.link_table import link_module
-from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, fed_input, lower, macs
+from ferrule.codegen.lowered import CORE, LoweredGraph, LoweredLayer, fed_input, lower
 from ferrule.codegen.overlap import overlapped
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.schedule import Activity, Schedule, ScheduledStep, Use, schedule
@@ -29,6 +29,7 @@ from ferrule.codegen.writer import Writer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
 from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, scratch_name, views
+from ferrule.optimizer.effort import macs
 from ferrule.rendering import one_line
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ferrule.backends import BackendId, BrokenBackendError, Device, PreCompiledDescriptor, Target
+from ferrule.backends import BackendId, BrokenBackendError, Device, Target
 from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, scratch_offset
 from ferrule.codegen.device_code import chosen, copied, handle_of
 from ferrule.codegen.device_use import DeviceUse, tensor_memories, used_devices
@@ -17,8 +17,6 @@ from ferrule.dom import Call as CallExpression
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
 from ferrule.memory import Region, home, scratch_name, spare_bytes
-from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS
 
 ARENA = Identifier("sram")
 STATE = "state"
@@ -86,16 +84,6 @@ def scratches(item: LoweredLayer) -> Iterator[tuple[str, str, int]]:
 def offset_name(variable: str) -> str:
     """Return the name of the enumerator for a tensor's offset in its memory."""
     return f"{variable}_OFFSET".upper()
-
-
-def macs(graph: Graph, layer: Layer) -> int:
-    """Return a layer's multiply-accumulates; for a pre-compiled layer, the descriptor states them."""
-    if isinstance(layer.descriptor, PreCompiledDescriptor):
-        return layer.descriptor.macs
-    operator = OPERATORS.get(layer.type)
-    if operator is None or operator.macs is None:
-        return 0
-    return operator.macs(layer.descriptor, Operands.of(graph, layer))
 
 
 def lower(

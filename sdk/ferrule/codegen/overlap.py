@@ -12,21 +12,17 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from ferrule.codegen.lowered import LoweredGraph, LoweredLayer, macs
+from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
 from ferrule.memory import ArenaOverflowError, Region
+from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
 
 OFF_HINT = 'Without devices that work beside the core, less is alive at once: overlap = "off".'
 _WIDTH = 16
 """Partial orders that are followed at once."""
 _MOST_WORK = 3200
 """Tasks times partial orders, so that fewer orders are followed in longer networks."""
-_LEAST_GAIN = 100
-"""A new order must save one part in so many, since the given one needs the least memory."""
-_CYCLES_PER_MAC = 2
-_CYCLES_PER_ELEMENT = 8
-"""Rough figures for the core's int8 kernels on a Cortex-M."""
 _BYTES_PER_CYCLE = 1
 """Of a device's copies."""
 
@@ -104,14 +100,15 @@ def _copies(item: LoweredLayer, storage: StoragePlan) -> _Copies:
 
 
 def arrange(tasks: Sequence[Task], depths: Mapping[str, int]) -> Arrangement:
-    """Return the order with the shortest estimated run that was found: the given one unless another saves time.
+    """Return the order with the shortest estimated run that was found: the given one unless another saves enough time.
 
-    `depths` are the commands that each device may have begun at once. The given order must be valid.
+    It must save one part in LEAST_GAIN, since the given order needs the least memory. `depths` are the commands that
+    each device may have begun at once. The given order must be valid.
     """
     problem = _Problem(tasks, depths)
     given = problem.run(range(len(tasks)))
     found = problem.search()
-    best = found if found.total < given.total - given.total // _LEAST_GAIN else given
+    best = found if found.total < given.total - given.total // LEAST_GAIN else given
     waiting = problem.waiting(best.order)
     best = problem.run(best.order, waiting)
     last = len(tasks) - 1
@@ -327,8 +324,7 @@ def _cycles(lowered: LoweredGraph, item: LoweredLayer) -> int:
     """Return the estimated time of a layer; at least 1."""
     if item.op.cycles is not None:
         return max(item.op.cycles, 1)
-    outputs = lowered.graph.output_infos(item.layer)
     if item.call in {Call.COPY_TO, Call.COPY_FROM}:
-        return max(sum(info.size_bytes for info in outputs) // _BYTES_PER_CYCLE, 1)
-    elements = sum(info.elements for info in outputs)
-    return max(_CYCLES_PER_MAC * macs(lowered.graph, item.layer) + _CYCLES_PER_ELEMENT * elements, 1)
+        copied = sum(info.size_bytes for info in lowered.graph.output_infos(item.layer))
+        return max(copied // _BYTES_PER_CYCLE, 1)
+    return core_cycles(lowered.graph, item.layer)

@@ -52,8 +52,8 @@ class Job:
     fallback_transfers: Mapping[str, str] = field(default_factory=dict)
     """By backend: "copy" to copy all tensors that pass to and from it on the host, or "import", the default."""
     overlap: str = "on"
-    """"on": devices that can do so work beside the core and one another, and the layers are ordered for it; "off": each
-    layer ends before the next one begins, which takes the least memory."""
+    """"on": devices that can do so work beside the core and one another, for which subgraphs may be divided and the
+    layers are ordered; "off": each layer ends before the next one begins, which takes the least memory."""
     goal: str = "balanced"
     """What the firmware is to have least of: "speed" (instructions), "balanced" (instructions, as far as weights and
     workspace do not grow), "size" (flash) or "memory" (workspace)."""
@@ -159,6 +159,7 @@ class Job:
             memories=() if board is None else board.memories,
             goal=Goal(self.goal),
             input_rows=self.input_rows,
+            overlap=self.overlap == "on",
         )
 
 

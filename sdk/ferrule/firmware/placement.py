@@ -17,7 +17,7 @@ from ferrule.codegen import CORE
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.firmware.job import SHARED, Job, divide_all
 from ferrule.firmware.wires import spare_uarts
-from ferrule.memory import Region
+from ferrule.memory import ArenaOverflowError, Region
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 
@@ -99,24 +99,29 @@ def _emitted(
     graph, workspace = optimized.graph, board.memory(board.placement.workspace)
     masters = _masters(workspace, optimized.devices)
     apart = any(device.name not in masters for device in optimized.devices)
-    artifact = codegen.generate(
-        graph,
-        firmware={layer.name: firmware[optimized.assignment[layer.name].backend] for layer in graph.layers},
-        targets={
-            layer.name: optimized.options.target(devices[optimized.assignment[layer.name].device])
-            for layer in graph.layers
-        },
-        workspace_bytes=workspace.size_bytes,
-        line_bytes=workspace.line_bytes,
-        masters=masters,
-        others=_others(board, optimized.devices) if apart else (),
-        named=_others(board, optimized.devices),
-        workspace=workspace.name,
-        arena=arena,
-        overlap=job.overlap == "on",
-        pool=[device for device in devices.values() if device.pool],
-        model=network,
-    )
+    try:
+        artifact = codegen.generate(
+            graph,
+            firmware={layer.name: firmware[optimized.assignment[layer.name].backend] for layer in graph.layers},
+            targets={
+                layer.name: optimized.options.target(devices[optimized.assignment[layer.name].device])
+                for layer in graph.layers
+            },
+            workspace_bytes=workspace.size_bytes,
+            line_bytes=workspace.line_bytes,
+            masters=masters,
+            others=_others(board, optimized.devices) if apart else (),
+            named=_others(board, optimized.devices),
+            workspace=workspace.name,
+            arena=arena,
+            overlap=job.overlap == "on",
+            pool=[device for device in devices.values() if device.pool],
+            model=network,
+        )
+    except ArenaOverflowError as error:
+        if optimized.notes and codegen.OFF_HINT not in str(error.hint):
+            error.hint = f"{error.hint} {codegen.OFF_HINT}"
+        raise
     if job.input_rows and not artifact.input_rows:
         raise FerruleError(
             f"model '{network.name}' cannot take its input row by row: the backend of its first layers does not",

@@ -23,6 +23,8 @@ class Decisions:
     refusals: dict[tuple[str, BackendId], str] = field(default_factory=dict)
     messages: dict[str, None] = field(default_factory=dict)
     """The messages as keys, in order and without repeats."""
+    notes: dict[str, None] = field(default_factory=dict)
+    """What was decided where no request decides, as keys in order."""
     replaced: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """By replacement layer: the layers that it replaced."""
 

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from ferrule.backends.device import Device
 from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.errors import place
+from ferrule.graph import SubgraphView
 from ferrule.optimizer.assignment import RestartError, assign_layers
+from ferrule.optimizer.beside import divide_answers
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
 from ferrule.optimizer.optimized import Assignment
@@ -43,12 +45,16 @@ def _offer_device(decisions: Decisions, bench: Bench, candidate: Candidate, devi
     if not chosen:
         return
     graph, taken = decisions.graph, TakenNames(decisions.graph)
-    answers = []
-    for offered in extract_subgraphs(graph, chosen):
+
+    def ask(offered: SubgraphView) -> Answer:
         with place(f"backend {candidate.id}, optimising layers {list(offered.names)}"):
             views = candidate.backend.optimize_subgraph(offered, candidate.options.target(device))
-        check_views(candidate.id, offered, views, taken)
-        answers.append(Answer(backend=candidate.id, offered=offered, views=views))
+        return Answer(backend=candidate.id, offered=offered, views=views)
+
+    answers = [ask(offered) for offered in extract_subgraphs(graph, chosen)]
+    answers = divide_answers(decisions, bench, candidate, device, answers, ask)
+    for answer in answers:
+        check_views(candidate.id, answer.offered, answer.views, taken)
     rewritten = apply_answers(graph, answers)
     decisions.replace_graph(rewritten.graph)
     added = {

@@ -69,6 +69,7 @@ def optimize(
         edges=connected.edges,
         crossings=connected.crossings,
         messages=tuple(decisions.messages),
+        notes=tuple(decisions.notes),
         refusals=decisions.refusals,
         options=options,
         replaced={

@@ -87,6 +87,8 @@ class OptimizedNetwork:
     options: OptimizerOptions
     replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By replacement layer: the layers that it replaced, alone or together with other layers."""
+    notes: tuple[str, ...] = ()
+    """Which subgraphs were divided so that others run beside a part, and which were not, though it seemed to pay."""
     crossings: tuple[Crossing, ...] = ()
     """The tensors that pass from one backend to another, in the order of the layers; empty for firmware."""
 

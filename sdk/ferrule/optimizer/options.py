@@ -61,6 +61,8 @@ class OptimizerOptions:
     """What the firmware is to have least of."""
     input_rows: bool = False
     """Whether the firmware takes the network's input row by row."""
+    overlap: bool = True
+    """Whether the firmware's devices work beside the core, for which their subgraphs may be divided."""
 
     def target(self, device: Device) -> Target:
         """Return the target description that is passed to the device's backend with each query about the device."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 
 from ferrule.backends.backend import Policy
 from ferrule.backends.device import Device
-from ferrule.graph import Graph, SubgraphView
-from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS
+from ferrule.graph import SubgraphView
 from ferrule.optimizer.assignment import assign_layers
 from ferrule.optimizer.candidate import Bench, Candidate
 from ferrule.optimizer.decisions import Decisions
+from ferrule.optimizer.effort import macs
 from ferrule.optimizer.optimized import Assignment
 from ferrule.optimizer.partition import extract_subgraphs
 
@@ -34,7 +33,7 @@ def apply_policy(decisions: Decisions, bench: Bench, candidate: Candidate, devic
     for view in extract_subgraphs(decisions.graph, {n for n, given in decisions.assignment.items() if given == owner}):
         if any(name in decisions.settled or _is_hinted(bench, name, candidate) for name in view.names):
             continue
-        reason = _too_small(view, policy)
+        reason = too_small(view, policy)
         if not reason:
             continue
         bound = next((name for name in view.names if not _has_another(decisions, bench, name, candidate)), None)
@@ -52,26 +51,19 @@ def apply_policy(decisions: Decisions, bench: Bench, candidate: Candidate, devic
         assign_layers(decisions, bench, left)
 
 
-def _too_small(view: SubgraphView, policy: Policy) -> str:
+def too_small(view: SubgraphView, policy: Policy) -> str:
     """Return the reason why a subgraph is not worth its transfer; "" if it is."""
-    layers, macs = len(view.names), sum(_macs(view.graph, name) for name in view.names)
+    layers, work = len(view.names), sum(macs(view.graph, layer) for layer in view.layers)
     moved = sum(view.info(name).size_bytes for name in (*view.inputs, *view.outputs))
     if layers < policy.least_layers:
         return f"its subgraph has {layers:,} layer{'s' * (layers > 1)}, fewer than {policy.least_layers:,}"
-    if macs < policy.least_macs:
-        return f"its subgraph has {macs:,} MACs, fewer than {policy.least_macs:,}"
-    if macs < policy.macs_per_byte * moved:
+    if work < policy.least_macs:
+        return f"its subgraph has {work:,} MACs, fewer than {policy.least_macs:,}"
+    if work < policy.macs_per_byte * moved:
         return (
-            f"its subgraph has {macs:,} MACs and moves {moved:,} B, fewer than {policy.macs_per_byte:g} MACs per byte"
+            f"its subgraph has {work:,} MACs and moves {moved:,} B, fewer than {policy.macs_per_byte:g} MACs per byte"
         )
     return ""
-
-
-def _macs(graph: Graph, name: str) -> int:
-    layer = graph.layer(name)
-    count = OPERATORS[layer.type].macs
-    operands = Operands.of(graph, layer)
-    return 0 if count is None else count(layer.descriptor, operands)
 
 
 def _is_hinted(bench: Bench, layer: str, candidate: Candidate) -> bool:

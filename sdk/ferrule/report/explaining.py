@@ -156,7 +156,7 @@ def _final(network: Network, job: Job, face: Face) -> FinalPart:
         face=str(face),
         layers=layers,
         gone=tuple(layer.name for layer in network.layers if layer.name not in accounted),
-        messages=optimized.warnings,
+        messages=(*optimized.warnings, *optimized.notes),
         crossings=tuple(map(_crossing, optimized.crossings)),
         dma_bufs=dma_bufs_here() if any(MemorySource.DMA_BUF in each.memory for each in optimized.crossings) else "",
     )

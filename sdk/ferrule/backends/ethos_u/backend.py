@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Policy
+from ferrule.backends.capability import RUNS_BESIDE, Capabilities
 from ferrule.backends.device import BackendId
 from ferrule.backends.ethos_u.compiler import compile_subgraph
 from ferrule.backends.ethos_u.firmware import EthosUTarget
@@ -23,6 +24,10 @@ from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.graph import SubgraphView
 
+_SUBGRAPH_COST = 2500
+"""Measured on mps2-an505 with zig: 2,048 to 2,388 instructions for a stream of ic, with the interrupt and without
+copies, on ethos-u55-128."""
+
 
 class EthosU(HostMemoryBackend):
     """Arm's Ethos-U55 and U65: int8 and int16 networks, compiled by Vela.
@@ -35,6 +40,10 @@ class EthosU(HostMemoryBackend):
     @override
     def layer_support(self) -> LayerSupport:
         return EthosUSupport()
+
+    @override
+    def capabilities(self) -> Capabilities:
+        return {RUNS_BESIDE: _SUBGRAPH_COST}
 
     @override
     def model_options(self) -> Sequence[BackendOption]:

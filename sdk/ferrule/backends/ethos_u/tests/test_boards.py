@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +15,13 @@ from needs import MODELS_SOURCE, lacking, require_module
 from vela_cases import vela_case
 
 import ferrule
+from ferrule import codegen
 from ferrule.backends import BackendId, Device
 from ferrule.devices import DmaErrorAt
 from ferrule.errors import UnsupportedError
+from ferrule.firmware import Job, emit
 from ferrule.link import RunFailedError
+from ferrule.memory import ArenaOverflowError
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -111,6 +115,84 @@ def test_an_npu_computes_a_branch_of_resnet_beside_the_core() -> None:
         assert report.verdict is ferrule.Verdict.EXACT
         counts[overlap] = report.count_per_inference
     assert counts["on"] < counts["off"]
+
+
+def test_a_branch_on_the_core_divides_what_surrounds_it() -> None:
+    """One NPU has the fork, the other branch and the join: the fork becomes a stream of its own."""
+    hints = dict.fromkeys(BRANCHES[2], "CpuAcc")
+    runs = {}
+    for overlap in ("on", "off"):
+        npu = device("EthosU")
+        firmware = ferrule.compile(
+            two_branches(),
+            board="mps2-an505",
+            backends=["EthosU", "CpuAcc"],
+            hints=hints,
+            devices=[npu],
+            overlap=overlap,
+        )
+        runs[overlap] = firmware.run(check_ownership=True)
+        assert runs[overlap].verdict is ferrule.Verdict.EXACT
+        assert bool(firmware.optimized.notes) is (overlap == "on")
+    divided, whole = runs["on"], runs["off"]
+    fork, *beside = (each.name for each in divided.layers if each.device == "EthosU")
+    assert [each.name for each in whole.layers if each.device == "EthosU"] == beside
+    assert fork == "common/ethos_u"
+    assert {name for each in divided.layers for name in each.beside} == {beside[0]}
+    assert divided.count_per_inference < whole.count_per_inference
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("branches", "streams", "workspace"),
+    [
+        (("conv_2d_6",), 3, 64_592),
+        (("conv_2d_10",), 3, 51_840),
+        (("conv_2d_6", "conv_2d_10"), 5, 64_592),
+        (("conv_2d_4", "conv_2d_5"), 2, 60_032),
+        (("conv_2d_8", "conv_2d_9"), 2, 51_840),
+        (("conv_2d_1", "conv_2d_2"), 2, 54_576),
+    ],
+    ids=["6", "10", "6 and 10", "4 and 5", "8 and 9", "1 and 2"],
+)
+def test_one_npu_beside_each_branch_of_resnet(branches: tuple[str, ...], streams: int, workspace: int) -> None:
+    """The NPU's stream is divided where the core's branch is long enough, and what is left for the NPU, too."""
+    counts = {}
+    for overlap in ("on", "off"):
+        firmware = ferrule.compile(
+            model_file("pretrainedResnet_quant"),
+            board="mps2-an505",
+            backends=["EthosU", "CpuAcc"],
+            hints=dict.fromkeys(branches, "CpuAcc"),
+            devices=[device()],
+            overlap=overlap,
+        )
+        report = firmware.run(trace_devices=True, check_ownership=True)
+        assert report.verdict is ferrule.Verdict.EXACT
+        assert report.document.device_trace is not None
+        assert report.document.device_trace.as_planned
+        counts[overlap] = report.count_per_inference
+        if overlap == "on":
+            assert [layer.device for layer in report.layers].count("npu0") == streams
+            assert report.document.memory.ram.workspace == workspace
+    if streams > 2:
+        assert counts["on"] < 0.97 * counts["off"]
+    else:
+        assert counts["on"] == counts["off"]
+
+
+@pytest.mark.nightly
+def test_a_division_that_needs_too_much_memory_names_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    given, job = (
+        model_file("pretrainedResnet_quant"),
+        Job(board="mps2-an505", backends=["EthosU", "CpuAcc"], hints={"conv_2d_6": "CpuAcc"}),
+    )
+    generate = codegen.generate
+    monkeypatch.setattr(codegen, "generate", lambda *a, **k: generate(*a, **k | {"workspace_bytes": 63_000}))
+    with pytest.raises(ArenaOverflowError) as caught:
+        emit(ferrule.load(given), job)
+    assert str(caught.value.hint).count('overlap = "off"') == 1
+    assert emit(ferrule.load(given), replace(job, overlap="off")).workspace_bytes == 62_768
 
 
 @pytest.mark.nightly

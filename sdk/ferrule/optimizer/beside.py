@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Divides a device's subgraph where the core, or another device, can then work beside its second part.
+
+A reader is a layer that runs elsewhere and reads a result of the subgraph. The first part is what the reader needs of
+the subgraph, and the second part is the rest. The first part reads nothing of the second, and the subgraph as one step
+closes no cycle, so neither do the parts. Each part may be divided again, for its other readers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from ferrule.backends.backend import Policy
+from ferrule.backends.capability import subgraph_cost
+from ferrule.backends.device import Device
+from ferrule.backends.firmware import DeviceTarget
+from ferrule.backends.optimization_views import Estimate, PreCompiledDescriptor
+from ferrule.backends.target import Face, Goal, MemoryKind
+from ferrule.graph import Graph, SubgraphView
+from ferrule.optimizer.candidate import Bench, Candidate
+from ferrule.optimizer.decisions import Decisions
+from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
+from ferrule.optimizer.optimized import Assignment
+from ferrule.optimizer.policy import too_small
+from ferrule.optimizer.substitution import Answer
+
+_CYCLES_PER_BYTE = 1
+"""Of the core, for a tensor that passes between two parts and is at different places in their programs. Measured for
+Ethos-U on mps2-an505: 0.6 instructions; often the tensor needs no copy."""
+_CACHE_CYCLES = 8000
+"""Of the core, to clean and invalidate its data cache around one more subgraph. Measured for Ethos-U on mps2-an500 with
+ic: 6,400 and 8,100 instructions."""
+
+_GOALS = (Goal.SPEED, Goal.BALANCED)
+"""Those that allow what it costs: memory for tensors that are needed at once, and flash for another program."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Division:
+    """The parts of a subgraph, and what dividing it saves."""
+
+    parts: tuple[SubgraphView, ...]
+    """Connected, in the order of their first layers; the subgraph alone if it stays whole."""
+    readers: tuple[str, ...] = ()
+    """The layers that run elsewhere and need not wait for the whole subgraph."""
+    gain: int = 0
+    """The time saved, less the cost, in estimated cycles."""
+
+
+def divide(
+    views: Sequence[SubgraphView], owned: Collection[str], cycles: Mapping[str, int], cost: int
+) -> list[Division]:
+    """Return the divisions of a device's subgraphs that are estimated to save the most time.
+
+    `owned` are all layers of the device, which runs one subgraph after another; the layers of `views` are among them.
+    `cycles` are the estimated times of all layers of the graph, and `cost` is that of one more subgraph.
+    """
+    if not views:
+        return []
+    divider = _Divider(views[0].graph, owned, cycles, cost)
+    return [divider.division(view) for view in views]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cut:
+    """One division in two."""
+
+    first: frozenset[str]
+    rest: frozenset[str]
+    reader: str
+    saved: int
+    """Cycles during which both sides work."""
+    excess: int
+    """By how much the work of the others is longer than the rest; negative if it is shorter."""
+    gain: int
+    """What is saved less the cost."""
+
+
+class _Divider:
+    """Divides the subgraphs of one device of a graph."""
+
+    def __init__(self, graph: Graph, owned: Collection[str], cycles: Mapping[str, int], cost: int) -> None:
+        self._graph = graph
+        self._cycles = cycles
+        self._cost = cost
+        self._bits = {name: 1 << index for index, name in enumerate(owned)}
+        self._needs: dict[str, int] = {}
+        """By layer: the layers of the device that run before it, and itself if it is one, as bits."""
+        for layer in graph.layers:
+            needs = self._bits.get(layer.name, 0)
+            for tensor in layer.present_inputs:
+                producer = graph.producer(tensor)
+                needs |= 0 if producer is None else self._needs[producer.name]
+            self._needs[layer.name] = needs
+
+    def division(self, view: SubgraphView) -> Division:
+        names = frozenset(view.names)
+        whole = self._time(names)
+        if self._cut(names, whole) is None:
+            return Division(parts=(view,))
+        idle = whole - self._time(self._independent(view))
+        parts: list[frozenset[str]] = []
+        cuts: list[_Cut] = []
+        waiting = [(names, idle)]
+        while waiting:
+            names, idle = waiting.pop()
+            found = self._cut(names, idle)
+            if found is None:
+                parts.append(names)
+                continue
+            cuts.append(found)
+            left = idle - found.saved
+            waiting += [(found.first, min(left, found.excess)), (found.rest, min(left, -found.excess))]
+        groups = [group for part in parts for group in self._connected(part)]
+        return Division(
+            parts=tuple(sorted((SubgraphView.of(self._graph, group) for group in groups), key=_position)),
+            readers=tuple(sorted({cut.reader for cut in cuts}, key=self._graph.position)),
+            gain=sum(cut.gain for cut in cuts),
+        )
+
+    def _cut(self, names: frozenset[str], idle: int) -> _Cut | None:
+        """Return the cut of a part that gains the most, None if none gains; the core would idle for `idle` cycles."""
+        best: _Cut | None = None
+        if idle > self._cost:
+            tried = set()
+            for reader in self._readers(names):
+                first = frozenset(name for name in names if self._bits[name] & self._needs[reader])
+                if first != names and first not in tried:
+                    tried.add(first)
+                    cut = self._valued(first, names - first, reader, idle)
+                    if cut.gain > (0 if best is None else best.gain):
+                        best = cut
+        return best
+
+    def _valued(self, first: frozenset[str], rest: frozenset[str], reader: str, idle: int) -> _Cut:
+        before = 0
+        for name in first:
+            before |= self._needs[name]
+        early, late = self._time(self._released(first, before)), self._time(rest)
+        saved = min(early, late, idle)
+        gain = saved - self._cost
+        if gain > 0:
+            more = sum(len(self._connected(part)) for part in (first, rest)) - len(self._connected(first | rest))
+            gain = saved - self._cost * more - _CYCLES_PER_BYTE * self._crossing(first, rest)
+        return _Cut(first=first, rest=rest, reader=reader, saved=saved, excess=early - late, gain=gain)
+
+    def _readers(self, names: Iterable[str]) -> Iterator[str]:
+        """Yield the layers elsewhere that read a result of some layers, in the order of those."""
+        for name in sorted(names, key=self._graph.position):
+            yield from (reader for reader in self._following(name) if reader not in self._bits)
+
+    def _released(self, first: frozenset[str], before: int) -> set[str]:
+        """Return the layers elsewhere that need the first part, and of the device at most the layers in `before`."""
+        found: set[str] = set()
+        waiting = list(self._readers(first))
+        while waiting:
+            name = waiting.pop()
+            if name not in found and name not in self._bits and not self._needs[name] & ~before:
+                found.add(name)
+                waiting += self._following(name)
+        return found
+
+    def _independent(self, view: SubgraphView) -> Iterator[str]:
+        """Yield the layers elsewhere that run neither before a subgraph nor after a part of it, so beside all of it."""
+        inside = sum(self._bits[name] for name in view.names)
+        before: set[str] = set(view.names)
+        for layer in reversed(self._graph.layers):
+            if any(reader in before for reader in self._following(layer.name)):
+                before.add(layer.name)
+            elif layer.name not in self._bits and not self._needs[layer.name] & inside:
+                yield layer.name
+
+    def _crossing(self, first: frozenset[str], rest: frozenset[str]) -> int:
+        """Return the bytes that the first part writes and the rest reads."""
+        return sum(
+            self._graph.info(tensor).size_bytes
+            for name in first
+            for tensor in self._graph.layer(name).outputs
+            if any(reader.name in rest for reader in self._graph.consumers(tensor))
+        )
+
+    def _connected(self, names: frozenset[str]) -> list[set[str]]:
+        """Return some layers in sets, each of which tensors connect."""
+        sets: dict[str, set[str]] = {name: {name} for name in names}
+        for name in names:
+            for reader in self._following(name):
+                if reader in names and sets[reader] is not sets[name]:
+                    small, large = sorted((sets[reader], sets[name]), key=len)
+                    large |= small
+                    sets |= dict.fromkeys(small, large)
+        return list({id(each): each for each in sets.values()}.values())
+
+    def _following(self, name: str) -> Iterator[str]:
+        for tensor in self._graph.layer(name).outputs:
+            yield from (reader.name for reader in self._graph.consumers(tensor))
+
+    def _time(self, names: Iterable[str]) -> int:
+        return sum(self._cycles[name] for name in names)
+
+
+def _position(view: SubgraphView) -> int:
+    return view.graph.position(view.names[0])
+
+
+def _named(names: Sequence[str]) -> str:
+    return f"'{names[0]}'" if len(names) == 1 else f"'{names[0]}' and {len(names) - 1} more"
+
+
+# ---- in the optimizer
+
+
+def divide_answers(
+    decisions: Decisions,
+    bench: Bench,
+    candidate: Candidate,
+    device: Device,
+    answers: Sequence[Answer],
+    ask: Callable[[SubgraphView], Answer],
+) -> list[Answer]:
+    """Return a backend's answers for a device's subgraphs, with those for parts in place of divided subgraphs'.
+
+    Only subgraphs are divided whose answer is one pre-compiled layer with the estimated time of each layer, in firmware
+    with a goal that allows more memory, for a backend with the capability RUNS_BESIDE. `ask` returns the answer for a
+    part. Notes say what was divided.
+    """
+    options, cost = candidate.options, subgraph_cost(candidate.backend.capabilities())
+    if cost is None or not options.overlap or options.face is not Face.FIRMWARE or options.goal not in _GOALS:
+        return list(answers)
+    cost += _CACHE_CYCLES * any(memory.line_bytes and memory.kind is MemoryKind.RAM for memory in options.memories)
+    owner = Assignment(backend=candidate.id, device=device.name)
+    owned = [name for name, given in decisions.assignment.items() if given == owner]
+    cycles = _cycles(decisions, bench, answers)
+    policy = candidate.backend.policy(options.target(device))
+    divisions = [
+        division if _allowed(answer, division, policy) else Division(parts=(answer.offered,))
+        for answer, division in zip(
+            answers, divide([answer.offered for answer in answers], owned, cycles, cost), strict=True
+        )
+    ]
+    if sum(division.gain for division in divisions) * LEAST_GAIN < sum(cycles.values()):
+        return list(answers)
+    found: list[Answer] = []
+    for answer, division in zip(answers, divisions, strict=True):
+        parts = [ask(part) for part in division.parts] if division.gain else []
+        kept, note = _kept(answer, parts, division)
+        found += kept
+        if note:
+            decisions.notes[f"{_named(answer.offered.names)} of {owner.device}: {note}"] = None
+    return found
+
+
+def _kept(answer: Answer, parts: Sequence[Answer], division: Division) -> tuple[Sequence[Answer], str]:
+    """Return the better of the answers for a subgraph and for its parts, and a note; "" if there is no question."""
+    if not parts:
+        return [answer], ""
+    estimates = [each.cycles for part in parts if (each := _estimate(part)) is not None]
+    whole = _estimate(answer)
+    if whole is None or len(estimates) < len(parts):
+        return [answer], f"one subgraph, since a part alone, for {_named(division.readers)} to begin, does not compile"
+    gain = division.gain - (sum(estimates) - whole.cycles)
+    if gain <= 0:
+        return [
+            answer
+        ], f"one subgraph, since in {len(parts)} parts the device takes {division.gain - gain:,} cycles more"
+    begins = " and ".join(f"'{part.names[0]}'" for part in division.parts[1:])
+    return parts, (
+        f"{len(parts)} subgraphs, divided before {begins}, so that {_named(division.readers)} can run beside the rest: "
+        f'about {gain:,} cycles less, as estimated; overlap = "off" leaves one'
+    )
+
+
+def _allowed(answer: Answer, division: Division, policy: Policy) -> bool:
+    """Return whether a subgraph's time is known and its backend's policy accepts all parts."""
+    return _estimate(answer) is not None and not any(too_small(part, policy) for part in division.parts)
+
+
+def _cycles(decisions: Decisions, bench: Bench, answers: Sequence[Answer]) -> dict[str, int]:
+    """Return the estimated times of all layers, of which a device's subgraphs have these answers.
+
+    Layers of other devices that no compiler has seen yet are taken to be as much faster than on the core as these.
+    """
+    graph = decisions.graph
+    known: dict[str, int] = {}
+    for answer in answers:
+        estimate = _estimate(answer)
+        if estimate is not None:
+            known |= dict.fromkeys(answer.offered.names, 0) | dict(estimate.layers)
+    core = {layer.name: core_cycles(graph, layer) for layer in graph.layers}
+    slow = sum(core[name] for name in known)
+    on_device = {each.id: isinstance(each.backend.firmware_target(), DeviceTarget) for each in bench.candidates}
+    found = {}
+    for layer in graph.layers:
+        estimate = layer.descriptor.estimate if isinstance(layer.descriptor, PreCompiledDescriptor) else None
+        if layer.name in known:
+            found[layer.name] = known[layer.name]
+        elif estimate is not None:
+            found[layer.name] = estimate.cycles
+        elif on_device[decisions.assignment[layer.name].backend] and slow:
+            found[layer.name] = core[layer.name] * sum(known.values()) // slow
+        else:
+            found[layer.name] = core[layer.name]
+    return found
+
+
+def _estimate(answer: Answer) -> Estimate | None:
+    """Return the compiler's estimate if it made one layer of the whole subgraph and knows the time of each layer."""
+    if len(answer.views.substitutions) != 1 or answer.views.substitutions[0].replaced.names != answer.offered.names:
+        return None
+    layers = answer.views.substitutions[0].layers
+    descriptor = layers[0].descriptor if len(layers) == 1 else None
+    estimate = descriptor.estimate if isinstance(descriptor, PreCompiledDescriptor) else None
+    return estimate if estimate is not None and {*dict(estimate.layers)} <= {*answer.offered.names} else None

@@ -1,0 +1,383 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The division of a device's subgraphs so that the core works beside a part: when it happens, and what it keeps."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from optimizer_mocks import backend, floats, registry, takes_names
+from random_dags import blocks_of, dags, is_acyclic, is_connected, sources
+
+from ferrule._typing import override
+from ferrule.backends import Backend, BackendId, BrokenBackendError, Device, Policy
+from ferrule.backends.capability import RUNS_BESIDE, CapabilityValue
+from ferrule.backends.firmware import DeviceDriver, FirmwareTarget, LoweredOp, LoweringContext
+from ferrule.backends.optimization_views import Estimate, OptimizationViews, PreCompiledDescriptor, pre_compiled
+from ferrule.backends.target import Face, Goal, Memory, MemoryKind, Target
+from ferrule.graph import Graph, SubgraphView
+from ferrule.network import Network
+from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
+from ferrule.optimizer.beside import Division, divide
+from ferrule.optimizer.partition import extract_subgraphs
+
+COST = 2
+FIRMWARE = OptimizerOptions(face=Face.FIRMWARE, simplify=False)
+
+
+def forked(blocks: int = 1, shape: tuple[int, ...] = (1, 4)) -> Network:
+    """Return blocks of a fork, a branch of two layers and a branch of one, `core...`, and a join."""
+    network = Network("forked")
+    tensor = network.add_input(floats("x", shape))
+    for index in range(blocks):
+        fork = network.add_relu_layer(tensor, name=f"fork{index}")
+        near = network.add_relu_layer(network.add_relu_layer(fork, name=f"a{index}"), name=f"b{index}")
+        tensor = network.add_add_layer(near, network.add_tanh_layer(fork, name=f"core{index}"), name=f"join{index}")
+    network.set_outputs([tensor])
+    return network
+
+
+def divided(graph: Graph, owned: Sequence[str], times: Mapping[str, int], cost: int = COST) -> list[Division]:
+    """Return the divisions of all subgraphs of a device; a layer without a time takes 1000 cycles."""
+    cycles = {layer.name: times.get(layer.name, 1000) for layer in graph.layers}
+    return divide(extract_subgraphs(graph, owned), owned, cycles, cost)
+
+
+def names(divisions: Sequence[Division]) -> list[list[tuple[str, ...]]]:
+    return [[part.names for part in division.parts] for division in divisions]
+
+
+# ---- the rule
+
+
+def test_what_the_reader_does_not_need_is_a_subgraph_of_its_own() -> None:
+    (fork, join) = divided(forked(), ["fork0", "a0", "b0", "join0"], {"a0": 300, "b0": 400, "core0": 600})
+    assert [part.names for part in fork.parts] == [("fork0",), ("a0", "b0")]
+    assert fork.readers == ("core0",)
+    assert fork.gain == 600 - COST - 16  # the shorter side, less another subgraph and the 16 bytes that it reads
+    assert [part.names for part in join.parts] == [("join0",)]
+
+
+@pytest.mark.parametrize(
+    ("times", "cost"),
+    [({"core0": 18}, COST), ({"a0": 10, "b0": 8}, COST), ({}, 1000 - 16)],
+    ids=["the reader's work", "the rest", "another subgraph"],
+)
+def test_a_gain_below_the_cost_divides_nothing(times: dict[str, int], cost: int) -> None:
+    graph, owned = forked(), ["fork0", "a0", "b0", "join0"]
+    assert names(divided(graph, owned, times, cost)) == [[("fork0", "a0", "b0")], [("join0",)]]
+    longer = {name: time + 1 for name, time in times.items()}
+    assert names(divided(graph, owned, longer, cost - (not times)))[0] == [("fork0",), ("a0", "b0")]
+
+
+def test_each_block_is_divided_on_its_own() -> None:
+    graph = forked(3)
+    owned = [layer.name for layer in graph.layers if not layer.name.startswith("core")]
+    found = names(divided(graph, owned, {"core1": 5}))
+    assert found[0] == [("fork0",), ("a0", "b0")]
+    assert found[1] == [("join0", "fork1", "a1", "b1")]
+    assert found[2] == [("join1", "fork2"), ("a2", "b2")]
+
+
+def backbone() -> Network:
+    """Return a chain a, b, c, d with readers of a and of b, and a join of all."""
+    network = Network("backbone")
+    a = network.add_relu_layer(network.add_input(floats("x")), name="a")
+    b = network.add_relu_layer(a, name="b")
+    d = network.add_relu_layer(network.add_relu_layer(b, name="c"), name="d")
+    heads = [network.add_tanh_layer(tensor, name=name) for tensor, name in ((a, "core_a"), (b, "core_b"))]
+    network.set_outputs([d, *heads])
+    return network
+
+
+@pytest.mark.parametrize(
+    ("times", "parts"),
+    [
+        ({}, [("a", "b"), ("c", "d")]),  # the core has enough to do beside the second part
+        ({"c": 500, "d": 500}, [("a",), ("b",), ("c", "d")]),
+        ({"core_a": 9_000}, [("a",), ("b", "c", "d")]),  # the core is busy to the end, whenever b ends
+        ({"core_b": 9_000, "core_a": 10}, [("a", "b"), ("c", "d")]),
+        ({"core_a": 9, "core_b": 9}, [("a", "b", "c", "d")]),
+    ],
+)
+def test_several_readers(times: dict[str, int], parts: list[tuple[str, ...]]) -> None:
+    assert names(divided(backbone(), ["a", "b", "c", "d"], times)) == [parts]
+
+
+def test_a_core_with_other_work_gains_nothing() -> None:
+    network = forked()
+    network.add_tanh_layer("x", name="other")
+    owned = ["fork0", "a0", "b0", "join0"]
+    assert len(divided(network, owned, {"other": 5_000})[0].parts) == 1
+    assert len(divided(network, owned, {"other": 500})[0].parts) == 2
+
+
+def test_a_reader_that_waits_for_another_subgraph_cannot_begin_early() -> None:
+    network = Network("late")
+    x = network.add_input(floats("x"))
+    fork = network.add_relu_layer(x, name="fork")
+    rest = network.add_relu_layer(fork, name="rest")
+    other = network.add_relu_layer(network.add_tanh_layer(x, name="before"), name="other")
+    network.set_outputs([network.add_add_layer(fork, other, name="core"), rest])
+    owned = ["fork", "rest", "other"]
+    assert all(len(division.parts) == 1 for division in divided(network, owned, {"before": 10}))
+
+
+@settings(max_examples=150)
+@given(dags(), st.data())
+def test_parts_are_disjoint_connected_and_make_no_cycle(
+    case: tuple[Graph, frozenset[str]], data: st.DataObject
+) -> None:
+    graph, chosen = case
+    times = {layer.name: data.draw(st.sampled_from((0, 20, 1_000, 50_000))) for layer in graph.layers}
+    owned = [layer.name for layer in graph.layers if layer.name in chosen]
+    divisions = divided(graph, owned, times, data.draw(st.sampled_from((0, 10, 1_000))))
+    for view, division in zip(extract_subgraphs(graph, owned), divisions, strict=True):
+        assert sorted(itertools.chain(*(part.names for part in division.parts))) == sorted(view.names)
+        assert (len(division.parts) > 1) is (division.gain > 0) is bool(division.readers)
+    parts = list(itertools.chain(*names(divisions)))
+    assert all(is_connected(graph, part) for part in parts)
+    assert is_acyclic(graph, blocks_of(graph, parts))
+
+
+def shortest_run(graph: Graph, parts: Sequence[tuple[str, ...]], times: Mapping[str, int], owned: Sequence[str]) -> int:
+    """Return the shortest time of a core and a device over all orders; the device begins a block when it is free."""
+    block = blocks_of(graph, parts)
+    before = sources(graph, block)
+    lengths = dict.fromkeys(before, 0)
+    for name, of in block.items():
+        lengths[of] += times[name]
+
+    def runs(order: tuple[str, ...], core: int, device: int, ends: dict[str, int]) -> Iterator[int]:
+        if len(order) == len(before):
+            yield max(core, device)
+        for name in before.keys() - set(order):
+            if before[name] <= set(order):
+                now = max([core, *(ends[need] for need in before[name])])
+                if name in owned:
+                    now = max(now, device)
+                    yield from runs((*order, name), now, now + lengths[name], ends | {name: now + lengths[name]})
+                else:
+                    now += lengths[name]
+                    yield from runs((*order, name), now, device, ends | {name: now})
+
+    return min(runs((), 0, 0, {}))
+
+
+def test_the_estimated_gain_is_that_of_the_best_runs() -> None:
+    """Except where several subgraphs count on the same work of the core."""
+    estimated, real = 0, 0
+    for seed in range(200):
+        dice = random.Random(seed)
+        network = Network("dag")
+        tensors = [network.add_input(floats("x", (1, 1)))]
+        for index in range(dice.randint(4, 8)):
+            tensors.append(network.add_add_layer(dice.choice(tensors), dice.choice(tensors), name=f"l{index}"))
+        network.set_outputs([tensors[-1]])
+        owned = [layer.name for layer in network.layers if dice.random() < 0.6]
+        times = {layer.name: dice.choice((100, 1_000, 5_000)) for layer in network.layers}
+        divisions = divided(network, owned, times, cost=0)
+        gain = sum(division.gain for division in divisions)
+        if gain:
+            views = [view.names for view in extract_subgraphs(network, owned)]
+            parts = list(itertools.chain(*names(divisions)))
+            estimated += gain
+            real += shortest_run(network, views, times, owned) - shortest_run(network, parts, times, owned)
+    assert 0.9 * estimated <= real < 1.1 * estimated
+
+
+# ---- in the optimizer
+
+
+class NoCode:
+    """A firmware face for the core, which is never asked for code."""
+
+    def lower(self, context: LoweringContext) -> LoweredOp:
+        raise AssertionError("the optimizer generates nothing")
+
+
+class NoDriver(NoCode):
+    """The same for a device."""
+
+    def driver(self, device: Device) -> DeviceDriver:
+        return DeviceDriver(driver="npu", header="npu.h", context="npu", depth=1)
+
+
+def program(view: SubgraphView, cycles: Mapping[str, int], extra: int) -> OptimizationViews:
+    """Return a subgraph as one pre-compiled layer, whose compiler states the cycles of each layer, 1000 by default."""
+    layers = tuple((name, cycles.get(name, 1_000)) for name in view.names)
+    total = sum(time for _, time in layers) + extra
+    estimate = Estimate(source="the test", clock_hz=1, cycles=total, layers=layers)
+    descriptor = PreCompiledDescriptor(payload=view.names, estimate=estimate)
+    return OptimizationViews(substitutions=(pre_compiled(f"{view.names[-1]}/npu", view, descriptor),))
+
+
+def npu(
+    cycles: Mapping[str, int],
+    cost: CapabilityValue | None = COST,
+    *,
+    answer: Callable[[SubgraphView], OptimizationViews] | None = None,
+    policy: Policy = Policy(),  # noqa: B008 - it is frozen
+    extra: int = 0,
+) -> type[Backend]:
+    """Return a backend with a device for all layers but `core...`; each subgraph takes `extra` cycles more."""
+    wanted = [f"{name}{index}" for name in ("fork", "a", "b", "join") for index in range(3)]
+    given = {} if cost is None else {RUNS_BESIDE: cost}
+
+    class Npu(
+        backend(  # type: ignore[misc]
+            "Npu",
+            takes_names(wanted),
+            optimise=answer or (lambda view: program(view, cycles, extra)),
+            capabilities=given,
+        )
+    ):
+        @override
+        def firmware_target(self) -> FirmwareTarget:
+            return NoDriver()
+
+        @override
+        def policy(self, target: Target) -> Policy:
+            return policy
+
+    return Npu
+
+
+class Core(backend("Core")):  # type: ignore[misc]
+    """The core, which takes what is left."""
+
+    @override
+    def firmware_target(self) -> FirmwareTarget:
+        return NoCode()
+
+
+def optimised(
+    kind: type[Backend], options: OptimizerOptions = FIRMWARE, graph: Graph | None = None
+) -> OptimizedNetwork:
+    return optimize(graph or forked(shape=WIDE), ["Npu", "Core"], registry(kind, Core), options)
+
+
+def made(result: OptimizedNetwork) -> list[tuple[str, ...]]:
+    """Return the layers of each program."""
+    return [result.replaced[layer.name] for layer in result.graph.layers if layer.name in result.replaced]
+
+
+WIDE = (1, 400)
+"""The shape of tensors that take the core 3,200 cycles each, and have 1,600 bytes."""
+WHOLE = [("fork0", "a0", "b0"), ("join0",)]
+PARTS = [("fork0",), ("a0", "b0"), ("join0",)]
+
+
+def test_a_fork_is_divided_and_a_note_says_why() -> None:
+    result = optimised(npu({}))
+    assert made(result) == PARTS
+    assert result.notes == (
+        "'fork0' and 2 more of Npu: 2 subgraphs, divided before 'a0', so that 'core0' can run beside the rest: "
+        'about 398 cycles less, as estimated; overlap = "off" leaves one',
+    )
+    assert not any(note in result.warnings for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        (npu({}, None), {}),
+        (npu({}), {"overlap": False}),
+        (npu({}), {"goal": Goal.MEMORY}),
+        (npu({}), {"goal": Goal.SIZE}),
+        (npu({}), {"face": Face.HOST}),
+        (npu({}, policy=Policy(least_layers=2)), {"hints": {"fork0": "Npu", "join0": "Npu"}}),
+        (npu({}, 400), {}),
+        (npu({"fork0": 40_000}), {}),
+        (
+            npu({}),
+            {
+                "memories": (
+                    Memory(
+                        name="r",
+                        address=0,
+                        size_bytes=9,
+                        kind=MemoryKind.RAM,
+                        cacheable=True,
+                        line_bytes=32,
+                        masters=(),
+                    ),
+                )
+            },
+        ),
+        (npu({}, answer=lambda view: OptimizationViews(untouched=(view,))), {}),
+    ],
+    ids=[
+        "capability",
+        "overlap",
+        "memory",
+        "size",
+        "host",
+        "policy",
+        "cost",
+        "a part in a hundred",
+        "cache",
+        "estimate",
+    ],
+)
+def test_a_network_stays_as_it_was(kind: type[Backend], changes: dict[str, Any]) -> None:
+    """Without the capability, with overlap off, where a goal forbids it, and where it does not pay."""
+    result = optimised(kind, replace(FIRMWARE, **changes))
+    assert made(result) in (WHOLE, [])
+    assert result.notes == ()
+
+
+def test_parts_that_take_longer_stay_together() -> None:
+    result = optimised(npu({}, extra=398))
+    assert made(result) == WHOLE
+    (note,) = result.notes
+    assert note.startswith("'fork0' and 2 more of Npu: one subgraph, since in 2 parts the device takes 398 cycles more")
+    assert made(optimised(npu({}, extra=397))) == PARTS
+
+
+def test_a_part_that_does_not_compile_stays_in_the_whole() -> None:
+    def answer(view: SubgraphView) -> OptimizationViews:
+        return program(view, {}, 0) if "fork0" in view.names else OptimizationViews(failed=(view,))
+
+    result = optimised(npu({}, answer=answer))
+    assert made(result) == WHOLE[:1]
+    assert "a part alone, for 'core0' to begin, does not compile" in result.notes[0]
+
+
+def test_goals_that_allow_it() -> None:
+    for goal in (Goal.SPEED, Goal.BALANCED):
+        assert made(optimised(npu({}), replace(FIRMWARE, goal=goal))) == PARTS
+
+
+def test_several_blocks_count_together() -> None:
+    """Each saves less than a hundredth of the run, all of them more."""
+    graph = forked(3, WIDE)
+    times = dict.fromkeys((layer.name for layer in graph.layers), 900)
+    assert len(made(optimised(npu(times, 100), graph=graph))) == 7
+    assert len(made(optimised(npu(times | {"fork0": 20_000}, 100), graph=graph))) == 4
+
+
+def test_another_device_is_a_reader_too() -> None:
+    devices = tuple(Device(name=f"npu{index}", backend=BackendId("Npu")) for index in range(2))
+    hints = {"a0": "Npu/npu1", "b0": "Npu/npu1"}
+    options = replace(FIRMWARE, devices=devices, hints=hints)
+    network = forked(shape=WIDE)
+    network.set_outputs(["join0", network.add_relu_layer("fork0", name="a1")])
+    assert sorted(made(optimised(npu({"a1": 2_000}), options, network))) == [
+        ("a0", "b0"),
+        ("a1",),
+        ("fork0",),
+        ("join0",),
+    ]
+
+
+@pytest.mark.parametrize("value", [True, -1, 2.5, "yes"])
+def test_a_wrong_capability_is_an_error_that_names_the_backend(value: CapabilityValue) -> None:
+    with pytest.raises(BrokenBackendError, match=r"'Npu'.*RunsBeside is .*, expected instructions, 0 or more"):
+        optimised(npu({}, value))
