@@ -19,6 +19,8 @@ from ferrule.graph import Rounding
 
 SMALL_SCRATCH = 2048
 """Scratch up to this many bytes above the spare ones is small for the goal `balanced`."""
+_WORTH_SCRATCH = 3
+"""Twice as much scratch is worth it for the goal `balanced` if the layer then takes less than one part in so many."""
 MEMORY_COST = 1.15
 """The goal `memory` may take this many times the instructions of `balanced` in a layer."""
 
@@ -126,24 +128,36 @@ def explain(context: LoweringContext, rows: Sequence[Row]) -> tuple[Considered, 
 
 def _best(candidates: Sequence[Candidate], context: LoweringContext) -> Candidate | None:
     """Return the candidate that the goal prefers, the first among equals; None if there is none."""
-    spare = context.spare_bytes
-
-    def balanced(each: Candidate) -> tuple[int, ...]:
-        return each.grows, _extra(each, spare) > SMALL_SCRATCH, each.instructions, each.weight_bytes
-
     if not candidates:
         return None
+    spare = context.spare_bytes
+    balanced = _balanced(candidates, spare)
     match context.target.goal:
         case Goal.SPEED:
             return min(candidates, key=lambda each: (each.instructions, each.weight_bytes, each.scratch_bytes))
         case Goal.SIZE:
             return min(candidates, key=lambda each: (each.weight_bytes, each.instructions, each.scratch_bytes))
         case Goal.BALANCED:
-            return min(candidates, key=balanced)
+            worth = [
+                each
+                for each in candidates
+                if not each.grows
+                and _extra(each, spare) <= 2 * SMALL_SCRATCH
+                and each.instructions * _WORTH_SCRATCH < balanced.instructions
+            ]
+            return min(worth, key=lambda each: (each.instructions, each.weight_bytes), default=balanced)
         case Goal.MEMORY:
-            most = MEMORY_COST * min(candidates, key=balanced).instructions
+            most = MEMORY_COST * balanced.instructions
             fast = [each for each in candidates if each.instructions <= most and not each.grows] or candidates
             return min(fast, key=lambda each: (_extra(each, spare), each.instructions))
+
+
+def _balanced(candidates: Sequence[Candidate], spare: int) -> Candidate:
+    """Return the fastest candidate, if possible among those whose weights do not grow and whose scratch is small."""
+    return min(
+        candidates,
+        key=lambda each: (each.grows, _extra(each, spare) > SMALL_SCRATCH, each.instructions, each.weight_bytes),
+    )
 
 
 def _extra(candidate: Candidate, spare: int) -> int:
