@@ -214,6 +214,13 @@ def test_the_drawn_windows_are_uneven() -> None:
     assert any(each.dilation_h != each.dilation_w for each in dilated)
 
 
+def test_scales_for_each_channel_of_a_transposed_convolution() -> None:
+    graph = layer_case(LayerType.TRANSPOSE_CONV, DataType.INT8, 12)
+    (layer,) = graph.layers
+    assert "has one for all" in supported(graph, layer, AclOptions(version="20.08"))
+    assert supported(graph, layer, AclOptions(version="24.11")) == ""
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("first", NIGHTLY_SEEDS[::NIGHTLY_PER_CLASS])
 def test_many_layers_are_the_references(first: int, tmp_path: Path) -> None:

@@ -204,9 +204,13 @@ def _transpose_conv_check(part: LayerView) -> str:
     padding = _transposed_padding(part)
     if min(padding.bottom, padding.right) < 0:
         return "its output is larger than the windows reach, and the library's is not"
-    _, window_h, window_w, _ = part.info(1).shape
-    if part.options.version == "20.08" and window_h != window_w:
-        return f"its window is {window_h} by {window_w}, and version 20.08 has square ones only"
+    weights = part.info(1)
+    _, window_h, window_w, _ = weights.shape
+    if part.options.version == "20.08":
+        if window_h != window_w:
+            return f"its window is {window_h} by {window_w}, and version 20.08 has square ones only"
+        if weights.quantization is not None and len(weights.quantization.scales) > 1:
+            return "its weights have a scale for each channel, and version 20.08 has one for all"
     return _weighted_check(part)
 
 
