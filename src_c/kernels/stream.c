@@ -29,8 +29,9 @@ static bool is_ready(const struct ferrule_stream *stream, uint32_t index)
     }
     for (uint32_t i = 0; i < stage->input_count; ++i) {
         const struct ferrule_stream_input *input = &stage->inputs[i];
-        const uint32_t height = stream->chain->tensors[input->tensor].height;
-        const uint32_t end = band * input->step + input->rows - input->pad;
+        const int32_t height = stream->chain->tensors[input->tensor].height;
+        /* 0 or negative if the band lies in the padding above */
+        const int32_t end = (int32_t)(band * input->step) + input->rows - input->pad;
 
         if (stream->rows[input->tensor].end < (end < height ? end : height)) {
             return false;

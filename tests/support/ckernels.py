@@ -159,6 +159,11 @@ class Guarded:
         self._start = _GUARD_BYTES + (-(self._memory.ctypes.data + _GUARD_BYTES)) % 16
         self.address = self._memory.ctypes.data + self._start
 
+    def write(self, data: Array, offset: int = 0) -> None:
+        """Copy an array's bytes to an offset."""
+        start = self._start + offset
+        self._memory[start : start + data.nbytes] = np.frombuffer(data.tobytes(), np.uint8)
+
     def content(self) -> bytes:
         """Return the bytes; AssertionError if a guard was overwritten."""
         end = self._start + self.size_bytes

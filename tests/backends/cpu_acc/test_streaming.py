@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from bands import Sketch, chained
 from ckernels import NativeNetwork
 from needs import require_module, require_program
 
@@ -16,76 +16,13 @@ import ferrule
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.backends.cpu_acc.backend import CpuAcc
 from ferrule.backends.cpu_acc.streaming.chain import Chain, refusal
-from ferrule.backends.cpu_acc.streaming.selection import substitution
 from ferrule.backends.cpu_acc.streaming.timeline import timeline
 from ferrule.backends.optimization_views import OptimizationViews
 from ferrule.backends.target import Face, Goal, default_target
 from ferrule.errors import FerruleError
 from ferrule.firmware import emit
-from ferrule.graph import Array, Graph, SubgraphView
-from ferrule.operators.activation import Activation
-from ferrule.optimizer.substitution import Answer, apply_answers
-
-WEIGHTS = Quantization.of(0.02, 0)
-
-
-@dataclass
-class Sketch:
-    """A network under construction with random weights."""
-
-    network: Network
-    random: np.random.Generator
-
-    @classmethod
-    def of(cls, seed: int, *shape: int) -> Sketch:
-        network = Network(f"sketch_{seed}")
-        info = TensorInfo(name="x", shape=(1, *shape), dtype=DataType.INT8, quantization=Quantization.of(0.05, 3))
-        network.add_input(info)
-        return cls(network, np.random.default_rng(seed))
-
-    def quantization(self) -> Quantization:
-        return Quantization.of(float(self.random.uniform(0.1, 0.3)), int(self.random.integers(-128, 20)))
-
-    def conv(
-        self,
-        source: str,
-        channels: int,
-        kernel: tuple[int, int] = (3, 3),
-        strides: tuple[int, int] = (1, 1),
-        padding: Literal["same", "valid"] = "same",
-        dilations: tuple[int, int] = (1, 1),
-    ) -> str:
-        inside = self.network.info(source).shape[3]
-        return self.network.add_conv2d_layer(
-            source,
-            self.random.integers(-127, 128, (channels, *kernel, inside), dtype=np.int8),
-            self.random.integers(-900, 900, channels, dtype=np.int32),
-            strides=strides,
-            dilations=dilations,
-            padding=padding,
-            activation=Activation.RELU,
-            weights_quantization=WEIGHTS,
-            quantization=self.quantization(),
-        )
-
-    def depthwise(self, source: str, strides: tuple[int, int] = (1, 1), kernel: tuple[int, int] = (3, 3)) -> str:
-        channels = self.network.info(source).shape[3]
-        return self.network.add_depthwise_conv2d_layer(
-            source,
-            self.random.integers(-127, 128, (1, *kernel, channels), dtype=np.int8),
-            self.random.integers(-900, 900, channels, dtype=np.int32),
-            strides=strides,
-            padding="same",
-            weights_quantization=WEIGHTS,
-            quantization=self.quantization(),
-        )
-
-    def add(self, left: str, right: str) -> str:
-        return self.network.add_add_layer(left, right, quantization=self.quantization())
-
-    def finish(self, output: str) -> Network:
-        self.network.set_outputs([output])
-        return self.network
+from ferrule.graph import Array, SubgraphView
+from ferrule.operators.window import Padding
 
 
 def depthwise_blocks() -> Network:
@@ -119,13 +56,6 @@ def windows() -> Network:
     return sketch.finish(at)
 
 
-def chained(network: Network, names: Sequence[str], rows: int, *, fed: bool = False) -> Graph:
-    """Return the network with the named layers as a chain."""
-    view = SubgraphView.of(network, names)
-    views = OptimizationViews(substitutions=(substitution(view, rows, fed=fed),))
-    return apply_answers(network, [Answer(backend=CpuAcc.id, offered=view, views=views)]).graph
-
-
 def samples(network: Network) -> list[list[Array]]:
     random = np.random.default_rng(7)
     return [[random.integers(-128, 128, info.shape, dtype=np.int8) for info in network.inputs] for _ in range(2)]
@@ -138,6 +68,16 @@ def test_a_chain_computes_the_same_bits(make: Callable[[], Network], rows: int) 
     graph = chained(network, [layer.name for layer in network.layers], rows)
     native = NativeNetwork(network, graph=graph)
     assert native.kernels == ["stream"]
+    for inputs in samples(network):
+        np.testing.assert_array_equal(native.run(inputs), network.run(inputs))
+
+
+@pytest.mark.cc
+def test_a_chain_adds_a_tensor_to_itself() -> None:
+    sketch = Sketch.of(3, 5, 4, 3)
+    first = sketch.conv("x", 4)
+    network = sketch.finish(sketch.conv(sketch.add(first, first), 2))
+    native = NativeNetwork(network, graph=chained(network, [layer.name for layer in network.layers], 2))
     for inputs in samples(network):
         np.testing.assert_array_equal(native.run(inputs), network.run(inputs))
 
@@ -231,10 +171,12 @@ def test_an_input_that_cannot_arrive_row_by_row_is_refused() -> None:
     network.set_outputs([network.add_softmax_layer("x")])
     with pytest.raises(FerruleError, match="layer 'softmax_0' cannot take the input 'x' row by row: SOFTMAX does not"):
         emit(network, ferrule.Job(goal="memory", input_rows=True))
-    whole = Sketch.of(7, 8, 8, 2)
-    network = whole.finish(whole.conv("x", 4))
-    with pytest.raises(FerruleError, match="no chain of layers can take the input 'x' row by row and leave an output"):
-        emit(network, ferrule.Job(goal="memory", input_rows=True))
+    for make in (lambda sketch: sketch.conv("x", 4), lambda sketch: sketch.depthwise("x")):
+        whole = Sketch.of(7, 8, 8, 2)
+        network = whole.finish(make(whole))
+        reason = "no chain of layers can take the input 'x' row by row and leave an output"
+        with pytest.raises(FerruleError, match=reason):
+            emit(network, ferrule.Job(goal="memory", input_rows=True))
     with pytest.raises(FerruleError, match="input_rows with goal 'balanced' and arena 'separate', expected the goal"):
         ferrule.Job(input_rows=True)
 
@@ -248,6 +190,51 @@ def test_layers_that_cannot_run_row_by_row_are_refused() -> None:
     reshape, pool = network.layers
     assert refusal(network, reshape) == "RESHAPE does not run row by row"
     assert refusal(network, pool) == ""
+
+
+def padded_on_all_sides() -> Network:
+    """Return layers some of whose bands lie in the padding, above, below, or both."""
+    sketch = Sketch.of(9, 9, 6, 2)
+    at = sketch.conv("x", 5, kernel=(1, 1), padding=Padding(top=2, bottom=1, left=1))
+    at = sketch.depthwise(at, kernel=(2, 3), padding=Padding(top=3, bottom=4, right=5))
+    at = sketch.conv(at, 4, kernel=(3, 3), strides=(3, 1), padding=Padding(top=1, bottom=8), dilations=(2, 1))
+    return sketch.finish(sketch.network.add_max_pool2d_layer(at, (2, 2), strides=(1, 1), padding="same"))
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("fed", [False, True])
+def test_bands_that_lie_in_the_padding_read_no_row(*, fed: bool) -> None:
+    network = padded_on_all_sides()
+    parts = [stage.parts for stage in Chain.of(network, 1).stages]
+    assert [some[0].input_rows == 0 for some in parts] == [True, True, False, False]
+    assert [some[-1].input_rows == 0 for some in parts] == [True, True, True, False]
+    graph = chained(network, [layer.name for layer in network.layers[: 3 if fed else 4]], 1, fed=fed)
+    native = NativeNetwork(network, graph=graph)
+    for (image,) in samples(network):
+        np.testing.assert_array_equal(native.run([image]), network.run([image]))
+        if fed:
+            statuses, outputs = native.run_rows(image, [(row, 1) for row in range(9)])
+            assert set(statuses) == {0}
+            np.testing.assert_array_equal(outputs, network.run([image]))
+
+
+def test_rows_beyond_16_bits_are_refused() -> None:
+    """The order of the bands counts rows, padding included, and steps in 16 bits."""
+    for height, strides, padding in (
+        (40_000, (1, 1), Padding()),
+        (8, (1, 1), Padding(top=40_000)),
+        (8, (1, 1), Padding(bottom=40_000)),
+        (8, (40_000, 1), Padding()),
+    ):
+        sketch = Sketch.of(1, height, 1, 1)
+        network = sketch.finish(sketch.conv("x", 1, kernel=(1, 1), strides=strides, padding=padding))
+        assert refusal(network, network.layers[0]).startswith(f"its window moves over {height} rows"), padding
+    sketch = Sketch.of(1, 40_000, 1, 1)
+    network = sketch.finish(sketch.add("x", "x"))
+    assert refusal(network, network.layers[0])
+    sketch = Sketch.of(1, 30_000, 1, 1)
+    network = sketch.finish(sketch.add("x", sketch.conv("x", 1, kernel=(1, 1))))
+    assert [refusal(network, layer) for layer in network.layers] == ["", ""]
 
 
 @pytest.mark.emu

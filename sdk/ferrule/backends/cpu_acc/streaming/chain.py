@@ -18,6 +18,8 @@ _LARGEST_COUNT = 1 << 15
 """Rows are counted in 16 bits, also beyond the end of a tensor."""
 _MOST_STAGES = 120
 """Stages and tensors are numbered in 8 bits."""
+_PIXEL = Window(height=1, width=1, stride_h=1, stride_w=1)
+"""The window of a layer without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +33,14 @@ class Reach:
     pad: int
 
     def first(self, band: int) -> int:
-        """Return the first row that a band needs."""
+        """Return the first row that a band needs; beyond the tensor's last one if it lies in the padding below."""
         return max(band * self.step - self.pad, 0)
 
     def end(self, band: int, height: int) -> int:
-        """Return the end of the rows that a band needs of a tensor with so many rows."""
+        """Return the end of the rows that a band needs of a tensor with so many rows.
+
+        It is 0 or negative if the band lies in the padding above.
+        """
         return min(band * self.step - self.pad + self.rows, height)
 
 
@@ -44,6 +49,7 @@ class Part:
     """Bands of a stage that are computed alike: by the layer's kernel, on an image of a few rows."""
 
     input_rows: int
+    """0 if the windows lie in the padding: each pixel that they compute is the same."""
     output_rows: int
     """0 if the band only adds to the sums of a global average pool."""
     top: int = 0
@@ -145,8 +151,8 @@ class Streamed:
 def refusal(graph: Graph, layer: Layer) -> str:
     """Return the reason why a layer cannot be a stage of any chain; "" if it can."""
     infos = [graph.info(name) for name in data_inputs(graph, layer)]
-    window = window_of(graph, layer)
-    if window is None and layer.type is not LayerType.ADD:
+    window = window_of(graph, layer) or (_PIXEL if layer.type is LayerType.ADD else None)
+    if window is None:
         return f"{layer.type} does not run row by row"
     if layer.type is LayerType.AVERAGE_POOL_2D and layer.rounding is not Rounding.TFLM:
         return f"rows are not averaged by {layer.rounding.phrase}"
@@ -156,8 +162,9 @@ def refusal(graph: Graph, layer: Layer) -> str:
         return "its output is not one int8 image"
     if layer.type is LayerType.ADD and any(info.shape != graph.info(layer.outputs[0]).shape for info in infos):
         return "an input is broadcast"
-    if window is not None and (window.height - 1) * window.dilation_h + infos[0].shape[1] >= _LARGEST_COUNT:
-        return f"it has {infos[0].shape[1]} rows"
+    rows = (window.height - 1) * window.dilation_h + window.padding.top + infos[0].shape[1] + window.padding.bottom
+    if max(rows, window.stride_h) >= _LARGEST_COUNT:
+        return f"its window moves over {infos[0].shape[1]} rows and their padding in steps of {window.stride_h}"
     return ""
 
 
@@ -190,8 +197,8 @@ def window_of(graph: Graph, layer: Layer) -> Window | None:
 
 
 def _stage(graph: Graph, layer: Layer, output: int, index: dict[str, int], rows: int) -> Stage:
-    window = window_of(graph, layer) or Window(height=1, width=1, stride_h=1, stride_w=1)
-    names = data_inputs(graph, layer)
+    window = window_of(graph, layer) or _PIXEL
+    names = tuple(dict.fromkeys(data_inputs(graph, layer)))
     source, result = graph.info(names[0]), graph.info(layer.outputs[0])
     if layer.type is LayerType.AVERAGE_POOL_2D and result.shape[1:3] == (1, 1) and _is_whole(window, source):
         return _mean_stage(layer, source, index[names[0]], output, rows)
@@ -204,7 +211,10 @@ def _stage(graph: Graph, layer: Layer, output: int, index: dict[str, int], rows:
         low = start * window.stride_h - pad
         high = low + (made - 1) * window.stride_h + taps
         inside = min(high, height) - max(low, 0)
-        parts.append(Part(input_rows=inside, output_rows=made, top=max(-low, 0), bottom=max(high - height, 0)))
+        if inside > 0:
+            parts.append(Part(input_rows=inside, output_rows=made, top=max(-low, 0), bottom=max(high - height, 0)))
+        else:
+            parts.append(Part(input_rows=0, output_rows=made))
     reach = (rows - 1) * window.stride_h + taps
     return _grouped(
         layer, tuple(Reach(tensor=index[name], rows=reach, step=step, pad=pad) for name in names), output, rows, parts

@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from ferrule._typing import override
 from ferrule.backends.contribution import KERNELS
 from ferrule.backends.cpu_acc.lowering.ranges import channel_ranges, seed_ranges
-from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, Streamed, data_inputs
+from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, Streamed, data_inputs, window_of
 from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table
 from ferrule.backends.optimization_views import PreCompiledDescriptor
@@ -46,10 +48,14 @@ from ferrule.dom import (
     While,
 )
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, Graph, TensorInfo, assemble
+from ferrule.graph import Array, Graph, Layer, LayerType, Tensor, TensorInfo, assemble
 from ferrule.memory.request import Overlap
 from ferrule.operators.fixed_point import activation_range
+from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.repeat import BroadcastToDescriptor
+from ferrule.operators.table import OPERATORS
+from ferrule.operators.window import NO_PADDING
 from ferrule.rendering import one_line
 
 Lower = Callable[[LoweringContext], LoweredOp]
@@ -135,9 +141,9 @@ class _Stage:
         shared: dict[tuple[str, int, bytes], Blob] = {}
         ops = []
         for index, part in enumerate(stage.parts):
-            graph = _band_graph(chain.graph, stage, part)
-            for name in data_inputs(graph, stage.layer):
-                seed_ranges(graph, name, channel_ranges(chain.graph, name))
+            graph = (_band_graph if part.input_rows else _padding_graph)(chain.graph, stage, part)
+            for info in graph.inputs:
+                seed_ranges(graph, info.name, channel_ranges(chain.graph, info.name))
             band = _BandContext(
                 graph=graph,
                 layer=graph.layers[0],
@@ -164,9 +170,10 @@ def _up(size: int) -> int:
 def _band_graph(graph: Graph, stage: Stage, part: Part) -> Graph:
     """Return a graph of the stage's layer alone, for an image of a part's rows."""
     layer = stage.layer
-    inputs = data_inputs(graph, layer)
+    inputs = tuple(dict.fromkeys(data_inputs(graph, layer)))
     tensors = {name: graph.tensor(name) for name in (*layer.present_inputs, *layer.outputs)}
-    for name, rows in (*((each, part.input_rows) for each in inputs), (layer.outputs[0], part.output_rows)):
+    written = 1 if stage.sums_bytes else part.output_rows
+    for name, rows in (*((each, part.input_rows) for each in inputs), (layer.outputs[0], written)):
         info = tensors[name].info
         tensors[name] = replace(tensors[name], info=_with_rows(info, rows))
     descriptor = layer.descriptor
@@ -179,7 +186,43 @@ def _band_graph(graph: Graph, stage: Stage, part: Part) -> Graph:
 
 
 def _with_rows(info: TensorInfo, rows: int) -> TensorInfo:
-    return replace(info, shape=(info.shape[0], max(rows, 1), *info.shape[2:]))
+    return replace(info, shape=(info.shape[0], rows, *info.shape[2:]))
+
+
+def _padding_graph(graph: Graph, stage: Stage, part: Part) -> Graph:
+    """Return a graph that writes a part's rows where the stage's window lies in the padding: one pixel, repeated."""
+    layer, output = stage.layer, _with_rows(graph.info(stage.layer.outputs[0]), part.output_rows)
+    data = _padding_pixel(graph, layer)
+    pixel = replace(output, name=graph.unique_name(f"{output.name}_padding"), shape=data.shape)
+    repeat = Layer(
+        name=layer.name,
+        type=LayerType.BROADCAST_TO,
+        descriptor=BroadcastToDescriptor(shape=output.shape),
+        inputs=(pixel.name,),
+        outputs=layer.outputs,
+    )
+    tensors = {pixel.name: Tensor(info=pixel, data=data), output.name: Tensor(info=output)}
+    return assemble(graph.name, inputs=(), outputs=layer.outputs, layers=(repeat,), tensors=tensors)
+
+
+def _padding_pixel(graph: Graph, layer: Layer) -> Array:
+    """Return the pixel that a convolution computes by its rule if its whole window has the zero point."""
+    window, operands = window_of(graph, layer), Operands.of(graph, layer)
+    assert window is not None, "a layer without a window has no padding"
+    image = operands.input(0)
+    taps = (window.height - 1) * window.dilation_h + 1, (window.width - 1) * window.dilation_w + 1
+    shape = (1, *taps, image.shape[3])
+    constants = [None if name is None else graph.tensor(name).data for name in layer.inputs[1:]]
+    (pixel,) = OPERATORS[layer.type].kernel(
+        replace(layer.descriptor, padding=NO_PADDING),  # type: ignore[call-arg]
+        replace(
+            operands,
+            inputs=(replace(image, shape=shape), *operands.inputs[1:]),
+            outputs=(replace(operands.output, shape=(1, 1, 1, operands.output.shape[3])),),
+        ),
+        [np.full(shape, image.zero_point, image.dtype.numpy), *constants],
+    )
+    return pixel
 
 
 def _pointers(graph: Graph) -> dict[str, Expression]:

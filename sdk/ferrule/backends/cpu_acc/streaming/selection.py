@@ -9,7 +9,7 @@ the single layers, one with the lowest peak is chosen, and of these the cheapest
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
 from ferrule.backends.cpu_acc.lowering.choice import MEMORY_COST
@@ -134,19 +134,16 @@ class _Division:
             plain = _NEVER
         most = MEMORY_COST * sum(part.cost for part in self._singles)
         lowest = self._lowest_peak()
-        peaks = sorted(
-            {lowest, plain, *(part.peak_bytes for part in self._candidates(plain) if part.peak_bytes > lowest)}
-        )
+        candidates = (part.peak_bytes for part in self._candidates(plain) if part.peak_bytes > lowest)
+        peaks = sorted(peak for peak in {lowest, *candidates} if peak < plain)
         found = bisect_left(peaks, True, key=lambda peak: self._cheapest(peak)[0] <= most)
-        if self._fed and found >= len(peaks) - 1:
-            return self._whole_first(peaks[-2])
-        if found == len(peaks) or peaks[found] >= plain:
-            return self._singles
-        return self._cheapest(peaks[found])[1]
+        if found < len(peaks):
+            return self._cheapest(peaks[found])[1]
+        return self._whole_first(peaks) if self._fed else self._singles
 
-    def _whole_first(self, peak: int) -> list[Part]:
+    def _whole_first(self, peaks: Sequence[int]) -> list[Part]:
         """Return the parts of a division whose first chain takes the input; it costs more than it should."""
-        parts = self._cheapest(peak)[1]
+        parts = self._cheapest(peaks[-1])[1] if peaks else []
         if not parts:
             raise UnsupportedError(
                 f"no chain of layers can take the input '{self._fed}' row by row and leave an output to later layers",

@@ -2,7 +2,7 @@
 """The order in which a chain computes its bands, and the line buffers that this order needs.
 
 It is the order of `ferrule_stream_next` in C: the next band is one of the last stage that has the rows it needs. If the
-rows of the input are pushed, the next row comes when no band can be computed.
+rows of the input are pushed, the next row comes when no band can be computed, and the first row comes first of all.
 """
 
 from __future__ import annotations
@@ -85,7 +85,9 @@ class _Run:
     def whole(self) -> None:
         """Run all bands, and measure the capacities."""
         chain = self._chain
-        if not self._pushed:
+        if self._pushed:
+            self._push()
+        else:
             self._ends[0] = chain.height(0)
             self._since[0] = 0
         start = chain.last_reader(0)
@@ -95,8 +97,7 @@ class _Run:
                 self._fire(stage)
                 start = chain.last_reader(chain.stages[stage].output)
             elif self._pushed and self._ends[0] < chain.height(0):
-                self._write(_PUSH, 0, 1)
-                self._close((0,))
+                self._push()
                 start = chain.last_reader(0)
             else:
                 break
@@ -109,6 +110,10 @@ class _Run:
         return band < stage.bands and all(
             self._ends[reach.tensor] >= reach.end(band, self._chain.height(reach.tensor)) for reach in stage.inputs
         )
+
+    def _push(self) -> None:
+        self._write(_PUSH, 0, 1)
+        self._close((0,))
 
     def _fire(self, number: int) -> None:
         stage, band = self._chain.stages[number], self._bands[number]
