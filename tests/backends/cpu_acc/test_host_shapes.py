@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from layer_case import layer_network
 from oracle import edge_inputs, random_inputs
+from shape_cases import Case as ShapeCase
 from weighted_cases import within_tolerance
 
 from ferrule.backends.cpu_acc.host.instruction_set import available
@@ -74,6 +76,21 @@ def check_exact(network: Graph, *more: list[Array]) -> None:
                 network, CpuAccWorkloadFactory(HostOptions(instructions=instructions.name), library=library())
             )
             np.testing.assert_array_equal(loaded.run(inputs)[0], wanted)
+
+
+@pytest.mark.parametrize("stride", [1, 3, 30])
+@pytest.mark.parametrize("type_", [LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D])
+def test_more_padding_than_window(type_: LayerType, stride: int) -> None:
+    """Windows lie in the padding, on any side, or step over the image; the padding may be wider than the output."""
+    outputs = 8 if type_ is LayerType.CONV_2D else 1
+    for size, window, (before, after) in product((1, 4), (1, 3), ((4, 0), (0, 4), (25, 0), (25, 25))):
+        if size + before + after < window:
+            continue
+        plain = ShapeCase(type=type_, dtype=DataType.INT8, seed=size, height=3, width=3, channels=16, outputs=outputs)
+        wide = replace(plain, width=size, kernel_w=window, stride_w=stride, left=before, right=after)
+        high = replace(plain, height=size, kernel_h=window, stride_h=stride, top=before, bottom=after)
+        for case in (wide, high):
+            check_exact(case.network())
 
 
 @pytest.mark.parametrize("rule", RULES, ids=str)

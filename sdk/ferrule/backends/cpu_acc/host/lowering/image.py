@@ -30,12 +30,13 @@ class Image:
     def for_window(cls, window: Window, shape: Shape, output: Shape, *, zero_point: int, phases: int = 1) -> Image:
         """Return the layout that holds every pixel under a window, with padding outside the image."""
         columns = (output[2] - 1) * window.stride_w + (window.width - 1) * window.dilation_w + 1
+        columns = -(-columns // phases) * phases
         return cls(
             shape=shape,
             top=window.padding.top,
-            left=window.padding.left,
+            left=min(window.padding.left, columns),  # more of it lies under no window
             rows=(output[1] - 1) * window.stride_h + (window.height - 1) * window.dilation_h + 1,
-            columns=-(-columns // phases) * phases,
+            columns=columns,
             phases=phases,
             zero_point=zero_point,
         )
