@@ -24,7 +24,8 @@ def verdict(output: np.ndarray, reference: np.ndarray) -> Verdict:
 
 def test_equal_bytes_are_exact() -> None:
     for array in (np.arange(5, dtype=np.int8), floats(1, NAN, INF, -0.0), np.zeros((0, 3), np.int16)):
-        assert compare([array], [array.copy()]) == (Verdict.EXACT, 0.0)
+        expected = Verdict.EXACT if array.size else Verdict.NOTHING_COMPARED
+        assert compare([array], [array.copy()]) == (expected, 0.0)
 
 
 def test_integers_have_no_tolerance() -> None:
@@ -69,7 +70,9 @@ def test_zeros_of_both_signs_are_near() -> None:
 
 def test_nan_is_near_nan_alone() -> None:
     other_nan = np.array([0x7FC0_0001], np.uint32).view(np.float32)
-    assert compare([other_nan], [floats(NAN)]) == (Verdict.WITHIN_TOLERANCE, 0.0)
+    one = floats(1)
+    assert compare([other_nan, one], [floats(NAN), one]) == (Verdict.WITHIN_TOLERANCE, 0.0)
+    assert compare([other_nan], [floats(NAN)]) == (Verdict.NOTHING_COMPARED, 0.0)
     assert compare([floats(NAN)], [floats(1)]) == (Verdict.DIFFERENT, None)
     assert compare([floats(1, 3)], [floats(NAN, 3)]) == (Verdict.DIFFERENT, None)
 
@@ -108,7 +111,9 @@ def test_as_many_outputs_as_references() -> None:
 
 
 def test_worst() -> None:
-    assert worst([]) is Verdict.EXACT
+    assert worst([]) is Verdict.NOTHING_COMPARED
+    assert worst([Verdict.NOTHING_COMPARED, Verdict.EXACT]) is Verdict.EXACT
+    assert worst([Verdict.NOTHING_COMPARED, Verdict.DIFFERENT]) is Verdict.DIFFERENT
     assert worst([Verdict.EXACT, Verdict.WITHIN_TOLERANCE, Verdict.EXACT]) is Verdict.WITHIN_TOLERANCE
     assert worst([Verdict.DIFFERENT, Verdict.WITHIN_TOLERANCE]) is Verdict.DIFFERENT
 

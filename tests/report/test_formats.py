@@ -25,6 +25,7 @@ from ferrule.errors import FerruleError, MissingToolError
 from ferrule.rendering import shown
 from ferrule.report import RunReport, Verdict
 from ferrule.report.document import ReportDocument
+from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.reading import Document
 from ferrule.report.writers import FOLDERS, WRITERS
 from ferrule.report.writers.markdown import SUMMARY_BYTES
@@ -231,6 +232,27 @@ def test_junit_has_a_case_for_everything_that_can_fail() -> None:
     assert [kinds for _, kinds in outcomes(sweep_document())] == [said, ["failure"], ["error"], ["skipped"]]
     assert [kinds for _, kinds in outcomes(comparison_document())][:3] == [said, ["failure"], said]
     assert outcomes(failure_document()) == [("models/kws.tflite", ["error"])]
+
+
+def test_no_format_shows_a_success_where_nothing_was_compared() -> None:
+    nothing = Evidence(samples=1, elements=10, layers=2)
+    run = run_document(verdict=Verdict.NOTHING_COMPARED)
+    sample = replace(run.samples[0], verdict=Verdict.NOTHING_COMPARED, evidence=nothing)
+    run = replace(run, samples=(sample,), evidence=nothing)
+    whole, sweep = evaluation_document(), sweep_document()
+    assert whole.proof is not None
+    claimed = replace(sweep.rows[0], evidence=NO_EVIDENCE)
+    empty = [
+        run,
+        replace(whole, metrics=(), proof=replace(whole.proof, verdict=Verdict.NOTHING_COMPARED, report=run)),
+        replace(sweep, rows=(), planned=0),
+        replace(sweep, rows=(claimed, replace(claimed, run="b", engine="qemu", verdict="")), planned=2),
+    ]
+    for document in empty:
+        assert any("failure" in kinds for _, kinds in outcomes(document)), document.kind
+        assert "ferrule/nothing-compared" in {each["ruleId"] for each in check_sarif(WRITERS["sarif"]([document]))}
+        assert "nothing compared" in WRITERS["html"]([document])
+        assert "✅" not in WRITERS["markdown"]([document])
 
 
 def test_a_metric_that_fails_its_limit_fails_everywhere() -> None:

@@ -30,6 +30,7 @@ from ferrule.report import (
 )
 from ferrule.report.console import print_report
 from ferrule.report.document import OwnershipPart
+from ferrule.report.evidence import Evidence
 
 LAYERS = (
     LayerPart(
@@ -76,6 +77,7 @@ DOCUMENT = ReportDocument(
     memory=MEMORY,
     run_s=0.5,
     samples=(SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),),
+    evidence=Evidence(samples=1, elements=10, numbers=10, layers=2),
 )
 WORK = DeviceWorkPart(read_bytes=12_345, written_bytes=678, busy=90_123)
 DEVICES = replace(

@@ -36,6 +36,7 @@ from ferrule.report.evaluation_document import (
     ProofPart,
     WorstPart,
 )
+from ferrule.report.evidence import Evidence
 from ferrule.report.failure_document import CrashPart, FailureDocument, ProblemPart
 from ferrule.report.inspection import (
     ArenaPart,
@@ -53,6 +54,7 @@ from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, 
 from ferrule.report.reading import Document
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 
+SAMPLE = Evidence(samples=1, elements=10, numbers=10)
 MEMORY = MemoryPart(
     flash=FlashPart(code=10_000, constants=2_000, weights=30_000, total=42_000),
     ram=RamPart(
@@ -150,9 +152,10 @@ def run_document(text: str = "", *, verdict: Verdict = Verdict.EXACT) -> ReportD
         memory=MEMORY,
         run_s=0.5,
         samples=(
-            SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),
-            SamplePart(index=1, verdict=verdict, max_difference=3.0 if different else 0.0),
+            SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0, evidence=SAMPLE),
+            SamplePart(index=1, verdict=verdict, max_difference=3.0 if different else 0.0, evidence=SAMPLE),
         ),
+        evidence=Evidence(samples=2, elements=20, numbers=20, layers=2),
         devices=(
             DevicePart(
                 name=device,
@@ -286,7 +289,9 @@ def evaluation_document(text: str = "", *, accuracy: float = 0.9, proof: bool = 
         confusion=ConfusionPart(labels=labels, counts=((45, 5), (5, 45))),
         worst=(WorstPart(index=7, name=text or "yes/7.png", expected=labels[0], predicted=labels[1], score=0.75),),
         float_model=FloatPart(model=report.model, metrics=(metric,), agreement=0.98, largest_difference=0.125),
-        proof=ProofPart(verdict=Verdict.EXACT, samples=(0, 5), seed=0, report=report) if proof else None,
+        proof=ProofPart(verdict=Verdict.EXACT, evidence=report.evidence, samples=(0, 5), seed=0, report=report)
+        if proof
+        else None,
         environment=environment(text),
     )
 
@@ -303,6 +308,7 @@ def sweep_document(text: str = "") -> SweepDocument:
         options={text or "goal": text or "speed"},
         status="done",
         verdict="exact",
+        evidence=Evidence(samples=1, elements=10, numbers=10, layers=3, runs=1),
         count=400,
         unit="instructions",
         flash_bytes=42_000,

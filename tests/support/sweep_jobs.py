@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ferrule.evaluation.sweep.run import Run
+from ferrule.report.evidence import Evidence
 from ferrule.report.sweep_document import SweepRow
 
 Job = partial[SweepRow]
@@ -18,7 +19,14 @@ Job = partial[SweepRow]
 
 def answer(run: Run) -> SweepRow:
     """Return a row at once."""
-    return run.row(status="done", verdict="exact", count=len(run.board), unit="instructions", samples=run.samples)
+    evidence = Evidence(samples=run.samples, elements=4 * run.samples, numbers=4 * run.samples, runs=1)
+    found = {"count": len(run.board), "unit": "instructions", "samples": run.samples}
+    return run.row(status="done", verdict="exact", evidence=evidence, **found)
+
+
+def claim(run: Run) -> SweepRow:
+    """Return a row that claims a success on no evidence."""
+    return run.row(status="done", verdict="exact")
 
 
 def differ(run: Run) -> SweepRow:

@@ -12,7 +12,9 @@ import numpy as np
 from ferrule.codegen.acl import ArtifactRecord, TensorRecord
 from ferrule.graph import Array, DataType, Layer
 from ferrule.network import Network
+from ferrule.report.compare import worst
 from ferrule.report.document import Verdict
+from ferrule.report.evidence import evidence_of
 
 TOLERANCES = {DataType.FLOAT32: 1e-5, DataType.FLOAT16: 1e-2}
 """Largest |difference| / max |reference| of a tensor, with exact inputs of its layer."""
@@ -67,9 +69,8 @@ def compare_tensors(
 
 
 def overall(comparisons: Sequence[TensorComparison]) -> Verdict:
-    """Return the worst verdict of all tensors."""
-    ranking = list(Verdict)
-    return max((each.verdict for each in comparisons), key=ranking.index, default=Verdict.EXACT)
+    """Return the worst verdict of all tensors, as `worst` does."""
+    return worst(each.verdict for each in comparisons)
 
 
 def _compared(
@@ -78,7 +79,9 @@ def _compared(
     dtype = DataType(tensor.type)
     limit = _limit(tensor, dtype, tolerance)
     difference = _difference(found.astype(np.float64), expected.astype(np.float64), relative=dtype.is_float)
-    if found.tobytes() == expected.astype(found.dtype).tobytes():
+    if not evidence_of([found], [expected]):
+        verdict = Verdict.NOTHING_COMPARED
+    elif found.tobytes() == expected.astype(found.dtype).tobytes():
         verdict = Verdict.EXACT
     else:
         verdict = Verdict.WITHIN_TOLERANCE if difference <= limit else Verdict.DIFFERENT

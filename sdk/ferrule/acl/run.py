@@ -23,12 +23,12 @@ from ferrule.network.samples import pattern_sample, split
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.report.document import Verdict
 from ferrule.report.tables import print_table
+from ferrule.report.words import styled_verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 SCHEMA_VERSION = 1
-_STYLES = {Verdict.EXACT: "bold green", Verdict.WITHIN_TOLERANCE: "green", Verdict.DIFFERENT: "bold red"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +153,7 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
             escape(each.tensor),
             _extent(each),
             _number(each, each.limit),
-            f"[{_STYLES[each.verdict]}]{str(each.verdict).replace('_', ' ')}[/]",
+            styled_verdict(each.verdict),
             *((f"{times[each.layer]:,.0f}" if each.layer in times else "",) if times else ()),
         )
         for number, each in enumerate(report.tensors)
@@ -177,8 +177,7 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
         each = report.first_difference
         text = f"first difference: layer '{each.layer}' ({each.type}), tensor '{each.tensor}', {_extent(each)}"
         console.print(text, highlight=False, markup=False)
-    verdict = str(report.verdict).replace("_", " ")
-    console.print(f"verdict: [{_STYLES[report.verdict]}]{verdict}[/]", highlight=False)
+    console.print(f"verdict: {styled_verdict(report.verdict)}", highlight=False)
 
 
 def _extent(each: TensorComparison) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import console, echo
+from ferrule.cli.main import exit_of
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
@@ -64,7 +65,7 @@ def run(
 
     It runs on this machine if that is arm64, and otherwise under qemu-aarch64. A class for OpenCL runs on NEON, with
     stricter rules, if this machine cannot run it. The report names what ran and the first layer that differs.
-    Exit code: 0 if all tensors are within their limits, 1 if not, 2 for an error.
+    Exit code: 0 if all tensors are within their limits, 1 if not, 2 for an error, 3 if nothing was compared.
     """
     from ferrule.acl import load_artifact
     from ferrule.acl.run import print_artifact_report, run_artifact
@@ -95,4 +96,4 @@ def run(
         save(json_path, (report.to_json() + "\n").encode())
     if not quiet and str(json_path) != "-":
         print_artifact_report(report, console())
-    return int(report.verdict == "different")
+    return exit_of([report.verdict])

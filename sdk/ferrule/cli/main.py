@@ -2,7 +2,7 @@
 """The `ferrule` command: its group, its exit codes and the printing of errors.
 
 Exit codes: 0 success, 1 the run's outputs differ from the reference or a comparison found more change than allowed,
-2 a problem the user can fix, 70 a bug in Ferrule.
+2 a problem the user can fix, 3 nothing was compared, 70 a bug in Ferrule.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import platform
 import sys
 import traceback
+from collections.abc import Iterable
 
 import click
 
@@ -25,6 +26,7 @@ from ferrule.errors import FerruleError, caused_by_signal
 
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
+EXIT_NOTHING_COMPARED = 3
 EXIT_BUG = 70
 EXIT_SIGNAL = 128
 
@@ -143,6 +145,12 @@ def main(arguments: list[str] | None = None) -> None:
         _complain("this is a bug in ferrule; please report it with the traceback above", None)
         code = EXIT_BUG
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def exit_of(verdicts: Iterable[str]) -> int:
+    """Return the exit code of a command with these verdicts, of which a difference decides first."""
+    found = set(verdicts)
+    return EXIT_DIFFERENT if "different" in found else EXIT_NOTHING_COMPARED if "nothing_compared" in found else 0
 
 
 def _culprit(error: BaseException) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console, echo
+from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
 from ferrule.cli.options import config_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
@@ -98,7 +99,7 @@ def command(
     A run compiles a model, runs it and compares its outputs with the numpy reference. Its row is kept as soon as it
     ends, so that the same command goes on where a sweep was stopped. A run whose worker is lost is done again.
     Exit code: 0 if all outputs are equal (float32: within the tolerance), 1 if a run differs or has failed, 2 for an
-    error.
+    error, 3 if there is no run, or one has compared nothing.
     """
     from ferrule.evaluation.sweep import ResultsFile, Settings, carry_out_plan, read_plan
 
@@ -125,7 +126,14 @@ def command(
     results.write([document])
     if not quiet and not results.takes_stdout:
         _print(document, kept)
-    return int(any(_is_bad(row) for row in document.rows))
+    return _exit_code(document)
+
+
+def _exit_code(document: SweepDocument) -> int:
+    """Return 1 if a run differs or has failed, else 3 if there is none, or one has compared nothing."""
+    if any(row.status == "failed" or row.verdict == "different" for row in document.rows):
+        return EXIT_DIFFERENT
+    return 0 if document.rows and all(row.succeeded for row in document.rows) else EXIT_NOTHING_COMPARED
 
 
 def _check_parquet(path: Path | None) -> None:
@@ -200,18 +208,12 @@ def _warn_of_others(rows: ResultsFile, document: SweepDocument) -> None:
         click.echo(f"warning: {rows.path} has {others:,} {left_out}", err=True)
 
 
-def _is_bad(row: SweepRow) -> bool:
-    from ferrule.evaluation.sweep.campaign import succeeded
-
-    return not succeeded(row)
-
-
 def _print(document: SweepDocument, kept: Path) -> None:
     from rich.markup import escape
 
     from ferrule.report.tables import print_table
 
-    bad = [row for row in document.rows if _is_bad(row)]
+    bad = [row for row in document.rows if not row.succeeded]
     shown = document.rows if len(document.rows) <= _LISTED else bad[:_LISTED]
     out = console()
     if shown:
@@ -234,7 +236,12 @@ def _print(document: SweepDocument, kept: Path) -> None:
         out.print(f"and {len(bad) - _LISTED:,} more", highlight=False)
     failed = sum(row.status == "failed" for row in document.rows)
     parts = [f"{len(document.rows):,} of {document.planned:,} runs", f"{failed:,} failed"]
-    parts.append(f"{len(bad) - failed:,} differ from the reference")
+    different = sum(row.verdict == "different" for row in document.rows)
+    parts.append(f"{different:,} differ from the reference")
+    empty = len(bad) - failed - different
+    if empty or not document.rows:
+        parts.append(f"{f'{empty:,} have' if document.rows else 'the sweep has'} compared nothing")
+    out.print(escape(f"compared: {document.evidence.text}"), highlight=False)
     out.print(escape(f"{document.name}: {', '.join(parts)}; rows in {kept}"), highlight=False, soft_wrap=True)
 
 

@@ -17,6 +17,7 @@ from ferrule.progress import Progress
 from ferrule.report.compare import compare, worst
 from ferrule.report.document import Verdict
 from ferrule.report.evaluation_document import PathPart, ProofPart
+from ferrule.report.evidence import Evidence, evidence_of
 
 _LISTED = 20
 
@@ -50,6 +51,7 @@ def prove(
     ]
     part = ProofPart(
         verdict=worst(verdicts),
+        evidence=report.document.evidence,
         samples=chosen,
         seed=seed,
         report=report.document,
@@ -75,7 +77,10 @@ def all_on_board(
     board = replace(answers, outputs=outputs, path=path)
     verdicts = [compare(board.of(network, index), answers.of(network, index))[0] for index in range(answers.samples)]
     different = sorted({*part.different, *_different(range(answers.samples), verdicts)})[:_LISTED]
-    return board, replace(part, verdict=worst([part.verdict, *verdicts]), different=tuple(different), whole=True)
+    verdict = worst([part.verdict, *verdicts])
+    counts = (evidence_of(board.of(network, index), answers.of(network, index)) for index in range(answers.samples))
+    evidence = sum(counts, Evidence(layers=part.evidence.layers))
+    return board, replace(part, verdict=verdict, evidence=evidence, different=tuple(different), whole=True)
 
 
 def _by_sample(network: Network, outputs: list[Array], count: int) -> list[list[Array]]:

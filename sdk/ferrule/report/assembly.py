@@ -35,6 +35,7 @@ from ferrule.report.document import (
     SamplePart,
 )
 from ferrule.report.estimates import estimate_part
+from ferrule.report.evidence import Evidence, evidence_of
 from ferrule.report.plans import firmware_plan
 from ferrule.report.surroundings import environment
 from ferrule.report.timeline import timeline
@@ -151,6 +152,7 @@ def assemble(
         memory=_memory(firmware, done),
         run_s=done.run_s,
         samples=samples,
+        evidence=sum((part.evidence for part in samples), Evidence(layers=len(layers))),
         devices=device_parts(artifact, layers, _total_work(artifact, done), done.statistics),
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
         ownership=None if done.ownership is None else _ownership(done.ownership),
@@ -241,10 +243,11 @@ def _samples(done: EngineRun, expected: Iterable[Sequence[Array]]) -> Iterator[S
     """Yield the comparison of each sample's worst run with the reference."""
     for index, (runs, reference) in enumerate(zip(done.by_sample(), expected, strict=True)):
         compared = [compare(run.outputs, reference) for run in runs]
+        evidence = evidence_of(runs[-1].outputs, reference)
         verdict = worst(each for each, _ in compared)
         extents = [extent for each, extent in compared if each is verdict]
         largest = None if None in extents else max(extent for extent in extents if extent is not None)
-        yield SamplePart(index=index, verdict=verdict, max_difference=largest)
+        yield SamplePart(index=index, verdict=verdict, max_difference=largest, evidence=evidence)
 
 
 def _build(firmware: BuiltFirmware, build: BuildInfo | None) -> BuildPart:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule.graph import Array
 from ferrule.report.document import Verdict
+from ferrule.report.evidence import evidence_of
 
 RELATIVE = 1e-5
 """Relative tolerance of a float32 value between two evaluations of a network."""
@@ -28,13 +29,16 @@ def compare(outputs: Sequence[Array], expected: Sequence[Array]) -> tuple[Verdic
     differences = [_difference(output, reference) for output, reference in pairs]
     largest = max([0.0, *differences])
     verdict = worst(_verdict(output, reference) for output, reference in pairs)
+    if verdict.agrees and not evidence_of(outputs, expected):
+        verdict = Verdict.NOTHING_COMPARED
     return verdict, largest if np.isfinite(largest) else None
 
 
 def worst(verdicts: Iterable[Verdict]) -> Verdict:
-    """Return the worst of the verdicts; EXACT if there are none."""
+    """Return the worst verdict of those that have compared something; NOTHING_COMPARED if none has."""
     ranking = list(Verdict)
-    return max(verdicts, key=ranking.index, default=Verdict.EXACT)
+    compared = [verdict for verdict in verdicts if verdict is not Verdict.NOTHING_COMPARED]
+    return max(compared, key=ranking.index, default=Verdict.NOTHING_COMPARED)
 
 
 def _verdict(output: Array, reference: Array) -> Verdict:

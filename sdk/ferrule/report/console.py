@@ -20,12 +20,12 @@ from ferrule.report.document import (
 )
 from ferrule.report.estimates import print_estimates
 from ferrule.report.tables import print_table
+from ferrule.report.words import styled_verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-_STYLES = {Verdict.EXACT: "bold green", Verdict.WITHIN_TOLERANCE: "green", Verdict.DIFFERENT: "bold red"}
 _SAMPLES_LISTED = 10
 
 
@@ -46,8 +46,8 @@ def print_report(document: ReportDocument, console: Console) -> None:
         console.print(_difference(document.first_difference), highlight=False, markup=False)
     elif document.verdict is Verdict.DIFFERENT and document.engine != "serial":
         console.print("ferrule run --locate names the first layer that differs", highlight=False)
-    text = str(document.verdict).replace("_", " ")
-    console.print(f"verdict: [{_STYLES[document.verdict]}]{text}[/]", highlight=False)
+    console.print(f"compared: {document.evidence.text}", highlight=False)
+    console.print(f"verdict: {styled_verdict(document.verdict)}", highlight=False)
 
 
 def _difference(part: DifferencePart) -> str:
@@ -239,7 +239,7 @@ def _count(count: CountPart, macs: int) -> str:
 
 def _print_samples(document: ReportDocument, console: Console) -> None:
     if len(document.samples) > 1:
-        equal = sum(sample.verdict is not Verdict.DIFFERENT for sample in document.samples)
+        equal = sum(sample.verdict.agrees for sample in document.samples)
         console.print(f"samples: {equal} of {len(document.samples)} agree with the reference", highlight=False)
     different = [sample for sample in document.samples if sample.verdict is Verdict.DIFFERENT]
     for sample in different[:_SAMPLES_LISTED]:

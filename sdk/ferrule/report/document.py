@@ -9,6 +9,7 @@ from enum import StrEnum
 from ferrule._typing import override
 from ferrule.graph import Rounding, brief
 from ferrule.report.estimates import EstimatePart, distinct_estimates
+from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
@@ -23,7 +24,14 @@ class Verdict(StrEnum):
     """Equal bit for bit."""
     WITHIN_TOLERANCE = "within_tolerance"
     """Within the tolerance for float32; see `ferrule.report.compare`."""
+    NOTHING_COMPARED = "nothing_compared"
+    """No element that is a number was compared, such as where all are NaN: neither a success nor a difference."""
     DIFFERENT = "different"
+
+    @property
+    def agrees(self) -> bool:
+        """Whether something was compared, and agrees with the reference."""
+        return self not in {Verdict.NOTHING_COMPARED, Verdict.DIFFERENT}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +240,7 @@ class SamplePart:
     """The largest difference of an output element from the reference, in stored units for integers.
 
     None if it is undefined: only one of the two has a NaN or an infinity."""
+    evidence: Evidence = NO_EVIDENCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,6 +303,8 @@ class ReportDocument(Notebook):
     run_s: float
     """Wall-clock seconds of the engine, including transfers."""
     samples: tuple[SamplePart, ...]
+    evidence: Evidence = NO_EVIDENCE
+    """What the verdict rests on, over all samples; empty in a document of an older version."""
     devices: tuple[DevicePart, ...] = ()
     device_trace: DeviceTracePart | None = None
     """None unless it was requested."""

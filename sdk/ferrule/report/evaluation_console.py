@@ -5,15 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ferrule.report.document import Verdict
 from ferrule.report.evaluation_document import ConfusionPart, EvaluationDocument, FloatPart, MetricPart, ProofPart
 from ferrule.report.tables import print_table
-from ferrule.report.words import counted
+from ferrule.report.words import counted, styled_verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-_STYLES = {Verdict.EXACT: "bold green", Verdict.WITHIN_TOLERANCE: "green", Verdict.DIFFERENT: "bold red"}
 _LABELS_LISTED = 20
 
 
@@ -169,5 +167,5 @@ def _print_proof(part: ProofPart, console: Console) -> None:
     )
     if part.different:
         console.print(f"samples that differ: {', '.join(map(str, part.different))}", highlight=False)
-    text = str(part.verdict).replace("_", " ")
-    console.print(f"verdict: [{_STYLES[part.verdict]}]{text}[/]", highlight=False)
+    console.print(f"compared: {part.evidence.text}", highlight=False)
+    console.print(f"verdict: {styled_verdict(part.verdict)}", highlight=False)

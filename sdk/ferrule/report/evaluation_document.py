@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ferrule._typing import override
 from ferrule.graph import brief
 from ferrule.report.document import ModelPart, ReportDocument, Verdict
+from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
@@ -121,6 +122,8 @@ class ProofPart:
 
     verdict: Verdict
     """Over the outputs of all these samples, between the fast path, the board and the numpy reference."""
+    evidence: Evidence = NO_EVIDENCE
+    """What the verdict rests on: a sample that several compare counts once."""
     samples: tuple[int, ...]
     """Indices into the data, drawn with `seed`; all samples if the data is no larger than the sample."""
     seed: int

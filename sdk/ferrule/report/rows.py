@@ -186,6 +186,7 @@ def _of_sweep(row: SweepRow) -> Row:
         "status": row.status,
         "error": row.error,
         "verdict": row.verdict,
+        "compared": row.evidence.numbers,
         "count": row.count,
         "unit": row.unit,
         "flash_bytes": row.flash_bytes,

@@ -6,6 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ferrule._typing import override
+from ferrule.report.document import Verdict
+from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
@@ -33,6 +35,8 @@ class SweepRow:
     error: str = ""
     verdict: str = ""
     """That of the run, empty if it failed."""
+    evidence: Evidence = NO_EVIDENCE
+    """What the verdict rests on."""
     count: int | None = None
     """Instructions or cycles per inference."""
     unit: str = ""
@@ -56,6 +60,17 @@ class SweepRow:
     attempts: int = 1
     """How often the run was begun: more than once if its worker was lost."""
 
+    @property
+    def is_kept(self) -> bool:
+        """Whether a resumed sweep may keep it: a row that claims a success which nothing supports is not."""
+        return self.status != "done" or self.succeeded or self.verdict in {"nothing_compared", "different"}
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the run has a verdict that rests on something, and agrees with the reference."""
+        good = {verdict.value for verdict in Verdict if verdict.agrees}
+        return self.status == "done" and self.verdict in good and bool(self.evidence)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweepDocument(Notebook):
@@ -69,6 +84,11 @@ class SweepDocument(Notebook):
     planned: int
     """The number of runs that the sweep consists of."""
     environment: EnvironmentPart | None = None
+
+    @property
+    def evidence(self) -> Evidence:
+        """What all runs together rest on."""
+        return sum((row.evidence for row in self.rows if row.succeeded), NO_EVIDENCE)
 
     @override
     def __repr__(self) -> str:

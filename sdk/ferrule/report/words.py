@@ -14,6 +14,12 @@ def verdict_text(verdict: Verdict | str) -> str:
     return str(verdict).replace("_", " ")
 
 
+def styled_verdict(verdict: Verdict) -> str:
+    """Return a verdict as words in their colour, for a terminal."""
+    style = "bold green" if verdict is Verdict.EXACT else "green" if verdict.agrees else "bold red"
+    return f"[{style}]{verdict_text(verdict)}[/]"
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun, which takes an "s" if there is not one of it."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

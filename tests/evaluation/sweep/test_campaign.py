@@ -190,3 +190,13 @@ def test_progress_has_the_time_left(planned: Planned, tmp_path: Path) -> None:
 )
 def test_durations(seconds: float, words: str) -> None:
     assert in_words(seconds) == words
+
+
+def test_a_row_without_evidence_is_not_kept(planned: Planned, tmp_path: Path) -> None:
+    plan, path = planned(seeds=range(2)), tmp_path / "rows.jsonl"
+    document = carried_out(plan, AtOnce(), path, job=sweep_jobs.claim)
+    assert not any(row.succeeded for row in document.rows)
+    assert not document.evidence
+    again = carried_out(plan, AtOnce(), path, job=sweep_jobs.answer)
+    assert all(row.succeeded for row in again.rows)
+    assert again.evidence.runs == 2

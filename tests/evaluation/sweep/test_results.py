@@ -16,9 +16,19 @@ from needs import require_module
 
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.evaluation.sweep import ResultsFile, write_parquet
+from ferrule.report.evidence import Evidence
 from ferrule.report.sweep_document import SweepRow
 
-ROW = SweepRow(run="a", model="m.tflite", board="b", toolchain="zig", engine="unicorn", status="done", verdict="exact")
+ROW = SweepRow(
+    run="a",
+    model="m.tflite",
+    board="b",
+    toolchain="zig",
+    engine="unicorn",
+    status="done",
+    verdict="exact",
+    evidence=Evidence(samples=1, elements=4, numbers=4, runs=1),
+)
 HOSTILE = ("=1+1", 'a,b\n"c"', "\u2028\x00", "</script>", "|", "été")
 
 

@@ -84,11 +84,6 @@ def document(plan: Plan, results: ResultsFile, found: Mapping[str, str]) -> Swee
     )
 
 
-def succeeded(row: SweepRow) -> bool:
-    """Return whether a run has a result that equals the reference."""
-    return row.status != FAILED and row.verdict != Verdict.DIFFERENT
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
     """The runs that take the same resources: each group has its own place in the queue, so that none waits behind runs
@@ -137,7 +132,7 @@ class _Campaign:
             group.at_work.remove(run.digest)
             self._results.append(row)
             self._pace.note(row)
-            if self._settings.fail_fast and not succeeded(row):
+            if self._settings.fail_fast and not row.succeeded:
                 return
             self._fill(group)
 

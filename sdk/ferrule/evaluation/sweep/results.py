@@ -34,7 +34,7 @@ class ResultsFile(Closing):
         self.torn = False
         """Whether the last line was incomplete, since its writer was killed; it is removed."""
         self.statuses: dict[str, str] = {}
-        """By digest of the run: the status of its last row."""
+        """By digest of the run: the status of its last row that can be kept."""
         self._handle = -1
         self._synced = time.monotonic()
         try:
@@ -47,7 +47,7 @@ class ResultsFile(Closing):
         except FerruleError:
             self.close()
             raise
-        self.statuses = {row.run: row.status for row in self.rows()}
+        self.statuses = {row.run: row.status for row in self.rows() if row.is_kept}
 
     def rows(self) -> Iterator[SweepRow]:
         """Yield all rows, in the order of their ends; of a run that was repeated, the last row counts."""

@@ -138,7 +138,8 @@ def _measured(run: Run) -> SweepRow:
         settings = read_project(run.configuration).data
         part, metrics, samples = proved(firmware, run.data, settings, run.engine, options, run.timeout_s)
         row = _row(run, part.report, firmware)
-        return replace(row, verdict=part.verdict.value, metrics=metrics, samples=samples)
+        evidence = replace(part.evidence, runs=1)
+        return replace(row, verdict=part.verdict.value, evidence=evidence, metrics=metrics, samples=samples)
     report = firmware.run(_inputs(run, firmware), engine=run.engine, options=options, timeout_s=run.timeout_s)
     return _row(run, report.document, firmware)
 
@@ -148,6 +149,7 @@ def _row(run: Run, document: ReportDocument, firmware: Firmware) -> SweepRow:
     return run.row(
         status=DONE,
         verdict=document.verdict.value,
+        evidence=replace(document.evidence, runs=1),
         count=document.count.per_inference,
         unit=document.count.unit,
         flash_bytes=None if flash is None else flash.total,

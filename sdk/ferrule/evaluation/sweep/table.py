@@ -6,11 +6,13 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError, MissingToolError
+from ferrule.report.evidence import Evidence
 from ferrule.report.sweep_document import SWEEP_SCHEMA_VERSION, SweepRow
 from ferrule.scratch import ScratchFolder
 
@@ -37,8 +39,8 @@ def require_parquet() -> None:
 def write_parquet(path: Path, rows: Iterable[SweepRow], *, name: str) -> None:
     """Write rows as a Parquet file with a column for each field of SweepRow; an older file stays if that fails.
 
-    `options` and `metrics` are maps, `backends` is a list. The file's metadata have the sweep's name, the version of
-    Ferrule and that of the rows.
+    `options` and `metrics` are maps, `backends` is a list, `evidence` a struct. The file's metadata have the sweep's
+    name, the version of Ferrule and that of the rows.
 
     Raises:
         MissingToolError: pyarrow is not installed.
@@ -75,6 +77,7 @@ def _schema() -> pyarrow.Schema:
         "backends": pyarrow.list_(pyarrow.string()),
         "options": pyarrow.map_(pyarrow.string(), pyarrow.string()),
         "metrics": pyarrow.map_(pyarrow.string(), pyarrow.float64()),
+        "evidence": pyarrow.struct([(name, pyarrow.int64()) for name in Evidence.__dataclass_fields__]),
         "started": pyarrow.timestamp("ms", tz="UTC"),
     }
     return pyarrow.schema([(name, kinds.get(name, pyarrow.string())) for name in SweepRow.__dataclass_fields__])
@@ -87,5 +90,6 @@ def _record(row: SweepRow) -> dict[str, object]:
     record["backends"] = list(row.backends)
     record["options"] = list(row.options.items())
     record["metrics"] = list(row.metrics.items())
+    record["evidence"] = asdict(row.evidence)
     record["started"] = datetime.fromisoformat(row.started) if row.started else None
     return record

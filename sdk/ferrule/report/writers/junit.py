@@ -13,12 +13,16 @@ from ferrule.rendering import shown
 from ferrule.report.comparison_document import ChangePart, Comparison
 from ferrule.report.document import ReportDocument, SamplePart, Verdict
 from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
+from ferrule.report.evidence import Evidence
 from ferrule.report.failure_document import FailureDocument
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 from ferrule.report.words import broken_limit, changed, counted, run_name, verdict_text
 
 if TYPE_CHECKING:
     from ferrule.report.reading import Document
+
+NOTHING = "nothing-compared"
+"""The type of a case that has compared nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +100,12 @@ def _of_run(report: ReportDocument) -> _Suite:
 
 def _of_sample(report: ReportDocument, sample: SamplePart, seconds: float) -> _Case:
     name = f"sample {sample.index}"
-    if sample.verdict is not Verdict.DIFFERENT:
-        return _Case(name=name, seconds=seconds, output=verdict_text(sample.verdict))
+    if sample.verdict is Verdict.NOTHING_COMPARED:
+        outcome = "skipped" if report.verdict.agrees else "failure"
+        return _Case(name=name, seconds=seconds, outcome=outcome, kind=NOTHING, message=_compared(sample.evidence))
+    if sample.verdict.agrees:
+        text = f"{verdict_text(sample.verdict)} ({sample.evidence.text})"
+        return _Case(name=name, seconds=seconds, output=text)
     extent = "" if sample.max_difference is None else f" by up to {sample.max_difference:g}"
     first = report.first_difference
     details = "" if first is None else f"first difference: layer {first.layer}" if first.layer else first.note
@@ -105,10 +113,15 @@ def _of_sample(report: ReportDocument, sample: SamplePart, seconds: float) -> _C
     return _Case(name=name, seconds=seconds, outcome="failure", kind="different", message=message, details=details)
 
 
+def _compared(evidence: Evidence) -> str:
+    return f"nothing was compared: {evidence.text}"
+
+
 def _properties(report: ReportDocument) -> dict[str, object]:
     flash, ram = report.memory.flash, report.memory.ram
     return {
         "verdict": report.verdict.value,
+        "compared": report.evidence.text,
         "model digest": report.model.digest,
         "board": report.build.board,
         "engine": report.engine,
@@ -125,11 +138,13 @@ def _of_evaluation(document: EvaluationDocument) -> _Suite:
     cases = [_of_metric(metric) for metric in document.metrics]
     proof = document.proof
     if proof is not None:
-        equal = proof.verdict is not Verdict.DIFFERENT
+        equal = proof.verdict.agrees
         compared = document.data.samples if proof.whole else len(proof.samples)
-        text = f"{counted(compared, 'sample')} on {proof.report.build.board}: {verdict_text(proof.verdict)}"
-        outcome = "" if equal else "failure"
-        cases.append(_Case(name="proof", outcome=outcome, kind="different", message="" if equal else text, output=text))
+        said = f"{verdict_text(proof.verdict)} ({proof.evidence.text})"
+        text = f"{counted(compared, 'sample')} on {proof.report.build.board}: {said}"
+        outcome, message = ("", "") if equal else ("failure", text)
+        kind = proof.verdict.value.replace("_", "-")
+        cases.append(_Case(name="proof", outcome=outcome, kind=kind, message=message, output=text))
     return _Suite(
         name=f"{document.model.name} with {document.data.source}",
         group=f"ferrule.evaluate.{_dotless(document.model.name)}",
@@ -158,8 +173,10 @@ def _of_metric(metric: MetricPart) -> _Case:
 def _of_sweep(document: SweepDocument) -> _Suite:
     cases = [_of_row(row) for row in document.rows]
     missing = document.planned - len(document.rows)
-    if missing > 0:
-        message = f"{missing:,} of {document.planned:,} runs have no result"
+    message = f"{missing:,} of {document.planned:,} runs have no result"
+    if not document.rows:
+        cases.append(_Case(name="all runs", outcome="failure", kind=NOTHING, message=_compared(document.evidence)))
+    elif missing > 0:
         cases.append(_Case(name="all runs", outcome="skipped", message=message))
     return _Suite(
         name=f"sweep {document.name}",
@@ -178,6 +195,9 @@ def _of_row(row: SweepRow) -> _Case:
     if row.verdict == Verdict.DIFFERENT:
         message = "the outputs differ from the reference"
         return _Case(name=name, seconds=row.seconds, outcome="failure", kind="different", message=message)
+    if not row.succeeded:
+        message = _compared(row.evidence)
+        return _Case(name=name, seconds=row.seconds, outcome="failure", kind=NOTHING, message=message)
     count = "" if row.count is None else f"{row.count:,} {row.unit}"
     return _Case(name=name, seconds=row.seconds, output=", ".join(filter(None, [row.verdict, count])))
 

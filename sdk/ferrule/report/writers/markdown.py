@@ -27,6 +27,7 @@ _SUMMARY_ROWS = 100
 _MARKS = {
     Verdict.EXACT: "✅ exact",
     Verdict.WITHIN_TOLERANCE: "✅ within tolerance",
+    Verdict.NOTHING_COMPARED: "❌ nothing compared",
     Verdict.DIFFERENT: "❌ different",
 }
 
@@ -72,6 +73,7 @@ def _blocks(document: Document, rows: int | None) -> Iterator[str]:
 def _of_run(report: ReportDocument, rows: int | None, level: str = "#") -> Iterator[str]:
     yield f"{level} {quoted(report.model.name)} on {quoted(report.build.board)}"
     yield f"Verdict: **{_MARKS[report.verdict]}**, {_agreeing(report)}, by {quoted(report.engine)}."
+    yield f"Compared: {report.evidence.text}."
     if report.first_difference is not None:
         first = report.first_difference
         where = f"layer {quoted(first.layer)}, tensor {quoted(first.tensor)}" if first.layer else quoted(first.note)
@@ -92,7 +94,7 @@ def _of_run(report: ReportDocument, rows: int | None, level: str = "#") -> Itera
 
 
 def _agreeing(report: ReportDocument) -> str:
-    agreeing = sum(sample.verdict is not Verdict.DIFFERENT for sample in report.samples)
+    agreeing = sum(sample.verdict.agrees for sample in report.samples)
     return f"{agreeing:,} of {len(report.samples):,} samples agree with the numpy reference"
 
 
@@ -290,10 +292,12 @@ def _percentage(share: float | None) -> str:
 def _of_sweep(document: SweepDocument, rows: int | None) -> Iterator[str]:
     failed = [row for row in document.rows if row.status == "failed"]
     different = [row for row in document.rows if row.verdict == Verdict.DIFFERENT]
+    empty = sum(not row.succeeded for row in document.rows) - len(failed) - len(different)
     yield f"# Sweep {quoted(document.name)}"
     yield (
         f"{len(document.rows):,} of {counted(document.planned, 'run')} done, {len(failed):,} failed, "
-        f"{len(different):,} with outputs that differ from the reference."
+        f"{len(different):,} with outputs that differ from the reference, {empty:,} that have compared nothing "
+        f"({document.evidence.text})."
     )
     if failed:
         yield "## Failed runs"

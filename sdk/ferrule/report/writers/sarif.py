@@ -25,8 +25,10 @@ if TYPE_CHECKING:
     from ferrule.report.reading import Document
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+NOTHING = "ferrule/nothing-compared"
 _RULES = {
     "ferrule/different": "The outputs of the firmware differ from the numpy reference.",
+    NOTHING: "Nothing was compared, so that there is no verdict.",
     "ferrule/device-calls": "The calls of devices are not those that the generator scheduled.",
     "ferrule/crash": "The firmware faulted or hung.",
     "ferrule/error": "The command ended with an error.",
@@ -115,6 +117,9 @@ def _of_run(report: ReportDocument, file: str) -> Iterator[_Finding]:
         )
         layer = "" if first is None else first.layer
         yield _Finding(rule="ferrule/different", message=text, model=name, file=file, layer=layer, where=where)
+    if report.verdict is Verdict.NOTHING_COMPARED:
+        text = f"On {report.build.board}, nothing of '{name}' was compared: {report.evidence.text}."
+        yield _Finding(rule=NOTHING, message=text, model=name, file=file, where=where)
     if report.device_trace is not None and not report.device_trace.as_planned:
         text = f"On {report.build.board}, the calls of devices of '{name}' are not those that the generator scheduled."
         yield _Finding(rule="ferrule/device-calls", message=text, model=name, file=file, where=where)
@@ -149,6 +154,8 @@ def _of_evaluation(document: EvaluationDocument) -> Iterator[_Finding]:
 
 
 def _of_sweep(document: SweepDocument) -> Iterator[_Finding]:
+    if not document.rows:
+        yield _Finding(rule=NOTHING, message=f"The sweep '{document.name}' has no runs.", model=document.name)
     for row in document.rows:
         where = run_name(row)
         if row.status == "failed":
@@ -157,6 +164,9 @@ def _of_sweep(document: SweepDocument) -> Iterator[_Finding]:
         elif row.verdict == Verdict.DIFFERENT:
             text = f"The outputs of the run '{where}' differ from the numpy reference."
             yield _Finding(rule="ferrule/different", message=text, model=row.model, file=row.model, where=where)
+        elif not row.succeeded:
+            text = f"The run '{where}' has compared nothing: {row.evidence.text}."
+            yield _Finding(rule=NOTHING, message=text, model=row.model, file=row.model, where=where)
 
 
 def _of_comparison(document: Comparison) -> Iterator[_Finding]:

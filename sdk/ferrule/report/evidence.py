@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How much was compared: without it, a verdict says nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from ferrule.graph import Array
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """The counts of what was compared; a count that does not apply is 0."""
+
+    samples: int = 0
+    elements: int = 0
+    """Elements of the outputs, or values of documents."""
+    numbers: int = 0
+    """The elements that are not NaN on both sides: only these show anything."""
+    layers: int = 0
+    runs: int = 0
+
+    def __bool__(self) -> bool:
+        """Return whether anything was compared."""
+        return self.numbers > 0
+
+    def __add__(self, other: Evidence) -> Evidence:
+        return Evidence(**{each.name: getattr(self, each.name) + getattr(other, each.name) for each in fields(self)})
+
+    @property
+    def text(self) -> str:
+        """The counts in words, such as "2 samples, 20 elements, 19 of them numbers"."""
+        words = [_counted(self.runs, "run"), _counted(self.samples, "sample"), _counted(self.elements, "element")]
+        named = ", ".join(filter(None, words)) or "nothing recorded"
+        missing = (
+            ""
+            if self.numbers == self.elements
+            else f", {f'{self.numbers:,}' if self.numbers else 'none'} of them numbers"
+        )
+        layers = _counted(self.layers, "layer")
+        return f"{named}{missing}{', ' if layers else ''}{layers}"
+
+
+NO_EVIDENCE = Evidence()
+
+
+def evidence_of(outputs: Sequence[Array], expected: Sequence[Array]) -> Evidence:
+    """Return the counts of one inference, whose outputs are compared with what is expected."""
+    elements = sum(reference.size for reference in expected)
+    empty = sum(_empty(output, reference) for output, reference in zip(outputs, expected, strict=True))
+    return Evidence(samples=1, elements=elements, numbers=elements - empty)
+
+
+def _empty(output: Array, reference: Array) -> int:
+    """Return the number of elements that are NaN on both sides."""
+    if {output.dtype.kind, reference.dtype.kind} != {"f"} or output.shape != reference.shape:
+        return 0
+    return int((np.isnan(output) & np.isnan(reference)).sum())
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""
