@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import children
 import pytest
 
 pytest_plugins = "pytester"
@@ -19,7 +20,7 @@ Run = Callable[..., pytest.RunResult]
 @pytest.fixture
 def run(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A function that runs pytest with the plugins on a test file; with `apart`, in a separate process."""
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tests" / "support"))
+    monkeypatch.setenv("PYTHONPATH", children.environment(ROOT / "tests" / "support")["PYTHONPATH"])
     monkeypatch.delenv("FERRULE_REQUIRE_ALL", raising=False)
     monkeypatch.delenv("RENODE", raising=False)
 

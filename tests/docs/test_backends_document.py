@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import children
 import msgspec
 import pytest
 import small_networks
@@ -47,9 +47,8 @@ def network() -> Network:
 
 
 def command(folder: Path, *arguments: str, search_path: Path | None = None) -> str:
-    environment = {key: value for key, value in os.environ.items() if key != "FERRULE_BACKENDS"}
-    if search_path is not None:
-        environment["PYTHONPATH"] = str(search_path)
+    environment = children.environment(*([search_path] if search_path else []))
+    environment.pop("FERRULE_BACKENDS", None)
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
+import children
 import pytest
 from needs import require_module
 from pages import ROOT, blocks
@@ -32,7 +32,7 @@ def documented(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(folder), "FERRULE_BACKENDS": ""}
+    environment = children.environment(folder, FERRULE_BACKENDS="")
     done = subprocess.run(
         [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )

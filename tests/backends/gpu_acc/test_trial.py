@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import children
 import pytest
 from gate import every
 from gpu_face import require_opencl
@@ -34,7 +35,7 @@ class Device:
     def __init__(self, platform):
         self.platform, self.name, self.type, self.extensions = platform, f"chip of {platform.name}", 2, ""
         self.available = self.compiler_available = True
-        self.max_work_group_size, self.mem_base_addr_align = 64, 1024
+        self.max_work_group_size = 64
 
 class Platform:
     version = "OpenCL 3.0"
@@ -92,9 +93,9 @@ print(*(device.title for device in opencl.opencl_devices()), sep="; ")
 def ask(folder: Path, platforms: str) -> list[str]:
     """Return why no device can be used, then the usable devices, as reported by a process with these platforms."""
     (folder / "pyopencl.py").write_text(STAND_IN, encoding="utf-8")
-    own = {"PYTHONPATH": str(folder), "PLATFORMS": platforms}
+    own = children.environment(folder, PLATFORMS=platforms)
     argv = [sys.executable, "-c", ASK]
-    done = subprocess.run(argv, env=os.environ | own, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(argv, env=own, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode in {0, 1}, done.stderr
     return done.stdout.splitlines()
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import builtins
 import json
-import os
 import re
 import signal
 import subprocess
@@ -15,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import children
 import msgspec
 import pytest
 import sweep_jobs
@@ -82,7 +82,7 @@ def cluster(folder: Path) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     worker = [sys.executable, "-m", "distributed.cli.dask_worker"]
     log = (folder / "cluster.log").open("w")
-    environment = {**os.environ, "PYTHONPATH": str(SUPPORT)}
+    environment = children.environment(SUPPORT)
     file = folder / "scheduler.json"
 
     def start(command: list[str]) -> subprocess.Popen[str]:

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import children
 import numpy as np
 import pytest
 from ethos_u_operations import READ_ONLY, SCALES_AT, TABLES_AT, Drawn, draw, memory
@@ -71,10 +71,8 @@ def test_c_equals_numpy_for_many() -> None:
 
 @pytest.mark.nightly
 def test_c_under_the_sanitizers() -> None:
-    environment = require_sanitizers("address")
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(draw.__code__.co_filename).parent), str(Path(__file__).parent)]
-    )
+    folders = Path(draw.__code__.co_filename).parent, Path(__file__).parent
+    environment = children.environment(*folders, **require_sanitizers("address"))
     done = subprocess.run(
         [sys.executable, "-c", SANITIZED, *SANITIZER_FLAGS],
         env=environment,

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import children
 import numpy as np
 import pytest
 from ethos_u_files import damaged_weights, random_weights
@@ -303,8 +304,8 @@ print(refused)
 
 
 def test_damaged_streams_under_the_sanitizers(codec: object) -> None:
-    environment = require_sanitizers("address")
-    environment["PYTHONPATH"] = str(Path(damaged_weights.__code__.co_filename).parent)
+    support = Path(damaged_weights.__code__.co_filename).parent
+    environment = children.environment(support, **require_sanitizers("address"))
     seeds = [encoded(codec, random_weights(np.random.default_rng(seed), 300)).hex() for seed in range(20)]
     done = subprocess.run(
         [sys.executable, "-c", SANITIZED, *SANITIZER_FLAGS],
