@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,9 @@ from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import OpenClDevice, choose_device, unavailable_reason
 from ferrule.backends.gpu_acc.profiling import Recorder
-from ferrule.backends.gpu_acc.session import GpuEvent, Session
+from ferrule.backends.gpu_acc.session import Command, GpuEvent, Session
 from ferrule.backends.target import Face, Target
-from ferrule.backends.tensor_handle import TensorHandle
+from ferrule.backends.tensor_handle import Event, TensorHandle
 from ferrule.backends.workload import Workload, WorkloadInfo
 from ferrule.graph import Array, Graph
 
@@ -141,3 +142,54 @@ class ShadowSession(Session):
     @override
     def return_host(self, mapping: Array) -> None:
         del self.lent[id(mapping)]
+
+
+class LateSession(ShadowSession):
+    """A shadow session that carries out a map command as late as its order allows, as a loaded device may."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._late: list[Callable[[], object]] = []
+
+    def settle(self) -> None:
+        """Carry out the map commands that were submitted."""
+        late, self._late = self._late, []
+        for each in late:
+            each()
+
+    @override
+    def map_host(self, buffer: cl.Buffer, offset: int, memory: Array, *, writing: bool) -> tuple[Array, GpuEvent]:
+        import pyopencl as cl
+
+        mapping = memory.view()
+        self.lent[id(mapping)] = (buffer, offset, memory)
+        if writing:
+            self._late.append(partial(cl.enqueue_copy, self.queue, memory, buffer, src_offset=offset))
+        return mapping, _LateEvent(cl.enqueue_marker(self.queue), self)
+
+    @override
+    def unmap_host(self, mapping: Array) -> None:
+        self.settle()
+        super().unmap_host(mapping)
+
+    @override
+    def submit(self, command: Command, *, name: str, after: Sequence[Event | None] = ()) -> GpuEvent:
+        self.settle()
+        return super().submit(command, name=name, after=after)
+
+    @override
+    def finish(self) -> None:
+        self.settle()
+        super().finish()
+
+
+class _LateEvent(GpuEvent):
+    """The event of a late map command."""
+
+    __slots__ = ()
+
+    @override
+    def wait(self) -> None:
+        assert isinstance(self.session, LateSession)
+        self.session.settle()
+        super().wait()

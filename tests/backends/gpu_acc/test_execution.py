@@ -21,7 +21,7 @@ from ferrule.backends.context import BackendUnavailableError, CreationOptions, R
 from ferrule.backends.device import BackendId
 from ferrule.backends.gpu_acc import GpuAcc, opencl
 from ferrule.backends.gpu_acc.backend import GpuContext
-from ferrule.backends.gpu_acc.handle import GpuImportHandle
+from ferrule.backends.gpu_acc.handle import GpuImportHandle, GpuTensorHandle
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager
 from ferrule.backends.gpu_acc.opencl import choose_device
 from ferrule.backends.gpu_acc.program import build
@@ -98,7 +98,7 @@ def test_memory_is_imported_where_it_fits_only() -> None:
     info = chain().inputs[0]
     handle = GpuImportHandle(info, managed=False)
     with pytest.raises(RuntimeError, match="no memory"):
-        _ = handle.buffer
+        _ = handle.memory
     memory = aligned_empty((1, 4, 4, 8), DataType.INT8)
     memory[...] = 5
     assert not handle.import_memory(MemoryRef.of_array(memory, MemorySource.DEVICE))
@@ -109,10 +109,10 @@ def test_memory_is_imported_where_it_fits_only() -> None:
     assert handle.import_memory(MemoryRef.of_array(memory))
     with pytest.raises(RuntimeError, match="'Ferrule/GpuAcc/Import', which cannot be mapped"):
         handle.map()
-    assert handle.buffer.size == memory.nbytes
+    assert handle.memory.buffer.size == memory.nbytes
     handle.end_import()
     with pytest.raises(RuntimeError, match="no memory"):
-        _ = handle.buffer
+        _ = handle.memory
 
 
 @pytest.mark.usefixtures("opencl_device")
@@ -345,3 +345,23 @@ def test_what_a_compiler_says_is_no_warning(caplog: pytest.LogCaptureFixture) ->
     assert "unusual" in caplog.text
     with pytest.raises(FerruleError, match="cannot be built for"):
         build(choose_device(), "__kernel nothing")
+
+
+@pytest.mark.usefixtures("opencl_device")
+def test_tensors_share_one_buffer_without_sub_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NVIDIA's driver crashes when it releases overlapping sub-buffers; a layer reads and writes at offsets instead."""
+    import pyopencl as cl
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a sub-buffer was made")
+
+    monkeypatch.setattr(cl.Buffer, "get_sub_region", refuse)
+    network = chain(4)
+    network.set_outputs([network.add_reshape_layer(network.outputs[0].name, (8, 16)), "x"])
+    graph = GpuGraph(network)
+    inputs = random_inputs(network, 3)
+    results = graph.run(inputs)
+    assert [array.tobytes() for array in results] == [array.tobytes() for array in network.run(inputs)]
+    places = [handle.memory for handle in graph.handles.values() if isinstance(handle, GpuTensorHandle)]
+    assert len({place.buffer.int_ptr for place in places}) == 1
+    assert len({place.offset for place in places}) > 1

@@ -8,7 +8,7 @@ from typing import NoReturn
 
 import numpy as np
 import pytest
-from gpu_face import GpuGraph, ShadowSession, require_opencl
+from gpu_face import GpuGraph, LateSession, ShadowSession, require_opencl
 
 from ferrule.backends.gpu_acc import GpuAcc
 from ferrule.backends.gpu_acc.handle import (
@@ -48,8 +48,8 @@ def chain(length: int = 3) -> Network:
     return network
 
 
-def alignment() -> int:
-    return GpuImportHandleFactory().memory_alignment(MemorySource.MALLOC)
+STEP = 2 * GpuImportHandleFactory().memory_alignment(MemorySource.MALLOC)
+"""Bytes between places for tensors: aligned, and more than the 105 bytes of a tensor of `chain`."""
 
 
 class Crossed(GpuGraph):
@@ -59,12 +59,12 @@ class Crossed(GpuGraph):
         self.names = [tensor.info.name for tensor in network.tensors if not tensor.is_constant]
         self.session = session or ShadowSession()
         super().__init__(network, imported=self.names, session=self.session)
-        self.block = MallocAllocator().allocate(8 * alignment(), alignment())
+        self.block = MallocAllocator().allocate(8 * STEP, STEP)
         assert self.block.array is not None
         self.block.array[:] = 99
         self.arrays: dict[str, Array] = {}
         for name, offset in zip(self.names, offsets, strict=True):
-            part = self.block.part(offset * alignment(), network.info(name))
+            part = self.block.part(offset * STEP, network.info(name))
             assert part.array is not None
             self.arrays[name] = part.array
             assert self.handles[name].import_memory(part)
@@ -95,11 +95,25 @@ def test_tensors_of_one_block_share_one_buffer(offsets: Sequence[int]) -> None:
     assert whole is not None
     used = np.zeros(whole.size, bool)
     for offset in offsets:
-        used[offset * alignment() : offset * alignment() + 105] = True
+        used[offset * STEP : offset * STEP + 105] = True
     assert (whole[~used] == 99).all(), "bytes beside the tensors are not those of the process"
     for name in crossed.names:
         crossed.handles[name].end_import()
     assert not crossed.session.lent
+
+
+def test_the_process_may_write_as_soon_as_a_tensor_is_imported() -> None:
+    """The map commands of an import are complete; a late one would put the device's copy over what is written."""
+    info = TensorInfo(name="x", shape=(STEP,), dtype=DataType.INT8)
+    session, manager = LateSession(), GpuMemoryManager()
+    manager.use(session)
+    memory = aligned_empty((4 * STEP,), DataType.INT8, STEP)
+    handle = GpuImportHandle(info, managed=False, manager=manager)
+    assert handle.import_memory(MemoryRef.of_array(memory).part(STEP, info))
+    memory[...] = 7
+    session.finish()
+    assert (memory == 7).all()
+    handle.end_import()
 
 
 @pytest.mark.parametrize("method", BRACKETS)
@@ -141,32 +155,32 @@ def test_the_process_has_its_memory_again_after_a_command_that_cannot_be_submitt
 
 
 def test_memory_that_overlaps_a_buffer_in_part_is_refused() -> None:
-    info = TensorInfo(name="x", shape=(alignment(),), dtype=DataType.INT8)
+    info = TensorInfo(name="x", shape=(STEP,), dtype=DataType.INT8)
     manager = GpuMemoryManager()
-    block = aligned_empty((4 * alignment(),), DataType.INT8, alignment())
+    block = aligned_empty((4 * STEP,), DataType.INT8, STEP)
     first, second, third = (GpuImportHandle(info, managed=False, manager=manager) for _ in range(3))
-    here, behind = block[: alignment()], block[alignment() : 2 * alignment()]
+    here, behind = block[:STEP], block[STEP : 2 * STEP]
     assert first.import_memory(MemoryRef.of_array(here))
     whole = MemoryRef.of_array(block)
-    assert not second.import_memory(whole.part(2 * alignment(), info)), "its block overlaps the first tensor"
+    assert not second.import_memory(whole.part(2 * STEP, info)), "its block overlaps the first tensor"
     assert second.import_memory(MemoryRef.of_array(behind))
     assert third.import_memory(MemoryRef.of_array(here)), "the same memory is in the same buffer"
     for handle in (first, third):
         handle.end_import()
     second.end_import()
-    assert second.import_memory(whole.part(2 * alignment(), info))
+    assert second.import_memory(whole.part(2 * STEP, info))
     second.end_import()
 
 
 def test_a_place_that_the_device_cannot_use_is_refused() -> None:
     info = TensorInfo(name="x", shape=(64,), dtype=DataType.INT8)
     handle = GpuImportHandle(info, managed=False)
-    block = MemoryRef.of_array(aligned_empty((1024,), DataType.UINT8, 1024))
-    assert handle.import_memory(block.part(alignment(), info))
-    if alignment() > 64:
-        assert not handle.import_memory(block.part(64, info))
-        with pytest.raises(RuntimeError, match="no memory"):
-            _ = handle.buffer
+    memory = aligned_empty((1024,), DataType.UINT8, 1024)
+    block, shifted = MemoryRef.of_array(memory), MemoryRef.of_array(memory[32:])
+    assert handle.import_memory(block.part(STEP, info))
+    assert not handle.import_memory(shifted.part(32, info)), "a copy of the block would have its elements elsewhere"
+    with pytest.raises(RuntimeError, match="no memory"):
+        _ = handle.memory
     assert handle.import_memory(block.part(0, info))
     handle.end_import()
 
@@ -174,7 +188,7 @@ def test_a_place_that_the_device_cannot_use_is_refused() -> None:
 def test_a_dma_buf_is_imported_as_its_mapping() -> None:
     allocator = DmaBufAllocator()
     info = TensorInfo(name="x", shape=(64,), dtype=DataType.INT8)
-    memory = allocator.allocate(1024, alignment())
+    memory = allocator.allocate(1024, STEP)
     handle = GpuImportHandle(info, managed=False)
     assert handle.import_memory(memory.part(0, info))
     handle.end_import()
@@ -199,10 +213,10 @@ def test_the_device_uses_a_dma_buf_as_the_processor_does() -> None:
     output = network.outputs[0].name
     graph = GpuGraph(network, imported=("x", output))
     access = Access()
-    block = aligned_empty((4 * alignment(),), DataType.UINT8, alignment())
+    block = aligned_empty((4 * STEP,), DataType.UINT8, STEP)
     memory = MemoryRef(MemorySource.MALLOC | MemorySource.DMA_BUF, block.size, block, access=access)
     for index, name in enumerate(("x", output)):
-        assert graph.handles[name].import_memory(memory.part(index * alignment(), network.info(name)))
+        assert graph.handles[name].import_memory(memory.part(index * STEP, network.info(name)))
     event = graph.workloads[0].execute()
     assert event is not None
     assert access.log == "(("

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ferrule._typing import override
-from ferrule.backends.gpu_acc.host_block import HostBlock
+from ferrule.backends.gpu_acc.host_block import IMPORT_ALIGNMENT_BYTES, HostBlock
 from ferrule.backends.gpu_acc.memory import GpuMemoryManager, new_buffer
-from ferrule.backends.gpu_acc.opencl import dma_buf_refusal, opencl_devices, unavailable_reason
-from ferrule.backends.gpu_acc.session import Command, GpuEvent, Session
+from ferrule.backends.gpu_acc.opencl import dma_buf_refusal
+from ferrule.backends.gpu_acc.session import Command, DeviceMemory, GpuEvent, Session
 from ferrule.backends.shared.host_memory import address, is_aligned
 from ferrule.backends.shared.host_memory.planned import Slot
 from ferrule.backends.tensor_handle import (
@@ -29,10 +29,6 @@ if TYPE_CHECKING:
 
 GPU_FACTORY = FactoryId("Ferrule/GpuAcc")
 GPU_IMPORT_FACTORY = FactoryId("Ferrule/GpuAcc/Import")
-IMPORT_ALIGNMENT_BYTES = 64
-"""A cache line: the alignment that drivers require to use host memory in place; others keep a copy."""
-
-
 _DMA_BUFS = MemorySource.DMA_BUF | MemorySource.DMA_BUF_PROTECTED
 
 
@@ -44,15 +40,15 @@ class GpuTensorHandle(TensorHandle):
         self._managed = managed
         self._manager = manager
         self._memory = manager or GpuMemoryManager()
-        self._slot: Slot[cl.Buffer] = Slot(info)
-        self._imported: cl.Buffer | None = None
+        self._slot: Slot[DeviceMemory] = Slot(info)
+        self._imported: DeviceMemory | None = None
         self._mapped: Array | None = None
         self._readers = 0
         self._written_by_device = False
 
     @property
-    def buffer(self) -> cl.Buffer:
-        """The buffer that holds the tensor now.
+    def memory(self) -> DeviceMemory:
+        """The place that holds the tensor now.
 
         Raises:
             RuntimeError: the tensor has no memory, since none is acquired or imported.
@@ -86,7 +82,7 @@ class GpuTensorHandle(TensorHandle):
             self.ready.wait()
         if self._mapped is None:
             self._mapped = self._memory.session.map(
-                self.buffer, self.info.shape, self.info.dtype.numpy, writing=not self._written_by_device
+                self.memory, self.info.shape, self.info.dtype.numpy, writing=not self._written_by_device
             )
         self._readers += 1
         view = self._mapped.reshape(self.info.shape)
@@ -207,10 +203,7 @@ class GpuImportHandleFactory(TensorHandleFactory):
 
     @override
     def memory_alignment(self, source: MemorySource) -> int:
-        """Return the alignment of every place of a tensor in a block, for each of this machine's devices."""
-        if unavailable_reason():
-            return IMPORT_ALIGNMENT_BYTES
-        return max(IMPORT_ALIGNMENT_BYTES, *(device.alignment_bytes for device in opencl_devices()))
+        return IMPORT_ALIGNMENT_BYTES
 
     @override
     def import_refusal(self, source: MemorySource) -> str:

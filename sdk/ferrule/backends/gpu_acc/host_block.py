@@ -3,25 +3,22 @@
 
 OpenCL may cache host memory on the device, and defines what both sides see only where map and unmap commands bracket
 the processor's accesses; buffers over overlapping host memory are undefined. So each block has one buffer, its tensors
-are sub-buffers, and each piece of it is mapped unless a command of the device uses the piece. The pieces are mapped in
-the block's buffer, not in sub-buffers of their own: NVIDIA's driver 580 crashes after overlapping sub-buffers were
-mapped and released.
+are places in it, and each piece of it is mapped unless a command of the device uses the piece.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ferrule.backends.gpu_acc.session import GpuEvent, Session
+from ferrule.backends.gpu_acc.session import DeviceMemory, GpuEvent, Session
 from ferrule.backends.shared.host_memory import address
 from ferrule.backends.tensor_handle import MemoryAccess, MemoryRef
 from ferrule.graph import Array
 
-if TYPE_CHECKING:
-    import pyopencl as cl
+IMPORT_ALIGNMENT_BYTES = 64
+"""A cache line: the alignment that drivers require to use host memory in place; others keep a copy."""
 
 
 @dataclass(slots=True, eq=False)
@@ -47,19 +44,15 @@ class HostBlock:
         self._access = access
         self._buffer = session.host_buffer(data)
         self._pieces = [_Piece(start=0, end=data.nbytes)]
-        self._map(self._pieces)
+        self._return(self._pieces)
 
-    def tensor(self, start: int, size_bytes: int) -> cl.Buffer | None:
-        """Return the sub-buffer of a tensor; None if the device cannot have one at this place.
-
-        Not every driver refuses a misaligned place by itself: NVIDIA's does not.
-        """
-        if start % self._session.device.alignment_bytes:
+    def tensor(self, start: int, size_bytes: int) -> DeviceMemory | None:
+        """Return the place of a tensor; None if elements there would be misaligned in a copy on the device."""
+        if start % IMPORT_ALIGNMENT_BYTES:
             return None
-        buffer = self._buffer.get_sub_region(start, size_bytes)
         for cut in (start, self._round_up(start + size_bytes)):
             self._cut(cut)
-        return buffer
+        return DeviceMemory(buffer=self._buffer, offset=start)
 
     def give(self, start: int, size_bytes: int) -> None:
         """Give a tensor's pieces to the device, for commands that are submitted from now on."""
@@ -97,8 +90,7 @@ class HostBlock:
         return [piece for piece in self._pieces if piece.start < start + size_bytes and piece.end > start]
 
     def _round_up(self, end: int) -> int:
-        step = self._session.device.alignment_bytes
-        return min(-(-end // step) * step, self.end - self.start)
+        return min(-(-end // IMPORT_ALIGNMENT_BYTES) * IMPORT_ALIGNMENT_BYTES, self.end - self.start)
 
     def _cut(self, place: int) -> None:
         """Divide the piece around a place into two."""
@@ -108,8 +100,14 @@ class HostBlock:
                     self._session.unmap_host(piece.mapping)
                 parts = [_Piece(start=piece.start, end=place), _Piece(start=place, end=piece.end)]
                 self._pieces[index : index + 1] = parts
-                self._map(parts)
+                self._return(parts)
                 return
+
+    def _return(self, pieces: list[_Piece]) -> None:
+        """Map pieces and wait: a command that runs later may copy over what the process writes."""
+        event = self._map(pieces)
+        if event is not None:
+            event.wait()
 
 
 class HostBlocks:
@@ -135,7 +133,6 @@ class HostBlocks:
         if any(block.start < first + whole.nbytes and block.end > first for block in self._blocks):
             return None
         block = HostBlock(self._session, whole.reshape(-1).view(np.uint8), memory.access)
-        self._session.finish()  # the processor may access the memory from now on
         block.users = 1
         self._blocks.append(block)
         return block

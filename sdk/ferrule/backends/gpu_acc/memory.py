@@ -3,23 +3,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.gpu_acc.host_block import HostBlocks
 from ferrule.backends.gpu_acc.opencl import choose_device
-from ferrule.backends.gpu_acc.session import Session
+from ferrule.backends.gpu_acc.session import DeviceMemory, Session
+from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES
 from ferrule.backends.shared.host_memory.planned import PlannedMemoryManager, mapped
 from ferrule.backends.tensor_handle import MemoryRef
 from ferrule.errors import FerruleError
 from ferrule.graph import TensorInfo
 
-if TYPE_CHECKING:
-    import pyopencl as cl
 
-
-class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
+class GpuMemoryManager(PlannedMemoryManager[DeviceMemory]):
     """Places slots in one buffer; slots whose lifetimes do not overlap share bytes, since commands run in order.
 
     The buffer uses the custom allocator's memory if there is one; a device with its own memory may keep a copy.
@@ -58,30 +56,30 @@ class GpuMemoryManager(PlannedMemoryManager["cl.Buffer"]):
     @property
     @override
     def _alignment_bytes(self) -> int:
-        return self.session.device.alignment_bytes
+        return ALIGNMENT_BYTES
 
     @override
-    def _new_block(self, size_bytes: int) -> cl.Buffer:
+    def _new_block(self, size_bytes: int) -> DeviceMemory:
         return new_buffer(self.session, size_bytes)
 
     @override
-    def _block_in(self, memory: MemoryRef) -> cl.Buffer:
-        return self.session.host_buffer(mapped(memory))
+    def _block_in(self, memory: MemoryRef) -> DeviceMemory:
+        return DeviceMemory(buffer=self.session.host_buffer(mapped(memory)))
 
     @override
-    def _part(self, block: cl.Buffer, offset: int, info: TensorInfo) -> cl.Buffer:
-        return block.get_sub_region(offset, info.size_bytes)
+    def _part(self, block: DeviceMemory, offset: int, info: TensorInfo) -> DeviceMemory:
+        return replace(block, offset=offset)
 
     @override
     def _settle(self) -> None:
         self.session.finish()
 
 
-def new_buffer(session: Session, size_bytes: int) -> cl.Buffer:
-    """Return a new buffer on the session's device; FerruleError if the device has too little memory."""
+def new_buffer(session: Session, size_bytes: int) -> DeviceMemory:
+    """Return the place of a new buffer on the session's device; FerruleError if the device has too little memory."""
     import pyopencl as cl
 
     try:
-        return cl.Buffer(session.context, cl.mem_flags.READ_WRITE, max(size_bytes, 1))
+        return DeviceMemory(buffer=cl.Buffer(session.context, cl.mem_flags.READ_WRITE, max(size_bytes, 1)))
     except cl.Error as error:
         raise FerruleError(f"{session.device.title} cannot provide a buffer of {size_bytes} B: {error}") from error

@@ -39,8 +39,6 @@ class OpenClDevice:
     platform: str
     is_gpu: bool
     has_float64: bool
-    alignment_bytes: int
-    """Required alignment of the start of a sub-buffer."""
     device: cl.Device
     context: cl.Context
     """A context of this device alone: in a context of several devices, PoCL 3.0 computes wrong values even if only one
@@ -152,7 +150,6 @@ def _describe(device: cl.Device, number: int) -> OpenClDevice:
         platform=device.platform.name.strip(),
         is_gpu=bool(device.type & cl.device_type.GPU),
         has_float64="cl_khr_fp64" in device.extensions.split(),
-        alignment_bytes=max(device.mem_base_addr_align // 8, 1),
         device=device,
         context=cl.Context([device]),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +24,19 @@ DEFAULT_INSTANCE = "GpuAcc"
 
 Command = Callable[["cl.CommandQueue", "list[cl.Event]"], "cl.Event"]
 """Enqueues a command that waits for the given events, and returns the command's own event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DeviceMemory:
+    """The place of a tensor: a buffer, and the offset of the tensor's first byte in it.
+
+    Tensors of one buffer share bytes, so sub-buffers would overlap. NVIDIA's driver 580 crashes when it releases
+    overlapping sub-buffers that kernels used or that were mapped or copied; so there are none, and every command,
+    a kernel too, gets the buffer and the offset.
+    """
+
+    buffer: cl.Buffer
+    offset: int = 0
 
 
 class GpuEvent:
@@ -125,13 +139,15 @@ class Session:
             self._recorder.record(name, event, started_ns)
         return GpuEvent(event, self)
 
-    def map(self, buffer: cl.Buffer, shape: Shape, dtype: np.dtype[Any], *, writing: bool) -> Array:
-        """Wait for all submitted commands and return the buffer's contents; `unmap` must release the array."""
+    def map(self, memory: DeviceMemory, shape: Shape, dtype: np.dtype[Any], *, writing: bool) -> Array:
+        """Wait for all submitted commands and return the contents of a place; `unmap` must release the array."""
         import pyopencl as cl
 
         flags: Any = cl.map_flags.READ | cl.map_flags.WRITE if writing else cl.map_flags.READ
         array: Array
-        array, _ = cl.enqueue_map_buffer(self.queue, buffer, flags, 0, shape or (1,), dtype, is_blocking=True)
+        array, _ = cl.enqueue_map_buffer(
+            self.queue, memory.buffer, flags, memory.offset, shape or (1,), dtype, is_blocking=True
+        )
         return array
 
     def unmap(self, array: Array) -> GpuEvent:

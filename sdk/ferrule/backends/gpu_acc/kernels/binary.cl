@@ -3,8 +3,12 @@
 
 // results: of all pairs of 8-bit values; the index is 256 * first + second, both read as unsigned
 __kernel void pairs_8(__constant const struct elementwise_parameters *p, __global const uchar *results,
-                      __global const uchar *first, __global const uchar *second, __global uchar *output)
+                      __global const uchar *first, __global const uchar *second, __global uchar *output,
+                      const ulong4 starts)
 {
+    first += starts.s0 / sizeof(*first);
+    second += starts.s1 / sizeof(*second);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element < p->elements) {
         const int2 place = places(p, element);
@@ -42,8 +46,11 @@ static int binary_of(int operation, int a, int b)
 }
 
 __kernel void binary_s32(__constant const struct elementwise_parameters *p, __global const int *first,
-                         __global const int *second, __global int *output)
+                         __global const int *second, __global int *output, const ulong4 starts)
 {
+    first += starts.s0 / sizeof(*first);
+    second += starts.s1 / sizeof(*second);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element < p->elements) {
         const int2 place = places(p, element);
@@ -85,8 +92,11 @@ static float binary_float_of(int operation, double a, double b)
 }
 
 __kernel void binary_f32(__constant const struct elementwise_parameters *p, __global const float *first,
-                         __global const float *second, __global float *output)
+                         __global const float *second, __global float *output, const ulong4 starts)
 {
+    first += starts.s0 / sizeof(*first);
+    second += starts.s1 / sizeof(*second);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element < p->elements) {
         const int2 place = places(p, element);
@@ -98,8 +108,11 @@ __kernel void binary_f32(__constant const struct elementwise_parameters *p, __gl
 // operation: the sum of the relations that are true; 1 less, 2 equal, 4 greater, 8 unordered
 #define COMPARE(name, type)                                                                                            \
     __kernel void name(__constant const struct elementwise_parameters *p, __global const type *first,                  \
-                       __global const type *second, __global uchar *output)                                            \
+                       __global const type *second, __global uchar *output, const ulong4 starts)                       \
     {                                                                                                                  \
+        first += starts.s0 / sizeof(*first);                                                                           \
+        second += starts.s1 / sizeof(*second);                                                                         \
+        output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
         if (element < p->elements) {                                                                                   \
             const int2 place = places(p, element);                                                                     \
@@ -126,8 +139,13 @@ static int place_of(__constant const int *extents, __constant const int *strides
 
 #define SELECT(name, type)                                                                                             \
     __kernel void name(__constant const struct select_parameters *p, __global const uchar *condition,                  \
-                       __global const type *first, __global const type *second, __global type *output)                 \
+                       __global const type *first, __global const type *second, __global type *output,                 \
+                       const ulong4 starts)                                                                            \
     {                                                                                                                  \
+        condition += starts.s0 / sizeof(*condition);                                                                   \
+        first += starts.s1 / sizeof(*first);                                                                           \
+        second += starts.s2 / sizeof(*second);                                                                         \
+        output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
         if (element < p->elements) {                                                                                   \
             output[element] = condition[place_of(p->extents, p->condition_strides, element)]                           \

@@ -17,8 +17,11 @@ static void store_channels(__constant const struct weighted_parameters *p, __glo
 }
 
 __kernel void conv2d_s8(__constant const struct weighted_parameters *p, __global const int *channels,
-                        __global const char *weights, __global const char *input, __global char *output)
+                        __global const char *weights, __global const char *input, __global char *output,
+                        const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int first = 8 * (int)get_global_id(0);
     const int pixel = (int)get_global_id(1);
     if (first >= p->output_channels || pixel >= p->output_pixels) {

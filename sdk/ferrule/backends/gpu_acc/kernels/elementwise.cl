@@ -18,8 +18,11 @@ static int2 places(__constant const struct elementwise_parameters *p, int elemen
 }
 
 __kernel void sum_s8(__constant const struct elementwise_parameters *p, __global const char *first,
-                     __global const char *second, __global char *output)
+                     __global const char *second, __global char *output, const ulong4 starts)
 {
+    first += starts.s0 / sizeof(*first);
+    second += starts.s1 / sizeof(*second);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element >= p->elements) {
         return;
@@ -32,8 +35,11 @@ __kernel void sum_s8(__constant const struct elementwise_parameters *p, __global
 }
 
 __kernel void product_s8(__constant const struct elementwise_parameters *p, __global const char *first,
-                         __global const char *second, __global char *output)
+                         __global const char *second, __global char *output, const ulong4 starts)
 {
+    first += starts.s0 / sizeof(*first);
+    second += starts.s1 / sizeof(*second);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element >= p->elements) {
         return;
@@ -44,8 +50,11 @@ __kernel void product_s8(__constant const struct elementwise_parameters *p, __gl
 }
 
 __kernel void maximum_s8(__constant const struct elementwise_parameters *p, __global const char *first,
-                         __global const char *second, __global char *output)
+                         __global const char *second, __global char *output, const ulong4 starts)
 {
+    first += starts.s0 / sizeof(*first);
+    second += starts.s1 / sizeof(*second);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element < p->elements) {
         const int2 place = places(p, element);
@@ -54,8 +63,11 @@ __kernel void maximum_s8(__constant const struct elementwise_parameters *p, __gl
 }
 
 __kernel void minimum_s8(__constant const struct elementwise_parameters *p, __global const char *first,
-                         __global const char *second, __global char *output)
+                         __global const char *second, __global char *output, const ulong4 starts)
 {
+    first += starts.s0 / sizeof(*first);
+    second += starts.s1 / sizeof(*second);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element < p->elements) {
         const int2 place = places(p, element);

@@ -17,8 +17,11 @@ static int gathered_place(__constant const struct gather_parameters *p, __global
 
 #define GATHER(name, type)                                                                                             \
     __kernel void name(__constant const struct gather_parameters *p, __global const type *data,                        \
-                       __global const int *indices, __global type *output)                                             \
+                       __global const int *indices, __global type *output, const ulong4 starts)                        \
     {                                                                                                                  \
+        data += starts.s0 / sizeof(*data);                                                                             \
+        indices += starts.s1 / sizeof(*indices);                                                                       \
+        output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
         if (element < p->elements) {                                                                                   \
             output[element] = data[gathered_place(p, indices, element)];                                               \

@@ -4,8 +4,10 @@
 
 #define MOVE(name, type)                                                                                               \
     __kernel void name(__constant const struct move_parameters *p, __global const int *places,                         \
-                       __global const type *input, __global type *output)                                              \
+                       __global const type *input, __global type *output, const ulong4 starts)                         \
     {                                                                                                                  \
+        input += starts.s0 / sizeof(*input);                                                                           \
+        output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
         if (element >= p->elements) {                                                                                  \
             return;                                                                                                    \

@@ -24,8 +24,10 @@ static long2 inverse_sqrt(long x)
 }
 
 __kernel void l2_normalization_s8(__constant const struct row_parameters *p, __global const char *input,
-                                  __global char *output)
+                                  __global char *output, const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int row = (int)get_global_id(0);
     if (row >= p->rows) {
         return;
@@ -64,8 +66,10 @@ static long logarithm(long x)
 
 // differences: for each difference from a row's maximum, 0 to 255, its exponential in Q12 and the difference in Q5
 __kernel void log_softmax_s8(__constant const struct row_parameters *p, __global const int *differences,
-                             __global const char *input, __global char *output)
+                             __global const char *input, __global char *output, const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int row = (int)get_global_id(0);
     if (row >= p->rows) {
         return;
@@ -92,8 +96,10 @@ __kernel void log_softmax_s8(__constant const struct row_parameters *p, __global
 #ifdef cl_khr_fp64
 // scale: the bits of SOFTMAX's beta
 __kernel void normalize_f32(__constant const struct row_parameters *p, __global const float *input,
-                            __global float *output)
+                            __global float *output, const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int row = (int)get_global_id(0);
     if (row >= p->rows) {
         return;

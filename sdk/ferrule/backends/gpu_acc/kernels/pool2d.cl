@@ -23,8 +23,10 @@ static struct pool_area area_of(__constant const struct pool_parameters *p, int 
 }
 
 __kernel void average_pool2d_s8(__constant const struct pool_parameters *p, __global const char *input,
-                                __global char *output)
+                                __global char *output, const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element >= p->elements) {
         return;
@@ -43,8 +45,10 @@ __kernel void average_pool2d_s8(__constant const struct pool_parameters *p, __gl
 }
 
 __kernel void max_pool2d_s8(__constant const struct pool_parameters *p, __global const char *input,
-                            __global char *output)
+                            __global char *output, const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element >= p->elements) {
         return;

@@ -4,8 +4,10 @@
 
 #ifdef cl_khr_fp64
 __kernel void quantize_f32_s8(__constant const struct quantize_parameters *p, __global const float *input,
-                              __global char *output)
+                              __global char *output, const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element >= p->elements) {
         return;

@@ -16,8 +16,11 @@ static char selectable_s8(char x, int largest)
 
 #define REDUCE(name, type, selectable)                                                                                 \
     __kernel void name(__constant const struct reduce_parameters *p, __global const int *bases,                        \
-                       __global const int *steps, __global const type *input, __global type *output)                   \
+                       __global const int *steps, __global const type *input, __global type *output,                   \
+                       const ulong4 starts)                                                                            \
     {                                                                                                                  \
+        input += starts.s0 / sizeof(*input);                                                                           \
+        output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
         if (element >= p->elements) {                                                                                  \
             return;                                                                                                    \
@@ -37,8 +40,11 @@ REDUCE(reduce_f32, float, selectable_f32)
 // the first of equal elements; a NaN is selected only if it is the first element
 #define SELECT_PLACE(name, type)                                                                                       \
     __kernel void name(__constant const struct reduce_parameters *p, __global const int *bases,                        \
-                       __global const int *steps, __global const type *input, __global int *output)                    \
+                       __global const int *steps, __global const type *input, __global int *output,                    \
+                       const ulong4 starts)                                                                            \
     {                                                                                                                  \
+        input += starts.s0 / sizeof(*input);                                                                           \
+        output += starts.s3 / sizeof(*output);                                                                         \
         const int element = (int)get_global_id(0);                                                                     \
         if (element >= p->elements) {                                                                                  \
             return;                                                                                                    \
@@ -57,8 +63,11 @@ SELECT_PLACE(place_f32, float)
 
 // MEAN and SUM of int8; the sum wraps
 __kernel void total_s8(__constant const struct reduce_parameters *p, __global const int *bases,
-                       __global const int *steps, __global const char *input, __global char *output)
+                       __global const int *steps, __global const char *input, __global char *output,
+                       const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element >= p->elements) {
         return;
@@ -73,8 +82,11 @@ __kernel void total_s8(__constant const struct reduce_parameters *p, __global co
 #ifdef cl_khr_fp64
 // MEAN and SUM of float32
 __kernel void total_f32(__constant const struct reduce_parameters *p, __global const int *bases,
-                        __global const int *steps, __global const float *input, __global float *output)
+                        __global const int *steps, __global const float *input, __global float *output,
+                        const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element >= p->elements) {
         return;

@@ -3,8 +3,11 @@
 // the output; the padding is what the window of the image's first pixel has above and left of the output.
 
 __kernel void transpose_conv_s8(__constant const struct weighted_parameters *p, __global const int *channels,
-                                __global const char *weights, __global const char *input, __global char *output)
+                                __global const char *weights, __global const char *input, __global char *output,
+                                const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int first = 8 * (int)get_global_id(0);
     const int pixel = (int)get_global_id(1);
     if (first >= p->output_channels || pixel >= p->output_pixels) {

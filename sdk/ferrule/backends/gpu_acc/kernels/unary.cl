@@ -47,8 +47,10 @@ static double unary_of(__constant const struct unary_parameters *p, double x)
 }
 
 __kernel void unary_f32(__constant const struct unary_parameters *p, __global const float *input,
-                        __global float *output)
+                        __global float *output, const ulong4 starts)
 {
+    input += starts.s0 / sizeof(*input);
+    output += starts.s3 / sizeof(*output);
     const int element = (int)get_global_id(0);
     if (element < p->elements) {
         output[element] = limited(convert_float(unary_of(p, input[element])), p->low, p->high);

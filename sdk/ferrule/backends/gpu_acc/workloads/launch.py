@@ -27,9 +27,14 @@ CHANNELS_GROUP = (4, WORK_GROUP // 4)
 CHANNELS_PER_ITEM = 8
 
 
+STARTS = 4
+"""Length of a kernel's last argument, the offsets of its tensors' first bytes in their buffers: inputs, output."""
+OUTPUT_START = STARTS - 1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Launch:
-    """A kernel, its size and its arguments: parameters, constants, inputs, and one output."""
+    """A kernel, its size and its arguments: parameters, constants, at most three inputs, one output, and starts."""
 
     kernel: str
     parameters: Parameters
@@ -107,24 +112,33 @@ class _BoundKernel:
             *(loading.source(index) for index in launch.inputs),
             loading.target(launch.output),
         ]
-        self._handles: list[tuple[int, GpuTensorHandle]] = []
+        tensors = 1 + len(launch.constants)
+        starts = {tensors + number: number for number in range(len(launch.inputs))} | {len(arguments) - 1: OUTPUT_START}
+        self._handles: list[tuple[int, int, GpuTensorHandle]] = []
         self._bound: list[object] = list(arguments)
+        self._starts = np.zeros(STARTS, np.uint64)
         for place, argument in enumerate(arguments):
             if isinstance(argument, GpuTensorHandle):
-                self._handles.append((place, argument))
+                self._handles.append((place, starts[place], argument))
             else:
                 self._kernel.set_arg(place, argument)
-        self.used = [handle for _, handle in self._handles]
+        self._kernel.set_arg(len(arguments), self._starts)
+        self.used = [handle for _, _, handle in self._handles]
         self._enqueue = cl.enqueue_nd_range_kernel
         compile_ahead(loading.session.device, launch, len(arguments))
 
     def bind(self) -> None:
-        """Set the buffers that the handles have now."""
-        for place, handle in self._handles:
-            buffer = handle.buffer
-            if buffer is not self._bound[place]:
-                self._kernel.set_arg(place, buffer)
-                self._bound[place] = buffer
+        """Set the places of the tensors as they are now."""
+        moved = False
+        for place, start, handle in self._handles:
+            memory = handle.memory
+            if memory is not self._bound[place]:
+                self._kernel.set_arg(place, memory.buffer)
+                self._starts[start] = memory.offset
+                self._bound[place] = memory
+                moved = True
+        if moved:
+            self._kernel.set_arg(len(self._bound), self._starts)
 
     def enqueue(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
         """Enqueue the kernel and return its event."""
@@ -171,6 +185,7 @@ def compile_ahead(device: OpenClDevice, launch: Launch, arguments: int) -> None:
     buffers = [cl.Buffer(device.context, flags, hostbuf=nothing) for _ in range(arguments)]
     for place, buffer in enumerate(buffers):
         fresh.set_arg(place, buffer)
+    fresh.set_arg(arguments, np.zeros(STARTS, np.uint64))
     queue = cl.CommandQueue(device.context, device.device)
     cl.enqueue_nd_range_kernel(queue, fresh, launch.group, launch.group).wait()
     _COMPILED.add(key)

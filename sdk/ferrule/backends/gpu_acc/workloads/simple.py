@@ -15,7 +15,7 @@ from ferrule.backends.gpu_acc.parameters import (
     SoftmaxParameters,
     TableParameters,
 )
-from ferrule.backends.gpu_acc.session import GpuEvent
+from ferrule.backends.gpu_acc.session import DeviceMemory, GpuEvent
 from ferrule.backends.gpu_acc.workloads.elementwise import broadcast_parameters
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
 from ferrule.graph import DataType, LayerType
@@ -173,5 +173,14 @@ class CopyWorkload:
     def _command(self, queue: cl.CommandQueue, waits: list[cl.Event]) -> cl.Event:
         import pyopencl as cl
 
-        source = self._source.buffer if isinstance(self._source, GpuTensorHandle) else self._source
-        return cl.enqueue_copy(queue, self._target.buffer, source, byte_count=self._size_bytes, wait_for=waits)
+        source, target = self._source, self._target.memory
+        place = source.memory if isinstance(source, GpuTensorHandle) else DeviceMemory(buffer=source)
+        return cl.enqueue_copy(
+            queue,
+            target.buffer,
+            place.buffer,
+            byte_count=self._size_bytes,
+            src_offset=place.offset,
+            dst_offset=target.offset,
+            wait_for=waits,
+        )
