@@ -218,7 +218,8 @@ def _with_window(numbers: random.Random, case: Case) -> Case:
         top, bottom = same_padding(case.height, kernel_h, stride_h, dilation_h)
         left, right = same_padding(case.width, kernel_w, stride_w, dilation_w)
     elif kind == "explicit":
-        most_h, most_w = (kernel_h - 1, kernel_w - 1) if pool else (min(reach_h + 1, 4), min(reach_w + 1, 4))
+        # windows of convolutions may lie in the padding, on any side
+        most_h, most_w = (kernel_h - 1, kernel_w - 1) if pool else (min(reach_h + 2, 8), min(reach_w + 2, 8))
         top, bottom = numbers.randint(0, most_h), numbers.randint(0, most_h)
         left, right = numbers.randint(0, most_w), numbers.randint(0, most_w)
     else:
