@@ -148,7 +148,7 @@ def test_a_model_runs_at_once(ferrule: Ferrule, tmp_path: Path, monkeypatch: pyt
     list(follow(tmp_path / "m", [command for command in commands if "make_model.py" in command]))
     outcome = ferrule("run", "model.tflite")
     assert outcome.code == 0, outcome.err
-    assert "verdict: exact" in outcome.out or "verdict: within_tolerance" in outcome.out
+    assert "verdict: exact" in outcome.out or "verdict: within_bound" in outcome.out
 
 
 @pytest.mark.nightly

@@ -122,14 +122,14 @@ def test_float_models_stay_within_the_tolerance(
     network = ferrule.load(models / f"{model}.tflite")
     firmware = ferrule.compile(network, board=board, toolchain=toolchain)
     report = firmware.run(random_inputs(network, seed=3), engine="unicorn", timeout_s=300)
-    assert report.verdict in {Verdict.EXACT, Verdict.WITHIN_TOLERANCE}
+    assert report.verdict in {Verdict.EXACT, Verdict.WITHIN_BOUND}
 
 
 @pytest.mark.parametrize("model", [FLOAT[0], *(pytest.param(name, marks=pytest.mark.nightly) for name in FLOAT[1:])])
 def test_float_models_run_on_qemu(models: Path, qemu: str, model: str) -> None:
     network = ferrule.load(models / f"{model}.tflite")
     report = ferrule.compile(network, board="mps2-an386").run(random_inputs(network, seed=3), engine="qemu")
-    assert report.verdict in {Verdict.EXACT, Verdict.WITHIN_TOLERANCE}
+    assert report.verdict in {Verdict.EXACT, Verdict.WITHIN_BOUND}
 
 
 def test_the_hybrid_model_is_refused_by_that_name(models: Path) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from lowered_call import lower, lowering_of, run_overlapping
 from needs import require_program
 from oracle import random_inputs
-from weighted_cases import FAMILY, within_tolerance
+from weighted_cases import FAMILY, within_bound
 
 import ferrule
 from ferrule.backends.cpu_acc.lowering.choice import Candidate
@@ -58,7 +58,7 @@ def check(network: Network, kernels: Iterable[LoweredOp]) -> None:
             for shift in shifts(overlap, network):
                 got = run_overlapping(network, inputs, overlap, shift, op)
                 if wanted.dtype == np.float32:
-                    assert within_tolerance(network, inputs, got, wanted), (op.kernel, overlap, shift)
+                    assert within_bound(network, inputs, got), (op.kernel, overlap, shift)
                 else:
                     np.testing.assert_array_equal(got, wanted, err_msg=f"{op.kernel}: {overlap} at {shift}")
 

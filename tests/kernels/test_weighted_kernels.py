@@ -17,7 +17,7 @@ from layer_case import layer_network
 from merged import merged
 from needs import require_module, require_sanitizers
 from oracle import edge_inputs, random_inputs
-from weighted_cases import FAMILY, OF_FLOATS, WITH_ZERO_POINT, weights_with_a_zero_point, within_tolerance
+from weighted_cases import FAMILY, OF_FLOATS, WITH_ZERO_POINT, weights_with_a_zero_point, within_bound
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
@@ -48,7 +48,7 @@ def check(networks: Sequence[Network], native: NativeNetwork) -> None:
 
 def check_output(network: Network, inputs: Sequence[Array], got: Array, wanted: Array) -> None:
     if wanted.dtype == np.float32:
-        assert within_tolerance(network, inputs, got, wanted)
+        assert within_bound(network, inputs, got)
     else:
         np.testing.assert_array_equal(got, wanted)
 

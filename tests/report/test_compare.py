@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from ferrule.report import Verdict, compare, worst
-from ferrule.report.compare import FLOOR, RELATIVE
 
 NAN, INF = float("nan"), float("inf")
 
@@ -44,41 +43,52 @@ def test_booleans() -> None:
     assert compare([np.array([True])], [np.array([False])]) == (Verdict.DIFFERENT, 1.0)
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e6])
-def test_the_tolerance_of_floats(scale: float) -> None:
-    reference = floats(0.25 * scale, scale)
-    allowed = RELATIVE * 0.25 * scale + FLOOR * scale
-    assert verdict(floats(0.25 * scale + 0.99 * allowed, scale), reference) is Verdict.WITHIN_TOLERANCE
-    assert verdict(floats(0.25 * scale - 0.99 * allowed, scale), reference) is Verdict.WITHIN_TOLERANCE
-    assert verdict(floats(0.25 * scale + 1.05 * allowed, scale), reference) is Verdict.DIFFERENT
-    assert verdict(floats(0.25 * scale - 1.05 * allowed, scale), reference) is Verdict.DIFFERENT
+def bounded(output: np.ndarray, reference: np.ndarray, *bounds: float) -> Verdict:
+    return compare([output], [reference], [np.array(bounds)])[0]
 
 
-def test_the_floor_is_never_below_one_millionth() -> None:
-    assert verdict(floats(0.99e-6), floats(0)) is Verdict.WITHIN_TOLERANCE
-    assert verdict(floats(1.01e-6), floats(0)) is Verdict.DIFFERENT
+def test_floats_without_bounds_are_equal_or_different() -> None:
+    assert verdict(floats(1, 2), floats(1, 2)) is Verdict.EXACT
+    assert verdict(floats(np.nextafter(np.float32(1), np.float32(2)), 2), floats(1, 2)) is Verdict.DIFFERENT
 
 
-def test_infinities_do_not_widen_the_floor() -> None:
-    assert verdict(floats(INF, 2e-6), floats(INF, 0)) is Verdict.DIFFERENT
-    assert verdict(floats(INF, 0.5e-6), floats(INF, 0)) is Verdict.WITHIN_TOLERANCE
+def test_a_float_is_within_the_bound_of_its_own_element() -> None:
+    reference = floats(0.25, 1e8)
+    assert bounded(floats(0.75, 1e8), reference, 0.5, 1e6) is Verdict.WITHIN_BOUND
+    assert bounded(floats(-0.25, 1e8), reference, 0.5, 1e6) is Verdict.WITHIN_BOUND
+    assert bounded(floats(0.76, 1e8), reference, 0.5, 1e6) is Verdict.DIFFERENT
+    assert bounded(floats(-0.26, 1e8), reference, 0.5, 1e6) is Verdict.DIFFERENT
+    assert bounded(floats(0.25, 1e8 + 64), reference, 0.5, 1) is Verdict.DIFFERENT
 
 
-def test_zeros_of_both_signs_are_near() -> None:
-    assert compare([floats(0.0)], [floats(-0.0)]) == (Verdict.WITHIN_TOLERANCE, 0.0)
+def test_what_no_bound_is_known_for_must_be_equal() -> None:
+    assert bounded(floats(1, 5), floats(2, 5), INF, 0) is Verdict.DIFFERENT
+    assert bounded(floats(2, 5.5), floats(2, 5), INF, 1) is Verdict.WITHIN_BOUND
+    assert compare([floats(1)], [floats(2)], [None])[0] is Verdict.DIFFERENT
 
 
-def test_nan_is_near_nan_alone() -> None:
+def test_integers_are_within_no_bound() -> None:
+    assert compare([np.array([3], np.int8)], [np.array([4], np.int8)], [np.array([1.0])])[0] is Verdict.DIFFERENT
+
+
+def test_zeros_of_both_signs_differ_in_a_bit() -> None:
+    assert compare([floats(0.0)], [floats(-0.0)]) == (Verdict.DIFFERENT, 0.0)
+    assert bounded(floats(0.0), floats(-0.0), 1e-30) is Verdict.WITHIN_BOUND
+
+
+def test_nan_equals_nan_alone() -> None:
     other_nan = np.array([0x7FC0_0001], np.uint32).view(np.float32)
     one = floats(1)
-    assert compare([other_nan, one], [floats(NAN), one]) == (Verdict.WITHIN_TOLERANCE, 0.0)
+    assert compare([other_nan, one], [floats(NAN), one]) == (Verdict.EXACT, 0.0)
     assert compare([other_nan], [floats(NAN)]) == (Verdict.NOTHING_COMPARED, 0.0)
     assert compare([floats(NAN)], [floats(1)]) == (Verdict.DIFFERENT, None)
     assert compare([floats(1, 3)], [floats(NAN, 3)]) == (Verdict.DIFFERENT, None)
+    assert bounded(floats(NAN), floats(1), 1) is Verdict.DIFFERENT
+    assert bounded(floats(1), floats(NAN), INF) is Verdict.DIFFERENT
 
 
 def test_infinity_is_near_the_same_infinity_alone() -> None:
-    assert compare([floats(INF, 1)], [floats(INF, 1 + 1e-6)])[0] is Verdict.WITHIN_TOLERANCE
+    assert bounded(floats(INF, 1), floats(INF, 1 + 1e-6), 0, 1e-5) is Verdict.WITHIN_BOUND
     for output, reference in ((INF, -INF), (INF, 3e38), (3e38, INF), (NAN, INF)):
         assert compare([floats(output)], [floats(reference)]) == (Verdict.DIFFERENT, None)
 
@@ -114,8 +124,8 @@ def test_worst() -> None:
     assert worst([]) is Verdict.NOTHING_COMPARED
     assert worst([Verdict.NOTHING_COMPARED, Verdict.EXACT]) is Verdict.EXACT
     assert worst([Verdict.NOTHING_COMPARED, Verdict.DIFFERENT]) is Verdict.DIFFERENT
-    assert worst([Verdict.EXACT, Verdict.WITHIN_TOLERANCE, Verdict.EXACT]) is Verdict.WITHIN_TOLERANCE
-    assert worst([Verdict.DIFFERENT, Verdict.WITHIN_TOLERANCE]) is Verdict.DIFFERENT
+    assert worst([Verdict.EXACT, Verdict.WITHIN_BOUND, Verdict.EXACT]) is Verdict.WITHIN_BOUND
+    assert worst([Verdict.DIFFERENT, Verdict.WITHIN_BOUND]) is Verdict.DIFFERENT
 
 
 def test_differences_are_finite_or_none() -> None:

@@ -119,7 +119,7 @@ def test_a_verdict_may_not_become_different() -> None:
     assert compare_documents(RUN, bad).failed
     assert not compare_documents(bad, RUN).failed
     assert not compare_documents(bad, bad).failed
-    near = replace(RUN, verdict=Verdict.WITHIN_TOLERANCE)
+    near = replace(RUN, verdict=Verdict.WITHIN_BOUND)
     assert changed(compare_documents(RUN, near))["verdict"].change is Change.WORSE
     assert not compare_documents(RUN, near).failed
 

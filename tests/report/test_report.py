@@ -107,7 +107,7 @@ DIFFERENT = replace(
     count=replace(DOCUMENT.count, resolution=40, source="systick", exact=False),
     samples=(
         SamplePart(index=0, verdict=Verdict.EXACT, max_difference=0.0),
-        SamplePart(index=1, verdict=Verdict.WITHIN_TOLERANCE, max_difference=1e-7),
+        SamplePart(index=1, verdict=Verdict.WITHIN_BOUND, max_difference=1e-7),
         SamplePart(index=2, verdict=Verdict.DIFFERENT, max_difference=None),
         *(SamplePart(index=i, verdict=Verdict.DIFFERENT, max_difference=float(i)) for i in range(3, 16)),
     ),
@@ -132,11 +132,11 @@ def text(document: ReportDocument, *, width: int = 120, terminal: bool = False) 
         ("different.txt", DIFFERENT),
         ("devices.txt", DEVICES),
         (
-            "within_tolerance.txt",
+            "within_bound.txt",
             replace(
                 DOCUMENT,
-                verdict=Verdict.WITHIN_TOLERANCE,
-                samples=(SamplePart(index=0, verdict=Verdict.WITHIN_TOLERANCE, max_difference=1e-7),),
+                verdict=Verdict.WITHIN_BOUND,
+                samples=(SamplePart(index=0, verdict=Verdict.WITHIN_BOUND, max_difference=1e-7),),
             ),
         ),
     ],

@@ -19,7 +19,7 @@ from ferrule.graph import Array, Graph, Layer, State
 from ferrule.network import Network
 from ferrule.network.execution import operands_of, run_graph
 from ferrule.operators.operator import Operands
-from ferrule.testing.backends.comparison import layer_difference, runs_of
+from ferrule.testing.backends.comparison import graph_difference, runs_of
 
 Run = Sequence[Array]
 """One array per input, or per output."""
@@ -84,7 +84,7 @@ def difference(
                 sources = [None if name is None else values[name] for name in layer.inputs]
                 if undefined(layer, operands_of(network, layer), sources):
                     continue
-                wrong = layer_difference(graph, arrays, got)
+                wrong = graph_difference(graph, arrays, got)
             if wrong:
                 return f"run {number}, layer '{layer.name}' {layer.type} {layer.descriptor}: {wrong}"
         state = {each.name: values[each.result] for each in network.states}

@@ -12,46 +12,26 @@ from layer_case import layer_network
 
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
+from ferrule.network.bounds import outside, run_bounded
 from ferrule.operators.activation import Activation
 from ferrule.operators.batch_matmul import BatchMatmulDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.operators.operator import OWN_CODE
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
-
-FLOOR_OF_MAGNITUDES = 1e-6
-RELATIVE = 1e-5
 
 _SMALL = st.integers(1, 8)
 _ZERO_POINTS = st.one_of(st.sampled_from([-128, 0, 127]), st.integers(-128, 127))
 _EXPONENTS = {DataType.INT8: (3, 10), DataType.INT16: (5, 12), DataType.FLOAT32: (0, 0)}
 
 
-def within_tolerance(network: Network, inputs: Sequence[Array], got: Array, wanted: Array) -> bool:
-    """Return whether the float32 outputs of a one-layer network are close to the wanted values.
-
-    The tolerance is 1e-5 of the wanted value plus 1e-6 of the sum of the magnitudes of the bias and all products.
-    """
-    floor = FLOOR_OF_MAGNITUDES * _magnitudes(network, inputs)
-    return bool((np.abs(got.astype(np.float64) - wanted) <= RELATIVE * np.abs(wanted) + floor).all())
-
-
-def _magnitudes(network: Network, inputs: Sequence[Array]) -> Array:
-    (layer,) = network.layers
-    magnitudes = Network("magnitudes")
-    for tensor in network.tensors:
-        if tensor.data is not None:
-            magnitudes.add_constant(tensor.info, np.abs(tensor.data))
-    for info in network.inputs:
-        magnitudes.add_input(info)
-    descriptor = layer.descriptor
-    if not isinstance(descriptor, BatchMatmulDescriptor):
-        descriptor = replace(descriptor, activation=Activation.NONE)  # type: ignore[call-arg]
-    magnitudes.add_layer(replace(layer, descriptor=descriptor), network.output_infos(layer))
-    magnitudes.set_outputs(layer.outputs)
-    return magnitudes.run([np.abs(array) for array in inputs])[0]
+def within_bound(network: Network, inputs: Sequence[Array], got: Array) -> bool:
+    """Return whether the float32 output of a network is within the bound of each element for Ferrule's own code."""
+    (wanted,) = run_bounded(network, inputs, arithmetic=OWN_CODE)
+    return not outside(got, wanted).any()
 
 
 def quantization(draw: st.DrawFn, dtype: DataType, scale: float) -> Quantization | None:

@@ -84,7 +84,7 @@ def _compared(
     elif found.tobytes() == expected.astype(found.dtype).tobytes():
         verdict = Verdict.EXACT
     else:
-        verdict = Verdict.WITHIN_TOLERANCE if difference <= limit else Verdict.DIFFERENT
+        verdict = Verdict.WITHIN_BOUND if difference <= limit else Verdict.DIFFERENT
     return TensorComparison(
         layer=tensor.layer or "",
         type=type_,

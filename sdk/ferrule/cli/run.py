@@ -166,9 +166,9 @@ def command(
 
     The table shows each layer and its cost; the verdict states how the outputs compare with the numpy reference.
     Several models are built as one firmware, which runs once for each of them; --json then writes a list.
-    Exit code: 0 if they are equal (float32: within the tolerance), 1 if they differ, 2 for an error, 3 if nothing was
-    compared, such as outputs that are all NaN. Of your own firmware: 1 if --until did not match or the firmware exits
-    with a status other than 0, 2 for an error or a crash.
+    Exit code: 0 if they are equal (float32 of other code: within bound), 1 if they differ, 2 for an error, 3 if nothing
+    was compared, such as outputs that are all NaN. Of your own firmware: 1 if --until did not match or the firmware
+    exits with a status other than 0, 2 for an error or a crash.
     """
     from ferrule import facade
     from ferrule.cli.arrays import parse_input_options, parse_output_options

@@ -98,8 +98,8 @@ def command(
 
     A run compiles a model, runs it and compares its outputs with the numpy reference. Its row is kept as soon as it
     ends, so that the same command goes on where a sweep was stopped. A run whose worker is lost is done again.
-    Exit code: 0 if all outputs are equal (float32: within the tolerance), 1 if a run differs or has failed, 2 for an
-    error, 3 if there is no run, or one has compared nothing.
+    Exit code: 0 if all outputs are equal (float32 of other code: within bound), 1 if a run differs or has failed, 2
+    for an error, 3 if there is no run, or one has compared nothing.
     """
     from ferrule.evaluation.sweep import ResultsFile, Settings, carry_out_plan, read_plan
 

@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from ferrule.evaluation.answers import Answers
 from ferrule.evaluation.data import DataSet
 from ferrule.evaluation.on_board import Engine, beginnings, cpu_s, drawn_for_proof, processes, run_all
 from ferrule.facade import Firmware
+from ferrule.facade.reference import has_floats, references
 from ferrule.graph import Array
 from ferrule.network import Network
+from ferrule.network.samples import Sample, split
 from ferrule.progress import Progress
 from ferrule.report.compare import compare, worst
 from ferrule.report.document import Verdict
@@ -29,8 +31,9 @@ def prove(
     network = firmware.network
     chosen = drawn_for_proof(data, count, seed, stateful=bool(network.states))
     before_s, started = cpu_s(), time.perf_counter()
+    inputs = data.take(chosen).inputs
     report = firmware.run(
-        data.take(chosen).inputs,
+        inputs,
         engine=engine.name,
         options=engine.options,
         timeout_s=engine.timeout_s,
@@ -45,10 +48,10 @@ def prove(
         wall_s=time.perf_counter() - started,
     )
     runs = _by_sample(network, report.outputs, len(chosen))
-    verdicts = [
-        worst([compare(answers.of(network, index), run)[0], sample.verdict])
-        for index, run, sample in zip(chosen, runs, report.samples, strict=True)
-    ]
+    hosts = [answers.of(network, index) for index in chosen]
+    begins = beginnings(data, chosen)
+    equal = _compared(network, hosts, runs, split(network.inputs, inputs), begins)
+    verdicts = [worst([verdict, sample.verdict]) for verdict, sample in zip(equal, report.samples, strict=True)]
     part = ProofPart(
         verdict=worst(verdicts),
         evidence=report.document.evidence,
@@ -75,12 +78,33 @@ def all_on_board(
         wall_s=time.perf_counter() - started,
     )
     board = replace(answers, outputs=outputs, path=path)
-    verdicts = [compare(board.of(network, index), answers.of(network, index))[0] for index in range(answers.samples)]
+    every = range(answers.samples)
+    hosts, boards = ([each.of(network, index) for index in every] for each in (answers, board))
+    samples = (sample for index in every for sample in split(network.inputs, data.take([index]).inputs))
+    verdicts = _compared(network, hosts, boards, samples, beginnings(data, every))
     different = sorted({*part.different, *_different(range(answers.samples), verdicts)})[:_LISTED]
     verdict = worst([part.verdict, *verdicts])
     counts = (evidence_of(board.of(network, index), answers.of(network, index)) for index in range(answers.samples))
     evidence = sum(counts, Evidence(layers=part.evidence.layers))
     return board, replace(part, verdict=verdict, evidence=evidence, different=tuple(different), whole=True)
+
+
+def _compared(
+    network: Network,
+    hosts: Sequence[list[Array]],
+    boards: Sequence[list[Array]],
+    samples: Iterable[Sample],
+    begins: Sequence[bool],
+) -> list[Verdict]:
+    """Return how the host's answers and the board's compare: equal, both within the bounds of the reference, or not."""
+    verdicts = [compare(host, board)[0] for host, board in zip(hosts, boards, strict=True)]
+    if all(verdict is Verdict.EXACT for verdict in verdicts) or not has_floats(network):
+        return verdicts
+    expected = references(network, samples, begins)
+    return [
+        verdict if verdict is Verdict.EXACT else worst(compare(each, wanted.outputs, wanted.bounds)[0] for each in pair)
+        for verdict, wanted, *pair in zip(verdicts, expected, hosts, boards, strict=True)
+    ]
 
 
 def _by_sample(network: Network, outputs: list[Array], count: int) -> list[list[Array]]:

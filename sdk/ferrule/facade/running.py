@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from numpy.typing import ArrayLike
@@ -30,10 +30,9 @@ from ferrule.emulation import (
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, failures, inject, statistics
 from ferrule.errors import FerruleError
+from ferrule.facade.reference import references
 from ferrule.firmware import Job, platform
-from ferrule.graph import Array
 from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
-from ferrule.network import Network
 from ferrule.network.samples import Sample, beginnings, joined, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
@@ -119,7 +118,7 @@ def run(
     document = assemble(
         firmware,
         done,
-        _reference(network, samples, begins),
+        references(network, samples, begins),
         engine=engine,
         source=source or ("pattern" if inputs is None else "arrays"),
         trace=trace_devices,
@@ -175,18 +174,9 @@ def _located(
         done = execute(again)
     except FerruleError as error:
         return DifferencePart(note=f"not found, since the firmware with every tensor as an output fails: {error}")
-    expected = _reference(again.network, samples, begins)
+    expected = references(again.network, samples, begins)
     runs = [(run.outputs, each) for runs, each in zip(done.by_sample(), expected, strict=True) for run in runs]
     return first_difference(again.network, again.optimized, layer_parts(again, done), runs)
-
-
-def _reference(network: Network, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[list[Array]]:
-    """Yield the outputs that numpy computes for each sample, with the state of the one before."""
-    state = network.initial_state()
-    for sample, begin in zip(samples, begins, strict=True):
-        if begin:
-            state = network.initial_state()
-        yield network.run(sample, state=state)
 
 
 def _usable(name: str, board: Board, models: Sequence[str] = ()) -> Engine:

@@ -12,6 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise import Result, result_of
+from ferrule.operators.error_bound import monotone, of_floats, sums
 from ferrule.operators.fixed_point import Int64Array, quantize_multiplier
 from ferrule.operators.movement import check_quantisations, check_types
 from ferrule.operators.operator import Operands, Operator
@@ -96,6 +97,11 @@ def kernel(descriptor: AddNDescriptor, operands: Operands, arrays: Sequence[Arra
     return [total]
 
 
+def _terms(descriptor: AddNDescriptor, operands: Operands) -> int:
+    del descriptor
+    return len(operands.inputs)
+
+
 def _sample(sample: LayerSample) -> None:
     shape, own = sample.shape(), sample.quantization(sample.dtype)
     for _ in range(sample.dice.randint(2, 4)):
@@ -105,5 +111,11 @@ def _sample(sample: LayerSample) -> None:
 
 
 ADD_N = Operator(
-    descriptor=AddNDescriptor, type=LayerType.ADD_N, infer=infer, check=check, kernel=kernel, sample=_sample
+    descriptor=AddNDescriptor,
+    type=LayerType.ADD_N,
+    infer=infer,
+    check=check,
+    kernel=kernel,
+    bound=of_floats(sums(_terms), monotone),
+    sample=_sample,
 )

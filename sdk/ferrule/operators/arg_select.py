@@ -11,6 +11,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.error_bound import known_inputs
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
@@ -74,6 +75,7 @@ def _operator(layer_type: LayerType) -> Operator:
         infer=_infer,
         check=partial(_check, layer_type),
         kernel=partial(_kernel, layer_type),
+        bound=known_inputs,
         sample=_sample,
     )
 

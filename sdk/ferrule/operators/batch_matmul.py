@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.blas import matrix_product
+from ferrule.operators.error_bound import sums
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     MAX_WIDE_SHIFT,
@@ -134,8 +135,13 @@ def _centred(array: Array, info: TensorInfo, *, transposed: bool) -> Array:
     return values.swapaxes(-1, -2) if transposed else values
 
 
+def _terms(descriptor: BatchMatmulDescriptor, operands: Operands) -> int:
+    """Return the products that an output element adds up."""
+    return depth_of(descriptor, operands.input(0))
+
+
 def _macs(descriptor: BatchMatmulDescriptor, operands: Operands) -> int:
-    return operands.output.elements * depth_of(descriptor, operands.input(0))
+    return operands.output.elements * _terms(descriptor, operands)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -163,6 +169,7 @@ BATCH_MATMUL = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=sums(_terms),
     rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,

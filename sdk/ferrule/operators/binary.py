@@ -15,6 +15,7 @@ from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Combination, combine, product_of, sum_of
+from ferrule.operators.error_bound import rounded
 from ferrule.operators.movement import check_quantisations
 from ferrule.operators.onnx_elementwise import onnx_combination_of
 from ferrule.operators.operator import Operands, Operator
@@ -122,6 +123,7 @@ def _arithmetic(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
         infer=infer_broadcast,
         check=partial(_check_arithmetic, layer_type),
         kernel=partial(_compute_arithmetic, layer_type),
+        bound=rounded(),
         rules=rules,
         sample=_sample_arithmetic,
     )

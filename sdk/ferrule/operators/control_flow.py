@@ -13,10 +13,13 @@ import numpy as np
 from ferrule._typing import override
 from ferrule.errors import FerruleError, IterationLimitError, ModelError, UnsupportedError, place
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Shape, TensorInfo
+from ferrule.operators import running_error
 from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.error_bound import known_inputs, or_zeros
 from ferrule.operators.interpreter import execute
 from ferrule.operators.join import ConcatenationDescriptor
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Arithmetic, Evaluation, Operands, Operator
+from ferrule.operators.running_error import Bounded
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.slice import SliceDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
@@ -149,6 +152,44 @@ def run_while(descriptor: WhileDescriptor, operands: Operands, arrays: Sequence[
             iterations.begin(descriptor.limit)
             values = _called(descriptor.body, values)
     return values
+
+
+def _if_bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the selected branch; there is none if the condition may be another."""
+    condition, *values = _bounded(evaluation)
+    if condition is None or condition.error is not None:
+        return known_inputs(evaluation)
+    descriptor = evaluation.descriptor
+    chosen = descriptor.then_branch if bool(condition.values.reshape(())) else descriptor.else_branch
+    return _bounds_of(_called_bounded(chosen, values, evaluation.arithmetic))
+
+
+def _while_bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the values behind the last iteration; there is none if a condition may be another."""
+    descriptor, values = evaluation.descriptor, [each for each in _bounded(evaluation) if each is not None]
+    with counted() as iterations:
+        while True:
+            (condition,) = _called_bounded(descriptor.condition, values, evaluation.arithmetic)
+            if condition.error is not None:
+                return [np.full(output.shape, np.inf) for output in evaluation.outputs]
+            if not bool(condition.values.reshape(())):
+                return _bounds_of(values)
+            iterations.begin(descriptor.limit)
+            values = _called_bounded(descriptor.body, values, evaluation.arithmetic)
+
+
+def _bounded(evaluation: Evaluation) -> list[Bounded | None]:
+    pairs = zip(evaluation.inputs, evaluation.errors, strict=True)
+    return [None if array is None else Bounded(array, error) for array, error in pairs]
+
+
+def _called_bounded(graph: Graph, values: Sequence[Bounded | None], arithmetic: Arithmetic) -> list[Bounded]:
+    given = zip((info.name for info in graph.inputs), values, strict=True)
+    return running_error.execute(graph, {name: each for name, each in given if each is not None}, _operator, arithmetic)
+
+
+def _bounds_of(values: Sequence[Bounded]) -> list[Array]:
+    return [or_zeros(each.error, each.values) for each in values]
 
 
 class Iterations:
@@ -330,6 +371,7 @@ IF = Operator(
     infer=infer_if,
     check=check_if,
     kernel=run_if,
+    bound=_if_bound,
     macs=_most_macs,
     sample=_sample_if,
 )
@@ -339,6 +381,7 @@ WHILE = Operator(
     infer=infer_while,
     check=check_while,
     kernel=run_while,
+    bound=_while_bound,
     macs=_macs_of_one_iteration,
     sample=_sample_while,
 )

@@ -12,6 +12,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
+from ferrule.operators.error_bound import sums
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
@@ -139,9 +140,14 @@ def _patches(image: Array, plan: _Plan, height: int, width: int) -> Array:
     return windows.reshape(image.shape[0] * height * width, -1)
 
 
-def _macs(_: Conv2dDescriptor, operands: Operands) -> int:
+def _terms(_: Conv2dDescriptor, operands: Operands) -> int:
+    """Return the products that an output element adds up."""
     weights = operands.input(1)
-    return products(weights.elements // weights.shape[0], operands.output)
+    return weights.elements // weights.shape[0]
+
+
+def _macs(descriptor: Conv2dDescriptor, operands: Operands) -> int:
+    return products(_terms(descriptor, operands), operands.output)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -165,6 +171,7 @@ CONV_2D = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=sums(_terms),
     rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,

@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.error_bound import monotone, of_floats, sums
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, wrap_int32
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
@@ -85,6 +86,10 @@ def _kernel(descriptor: CumsumDescriptor, operands: Operands, arrays: Sequence[A
     return [np.clip(wrap_int32(scaled + output.zero_point), -128, 127).astype(np.int8)]
 
 
+def _terms(descriptor: CumsumDescriptor, operands: Operands) -> int:
+    return operands.input(0).shape[descriptor.axis]
+
+
 def _sample(sample: LayerSample) -> None:
     shape, dice = sample.shape(), sample.dice
     source = sample.take(shape)
@@ -101,5 +106,6 @@ CUMSUM = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=of_floats(sums(_terms), monotone),
     sample=_sample,
 )

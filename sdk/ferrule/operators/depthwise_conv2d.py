@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.error_bound import sums
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
@@ -142,9 +143,14 @@ def _sum_taps(source: Array, plan: _Plan, shape: Shape) -> Array:
     return sums.reshape(batch * height, length)
 
 
-def _macs(_: DepthwiseConv2dDescriptor, operands: Operands) -> int:
+def _terms(_: DepthwiseConv2dDescriptor, operands: Operands) -> int:
+    """Return the products that an output element adds up."""
     weights = operands.input(1)
-    return products(weights.shape[1] * weights.shape[2], operands.output)
+    return weights.shape[1] * weights.shape[2]
+
+
+def _macs(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> int:
+    return products(_terms(descriptor, operands), operands.output)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -168,6 +174,7 @@ DEPTHWISE_CONV_2D = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=sums(_terms),
     rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,

@@ -11,7 +11,8 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.error_bound import known_inputs, rounding
+from ferrule.operators.operator import Evaluation, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -182,11 +183,21 @@ def _sample(sample: LayerSample) -> None:
     )
 
 
+def _bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the boxes, half of whose sides are rounded; detections of other inputs may be others."""
+    boxes, *others = known_inputs(evaluation)
+    if evaluation.is_exact:
+        sides = np.abs(evaluation.outputs[0].astype(np.float64))
+        boxes = rounding(evaluation, sides + sides[..., [2, 3, 0, 1]], 2)
+    return [boxes, *others]
+
+
 DETECTION_POSTPROCESS = Operator(
     descriptor=DetectionPostprocessDescriptor,
     type=LayerType.DETECTION_POSTPROCESS,
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=_bound,
     sample=_sample,
 )

@@ -16,6 +16,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, check_arithmetic_tensors, float_limits, sample_pair
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Result, combine, result_of
+from ferrule.operators.error_bound import known_inputs, rounded
 from ferrule.operators.fixed_point import (
     Int64Array,
     quantize_multiplier,
@@ -24,7 +25,7 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.onnx_real import computed_as_real
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Evaluation, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import required_array
 
@@ -148,6 +149,18 @@ def _floor_mod(first: Array, second: Array) -> Array:
     return np.where((remainder != 0) & ((second < 0) != (remainder < 0)), remainder + second, remainder)
 
 
+def _bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the quotient; there is none where the divisor may be 0."""
+    (found,) = rounded()(evaluation)
+    error = evaluation.errors[1]
+    if error is None:
+        return [found]
+    divisor = required_array(evaluation.inputs, 1).astype(np.float64)
+    info = evaluation.operands.input(1)
+    zero_point = 0 if info.quantization is None else info.zero_point
+    return [np.where(np.abs(divisor - zero_point) <= error, np.inf, found)]
+
+
 def _sample_div(sample: LayerSample) -> None:
     sample_pair(sample, None)
     integer = sample.dtype is DataType.INT32
@@ -168,6 +181,7 @@ DIV = computed_as_real(
         infer=infer_broadcast,
         check=_check_div,
         kernel=_compute_div,
+        bound=_bound,
         sample=_sample_div,
     )
 )
@@ -178,6 +192,7 @@ FLOOR_DIV, FLOOR_MOD = (
         infer=infer_broadcast,
         check=_check_floored,
         kernel=partial(_compute_floored, function),
+        bound=known_inputs,
         sample=_sample_floored,
     )
     for type_, function in ((LayerType.FLOOR_DIV, _floor_div), (LayerType.FLOOR_MOD, _floor_mod))

@@ -11,9 +11,10 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import stored_unary
+from ferrule.operators.error_bound import rounded
 from ferrule.operators.movement import check_types
 from ferrule.operators.onnx_real import tabulated
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Bound, Operands, Operator
 from ferrule.operators.sample import sample_unary
 from ferrule.operators.stored_unary import StoredFunction
 from ferrule.operators.unary import infer_same_shape
@@ -60,14 +61,16 @@ def _operator(
     function: Callable[[Array], Array],
     allowed: frozenset[DataType] = frozenset({DataType.FLOAT32}),
     stored: StoredFunction | None = None,
+    bound: Bound | None = None,
 ) -> Operator:
-    """Return the operator row for a numpy function that is exact in float32; `stored` is that of quantised types."""
+    """Return the operator row for a numpy function; `stored` is that of quantised types."""
     return Operator(
         descriptor=ElementwiseUnaryDescriptor,
         type=type_,
         infer=infer_same_shape,
         check=partial(_check, allowed, stored),
         kernel=partial(_kernel, function, stored),
+        bound=bound,
         sample=sample_unary(lambda _: ElementwiseUnaryDescriptor(), same=False),
     )
 
@@ -91,17 +94,19 @@ _QUANTIZED = frozenset({DataType.FLOAT32, DataType.INT8, DataType.INT16})
 ELEMENTWISE_UNARY: tuple[Operator, ...] = (
     tabulated(_operator(LayerType.ABS, np.abs, _QUANTIZED, stored_unary.absolute)),
     tabulated(_operator(LayerType.CEIL, np.ceil)),
-    tabulated(_operator(LayerType.COS, _once(np.cos))),
-    tabulated(_operator(LayerType.ELU, _elu, _QUANTIZED - {DataType.INT16}, stored_unary.elu)),
-    tabulated(_operator(LayerType.EXP, _once(np.exp))),
+    tabulated(_operator(LayerType.COS, _once(np.cos), bound=rounded(2, slope=1))),
+    tabulated(_operator(LayerType.ELU, _elu, _QUANTIZED - {DataType.INT16}, stored_unary.elu, rounded(2))),
+    tabulated(_operator(LayerType.EXP, _once(np.exp), bound=rounded(2))),
     tabulated(_operator(LayerType.FLOOR, np.floor)),
-    tabulated(_operator(LayerType.LOG, _once(np.log))),
+    tabulated(_operator(LayerType.LOG, _once(np.log), bound=rounded(2))),
     _operator(LayerType.LOGICAL_NOT, np.logical_not, frozenset({DataType.BOOL})),
     tabulated(_operator(LayerType.NEG, np.negative)),
     tabulated(_operator(LayerType.ROUND, _round)),
-    _operator(LayerType.RSQRT, lambda data: np.float32(1) / np.sqrt(data), _QUANTIZED, stored_unary.inverse_root),
-    tabulated(_operator(LayerType.SIN, _once(np.sin))),
-    tabulated(_operator(LayerType.SQRT, np.sqrt)),
-    _operator(LayerType.SQUARE, np.square),
+    _operator(
+        LayerType.RSQRT, lambda data: np.float32(1) / np.sqrt(data), _QUANTIZED, stored_unary.inverse_root, rounded()
+    ),
+    tabulated(_operator(LayerType.SIN, _once(np.sin), bound=rounded(2, slope=1))),
+    tabulated(_operator(LayerType.SQRT, np.sqrt, bound=rounded())),
+    _operator(LayerType.SQUARE, np.square, bound=rounded()),
 )
 """The operators, sorted by name."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from ferrule.errors import ModelError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
+from ferrule.operators.error_bound import known_inputs
 from ferrule.operators.fixed_point import wrap_int32
 from ferrule.operators.movement import data_input
 from ferrule.operators.operator import Operands, Operator
@@ -117,6 +118,7 @@ SIGNAL_FILTER_BANK = Operator(
     infer=_infer_filter_bank,
     check=_check_filter_bank,
     kernel=_filter_bank,
+    bound=known_inputs,
     macs=_macs,
     sample=_sample_filter_bank,
 )
@@ -170,6 +172,7 @@ SIGNAL_FILTER_BANK_SQUARE_ROOT = Operator(
     infer=_infer_root,
     check=_check_root,
     kernel=_root,
+    bound=known_inputs,
     sample=_sample_root,
 )
 
@@ -263,6 +266,7 @@ SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION = Operator(
     infer=_infer_subtraction,
     check=_check_subtraction,
     kernel=_subtraction,
+    bound=known_inputs,
     sample=_sample_subtraction,
 )
 
@@ -334,6 +338,7 @@ SIGNAL_PCAN = Operator(
     infer=_infer_pcan,
     check=_check_pcan,
     kernel=_pcan,
+    bound=known_inputs,
     sample=_sample_pcan,
 )
 
@@ -401,5 +406,6 @@ SIGNAL_FILTER_BANK_LOG = Operator(
     infer=_infer_log,
     check=_check_log,
     kernel=_log,
+    bound=known_inputs,
     sample=_sample_log,
 )

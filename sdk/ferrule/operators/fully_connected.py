@@ -12,6 +12,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
+from ferrule.operators.error_bound import sums
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
@@ -97,8 +98,13 @@ def _make_plan(descriptor: FullyConnectedDescriptor, operands: Operands, weights
     return _Plan(matrix=np.ascontiguousarray(matrix, dtype), finish=finish)
 
 
-def _macs(_: FullyConnectedDescriptor, operands: Operands) -> int:
-    return products(operands.input(1).shape[1], operands.output)
+def _terms(_: FullyConnectedDescriptor, operands: Operands) -> int:
+    """Return the products that an output element adds up."""
+    return operands.input(1).shape[1]
+
+
+def _macs(descriptor: FullyConnectedDescriptor, operands: Operands) -> int:
+    return products(_terms(descriptor, operands), operands.output)
 
 
 def _sample(sample: LayerSample) -> None:
@@ -114,6 +120,7 @@ FULLY_CONNECTED = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=sums(_terms),
     rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,

@@ -15,6 +15,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.error_bound import known
 from ferrule.operators.movement import MOVABLE, check_axes, check_types
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
@@ -266,6 +267,7 @@ GATHER = Operator(
     infer=infer_gather,
     check=check_gather,
     kernel=compute_gather,
+    bound=known(1),
     sample=_sample_gather,
 )
 GATHER_ND = Operator(
@@ -274,6 +276,7 @@ GATHER_ND = Operator(
     infer=infer_gather_nd,
     check=check_gather,
     kernel=compute_gather,
+    bound=known(1),
     sample=_sample_gather_nd,
 )
 EMBEDDING_LOOKUP = Operator(
@@ -282,6 +285,7 @@ EMBEDDING_LOOKUP = Operator(
     infer=infer_embedding_lookup,
     check=check_embedding_lookup,
     kernel=compute_embedding_lookup,
+    bound=known(0),
     sample=_sample_embedding_lookup,
 )
 DYNAMIC_UPDATE_SLICE = Operator(
@@ -290,5 +294,6 @@ DYNAMIC_UPDATE_SLICE = Operator(
     infer=infer_update,
     check=check_update,
     kernel=compute_update,
+    bound=known(2),
     sample=_sample_update,
 )

@@ -11,7 +11,11 @@ import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.error_bound import monotone
+from ferrule.operators.operator import Evaluation, Operands, Operator
+
+_SPACING, _LEAST = 2.0**-10, 2.0**-24
+"""The largest relative distance of neighbouring numbers of float16, and the distance around zero."""
 
 
 def with_float16(operator: Operator) -> Operator:
@@ -29,17 +33,34 @@ def with_float16(operator: Operator) -> Operator:
     def kernel(descriptor: Any, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:  # noqa: ANN401
         if not _has_half(operands):
             return operator.kernel(descriptor, operands, arrays)
-        wide = [
-            array.astype(np.float32) if array is not None and array.dtype == np.float16 else array for array in arrays
-        ]
-        results = operator.kernel(descriptor, _widened(operands), wide)
+        results = operator.kernel(descriptor, _widened(operands), [_widest(array) for array in arrays])
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return [
                 result.astype(info.dtype.numpy, copy=False)
                 for result, info in zip(results, operands.outputs, strict=True)
             ]
 
+    def bound(evaluation: Evaluation) -> list[Array]:
+        """Return that of the float32 kernel; what it does not prove equal, the rounding to float16 moves further."""
+        own, operands = operator.bound or monotone, evaluation.operands
+        if not _has_half(operands):
+            return own(evaluation)
+        arrays = [_widest(array) for array in evaluation.inputs]
+        with np.errstate(all="ignore"):
+            results = operator.kernel(evaluation.descriptor, _widened(operands), arrays)
+        wide = replace(evaluation, operands=_widened(operands), kernel=operator.kernel, inputs=arrays, outputs=results)
+        return [
+            np.where(each > 0, each + _SPACING * (np.abs(result.astype(np.float64)) + each) + _LEAST, each)
+            if info.dtype is DataType.FLOAT16
+            else each
+            for each, result, info in zip(own(wide), results, operands.outputs, strict=True)
+        ]
+
     return replace(operator, check=check, kernel=kernel)
+
+
+def _widest(array: Array | None) -> Array | None:
+    return array.astype(np.float32) if array is not None and array.dtype == np.float16 else array
 
 
 def _has_half(operands: Operands) -> bool:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph, Layer, LayerType
@@ -13,6 +14,7 @@ Observer = Callable[[Layer, Sequence[Array]], None]
 """A function called after each layer with the layer and its output arrays, which it must not modify."""
 FindOperator = Callable[[LayerType], Operator]
 """Returns the operator of a layer type; UnsupportedError if there is none."""
+_Value = TypeVar("_Value")
 
 
 def execute(
@@ -22,16 +24,32 @@ def execute(
 
     `arrays` has a checked array for each source of the graph. Each tensor is freed after its last reader.
     """
+
+    def run(graph: Graph, layer: Layer, inputs: Sequence[Array | None]) -> list[Array]:
+        made = run_layer(graph, layer, operator_of, inputs)
+        if observe is not None:
+            observe(layer, made)
+        return made
+
+    return walk(graph, arrays, lambda data: data, run)
+
+
+def walk(
+    graph: Graph,
+    sources: Mapping[str, _Value],
+    constant: Callable[[Array], _Value],
+    run: Callable[[Graph, Layer, Sequence[_Value | None]], list[_Value]],
+) -> list[_Value]:
+    """Run all layers with values of any kind, made of constants by `constant`, and return the results' values."""
     results = [info.name for info in graph.results]
     last_reader: dict[str, int] = {}
     for index, layer in enumerate(graph.layers):
         last_reader |= dict.fromkeys((*layer.present_inputs, *layer.outputs), index)
     last_reader |= dict.fromkeys(results, len(graph.layers))
-    live = {tensor.info.name: tensor.data for tensor in graph.tensors if tensor.data is not None} | dict(arrays)
+    live = {tensor.info.name: constant(tensor.data) for tensor in graph.tensors if tensor.data is not None}
+    live |= sources
     for index, layer in enumerate(graph.layers):
-        made = _run_layer(graph, layer, operator_of, [None if name is None else live[name] for name in layer.inputs])
-        if observe is not None:
-            observe(layer, made)
+        made = run(graph, layer, [None if name is None else live[name] for name in layer.inputs])
         live |= zip(layer.outputs, made, strict=True)
         for name in {*layer.present_inputs, *layer.outputs}:
             if last_reader[name] == index:
@@ -39,7 +57,8 @@ def execute(
     return [live[name] for name in results]
 
 
-def _run_layer(graph: Graph, layer: Layer, operator_of: FindOperator, arrays: Sequence[Array | None]) -> list[Array]:
+def run_layer(graph: Graph, layer: Layer, operator_of: FindOperator, arrays: Sequence[Array | None]) -> list[Array]:
+    """Return the outputs of one layer; a FerruleError names the layer."""
     operands = Operands.of(graph, layer)
     try:
         operator = operator_of(layer.type)

@@ -11,9 +11,10 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators import fixed_point_functions as functions
+from ferrule.operators.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier
 from ferrule.operators.movement import check_axes, check_types
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Evaluation, Operands, Operator
 from ferrule.operators.sample import FROM_MINUS_1_TO_1, sample_fixed
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 from ferrule.operators.weighted import required_array
@@ -71,11 +72,24 @@ def kernel(descriptor: L2NormalizationDescriptor, operands: Operands, arrays: Se
         return [np.asarray(wide / norm, np.float32)]
 
 
+def _bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the quotients: the errors of the norm and of the division."""
+    data, (output,) = required_array(evaluation.inputs, 0), evaluation.outputs
+    error = or_zeros(evaluation.errors[0], data)
+    result = np.abs(output.astype(np.float64))
+    with np.errstate(all="ignore"):
+        norm = np.sqrt(np.square(data.astype(np.float64)).sum(axis=-1, keepdims=True))
+        moved_norm = np.sqrt(np.square(error).sum(axis=-1, keepdims=True))
+        moved = (error + result * moved_norm) / np.maximum(norm - moved_norm, EPSILON)
+    return [np.nan_to_num(moved, nan=np.inf) + rounding(evaluation, result + moved, 3) + least(evaluation)]
+
+
 L2_NORMALIZATION = Operator(
     descriptor=L2NormalizationDescriptor,
     type=LayerType.L2_NORMALIZATION,
     infer=infer_same_shape,
     check=check,
     kernel=kernel,
+    bound=of_floats(_bound),
     sample=sample_fixed(L2NormalizationDescriptor(), FROM_MINUS_1_TO_1),
 )

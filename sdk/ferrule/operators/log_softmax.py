@@ -12,6 +12,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization
 from ferrule.operators import fixed_point_functions as functions
+from ferrule.operators.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     multiply_by_quantized_multiplier,
@@ -19,7 +20,7 @@ from ferrule.operators.fixed_point import (
     rounding_divide_by_pot,
 )
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Evaluation, Operands, Operator
 from ferrule.operators.sample import sample_fixed
 from ferrule.operators.softmax import check_rows, exponentials
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
@@ -113,11 +114,24 @@ def radius(scaling: Scaling) -> int:
     return math.floor(31 * (1 << 26) / (1 << scaling.shift))
 
 
+def _bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the differences: the errors of exponents, functions, the sum and its logarithm."""
+    data, (output,) = required_array(evaluation.inputs, 0), evaluation.outputs
+    error = or_zeros(evaluation.errors[0], data)
+    wide, result = data.astype(np.float64), output.astype(np.float64)
+    with np.errstate(all="ignore"):
+        distance = np.abs(wide - wide.max(axis=-1, keepdims=True))
+        spread = np.nan_to_num(np.exp(result) * distance, nan=0.0).sum(axis=-1, keepdims=True)
+        magnitude = 3 * distance + 4 * np.abs(result) + spread + 6
+    return [error + error.max(axis=-1, keepdims=True) + rounding(evaluation, magnitude, 1) + least(evaluation)]
+
+
 LOG_SOFTMAX = Operator(
     descriptor=LogSoftmaxDescriptor,
     type=LayerType.LOG_SOFTMAX,
     infer=infer_same_shape,
     check=check,
     kernel=kernel,
+    bound=of_floats(_bound),
     sample=sample_fixed(LogSoftmaxDescriptor(), OUTPUT),
 )

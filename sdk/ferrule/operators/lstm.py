@@ -16,6 +16,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.operators.blas import matrix_product
+from ferrule.operators.error_bound import accumulated, known_inputs, of_floats, or_zeros, rounding
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     MAX_WIDE_SHIFT,
@@ -25,7 +26,7 @@ from ferrule.operators.fixed_point import (
     wrap_int32,
 )
 from ferrule.operators.nonlinear import logistic_s16, tanh_s16
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Evaluation, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import Factor, check_activation_tensor, required_array
 
@@ -204,6 +205,81 @@ class _FloatStep(_Step):
             return np.asarray(_sigmoid(shown) * np.tanh(state.astype(np.float64)), np.float32), state
 
 
+class _StepBound(_Step):
+    """The bounds of the states behind a step, from those before it and the kernel's values."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        super().__init__(evaluation.inputs, np.float64)
+        self._evaluation = evaluation
+        self._reach = [np.abs(each) for each in (self._weights, self._recurrent, self._bias)]
+
+    def __call__(self, values: _Pair, hidden: _Pair, cell: _Pair) -> tuple[Array, Array]:
+        """Each pair has the kernel's values and their bounds."""
+        weights, recurrent, bias = self._reach
+        moved = matrix_product(values.error, weights.T) + matrix_product(hidden.error, recurrent.T)
+        reach = (
+            matrix_product(np.abs(values.values), weights.T)
+            + matrix_product(np.abs(hidden.values), recurrent.T)
+            + bias
+            + moved
+        )
+        sums = (
+            matrix_product(values.values, self._weights.T)
+            + matrix_product(hidden.values, self._recurrent.T)
+            + self._bias
+        )
+        errors = moved + accumulated(self._evaluation, reach, weights.shape[1] + recurrent.shape[1])
+        parts = [_Pair(*each) for each in zip(np.split(sums, 4, axis=1), np.split(errors, 4, axis=1), strict=True)]
+        given, kept, shown = (
+            self._rounded(_sigmoid(parts[gate].values), parts[gate].error / 4, 3) for gate in (0, 1, 3)
+        )
+        new, old = _product_of(given, self._tanh(parts[2])), _product_of(kept, cell)
+        around = rounding(self._evaluation, np.abs(new.values) + np.abs(old.values), 2)
+        state = self._rounded(new.values + old.values, new.error + old.error + around)
+        result = _product_of(shown, self._tanh(state))
+        return self._rounded(result.values, result.error).error, state.error
+
+    def _tanh(self, pair: _Pair) -> _Pair:
+        return self._rounded(np.tanh(pair.values), pair.error)
+
+    def _rounded(self, values: Array, error: Array, units: float = 2) -> _Pair:
+        return _Pair(values, error + rounding(self._evaluation, np.abs(values) + error, units))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pair:
+    values: Array
+    error: Array
+
+
+def _product_of(one: _Pair, other: _Pair) -> _Pair:
+    error = np.abs(one.values) * other.error + np.abs(other.values) * one.error + one.error * other.error
+    return _Pair(one.values * other.values, error)
+
+
+def _bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the outputs and states, step by step; weights must not be off."""
+    arrays, errors, descriptor = evaluation.inputs, evaluation.errors, evaluation.descriptor
+    if any(error is not None for index, error in enumerate(errors) if index not in {0, HIDDEN, CELL}):
+        return known_inputs(evaluation)
+    advance, judge = _FloatStep(descriptor, arrays), _StepBound(evaluation)
+    data, hidden, cell = (
+        _Pair(array.astype(np.float64), or_zeros(errors[index], array))
+        for index, array in ((index, required_array(arrays, index)) for index in (0, HIDDEN, CELL))
+    )
+    steps = [each if descriptor.time_major else each.swapaxes(0, 1) for each in (data.values, data.error)]
+    outputs = []
+    with np.errstate(all="ignore"):
+        for values, error in zip(*steps, strict=True):
+            moved_hidden, moved_cell = judge(_Pair(values, error), hidden, cell)
+            next_hidden, next_cell = advance(values, hidden.values.astype(np.float32), cell.values.astype(np.float32))
+            hidden = _Pair(next_hidden.astype(np.float64), moved_hidden)
+            cell = _Pair(next_cell.astype(np.float64), moved_cell)
+            outputs.append(moved_hidden)
+    stacked = np.stack(outputs)
+    return [stacked if descriptor.time_major else stacked.swapaxes(0, 1), hidden.error, cell.error]
+
+
 def _sigmoid(x: Array) -> Array:
     return np.asarray(1 / (1 + np.exp(-x)))
 
@@ -308,6 +384,7 @@ UNIDIRECTIONAL_SEQUENCE_LSTM = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=of_floats(_bound),
     macs=_macs,
     sample=_sample,
 )

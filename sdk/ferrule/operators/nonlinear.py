@@ -17,6 +17,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, TensorInfo
 from ferrule.operators import fixed_point_functions as functions
+from ferrule.operators.error_bound import rounded
 from ferrule.operators.fixed_point import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -314,6 +315,7 @@ LOGISTIC = tabulated(
         infer=infer_same_shape,
         check=check_logistic,
         kernel=logistic,
+        bound=rounded(3),
         sample=sample_fixed(LogisticDescriptor(), FROM_0_TO_1),
     )
 )
@@ -324,6 +326,7 @@ TANH = tabulated(
         infer=infer_same_shape,
         check=check_tanh,
         kernel=tanh,
+        bound=rounded(2),
         sample=sample_fixed(TanhDescriptor(), FROM_MINUS_1_TO_1),
     )
 )
@@ -334,6 +337,7 @@ HARD_SWISH = tabulated(
         infer=infer_same_shape,
         check=check_hard_swish,
         kernel=hard_swish,
+        bound=rounded(3, slope=1.5),
         sample=sample_unary(lambda _: HardSwishDescriptor(), same=False),
     )
 )

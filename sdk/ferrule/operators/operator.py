@@ -40,6 +40,48 @@ class Operands:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Arithmetic:
+    """How exactly the code computes floats whose results are judged."""
+
+    unit: float = 2.0**-24
+    """The unit roundoff: the largest relative error of one operation; 2**-24 for float32."""
+    spare: float = 0.0
+    """Units in the last place by which a function may be off beyond the error of Ferrule's own C."""
+
+
+OWN_CODE = Arithmetic()
+"""That of Ferrule's own C without contraction."""
+OTHER_CODE = Arithmetic(spare=8.0)
+"""That of C built with other flags, and of other libraries' functions, such as OpenCL's."""
+
+Kernel = Callable[[Any, Operands, Sequence[Array | None]], list[Array]]
+"""(descriptor, operands, input arrays) -> output arrays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Evaluation:
+    """One run of a kernel, whose results those of other code are compared with."""
+
+    descriptor: Any
+    operands: Operands
+    kernel: Kernel
+    inputs: Sequence[Array | None]
+    errors: Sequence[Array | None]
+    """By input: how far each element of the other code's input may be away, as float64; None if they are equal."""
+    outputs: Sequence[Array]
+    arithmetic: Arithmetic = OWN_CODE
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all inputs are equal."""
+        return all(error is None for error in self.errors)
+
+
+Bound = Callable[[Evaluation], list[Array]]
+"""Returns, by output, how far each element of the other code's result may be away, as float64; infinity for unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
     """One row of the operator table.
 
@@ -55,8 +97,10 @@ class Operator:
 
     Call `accept` instead, which checks the rule, too.
     """
-    kernel: Callable[[Any, Operands, Sequence[Array | None]], list[Array]]
+    kernel: Kernel
     """(descriptor, operands, input arrays) -> output arrays; the reference that every backend must match."""
+    bound: Bound | None = None
+    """The bound of float results, and of results for inputs that differ; None stands for `error_bound.monotone`."""
     macs: Callable[[Any, Operands], int] | None = None
     """(descriptor, operands) -> multiply-accumulates of one run; None if the operator is counted as having none."""
     sample: Callable[[LayerSample], None] | None = None

@@ -3,21 +3,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.error_bound import least, monotone, of_floats, rounding, sums
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.onnx_elementwise import OnnxOutput
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Evaluation, Operands, Operator
 from ferrule.operators.quantize import real_values
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.weighted import check_activation_tensor, clamp_float, required_array
 from ferrule.operators.window import NO_PADDING, Padding, Window, padded
+
+_LARGEST_SUM = 0.99 * float(np.finfo(np.float32).max)
+"""A float32 sum of squares up to this does not overflow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +128,28 @@ def _average_onnx(descriptor: Pool2dDescriptor, operands: Operands, image: Array
         return result.store(steps).astype(np.int8)
 
 
+def _terms(descriptor: Pool2dDescriptor, operands: Operands) -> int:
+    """Return the pixels of a window, and one for the division."""
+    del operands
+    return descriptor.pool_h * descriptor.pool_w + 1
+
+
+def _norm_bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the norm: the relative error of the sum, halved by the root, and the norm of the errors."""
+    (output,), (error,) = evaluation.outputs, evaluation.errors
+    moved = np.zeros(output.shape)
+    if error is not None:
+        with np.errstate(over="ignore"):
+            moved = _norm(_unclamped(evaluation.descriptor), evaluation.operands, [error])[0].astype(np.float64)
+    terms, magnitude = _terms(evaluation.descriptor, evaluation.operands), np.abs(output.astype(np.float64)) + moved
+    found = 1.001 * moved + rounding(evaluation, magnitude, terms / 4 + 2) + math.sqrt(least(evaluation))
+    return [np.where(terms * np.square(magnitude) < _LARGEST_SUM, found, np.inf)]
+
+
+def _unclamped(descriptor: Pool2dDescriptor) -> Pool2dDescriptor:
+    return replace(descriptor, activation=Activation.NONE)
+
+
 def _check_norm(descriptor: Pool2dDescriptor, operands: Operands) -> None:
     image = operands.input(0)
     if image.dtype is not DataType.FLOAT32:
@@ -192,6 +219,7 @@ AVERAGE_POOL_2D = Operator(
     infer=_infer,
     check=_check,
     kernel=_average,
+    bound=of_floats(sums(_terms), monotone),
     rules=frozenset({Rounding.TFLM}) | ONNX_ROUNDINGS,
     sample=_sample,
 )
@@ -204,5 +232,6 @@ L2_POOL_2D = Operator(
     infer=_infer,
     check=_check_norm,
     kernel=_norm,
+    bound=_norm_bound,
     sample=_sample,
 )

@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding, TensorInfo
 from ferrule.graph.real_values import in_steps
+from ferrule.operators.error_bound import rounded
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     multiply_by_quantized_multiplier,
@@ -160,5 +161,6 @@ DEQUANTIZE = Operator(
     infer=infer_same_shape,
     check=check_dequantize,
     kernel=dequantize,
+    bound=rounded(),
     sample=_sample_dequantize,
 )

@@ -13,6 +13,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise import combine
+from ferrule.operators.error_bound import rounded
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     Int64Array,
@@ -256,6 +257,7 @@ def _operator(
             infer=infer,
             check=partial(_check, layer_type),
             kernel=partial(_compute, layer_type),
+            bound=rounded() if descriptor is LeakyReluDescriptor else None,
             sample=sample_unary(sample),
         )
     )
@@ -285,6 +287,7 @@ PRELU = computed_as_real(
         infer=infer_prelu,
         check=check_prelu,
         kernel=compute_prelu,
+        bound=rounded(),
         sample=_sample_prelu,
     )
 )

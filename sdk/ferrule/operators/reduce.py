@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
+from ferrule.operators.error_bound import mean_terms, monotone, of_floats, sums
 from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.quantize import requantize
@@ -137,6 +138,7 @@ def _operator(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
         infer=infer,
         check=partial(check, layer_type),
         kernel=partial(kernel, layer_type),
+        bound=of_floats(sums(mean_terms), monotone),
         rules=rules,
         sample=_sample,
     )

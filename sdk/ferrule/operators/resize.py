@@ -11,6 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.graph.real_values import round_half_away
+from ferrule.operators.error_bound import monotone, of_floats, sums
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.quantize import quantize_to_even, real_values
 from ferrule.operators.sample import LayerSample
@@ -241,6 +242,12 @@ def _sample(sample: LayerSample) -> None:
     )
 
 
+def _terms(descriptor: ResizeDescriptor, operands: Operands) -> int:
+    """Return the roundings on the way to an element: a weight, a product and a sum for each of two axes."""
+    del descriptor, operands
+    return 6
+
+
 RESIZE_NEAREST_NEIGHBOR = Operator(
     descriptor=ResizeDescriptor,
     type=LayerType.RESIZE_NEAREST_NEIGHBOR,
@@ -255,6 +262,7 @@ RESIZE_BILINEAR = Operator(
     infer=_infer,
     check=_check_bilinear,
     kernel=_bilinear,
+    bound=of_floats(sums(_terms), monotone),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
     sample=_sample,
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.error_bound import known
 from ferrule.operators.movement import MOVABLE, check_axes, check_quantisations, check_types
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
@@ -64,5 +65,11 @@ def _sample(sample: LayerSample) -> None:
 
 
 SELECT_V2 = Operator(
-    descriptor=SelectV2Descriptor, type=LayerType.SELECT_V2, infer=infer, check=check, kernel=kernel, sample=_sample
+    descriptor=SelectV2Descriptor,
+    type=LayerType.SELECT_V2,
+    infer=infer,
+    check=check,
+    kernel=kernel,
+    bound=known(0),
+    sample=_sample,
 )

@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, Shape, TensorInfo
+from ferrule.operators.error_bound import rounded
 from ferrule.operators.movement import data_input
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
@@ -322,6 +323,7 @@ SIGNAL_OVERLAP_ADD = Operator(
     infer=_infer_overlap_add,
     check=_check_overlap_add,
     kernel=_overlap_add,
+    bound=rounded(),
     sample=_sample_overlap_add,
 )
 

@@ -23,6 +23,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, TensorInfo
 from ferrule.graph.real_values import round_half_away
 from ferrule.operators import fixed_point_functions as functions
+from ferrule.operators.error_bound import least, of_floats, or_zeros, rounding
 from ferrule.operators.fixed_point import (
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -30,7 +31,7 @@ from ferrule.operators.fixed_point import (
     saturating_rounding_doubling_high_mul,
 )
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Evaluation, Operands, Operator
 from ferrule.operators.sample import FROM_0_TO_1, sample_fixed
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
@@ -42,6 +43,8 @@ _MOST_STEPS = 1 << 16
 _INT16_SUM_LIMIT = (1 << 31) // 32767
 
 _Floats = NDArray[np.float32]
+_VANISHING = 110.0
+"""exp of minus this is 0 in float32, and in the sums."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,12 +255,26 @@ def _softmax_float(data: Array, beta: float) -> Array:
     return np.asarray(exponential / exponential.sum(axis=-1, keepdims=True), np.float32)
 
 
+def _bound(evaluation: Evaluation) -> list[Array]:
+    """Return that of the quotients: the errors of the exponents, of the functions, of the sum and of the division."""
+    data, (output,), beta = np.asarray(evaluation.inputs[0]), evaluation.outputs, abs(evaluation.descriptor.beta)
+    error = or_zeros(evaluation.errors[0], data)
+    wide, shares = data.astype(np.float64), output.astype(np.float64)
+    with np.errstate(over="ignore", invalid="ignore"):
+        exponent = np.minimum(beta * np.abs(wide - wide.max(axis=-1, keepdims=True)), _VANISHING)
+        spread = (shares * exponent).sum(axis=-1, keepdims=True)
+        moved = shares * np.expm1(beta * (error + error.max(axis=-1, keepdims=True)))
+    units = exponent + spread + 5  # a unit in the last place is up to two unit roundoffs
+    return [moved + rounding(evaluation, shares + moved, units) + least(evaluation)]
+
+
 SOFTMAX = Operator(
     descriptor=SoftmaxDescriptor,
     type=LayerType.SOFTMAX,
     infer=infer_same_shape,
     check=check,
     kernel=kernel,
+    bound=of_floats(_bound),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
     sample=sample_fixed(SoftmaxDescriptor(beta=0.5), FROM_0_TO_1),
 )

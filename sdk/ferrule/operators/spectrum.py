@@ -3,16 +3,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.operators.error_bound import accumulated, known_inputs, of_floats, or_zeros
 from ferrule.operators.fixed_fft import FixedFft, radices
 from ferrule.operators.movement import data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Bound, Evaluation, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.signal_frames import expect_axes, expect_range, expect_types
 from ferrule.operators.weighted import required_array
@@ -20,6 +21,9 @@ from ferrule.operators.weighted import required_array
 TRANSFORMED = (DataType.INT16, DataType.INT32, DataType.FLOAT32)
 """The element types of transforms."""
 _LONGEST = 2**15
+
+_ROUNDINGS = 8
+"""The most roundings of a step of a transform on the way to one of its results: factors, products and sums."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,27 @@ def _irfft(descriptor: SignalIrfftDescriptor, _: Operands, arrays: Sequence[Arra
     return [FixedFft(length // 2, data.dtype).backward(data)]
 
 
+def _transform_bound(scale: Callable[[int], float]) -> Bound:
+    """Return the bound of a transform, each element of which is a sum of its whole row, with factors up to `scale`."""
+
+    def bound(evaluation: Evaluation) -> list[Array]:
+        data, (output,), length = (
+            required_array(evaluation.inputs, 0),
+            evaluation.outputs,
+            evaluation.descriptor.fft_length,
+        )
+        error = or_zeros(evaluation.errors[0], data)
+        factor = scale(length)
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = factor * error.sum(axis=-1, keepdims=True)
+            magnitude = factor * np.abs(data.astype(np.float64)).sum(axis=-1, keepdims=True) + moved
+        magnitude = np.where(magnitude * length < np.finfo(np.float32).max, magnitude, np.inf)
+        rounded = accumulated(evaluation, magnitude, _ROUNDINGS * (len(radices(length // 2)) + 2))
+        return [np.broadcast_to(moved + rounded, output.shape)]
+
+    return of_floats(bound)
+
+
 _LENGTHS = (4, 6, 8, 10, 16, 24, 30, 64, 90)
 
 
@@ -120,6 +145,7 @@ SIGNAL_RFFT = Operator(
     infer=_infer_rfft,
     check=_check_transform,
     kernel=_rfft,
+    bound=_transform_bound(lambda _: 1.0),
     sample=_sample_rfft,
 )
 
@@ -129,6 +155,7 @@ SIGNAL_IRFFT = Operator(
     infer=_infer_irfft,
     check=_check_transform,
     kernel=_irfft,
+    bound=_transform_bound(lambda length: 2.0 / length),
     sample=_sample_irfft,
 )
 
@@ -182,6 +209,7 @@ SIGNAL_FFT_AUTO_SCALE = Operator(
     infer=_infer_scale,
     check=_check_scale,
     kernel=_scale,
+    bound=known_inputs,
     sample=_sample_scale,
 )
 
@@ -231,5 +259,6 @@ SIGNAL_ENERGY = Operator(
     infer=_infer_energy,
     check=_check_energy,
     kernel=_energy,
+    bound=known_inputs,
     sample=_sample_energy,
 )

@@ -14,6 +14,7 @@ from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, check_arithmetic_tensors, sample_pair
 from ferrule.operators.broadcast import check_broadcast, infer_broadcast
 from ferrule.operators.elementwise import Result, Term, combine, result_of, terms_of
+from ferrule.operators.error_bound import rounded
 from ferrule.operators.fixed_point import MAX_SHIFT, Int64Array, quantize_multiplier
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
@@ -83,5 +84,6 @@ SQUARED_DIFFERENCE = Operator(
     infer=infer_broadcast,
     check=_check,
     kernel=_compute,
+    bound=rounded(),
     sample=_sample,
 )

@@ -12,6 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
+from ferrule.operators.error_bound import sums
 from ferrule.operators.fixed_point import (
     MAX_SHIFT,
     activation_range,
@@ -155,6 +156,12 @@ def _integer(
     return np.asarray(np.clip(wrap_int32(result + output.zero_point), -128, 127), np.int8)
 
 
+def _terms(_: SvdfDescriptor, operands: Operands) -> int:
+    """Return the roundings on the way to an output element: those of a feature, and those of the sum over time."""
+    features, (filters, memory) = operands.input(1).shape[1], operands.input(2).shape
+    return features + filters * memory // operands.output.shape[-1]
+
+
 def _macs(_: SvdfDescriptor, operands: Operands) -> int:
     data, state = operands.input(0), operands.input(STATE)
     return data.elements * operands.input(1).shape[0] + state.elements
@@ -188,6 +195,7 @@ SVDF = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=sums(_terms),
     macs=_macs,
     sample=_sample,
 )

@@ -12,6 +12,7 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Descriptor, LayerType, Quantization, Shape, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.blas import matrix_product
+from ferrule.operators.error_bound import sums
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.packed import PackedConstants
 from ferrule.operators.sample import LayerSample
@@ -124,6 +125,12 @@ def _make_plan(descriptor: TransposeConvDescriptor, operands: Operands, weights:
     )
 
 
+def _terms(_: TransposeConvDescriptor, operands: Operands) -> int:
+    """Return the most products that an output element adds up."""
+    weights = operands.input(1)
+    return weights.elements // weights.shape[0]
+
+
 def _macs(_: TransposeConvDescriptor, operands: Operands) -> int:
     """Return the products inside and outside the output."""
     weights = operands.input(1)
@@ -160,6 +167,7 @@ TRANSPOSE_CONV = Operator(
     infer=_infer,
     check=_check,
     kernel=_kernel,
+    bound=sums(_terms),
     rules=WEIGHTED_RULES,
     macs=_macs,
     sample=_sample,

@@ -15,11 +15,10 @@ from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Job, Project, StackBound
 from ferrule.firmware.identification import linked_sizes, read_identities
-from ferrule.graph import Array
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
-from ferrule.report.compare import compare, worst
+from ferrule.report.compare import Expected, compare, worst
 from ferrule.report.document import (
     BuildPart,
     CountPart,
@@ -126,7 +125,7 @@ class EngineRun:
 def assemble(
     firmware: BuiltFirmware,
     done: EngineRun,
-    expected: Iterable[Sequence[Array]],
+    expected: Iterable[Expected],
     *,
     engine: str,
     source: str,
@@ -239,11 +238,11 @@ def _work_part(work: DeviceWork) -> DeviceWorkPart:
     return DeviceWorkPart(read_bytes=work.read_bytes, written_bytes=work.written_bytes, busy=work.busy)
 
 
-def _samples(done: EngineRun, expected: Iterable[Sequence[Array]]) -> Iterator[SamplePart]:
+def _samples(done: EngineRun, expected: Iterable[Expected]) -> Iterator[SamplePart]:
     """Yield the comparison of each sample's worst run with the reference."""
     for index, (runs, reference) in enumerate(zip(done.by_sample(), expected, strict=True)):
-        compared = [compare(run.outputs, reference) for run in runs]
-        evidence = evidence_of(runs[-1].outputs, reference)
+        compared = [compare(run.outputs, reference.outputs, reference.bounds) for run in runs]
+        evidence = evidence_of(runs[-1].outputs, reference.outputs)
         verdict = worst(each for each, _ in compared)
         extents = [extent for each, extent in compared if each is verdict]
         largest = None if None in extents else max(extent for extent in extents if extent is not None)

@@ -5,30 +5,46 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
 from ferrule.graph import Array
+from ferrule.network.bounds import outside
+from ferrule.operators.running_error import Bounded
 from ferrule.report.document import Verdict
 from ferrule.report.evidence import evidence_of
 
-RELATIVE = 1e-5
-"""Relative tolerance of a float32 value between two evaluations of a network."""
-FLOOR = 1e-6
-"""Absolute tolerance, multiplied by the largest magnitude in the tensor or by 1, whichever is larger."""
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Expected:
+    """What the outputs of one inference are compared with."""
+
+    outputs: Sequence[Array]
+    bounds: Sequence[Array | None] | None = None
+    """By output, how far each element of other code's float32 may be away; None where every bit is known."""
+
+    @classmethod
+    def of(cls, results: Sequence[Bounded]) -> Self:
+        """Return the outputs of a run with bounds."""
+        return cls([each.values for each in results], [each.error for each in results])
 
 
-def compare(outputs: Sequence[Array], expected: Sequence[Array]) -> tuple[Verdict, float | None]:
+def compare(
+    outputs: Sequence[Array], expected: Sequence[Array], bounds: Sequence[Array | None] | None = None
+) -> tuple[Verdict, float | None]:
     """Return the verdict over all outputs of one inference and the largest difference of any element.
 
-    The difference is None if it is undefined: shapes differ, or only one side has a NaN or an infinity. Integers are
-    compared bit for bit. A float32 value is within tolerance if
-    `|x - reference| <= RELATIVE * |reference| + FLOOR * max(1, largest |reference| of the tensor)`.
+    The difference is None if it is undefined: shapes differ, or only one side has a NaN or an infinity. All types are
+    compared bit for bit, except that a NaN equals a NaN. With `bounds`, one array or None for each output, a float32
+    value may be as far from its reference as the bound of its own element says.
     """
+    limits = [None] * len(expected) if bounds is None else list(bounds)
     pairs = list(zip(outputs, expected, strict=True))
     differences = [_difference(output, reference) for output, reference in pairs]
     largest = max([0.0, *differences])
-    verdict = worst(_verdict(output, reference) for output, reference in pairs)
+    verdict = worst(_verdict(*pair, bound) for pair, bound in zip(pairs, limits, strict=True))
     if verdict.agrees and not evidence_of(outputs, expected):
         verdict = Verdict.NOTHING_COMPARED
     return verdict, largest if np.isfinite(largest) else None
@@ -41,20 +57,19 @@ def worst(verdicts: Iterable[Verdict]) -> Verdict:
     return max(compared, key=ranking.index, default=Verdict.NOTHING_COMPARED)
 
 
-def _verdict(output: Array, reference: Array) -> Verdict:
+def _verdict(output: Array, reference: Array, bound: Array | None) -> Verdict:
     if output.shape != reference.shape or output.dtype != reference.dtype:
         return Verdict.DIFFERENT
     if output.tobytes() == reference.tobytes():
         return Verdict.EXACT
-    if output.dtype != np.float32:
+    if output.dtype.kind != "f":
         return Verdict.DIFFERENT
-    wide, truth = output.astype(np.float64), reference.astype(np.float64)
-    finite = np.isfinite(truth)
-    scale = max(1.0, float(np.abs(truth[finite]).max(initial=0.0)))
-    with np.errstate(invalid="ignore"):
-        near = np.abs(wide - truth) <= RELATIVE * np.abs(truth) + FLOOR * scale
-    same = (wide == truth) | (np.isnan(wide) & np.isnan(truth))
-    return Verdict.WITHIN_TOLERANCE if bool(np.where(finite, near, same).all()) else Verdict.DIFFERENT
+    bits = f"u{output.dtype.itemsize}"
+    if bool(((output.view(bits) == reference.view(bits)) | (np.isnan(output) & np.isnan(reference))).all()):
+        return Verdict.EXACT
+    if bound is None or outside(output, Bounded(reference, bound)).any():
+        return Verdict.DIFFERENT
+    return Verdict.WITHIN_BOUND
 
 
 def _difference(output: Array, reference: Array) -> float:

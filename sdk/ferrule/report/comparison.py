@@ -21,7 +21,7 @@ from ferrule.report.values import Value, values
 if TYPE_CHECKING:
     from ferrule.report.reading import Document
 
-_VERDICTS = ("exact", "within_tolerance", "different", "failed")
+_VERDICTS = ("exact", "within_bound", "different", "failed")
 """From good to bad; "failed" is that of a sweep's run."""
 
 

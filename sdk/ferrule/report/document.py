@@ -13,7 +13,7 @@ from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Incremented when a field changes its meaning or is removed, but not for new fields."""
 
 
@@ -21,9 +21,9 @@ class Verdict(StrEnum):
     """The result of comparing outputs with the numpy reference."""
 
     EXACT = "exact"
-    """Equal bit for bit."""
-    WITHIN_TOLERANCE = "within_tolerance"
-    """Within the tolerance for float32; see `ferrule.report.compare`."""
+    """Equal bit for bit; a NaN equals a NaN."""
+    WITHIN_BOUND = "within_bound"
+    """float32 of other code than Ferrule's own C: each element within its bound; see `ferrule.report.compare`."""
     NOTHING_COMPARED = "nothing_compared"
     """No element that is a number was compared, such as where all are NaN: neither a success nor a difference."""
     DIFFERENT = "different"

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from ferrule.graph import Array, State, Tensor
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
-from ferrule.report.compare import compare
+from ferrule.report.compare import Expected, compare
 from ferrule.report.document import DifferencePart, LayerPart, Verdict
 
 
@@ -39,7 +39,7 @@ def first_difference(
     network: Network,
     optimized: OptimizedNetwork,
     layers: Sequence[LayerPart],
-    runs: Iterable[tuple[Sequence[Array], Sequence[Array]]],
+    runs: Iterable[tuple[Sequence[Array], Expected]],
 ) -> DifferencePart:
     """Return the first difference of the first run that differs, in the firmware's order of layers.
 
@@ -52,7 +52,8 @@ def first_difference(
                 if output not in names:
                     continue
                 index = names.index(output)
-                verdict, extent = compare([outputs[index]], [expected[index]])
+                bounds = None if expected.bounds is None else [expected.bounds[index]]
+                verdict, extent = compare([outputs[index]], [expected.outputs[index]], bounds)
                 if verdict is Verdict.DIFFERENT:
                     return DifferencePart(
                         layer=part.name,

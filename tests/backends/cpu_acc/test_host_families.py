@@ -27,7 +27,7 @@ from unary_cases import (
     sigmoidal_cases,
     softmax_cases,
 )
-from weighted_cases import FAMILY, WITH_ZERO_POINT, weights_with_a_zero_point, within_tolerance
+from weighted_cases import FAMILY, WITH_ZERO_POINT, weights_with_a_zero_point, within_bound
 
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
 from ferrule.backends.cpu_acc.host.instruction_set import AUTOMATIC, PORTABLE, SETS, available
@@ -55,7 +55,7 @@ def check(graph: Graph, *inputs: list[Array], instructions: str = AUTOMATIC) -> 
             if other.dtype != np.float32:
                 np.testing.assert_array_equal(one, other, strict=True)
             elif graph.layers[0].type in WEIGHTED:
-                assert within_tolerance(graph, given_inputs, one, other)
+                assert within_bound(graph, given_inputs, one)
             else:
                 floor = 1e-6 * max(1.0, float(np.abs(other).max()))
                 np.testing.assert_allclose(one, other, rtol=1e-5, atol=floor)

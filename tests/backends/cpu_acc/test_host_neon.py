@@ -19,7 +19,7 @@ from layer_case import layer_network
 from merged import merged
 from needs import require_module, require_program
 from oracle import random_inputs
-from weighted_cases import within_tolerance
+from weighted_cases import within_bound
 
 from ferrule.backends import BackendId, contribution
 from ferrule.backends.cpu_acc.backend import CpuAccTarget
@@ -145,6 +145,6 @@ def test_neon_kernels_are_the_numpy_ones(tmp_path_factory: pytest.TempPathFactor
     for network, given_inputs, got in zip(networks, inputs, outputs, strict=True):
         (wanted,) = run_graph(network, given_inputs)
         if wanted.dtype == np.float32:
-            assert within_tolerance(network, given_inputs, got, wanted)
+            assert within_bound(network, given_inputs, got)
         else:
             np.testing.assert_array_equal(got, wanted, strict=True)

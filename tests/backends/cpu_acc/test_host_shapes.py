@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from layer_case import layer_network
 from oracle import edge_inputs, random_inputs
 from shape_cases import Case as ShapeCase
-from weighted_cases import within_tolerance
+from weighted_cases import within_bound
 
 from ferrule.backends.cpu_acc.host.instruction_set import available
 from ferrule.backends.cpu_acc.host.lowering.sum import linear_sum
@@ -48,7 +48,7 @@ def check(case: Case, rule: Rounding = Rounding.TFLM) -> None:
         for given_inputs, other in zip(inputs, wanted, strict=True):
             (got,) = loaded.run(given_inputs)
             if case.dtype.is_float:
-                assert within_tolerance(network, given_inputs, got, other)
+                assert within_bound(network, given_inputs, got)
             else:
                 np.testing.assert_array_equal(got, other, strict=True)
 

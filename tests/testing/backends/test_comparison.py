@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The tolerances at their limits: a difference that passes, and one just above it that does not."""
+"""The bounds at their limits: a difference that passes, and one just above it that does not."""
 
 from __future__ import annotations
 
@@ -8,54 +8,52 @@ import pytest
 
 from ferrule import Network
 from ferrule.graph import DataType, Quantization, TensorInfo
-from ferrule.testing.backends.comparison import layer_difference, network_difference
+from ferrule.testing.backends.comparison import graph_difference
 
-STEP = 2.0**-24  # between the float16 values around zero
+
+def network_of(dtype: DataType, *, doubled: bool) -> Network:
+    """Return a network that doubles three elements, or clips them, which rounds nothing."""
+    network = Network("three")
+    quantization = Quantization(scales=(1.0,), zero_points=(0,)) if dtype is DataType.INT8 else None
+    source = network.add_input(TensorInfo(name="x", shape=(1, 3), dtype=dtype, quantization=quantization))
+    output = network.add_add_layer(source, source, name="y") if doubled else network.add_relu_layer(source, name="y")
+    network.set_outputs([output])
+    return network
 
 
 def clipped(dtype: DataType) -> Network:
     """Return a network of one RELU over three elements."""
-    network = Network("clipped")
-    quantization = Quantization(scales=(1.0,), zero_points=(0,)) if dtype is DataType.INT8 else None
-    source = network.add_input(TensorInfo(name="x", shape=(1, 3), dtype=dtype, quantization=quantization))
-    network.set_outputs([network.add_relu_layer(source, name="y")])
-    return network
+    return network_of(dtype, doubled=False)
 
 
-@pytest.mark.parametrize(
-    ("dtype", "value", "passes", "differs"),
-    [
-        (DataType.FLOAT16, 0.0, STEP, 2 * STEP),
-        (DataType.FLOAT16, 1.0, 2.0**-10, 2.0**-9),
-        (DataType.FLOAT32, 0.0, 0.9e-6, 1.1e-6),
-        (DataType.FLOAT32, 1.0, 1.0e-5, 1.2e-5),
-        (DataType.INT8, 5, 0, 1),
-    ],
-)
-def test_a_layer(dtype: DataType, value: float, passes: float, differs: float) -> None:
-    network = clipped(dtype)
-    given = np.full((1, 3), value, dtype.numpy)
-    assert layer_difference(network, [given], [(given + dtype.numpy.type(passes))]) == ""
+@pytest.mark.parametrize("dtype", [DataType.FLOAT16, DataType.FLOAT32, DataType.INT8], ids=str)
+def test_what_rounds_nothing_must_be_equal(dtype: DataType) -> None:
+    given = np.full((1, 3), 5, dtype.numpy)
+    assert graph_difference(clipped(dtype), [given], [given]) == ""
     wrong = given.copy()
-    wrong[0, 1] += dtype.numpy.type(differs)
-    said = layer_difference(network, [given], [wrong])
+    wrong[0, 1] = 6 if dtype is DataType.INT8 else np.nextafter(given[0, 1], dtype.numpy.type(6))
+    said = graph_difference(clipped(dtype), [given], [wrong])
     assert said == f"output 'y' differs in 1 of 3 elements: at [0, 1] it is {wrong[0, 1]}, expected {given[0, 1]}"
 
 
-def test_a_network_relative_to_its_largest_value() -> None:
-    network = clipped(DataType.FLOAT32)
-    given = np.array([[0.0, 2.0, 0.5]], np.float32)
+def test_what_rounds_is_inside_the_bound_of_its_element() -> None:
+    network = network_of(DataType.FLOAT32, doubled=True)
+    given = np.array([[1.0, 1e6, 0.5]], np.float32)
 
-    def said(difference: float) -> str:
-        return network_difference(network, [given], [given + np.array([difference, 0, 0], np.float32)])
+    def said(units: int) -> str:
+        found = 2 * given
+        found[0, 0] += units * 2.0**-22
+        return graph_difference(network, [given], [found])
 
-    assert said(1.9e-4) == ""
-    assert "differs in 1 of 3 elements: at [0, 0]" in said(2.1e-4)
+    assert said(8) == ""
+    assert said(9).startswith(
+        "output 'y' differs in 1 of 3 elements: at [0, 0] it is 2.000002145767212, expected 2.0 within "
+    )
 
 
 def test_nan_and_infinity_equal_themselves_only() -> None:
     network = clipped(DataType.FLOAT32)
     given = np.array([[np.inf, np.nan, 0.0]], np.float32)
     (wanted,) = network.run([given])
-    assert layer_difference(network, [given], [wanted]) == ""
-    assert layer_difference(network, [given], [np.nan_to_num(wanted)]) != ""
+    assert graph_difference(network, [given], [wanted]) == ""
+    assert graph_difference(network, [given], [np.nan_to_num(wanted)]) != ""

@@ -26,7 +26,7 @@ SUMMARY_BYTES = 1 << 20
 _SUMMARY_ROWS = 100
 _MARKS = {
     Verdict.EXACT: "✅ exact",
-    Verdict.WITHIN_TOLERANCE: "✅ within tolerance",
+    Verdict.WITHIN_BOUND: "✅ within bound",
     Verdict.NOTHING_COMPARED: "❌ nothing compared",
     Verdict.DIFFERENT: "❌ different",
 }

@@ -23,7 +23,7 @@ from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import EdgeStrategy, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
-from ferrule.testing.backends.comparison import network_difference, random_inputs
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES
 from ferrule.testing.backends.layers import answer, refusal_of_reference, shared_case
@@ -234,7 +234,7 @@ class FallbackFamily(Family):
             patch.setattr(PartnerGpu, "failure", ValueError("the test lets the work fail"))
             with pytest.raises(FerruleError, match="the test lets the work fail"):
                 runtime.enqueue_workload(loaded, inputs)
-        wrong = network_difference(network, inputs, runtime.enqueue_workload(loaded, inputs))
+        wrong = graph_difference(network, inputs, runtime.enqueue_workload(loaded, inputs))
         assert not wrong, f"after a run that failed: {wrong}"
         runtime.unload_network(loaded)
         after = [each.held for each in allocators.values()], shared_memory()

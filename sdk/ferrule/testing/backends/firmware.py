@@ -20,7 +20,7 @@ from ferrule.graph import Array, DataType, Graph, Rounding
 from ferrule.network import Network
 from ferrule.operators.table import OPERATORS
 from ferrule.report import RunReport
-from ferrule.testing.backends.comparison import layer_difference, random_inputs
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import SubjectFamily
 from ferrule.testing.backends.layer_cases import LAYER_TYPES
 from ferrule.testing.backends.layers import shared_case
@@ -46,7 +46,7 @@ class FirmwareFamily(SubjectFamily):
         report = self._run(subject, side_by_side(cases), [array for arrays in inputs for array in arrays])
         results = iter(report.outputs)
         for case, given in zip(cases, inputs, strict=True):
-            wrong = layer_difference(case, given, [next(results) for _ in case.outputs])
+            wrong = graph_difference(case, given, [next(results) for _ in case.outputs])
             assert not wrong, f"{case.name} with {case.layers[0].descriptor}, on the board: {wrong}"
         owners = {layer.backend for layer in report.layers}
         assert subject.id in owners, f"{subject.id} accepted the layers, but they run on {sorted(owners)}"

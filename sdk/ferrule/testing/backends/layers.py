@@ -19,7 +19,7 @@ from ferrule.graph import ALL_ROUNDINGS, DataType, Graph, Layer, LayerType, Roun
 from ferrule.network.validation import check_layer
 from ferrule.operators.table import OPERATORS
 from ferrule.runtime import Runtime
-from ferrule.testing.backends.comparison import layer_difference, random_inputs, runs_of
+from ferrule.testing.backends.comparison import graph_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case
 from ferrule.testing.backends.loaded_layer import LoadedLayer
@@ -142,7 +142,7 @@ class WorkloadFamily(Family):
             loaded.acquire()
             try:
                 for inputs in runs:
-                    wrong = layer_difference(graph, inputs, loaded.run(inputs))
+                    wrong = graph_difference(graph, inputs, loaded.run(inputs))
                     assert not wrong, f"{graph.name} with {graph.layers[0].descriptor}: {wrong}"
             finally:
                 loaded.release()

@@ -16,7 +16,7 @@ from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.optimizer import optimize
 from ferrule.testing.backends.canaries import Fenced
-from ferrule.testing.backends.comparison import network_difference, random_inputs
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.loaded_layer import handle_factory, read, write
 from ferrule.testing.backends.networks import first_taken, sandwich
@@ -171,7 +171,7 @@ class MemoryFamily(Family):
             number = runtime.load_network(optimize(network, [Neighbour.id], runtime.registry, options))
             assert not allocator.total, "memory was allocated before the first run"
             inputs = random_inputs(network, 1)
-            wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+            wrong = graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
             assert not wrong, wrong
             assert allocator.total, "an allocator was accepted, but not used"
             runtime.unload_network(number)

@@ -16,7 +16,7 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.canaries import Fenced
-from ferrule.testing.backends.comparison import layer_difference, network_difference, random_inputs
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 from ferrule.testing.backends.layers import answer, shared_case
@@ -43,7 +43,7 @@ def check_network(
             assert [array.tobytes() for array in inputs] == kept, f"run {seed} of {network.name} wrote an input"
             damage = next(filter(None, (fence.damage() for fence in fences)), "")
             assert not damage, f"run {seed} of {network.name}: {damage}"
-            wrong = network_difference(network, inputs, results)
+            wrong = graph_difference(network, inputs, results)
             owners = {name: given.device for name, given in optimized.assignment.items()}
             assert not wrong, f"run {seed} of {network.name} on {owners}: {wrong}"
     finally:
@@ -75,7 +75,7 @@ class EndToEndFamily(Family):
         try:
             for seed in range(_RUNS):
                 inputs = random_inputs(graph, seed)
-                wrong = layer_difference(graph, inputs, runtime.enqueue_workload(number, inputs))
+                wrong = graph_difference(graph, inputs, runtime.enqueue_workload(number, inputs))
                 assert not wrong, f"{graph.name} with {graph.layers[0].descriptor}: {wrong}"
         finally:
             runtime.unload_network(number)
@@ -126,7 +126,7 @@ class EndToEndFamily(Family):
                 )
                 same = all(np.array_equal(one, other, equal_nan=True) for one, other in zip(inputs, kept, strict=True))
                 assert same, "an input was changed"
-                wrong = network_difference(network, kept, buffers)
+                wrong = graph_difference(network, kept, buffers)
                 assert not wrong, f"memory {shift} elements off its alignment: {wrong}"
         finally:
             runtime.unload_network(number)

@@ -24,7 +24,7 @@ from ferrule.errors import FerruleError
 from ferrule.graph import DataType
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
-from ferrule.testing.backends.comparison import layer_difference, network_difference, random_inputs
+from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layers import shared_case
 from ferrule.testing.backends.loaded_layer import LoadedLayer
@@ -69,7 +69,7 @@ class ObjectFamily(Family):
         gc.collect()
         loaded.acquire()
         inputs = random_inputs(graph, 0)
-        wrong = layer_difference(graph, inputs, loaded.run(inputs))
+        wrong = graph_difference(graph, inputs, loaded.run(inputs))
         loaded.release()
         assert not wrong, wrong
 
@@ -116,7 +116,7 @@ class ContextFamily(Family):
                 runtime.load_network(broken)
             number = runtime.load_network(optimized)
             inputs = random_inputs(network, 0)
-            wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+            wrong = graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
             assert not wrong, wrong
 
 
@@ -136,7 +136,7 @@ class RuntimeFamily(Family):
             def run(turn: int) -> str:
                 network, number = networks[turn % 3], numbers[turn % 3]
                 inputs = random_inputs(network, turn)
-                return network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+                return graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
 
             with ThreadPoolExecutor(max_workers=4) as pool:
                 wrong = [found for found in pool.map(run, range(24)) if found]
@@ -153,7 +153,7 @@ class RuntimeFamily(Family):
             number = second.load_network(optimize(network, preferences, second.registry, options))
             first.load_network(optimize(network, preferences, first.registry, options))
             first.close()
-            wrong = network_difference(network, inputs, second.enqueue_workload(number, inputs))
+            wrong = graph_difference(network, inputs, second.enqueue_workload(number, inputs))
             assert not wrong, wrong
         finally:
             first.close()
@@ -174,7 +174,7 @@ class RuntimeFamily(Family):
             optimized = optimize(network, [subject.id, Neighbour.id], runtime.registry, options)
             for _ in range(3):
                 number = runtime.load_network(optimized)
-                wrong = network_difference(network, inputs, runtime.enqueue_workload(number, inputs))
+                wrong = graph_difference(network, inputs, runtime.enqueue_workload(number, inputs))
                 assert not wrong, wrong
                 runtime.unload_network(number)
                 with pytest.raises(FerruleError):
