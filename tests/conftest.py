@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from golden import Golden
-from needs import MODELS_SOURCE, lacking, require_cc, require_program
+from needs import MODELS_SOURCE, lacking, require_cc, require_newlib, require_program
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,6 +35,12 @@ def models() -> Path:
 def arm_gcc() -> str:
     """Return the path of arm-none-eabi-gcc."""
     return require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
+
+
+@pytest.fixture(scope="session")
+def arm_newlib(arm_gcc: str) -> str:
+    """Return the path of arm-none-eabi-gcc, which has newlib: only firmware that Ferrule builds needs no C library."""
+    return require_newlib(arm_gcc)
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import ctypes
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from needs import require_cc, require_module
 from ferrule import nativelib
 from ferrule.errors import MissingToolError
 from ferrule.firmware import probe
-from ferrule.nativelib import CompilationError, NativeLibrary, host_compiler
+from ferrule.nativelib import CompilationError, NativeLibrary, host_compiler, zig_compiler
 
 ZIG = (sys.executable, "-m", "ziglang", "cc")
 
@@ -73,12 +74,40 @@ def test_a_variable_that_names_no_program_is_an_error(
 @pytest.mark.usefixtures("bare")
 def test_ziglang_serves_where_no_compiler_is() -> None:
     require_module("ziglang", "pip install 'ferrule[run]'")
-    assert host_compiler("a test") == ZIG
+    assert host_compiler("a test") == zig_compiler("cc")
+    assert host_compiler("a test")[:4] == ZIG
     row = probe._probe_host_compiler()
     assert row.found
     assert row.version is not None
     assert row.version.startswith("clang version ")
-    assert row.version.endswith(" -m ziglang cc]")
+    assert " -m ziglang cc" in row.version
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "libc", "target"),
+    [
+        ("linux", "x86_64", "glibc 2.36", ("-target", "x86_64-linux-gnu.2.28")),
+        ("linux", "aarch64", "glibc 2.36", ("-target", "aarch64-linux-gnu.2.28")),
+        ("linux", "x86_64", None, ("-target", "x86_64-linux-musl")),
+        ("linux", "s390x", "glibc 2.36", ()),
+        ("darwin", "arm64", None, ()),
+    ],
+)
+def test_zig_is_told_the_target(
+    monkeypatch: pytest.MonkeyPatch, system: str, machine: str, libc: str | None, target: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr(nativelib.sys, "platform", system)
+    monkeypatch.setattr(nativelib.platform, "machine", lambda: machine)
+    monkeypatch.setattr(nativelib.os, "confstr", lambda _name: libc, raising=False)
+    assert zig_compiler("c++") == (sys.executable, "-m", "ziglang", "c++", *target)
+
+
+def test_a_c_library_without_a_version_is_not_glibc(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(name: str) -> str:
+        raise ValueError(name)
+
+    monkeypatch.setattr(nativelib.os, "confstr", unknown, raising=False)
+    assert not nativelib._has_glibc()
 
 
 @pytest.mark.usefixtures("bare")
@@ -95,9 +124,20 @@ def test_what_ziglang_compiles_is_loaded(bare: Path, monkeypatch: pytest.MonkeyP
     require_module("ziglang", "pip install 'ferrule[run]'")
     monkeypatch.setenv("FERRULE_CACHE", str(bare / "cache"))
     source = bare / "answer.c"
-    source.write_text("int answer(void) { return 42; }\n", encoding="utf-8")
+    source.write_text(
+        '#include <signal.h>\n#include <stdlib.h>\nint answer(void) { return atoi("42") + SIGFPE; }\n',
+        encoding="utf-8",
+    )
     library = NativeLibrary(name="answer", title="answer", purpose="a test", sources=(source,), flags=("-O2",))
-    assert ctypes.CDLL(str(library.file())).answer() == 42
+    assert ctypes.CDLL(str(library.file())).answer() == 42 + signal.SIGFPE
+
+
+def test_zig_has_its_own_headers_on_linux() -> None:
+    """Those of the host may be missing."""
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    command = [*zig_compiler("cc"), "-E", "-v", "-x", "c", os.devnull]
+    searched = subprocess.run(command, capture_output=True, text=True, check=True).stderr.split()
+    assert ("/usr/include" in searched) == (sys.platform != "linux")
 
 
 @pytest.mark.cc

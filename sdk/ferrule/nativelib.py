@@ -25,7 +25,12 @@ COMPILER_REMEDY = "apt-get install gcc libc6-dev, or pip install 'ferrule[run]',
 RUN_REMEDY = "pip install 'ferrule[run]', or 'ferrule[emulate]' if you have a compiler"
 _COMPILERS = ("cc", "gcc", "clang")
 _SHARED = ("-shared", *(() if sys.platform == "darwin" else ("-nostdlib",)))
-"""-nostdlib: the process has a C library already, and zig would spend seconds building one first."""
+"""-nostdlib: the process has a C library already, and zig would spend seconds building one first. This is an option of
+the linker only: with it, zig's compiler does not find the headers of the C library."""
+_GLIBC = "2.28"
+"""The glibc that zig's output needs: no newer one than Ferrule's dependencies."""
+_MACHINES = {"aarch64", "riscv64", "x86_64"}
+"""Machines that Python and zig call the same."""
 
 
 class CompilationError(FerruleError):
@@ -45,8 +50,29 @@ def host_compiler(purpose: str) -> tuple[str, ...]:
         if program is not None:
             return (program,)
     if find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "cc")
+        return zig_compiler("cc")
     raise MissingToolError(f"no C compiler for this host was found; {purpose} needs one", hint=COMPILER_REMEDY)
+
+
+def zig_compiler(language: str) -> tuple[str, ...]:
+    """Return the command of the ziglang wheel for this host; `language` is cc or c++.
+
+    On Linux it names the target, so that zig uses the headers of the C library that it brings: those of the host may be
+    missing. The result runs on every processor of the machine's architecture.
+    """
+    command = (sys.executable, "-m", "ziglang", language)
+    machine = platform.machine()
+    if sys.platform != "linux" or machine not in _MACHINES or sys.maxsize < 1 << 32:
+        return command
+    return (*command, "-target", f"{machine}-linux-{f'gnu.{_GLIBC}' if _has_glibc() else 'musl'}")
+
+
+def _has_glibc() -> bool:
+    """Return whether this process uses glibc."""
+    try:
+        return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
+    except (ValueError, OSError):
+        return False
 
 
 def is_zig(command: Sequence[str]) -> bool:
@@ -131,9 +157,6 @@ class NativeLibrary:
     def _build(self, library: Path, command: tuple[str, ...]) -> None:
         flags = [*self.flags, *(f"-I{folder}" for folder in self.include_dirs), "-fPIC"]
         sources = self.sources if self.units is None else _written(self.units(), library.parent)
-        if len(sources) == 1:
-            self._compile([*command, *flags, *_SHARED, "-o", str(library), str(sources[0])])
-            return
         objects = [str(library.parent / f"{index}_{source.stem}.o") for index, source in enumerate(sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             steps = (

@@ -173,11 +173,15 @@ def test_cmake_finds_the_packages(place: Path, host_cc: tuple[str, ...]) -> None
 
 
 @pytest.mark.cc
-def test_cmake_adds_the_folder_for_a_core(place: Path, arm_gcc: str) -> None:
+def test_cmake_adds_the_folder_for_a_core(place: Path, arm_newlib: str) -> None:
     cmake = require_program("cmake", "apt-get install cmake")
     dense(place)
     folder = app(place, FOLDER)
-    core = ["-DCMAKE_SYSTEM_NAME=Generic", f"-DCMAKE_C_COMPILER={arm_gcc}", "-DCMAKE_C_FLAGS=-mcpu=cortex-m4 -mthumb"]
+    core = [
+        "-DCMAKE_SYSTEM_NAME=Generic",
+        f"-DCMAKE_C_COMPILER={arm_newlib}",
+        "-DCMAKE_C_FLAGS=-mcpu=cortex-m4 -mthumb",
+    ]
     static = "-DCMAKE_TRY_COMPILE_TARGET_TYPE=STATIC_LIBRARY"
     called([cmake, "-S", ".", "-B", "build", "-G", "Unix Makefiles", static, *core], folder)
     called([cmake, "--build", "build", "--target", "ferrule_dense"], folder)
@@ -200,37 +204,37 @@ def test_make_builds_a_library_with_devices(place: Path, host_cc: tuple[str, ...
 
 
 @pytest.mark.cc
-def test_the_lists_are_enough_for_a_cross_compiler(place: Path, arm_gcc: str) -> None:
+def test_the_lists_are_enough_for_a_cross_compiler(place: Path, arm_newlib: str) -> None:
     folder = crossing(place).folder
     includes = [f"-I{name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
     sources = (folder / "sources.txt").read_text().splitlines()
     core = ("-mcpu=cortex-m4", "-mthumb", "-std=c11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only")
-    called([arm_gcc, *core, *includes, *sources], folder)
+    called([arm_newlib, *core, *includes, *sources], folder)
     manifest = read_manifest(folder)
     assert list(manifest.sources) == sources
     assert [f"-I{name}" for name in (*manifest.include_dirs, *manifest.system_include_dirs)] == includes
 
 
 @pytest.mark.cc
-def test_the_adapter_for_cmsis_compiles(place: Path, arm_gcc: str) -> None:
+def test_the_adapter_for_cmsis_compiles(place: Path, arm_newlib: str) -> None:
     cmsis = require_variable("CMSIS_PATH") / "CMSIS"
     folder = crossing(place, "library-cmsis").folder
     includes = [f"-I{name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
     includes += [f"-I{cmsis / name}" for name in ("Driver/Include", "RTOS2/Include", "Core/Include")]
     core = ("-mcpu=cortex-m4", "-mthumb", "-std=c11", "-Wall", "-Wextra", "-Werror", "-DFERRULE_CMSIS_RTOS2=1")
-    called([arm_gcc, *core, "-fsyntax-only", *includes, *(folder / "sources.txt").read_text().splitlines()], folder)
+    called([arm_newlib, *core, "-fsyntax-only", *includes, *(folder / "sources.txt").read_text().splitlines()], folder)
 
 
 @pytest.mark.cc
 @pytest.mark.nightly
-def test_a_program_that_refers_to_the_identity_carries_it(place: Path, arm_gcc: str) -> None:
+def test_a_program_that_refers_to_the_identity_carries_it(place: Path, arm_newlib: str) -> None:
     (place / "dense.tflite").write_bytes(to_tflite(small_networks.dense()))
     folder = generate(place / "dense.tflite", platform="library", out=place / "library").folder
     (place / "main.c").write_text(IDENTIFIED)
     includes = [f"-I{folder / name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
     sources = [str(folder / name) for name in (folder / "sources.txt").read_text().splitlines()]
     link = ("--specs=nosys.specs", "-nostartfiles", "-Wl,--gc-sections", "-Wl,--entry=main")
-    argv = [arm_gcc, "-mcpu=cortex-m4", "-mthumb", "-std=c11", "-fdata-sections", *includes, "main.c", *sources]
+    argv = [arm_newlib, "-mcpu=cortex-m4", "-mthumb", "-std=c11", "-fdata-sections", *includes, "main.c", *sources]
     subprocess.run([*argv, *link, "-o", "app.elf"], cwd=place, capture_output=True, check=True, timeout=120)
     done = CliRunner().invoke(cli, ["verify", str(place / "app.elf"), str(place / "dense.tflite")])
     assert done.exit_code == 0, done.output

@@ -276,10 +276,10 @@ DRIVER = ("activate", "deactivate", "check", "submit", "is_over", "poll_us", "fi
 """The functions of Woofles' driver."""
 
 
-def test_only_functions_of_own_drivers_are_recognised(arm_gcc: str, tmp_path: Path) -> None:
+def test_only_functions_of_own_drivers_are_recognised(arm_newlib: str, tmp_path: Path) -> None:
     source = tmp_path / "mine.c"
     source.write_text(C_DRIVER)
-    pointers = Pointers([compiled(arm_gcc, each, tmp_path) for each in (source, WOOFLES / "src/woofles.c")])
+    pointers = Pointers([compiled(arm_newlib, each, tmp_path) for each in (source, WOOFLES / "src/woofles.c")])
     taken = {key: kind for key, kind in pointers.kinds.items() if ".c:" in key}
     assert taken == {
         **dict.fromkeys(("mine.c:on", "mine.c:off", "mine.c:tell"), Kind.OTHER),
@@ -337,15 +337,15 @@ PROGRAMS = {
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_own_code_can_call_the_functions_of_drivers(name: str, arm_gcc: str, tmp_path: Path) -> None:
+def test_own_code_can_call_the_functions_of_drivers(name: str, arm_newlib: str, tmp_path: Path) -> None:
     body, least, expected = PROGRAMS[name]
     start, source, elf = tmp_path / "start.s", tmp_path / "mine.c", tmp_path / "all.elf"
     start.write_text(HEAD)
     source.write_text(f"{C_PROGRAM}void application(void) {{ {body} }}\n")
     sources = (start, source, WOOFLES / "src/woofles.c", root() / "src_c/startup/memory.c")
-    units = [compiled(arm_gcc, each, tmp_path) for each in sources]
+    units = [compiled(arm_newlib, each, tmp_path) for each in sources]
     kept = ("-Wl,--gc-sections", "-Wl,--undefined=ferrule_vectors")
-    subprocess.run([arm_gcc, *CORE, *LINKED, *kept, *map(str, units), "-o", str(elf)], check=True, timeout=60)
+    subprocess.run([arm_newlib, *CORE, *LINKED, *kept, *map(str, units), "-o", str(elf)], check=True, timeout=60)
     bound = stack_bound(elf, units, fpu=False)
     if least is None:
         assert (bound.size_bytes, bound.reason) == (None, expected)

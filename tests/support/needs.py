@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from ferrule.errors import MissingToolError
-from ferrule.nativelib import host_compiler
+from ferrule.nativelib import host_compiler, zig_compiler
 
 if TYPE_CHECKING:  # every pytest here loads this module, also those that tests start
     from ferrule.acl.toolchain import AclToolchain
@@ -114,8 +114,16 @@ def require_cc() -> tuple[str, ...]:
 def require_cxx() -> tuple[str, ...]:
     """Return the command that compiles C++ for this host, or skip the test."""
     if shutil.which("g++") is None and importlib.util.find_spec("ziglang") is not None:
-        return (sys.executable, "-m", "ziglang", "c++")
+        return zig_compiler("c++")
     return (require_program("g++", "apt-get install g++"),)
+
+
+def require_newlib(compiler: str) -> str:
+    """Return the path of a compiler for bare metal, or skip the test if it lacks the headers of its C library."""
+    argv = [compiler, "-fsyntax-only", "-x", "c", "-"]
+    if subprocess.run(argv, input="#include <string.h>\n", capture_output=True, text=True, check=False).returncode != 0:
+        lacking("newlib, the C library of arm-none-eabi-gcc", "apt-get install libnewlib-arm-none-eabi")
+    return compiler
 
 
 def require_sanitizers(*names: str) -> dict[str, str]:
