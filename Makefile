@@ -2,9 +2,10 @@
 # make demo: train a small model and run it on an emulated board.
 # make lint: run the linters.
 # make test: run the tests that take under 0.8 seconds, and one test of each slow family.
-# make test-all: run all tests except the nightly ones.
+# make test-rest: run the other tests, except the nightly ones.
+# make test-all: run the tests of both.
 # make nightly: run all tests, with all rows of every matrix and all faults of every campaign.
-# PYTEST_OPTIONS adds options for pytest to these three, such as `-n 0` or a folder.
+# PYTEST_OPTIONS adds options for pytest to these four, such as `-n 0` or a folder.
 # make docs: build the documentation as a site, in build/docs.
 # make tools: install at once what all of these need; each target also installs what it lacks.
 # make mutants: put faults into the sources, which the tests must notice (SEED, NUMBER, JOBS; 0 is one job per core).
@@ -30,7 +31,10 @@ demo: $(VENV)/demo
 	$(BIN)/python examples/digits/demo.py
 
 test: $(VENV)/dev
-	$(PYTEST) -m "not slow or sentinel" $(PYTEST_OPTIONS)
+	$(PYTEST) -m "not nightly and (not slow or sentinel)" $(PYTEST_OPTIONS)
+
+test-rest: $(VENV)/dev
+	$(PYTEST) -m "not nightly and slow and not sentinel" $(PYTEST_OPTIONS)
 
 test-all: $(VENV)/dev
 	$(PYTEST) -m "not nightly" $(PYTEST_OPTIONS)
@@ -95,4 +99,4 @@ $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
 clean:
 	rm -rf $(VENV) build
 
-.PHONY: demo test test-all nightly lint lint-python lint-c mutants scoreboard docs tools dev clean
+.PHONY: demo test test-rest test-all nightly lint lint-python lint-c mutants scoreboard docs tools dev clean

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lanes of tests: marks `fast` and `slow` by a committed table of durations, which `--write-durations` measures.
 
-A duration is processor time, user and system, from a test's set-up to its tear-down, of the test's process and the
-children that it waited for. Unlike wall-clock time it hardly depends on the machine's load. The time of a shared
-fixture counts in full for each test's own duration, and once in a function's total.
+A function that is not in the table counts as slow until it is measured, and `nightly` tests are always slow. A duration
+is processor time, user and system, from a test's set-up to its tear-down, of the test's process and the children that
+it waited for. Unlike wall-clock time it hardly depends on the machine's load. The time of a shared fixture counts in
+full for each test's own duration, and once in a function's total.
 """
 
 from __future__ import annotations
 
 import ast
+import base64
+import hashlib
 import json
 import resource
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +24,15 @@ import pytest
 TABLE = Path("tests") / "durations.json"
 """The path of the table, relative to the folder of pyproject.toml, as are the files named in it."""
 FAST_S = 0.1
-"""A test below this is `fast`, and so is a test that is not in the table."""
+"""A test below this is `fast`."""
 SLOW_S = 0.8
 """A test at or above this is `slow`."""
 _CHURN = 1.5
 """A duration is updated when it changed by more than this factor."""
-_LISTED_S = 0.05
-"""A function is listed if its longest test or the sum of its tests reaches this."""
+_SHORT_S = 0.05
+"""A function is short if its longest test and the sum of its tests are below this."""
+_SHORT = ""
+"""The name of the row with a file's short functions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +45,36 @@ class Duration:
     """The sum of the tests, run one after the other."""
 
 
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """What was measured of one file's functions; a function's name includes its class if it has one."""
+
+    rows: dict[str, Duration] = field(default_factory=dict)
+    short: frozenset[str] = frozenset()
+    """Fingerprints of the short functions: there are thousands, and their names would fill most of the table."""
+
+    def of(self, name: str) -> Duration | None:
+        """Return the duration of a function, which is 0 for a short one; None if it was never measured."""
+        return self.rows.get(name, _NOTHING if fingerprint(name) in self.short else None)
+
+
+_NOTHING = Duration(longest_s=0, total_s=0)
+
+
+def fingerprint(name: str) -> str:
+    """Return four characters in place of a function's name; two in one file hardly ever share them."""
+    return base64.b32encode(hashlib.sha256(name.encode()).digest())[:4].decode().lower()
+
+
 _TOOLS = {
-    **dict.fromkeys(("host_cc", "arm_gcc", "any_toolchain"), "cc"),
+    **dict.fromkeys(("host_cc", "arm_gcc", "arm_newlib", "any_toolchain"), "cc"),
     **dict.fromkeys(("ferrule_adapter", "ferrule_driver"), "cc"),
     "qemu": "emu",
 }
 """Mark of the tests that use a fixture; other tests are marked by hand."""
 REMEDY = "`make test-all` runs all except the nightly tests, `make nightly` runs everything"
-Table = dict[str, dict[str, Duration]]
-"""Durations by file and by function, the latter with its class if it has one."""
+Table = dict[str, Durations]
+"""Durations by file."""
 
 
 def read_table(root: Path) -> Table:
@@ -56,17 +82,26 @@ def read_table(root: Path) -> Table:
     path = root / TABLE
     files = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {
-        file: {name: Duration(longest_s=longest, total_s=total) for name, (longest, total) in functions.items()}
+        file: Durations(
+            {name: Duration(longest_s=row[0], total_s=row[1]) for name, row in functions.items() if name != _SHORT},
+            frozenset(functions.get(_SHORT, "").split()),
+        )
         for file, functions in files.items()
     }
 
 
 def missing_tests(table: Table, root: Path) -> list[str]:
-    """Return the table's tests that are no longer in their file; tests of a class that may inherit them are kept."""
+    """Return the table's tests that are no longer in their file, short ones by their fingerprints.
+
+    Tests of a class that may inherit them are kept, and so are the short ones of a file with such a class.
+    """
     missing = []
-    for file, functions in table.items():
+    for file, durations in table.items():
         known = _functions(root / file)
-        missing += [f"{file}::{name}" for name in functions if not {name, name.partition("::")[0] + "::"} & known]
+        gone = [name for name in durations.rows if not {name, name.partition("::")[0] + "::"} & known]
+        if not any(name.endswith("::") for name in known):
+            gone += sorted(durations.short - {fingerprint(name) for name in known})
+        missing += [f"{file}::{name}" for name in gone]
     return missing
 
 
@@ -80,7 +115,9 @@ def _functions(path: Path) -> set[str]:
             case ast.ClassDef():
                 found |= {f"{node.name}::{each.name}" for each in node.body if isinstance(each, ast.FunctionDef)}
                 found |= {f"{node.name}::"} if node.bases else set()
-            case ast.Assign(targets=[ast.Name(id=name)]):  # such as Hypothesis's state machines
+            case ast.Assign(targets=[ast.Name(id=name)]) if name.startswith(
+                "Test"
+            ):  # such as Hypothesis's state machines
                 found.add(f"{name}::")
     return found
 
@@ -93,28 +130,34 @@ def key(node_id: str) -> tuple[str, str]:
 
 def updated(table: Table, root: Path, measured: Iterable[tuple[str, Duration]]) -> Table:
     """Return the sorted table with the measured functions replaced and missing tests removed."""
-    durations: dict[tuple[str, str], list[Duration]] = {}
+    tests: dict[str, dict[str, list[Duration]]] = {}
     for node_id, each in measured:
-        durations.setdefault(key(node_id), []).append(each)
-    rows = {(file, name): row for file, functions in table.items() for name, row in functions.items()}
-    for place, some in durations.items():
-        new = Duration(longest_s=max(each.longest_s for each in some), total_s=sum(each.total_s for each in some))
-        old = rows.pop(place, None)
-        if old is not None and _close(new.longest_s, old.longest_s) and _close(new.total_s, old.total_s):
-            rows[place] = old
-        elif max(new.longest_s, new.total_s) >= _LISTED_S:
-            rows[place] = Duration(longest_s=_rounded(new.longest_s), total_s=_rounded(new.total_s))
+        file, name = key(node_id)
+        tests.setdefault(file, {}).setdefault(name, []).append(each)
     result: Table = {}
-    for (file, name), row in sorted(rows.items()):
-        result.setdefault(file, {})[name] = row
-    for gone in missing_tests(result, root):
-        file, name = key(gone)
-        del result[file][name]
-    return {file: functions for file, functions in result.items() if functions}
+    for file in sorted({*table, *tests}):
+        rows, short = {**table.get(file, Durations()).rows}, {*table.get(file, Durations()).short}
+        for name, some in tests.get(file, {}).items():
+            row = Duration(longest_s=max(each.longest_s for each in some), total_s=sum(each.total_s for each in some))
+            limit_s = _SHORT_S * _CHURN if fingerprint(name) in short else _SHORT_S
+            if name in rows and _close(row, rows[name]):
+                continue
+            if max(row.longest_s, row.total_s) < limit_s:
+                rows.pop(name, None)
+                short.add(fingerprint(name))
+            else:
+                short.discard(fingerprint(name))
+                rows[name] = Duration(longest_s=_rounded(row.longest_s), total_s=_rounded(row.total_s))
+        gone = {key(each)[1] for each in missing_tests({file: Durations(rows, frozenset(short))}, root)}
+        kept = {name: row for name, row in sorted(rows.items()) if name not in gone}
+        if kept or short - gone:
+            result[file] = Durations(kept, frozenset(short - gone))
+    return result
 
 
-def _close(first: float, second: float) -> bool:
-    return first < second * _CHURN and second < first * _CHURN
+def _close(first: Duration, second: Duration) -> bool:
+    pairs = (first.longest_s, second.longest_s), (first.total_s, second.total_s)
+    return all(one < other * _CHURN and other < one * _CHURN for one, other in pairs)
 
 
 def _rounded(seconds: float) -> float:
@@ -122,33 +165,34 @@ def _rounded(seconds: float) -> float:
 
 
 def write_table(table: Table, root: Path) -> None:
-    """Write the table, one function per line, so that a change is a short diff."""
+    """Write the table, one function per line and a file's short ones in one, so that a change is a short diff."""
     files = []
-    for file, functions in table.items():
-        rows = ",\n".join(
-            f"    {json.dumps(name)}: [{row.longest_s:g}, {row.total_s:g}]" for name, row in functions.items()
-        )
-        files.append(f"  {json.dumps(file)}: {{\n{rows}\n  }}")
+    for file, each in table.items():
+        rows = [f"{json.dumps(_SHORT)}: {json.dumps(' '.join(sorted(each.short)))}"] if each.short else []
+        rows += [f"{json.dumps(name)}: [{row.longest_s:g}, {row.total_s:g}]" for name, row in each.rows.items()]
+        text = ",\n    ".join(rows)
+        files.append(f"  {json.dumps(file)}: {{\n    {text}\n  }}")
     (root / TABLE).write_text("{\n" + ",\n".join(files) + "\n}\n", encoding="utf-8")
 
 
 def lane(row: Duration | None) -> str | None:
-    """Return the mark of a test by its row in the table: fast, slow or None."""
-    if row is None or row.longest_s < FAST_S:
-        return "fast"
-    return "slow" if row.longest_s >= SLOW_S else None
+    """Return the mark of a test by its duration: fast, slow or None; a test that was never measured is slow."""
+    if row is None or row.longest_s >= SLOW_S:
+        return "slow"
+    return "fast" if row.longest_s < FAST_S else None
 
 
 # The plugin. Under xdist it runs in the process that collects the reports and in each worker.
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add `--write-durations`."""
+    """Add `--write-durations` and `--at-least`."""
     parser.addoption(
         "--write-durations",
         action="store_true",
         help="measure the tests that run and update the table; run all tests of a function, since it holds their sum",
     )
+    parser.addoption("--at-least", metavar="N", type=int, default=0, help="fail the run if fewer than N tests passed")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -163,11 +207,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     table = read_table(config.rootpath)
     for item in items:
         file, name = key(item.nodeid)
-        mark = lane(table.get(file, {}).get(name))
-        if mark is not None and item.get_closest_marker("slow") is None:
+        row = table.get(file, Durations()).of(name)
+        by_hand = any(item.get_closest_marker(mark) is not None for mark in ("slow", "nightly"))
+        mark = "slow" if by_hand else lane(row)
+        if mark is not None:
             item.add_marker(mark)
+        item.stash[_UNMEASURED] = row is None and not by_hand
         for need in {_TOOLS[fixture] for fixture in getattr(item, "fixturenames", ()) if fixture in _TOOLS}:
             item.add_marker(need)
+
+
+_UNMEASURED = pytest.StashKey[bool]()
+"""Whether a test is slow only because it was never measured."""
 
 
 def _processor_s() -> float:
@@ -227,31 +278,42 @@ class _Totals:
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._left_out = 0
+        self._unmeasured = 0
         self._passed: set[str] = set()
         self._measured: list[tuple[str, Duration]] = []
 
     def pytest_deselected(self, items: list[pytest.Item]) -> None:
         self._left_out += len(items)
+        self._unmeasured += sum(item.stash.get(_UNMEASURED, False) for item in items)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:  # noqa: ANN401 xdist has no public type for it
         output: dict[str, int] = getattr(node, "workeroutput", {})
-        self._left_out = max(self._left_out, output.get("left_out", 0))  # every worker deselects the same tests
+        # every worker deselects the same tests
+        self._left_out = max(self._left_out, output.get("left_out", 0))
+        self._unmeasured = max(self._unmeasured, output.get("unmeasured", 0))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.when == "call" and report.passed:
             self._passed.add(report.nodeid)
-        elif report.when == "teardown" and report.nodeid in self._passed:
+        elif report.when == "teardown" and report.nodeid in self._passed and "nightly" not in report.keywords:
             spent_s, alone_s = report.processor_s
             self._measured.append((report.nodeid, Duration(longest_s=alone_s, total_s=spent_s)))
 
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         output = getattr(self._config, "workeroutput", None)
         if output is not None:
             output["left_out"] = self._left_out
-        elif self._config.getoption("--write-durations"):
+            output["unmeasured"] = self._unmeasured
+            return
+        if self._config.getoption("--write-durations"):
             root = self._config.rootpath
             write_table(updated(read_table(root), root, self._measured), root)
+        if self._too_few() and session.exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def _too_few(self) -> bool:
+        return len(self._passed) < int(self._config.getoption("--at-least"))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         spent_s = sum(each.total_s for _, each in self._measured)
@@ -259,3 +321,10 @@ class _Totals:
             terminalreporter.write_line(f"{len(self._measured)} tests took {spent_s:.1f} s of processor time")
         if self._left_out and self._config.getoption("markexpr"):
             terminalreporter.write_line(f"{self._left_out} tests were left out: {REMEDY}")
+        if self._unmeasured and self._config.getoption("markexpr"):
+            terminalreporter.write_line(
+                f"{self._unmeasured} of them were never measured: `pytest --write-durations FILE` does that"
+            )
+        if self._too_few():
+            least = self._config.getoption("--at-least")
+            terminalreporter.write_line(f"{len(self._passed)} tests passed, fewer than the {least} of --at-least")
