@@ -99,7 +99,7 @@ def test_zig_is_told_the_target(
     monkeypatch.setattr(nativelib.sys, "platform", system)
     monkeypatch.setattr(nativelib.platform, "machine", lambda: machine)
     monkeypatch.setattr(nativelib.os, "confstr", lambda _name: libc, raising=False)
-    assert zig_compiler("c++") == (sys.executable, "-m", "ziglang", "c++", *target)
+    assert zig_compiler("c++") == (sys.executable, "-m", "ziglang", "c++", "-fno-sanitize=undefined", *target)
 
 
 def test_a_c_library_without_a_version_is_not_glibc(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,9 +58,10 @@ def zig_compiler(language: str) -> tuple[str, ...]:
     """Return the command of the ziglang wheel for this host; `language` is cc or c++.
 
     On Linux it names the target, so that zig uses the headers of the C library that it brings: those of the host may be
-    missing. The result runs on every processor of the machine's architecture.
+    missing. The result runs on every processor of the machine's architecture. Undefined behaviour is checked only where
+    it is asked for, as by other compilers.
     """
-    command = (sys.executable, "-m", "ziglang", language)
+    command = (sys.executable, "-m", "ziglang", language, "-fno-sanitize=undefined")
     machine = platform.machine()
     if sys.platform != "linux" or machine not in _MACHINES or sys.maxsize < 1 << 32:
         return command

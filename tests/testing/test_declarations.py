@@ -78,7 +78,7 @@ def test_cffi_takes_them(cdef: str) -> None:
 @pytest.mark.cc
 def test_what_is_wrong_is_told(tmp_path: Path) -> None:
     require_cc()
-    with pytest.raises(CompilationError, match=r"can't preprocess it: missing\.h: No such file") as caught:
+    with pytest.raises(CompilationError, match=r"^can't preprocess it: '?missing\.h'?:? (No such|file not)") as caught:
         declarations([*host_compiler("a test")], ["missing.h"], title="it")
     assert "stand-in" in (caught.value.hint or "")
     with pytest.raises(CompilationError, match="can't preprocess it"):
@@ -129,7 +129,7 @@ def test_a_header_that_cannot_be_read_is_named_with_its_line(tmp_path: Path, lin
         declare(FFI(), [*host_compiler("a test"), f"-I{tmp_path}"], ["rtos.h"], title="it")
     assert "include_dirs" in (e.value.hint or "")
     (tmp_path / "kernel.h").write_text(KERNEL % "#error needs arm-none-eabi-gcc")
-    with pytest.raises(FerruleError, match=rf"^can't preprocess it: {where}#error needs arm-none-eabi-gcc$"):
+    with pytest.raises(FerruleError, match=rf"^can't preprocess it: {where}(#error )?needs arm-none-eabi-gcc$"):
         declare(FFI(), [*host_compiler("a test"), f"-I{tmp_path}"], ["rtos.h"], title="it")
 
 

@@ -144,9 +144,10 @@ def test_fakes_are_not_counted_as_covered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("platform", ["zephyr", "cmsis"])
-def test_the_kits_own_fakes_cause_no_warnings(platform: str) -> None:
+def test_the_kits_own_fakes_cause_no_warnings(platform: str, tmp_path: Path) -> None:
     sources = [path for folder in ("host", "device", platform) for path in sorted((FAKES / folder).glob("*.c"))]
     includes = [f"-I{folder}" for folder in (FAKES / "host", FAKES / platform, resources.root() / "include")]
-    argv = [*require_cc(), "-std=gnu11", *WARNINGS, "-fsyntax-only", *includes, *map(str, sources)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
+    for source in sources:
+        argv = [*require_cc(), "-std=gnu11", *WARNINGS, *includes, "-c", str(source), "-o", str(tmp_path / "it.o")]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stderr

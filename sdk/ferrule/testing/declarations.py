@@ -53,7 +53,8 @@ def preprocess(command: Sequence[str], text: str, *, title: str) -> str:
         found = _COMPLAINT.search(str(error))
         if found is None:
             raise
-        place = "" if found[1].startswith("<") else f" {found[1]}:{found[2]}:"
+        from_input = found[1].startswith("<") or found[1].endswith("-stdin.c")  # zig keeps its input in such a file
+        place = "" if from_input else f" {found[1]}:{found[2]}:"
         raise CompilationError(f"can't preprocess {title}:{place} {found[3]}", hint=_REMEDY) from error
 
 
