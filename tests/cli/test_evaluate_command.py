@@ -14,7 +14,9 @@ import pytest
 from report_formats import check_node_data, check_trace
 
 from ferrule.evaluation.host import HostRuns
-from ferrule.graph import Array
+from ferrule.formats import to_tflite
+from ferrule.graph import Array, DataType, LayerType, TensorInfo
+from ferrule.network import Network
 from ferrule.report.evaluation_document import evaluation_schema
 
 Ferrule = Callable[..., Any]
@@ -46,6 +48,43 @@ def test_tables_fit_80_columns(ferrule: Ferrule, dense: Path, data: Path, monkey
     assert "ran: 50 samples by CpuAcc on the host" in outcome.out
     assert "not compared with a board: --board names one" in outcome.out
     assert outcome.err.splitlines() == [f"importing {dense}", "computing 50 samples on the host"]
+
+
+def test_an_evaluation_without_anything_to_compare_fails(ferrule: Ferrule, dense: Path, data: Path) -> None:
+    outcome = ferrule("evaluate", dense, "--data", "x.npy", "--json", "e.json")
+    assert outcome.code == 3
+    assert "compared: nothing" in outcome.out
+    assert not any(json.loads((data / "e.json").read_text())["evidence"].values())
+    assert ferrule("evaluate", dense, *CALL, "-q").code == 0
+    assert ferrule("evaluate", dense, *CALL, "--metric", "confusion", "-q").code == 0
+    below = ferrule("evaluate", dense, *CALL, "--fail-below", "accuracy=1")
+    assert below.code == 1
+
+
+def test_outputs_that_are_all_nan_are_compared_with_nothing(ferrule: Ferrule, data: Path) -> None:
+    network = Network("nan")
+    network.add_input(TensorInfo(name="x", shape=(1, 4), dtype=DataType.FLOAT32))
+    network.add_elementwise_unary_layer(LayerType.LOG, "x", name="y")
+    network.set_outputs(["y"])
+    path = data / "nan.tflite"
+    path.write_bytes(to_tflite(network))
+    samples = np.full((50, 4), -1, np.float32)
+    np.save(data / "x.npy", samples)
+    files = ("--float", path, "--json", "e.json")
+    outcome = ferrule("evaluate", path, *CALL, *files)
+    assert outcome.code == 3
+    assert "100.00%" not in outcome.out
+    document = json.loads((data / "e.json").read_text())
+    assert document["evidence"]["numbers"] == 0
+    assert document["float_model"]["agreement"] is None
+    assert document["labels"] == []
+    samples[0] = 1
+    np.save(data / "x.npy", samples)
+    outcome = ferrule("evaluate", path, *CALL, *files)
+    assert outcome.code == 0
+    document = json.loads((data / "e.json").read_text())
+    assert document["evidence"]["numbers"] == 4
+    assert document["float_model"]["agreement"] == 1 / 50
 
 
 @pytest.mark.emu
@@ -166,7 +205,7 @@ def test_a_limit_of_another_metric_is_refused_before_anything_is_computed(
 
 def test_without_labels(ferrule: Ferrule, dense: Path, data: Path) -> None:
     outcome = ferrule("evaluate", dense, "--data", "x.npy")
-    assert outcome.code == 0
+    assert outcome.code == 3
     assert "no metrics, since there are no labels" in outcome.out
     refused = ferrule("evaluate", dense, "--data", "x.npy", "--metric", "accuracy")
     assert refused.code == 2

@@ -17,6 +17,7 @@ import pytest
 from needs import require_module
 
 from ferrule.evaluation.sweep import run as sweep_run
+from ferrule.report.evidence import Evidence
 from ferrule.report.reading import read_document
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 
@@ -62,9 +63,25 @@ def test_a_dry_run_lists_and_writes_nothing(ferrule: Ferrule, sweep: Path, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == ["two.toml"]
 
 
+@pytest.mark.parametrize("dry", [True, False])
+def test_a_sweep_that_excludes_all_its_runs_has_compared_nothing(
+    ferrule: Ferrule, sweep: Path, dry: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep_run, "_toolchain_version", lambda _: "zig 1")
+    sweep.write_text(sweep.read_text() + '\n[[exclude]]\nboard = "mps2-an386"\n')
+    outcome = ferrule("sweep", sweep, "--workers", 1, *(["--dry-run"] * dry))
+    assert outcome.code == 3
+    assert ("0 runs" if dry else "the sweep has compared nothing") in outcome.out
+
+
 @pytest.mark.parametrize(
     ("row", "code"),
-    [({"verdict": "exact"}, 0), ({"verdict": "different"}, 1), ({"status": "failed", "error": "no [b]room[/b]"}, 1)],
+    [
+        ({"verdict": "exact"}, 0),
+        ({"verdict": "different"}, 1),
+        ({"status": "failed", "error": "no [b]room[/b]"}, 1),
+        ({"verdict": "nothing_compared"}, 3),
+    ],
 )
 def test_the_exit_code_tells_of_differences_and_failures(
     ferrule: Ferrule, sweep: Path, tmp_path: Path, row: dict[str, str], code: int, monkeypatch: pytest.MonkeyPatch
@@ -73,7 +90,8 @@ def test_the_exit_code_tells_of_differences_and_failures(
     from ferrule.evaluation.sweep import read_plan
 
     runs = list(read_plan(sweep).runs(sweep_run.versions(("zig",))))
-    rows = [runs[0].row(status="done", verdict="exact"), runs[1].row(**{"status": "done", **row})]
+    done = {"status": "done", "evidence": Evidence(samples=1, elements=4, numbers=4, runs=1)}
+    rows = [runs[0].row(verdict="exact", **done), runs[1].row(**done | row)]
     (tmp_path / "two.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in rows) + b'{"ru')
     outcome = ferrule("sweep", sweep, "-q", "--csv", tmp_path / "rows.csv")
     assert outcome.code == code

@@ -28,12 +28,15 @@ def test_a_firmware_is_compared_with_a_model(ferrule: Ferrule, dense: Path, two_
     assert equal.code == 0, equal.err
     lines = equal.out.splitlines()
     assert [line.split()[::2] for line in lines[:3]] == [["model", "equal"], ["plan", "equal"], ["sources", "equal"]]
-    assert lines[3].startswith("built for bare-metal on mps2-an500 by GCC ")
-    assert lines[3].endswith(" -Os")
+    assert lines[3].startswith("tables   equal: ")
+    assert lines[4].startswith("code     equal: ")
+    assert lines[5].startswith("built for bare-metal on mps2-an500 by GCC ")
+    assert lines[5].endswith(" -Os")
 
     different = ferrule("verify", elf, two_by_two)
     assert different.code == 1
     assert different.out.count("DIFFERENT: expected ") == 3
+    assert "code     DIFFERENT: " in different.out
     board = ferrule("verify", elf, dense, "--board", "mps2-an386")
     assert board.code == 1
     assert [line.split()[2].rstrip(":") for line in board.out.splitlines()[:3]] == ["equal", "equal", "DIFFERENT"]

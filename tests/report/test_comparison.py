@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -16,6 +17,7 @@ from ferrule.report import LayerPart, ReportDocument, Verdict
 from ferrule.report.comparison import compare_documents
 from ferrule.report.comparison_console import print_comparison
 from ferrule.report.comparison_document import Change, ChangePart, Comparison
+from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.limits import Limits, parse_limits
 
 RUN = run_document()
@@ -45,7 +47,8 @@ def layers(*names: str, types: str = "CONV_2D") -> ReportDocument:
 @pytest.mark.parametrize("name", ["run", "different run", "inspection", "evaluation", "sweep"])
 def test_a_document_equals_itself(name: str) -> None:
     document = documents()[name]
-    comparison = compare_documents(document, document, parse_limits(["0", "layer=0"]))
+    counts_layers = name not in {"inspection", "sweep"}
+    comparison = compare_documents(document, document, parse_limits(["0", *(["layer=0"] * counts_layers)]))
     assert changed(comparison) == {}
     assert not comparison.failed
     assert comparison.differences == ()
@@ -254,8 +257,66 @@ def test_the_runs_of_sweeps_are_matched_by_their_choices() -> None:
 def test_a_metric_that_is_undefined_now_is_over_its_limit() -> None:
     old = evaluation_document()
     new = replace(old, metrics=(replace(old.metrics[0], value=None),))
-    assert not compare_documents(old, new).failed
-    assert compare_documents(old, new, parse_limits(["accuracy=10%"])).failed
+    assert compare_documents(old, new).uncompared == ("The new document lacks the metric 'accuracy'.",)
+    limited = compare_documents(old, new, parse_limits(["accuracy=10%"]))
+    assert limited.worse
+    assert limited.uncompared[-1] == "The limit accuracy (10%) has nothing to judge."
+
+
+def without_proof(document: EvaluationDocument) -> EvaluationDocument:
+    return replace(document, proof=None)
+
+
+def without_metrics(document: EvaluationDocument) -> EvaluationDocument:
+    return replace(document, metrics=(), float_model=None)
+
+
+@pytest.mark.parametrize("lose", [without_proof, without_metrics])
+@pytest.mark.parametrize("limits", [[], ["1%"]])
+def test_what_one_document_lacks_is_no_success(
+    lose: Callable[[EvaluationDocument], EvaluationDocument], limits: list[str]
+) -> None:
+    whole = evaluation_document()
+    less = lose(whole)
+    for old, new in ((whole, less), (less, whole)):
+        comparison = compare_documents(old, new, parse_limits(limits))
+        assert comparison.uncompared
+        assert comparison.failed
+    assert not compare_documents(whole, whole, parse_limits(limits)).failed
+    assert not compare_documents(less, less, parse_limits(limits)).failed
+
+
+def test_documents_without_a_value_in_common_are_not_compared() -> None:
+    whole, sweep = evaluation_document(), sweep_document()
+    bare = without_metrics(without_proof(whole))
+    none = "The documents have no value in common."
+    assert compare_documents(bare, bare).uncompared == (none,)
+    empty = replace(sweep, rows=(), planned=0)
+    assert compare_documents(empty, empty).uncompared == (none,)
+    for old, new in ((sweep, empty), (empty, sweep)):
+        assert compare_documents(old, new).uncompared == (none, "No run is in both documents.")
+    other = replace(sweep, rows=tuple(replace(row, board="another") for row in sweep.rows))
+    assert "No run is in both documents." in compare_documents(sweep, other).uncompared
+    assert not compare_documents(sweep, replace(sweep, rows=sweep.rows[:2]), parse_limits([])).uncompared
+
+
+def test_a_limit_that_judges_nothing_is_no_success() -> None:
+    sweep, whole = sweep_document(), evaluation_document()
+    assert compare_documents(sweep, sweep, parse_limits(["layer=0"])).uncompared == (
+        "The limit layer (0) has nothing to judge.",
+    )
+    assert not compare_documents(whole, whole, parse_limits(["proof=0", "layer=0"])).uncompared
+    gone = compare_documents(whole, without_proof(whole), parse_limits(["proof=0"]))
+    assert gone.uncompared[-1] == "The limit proof (0) has nothing to judge."
+
+
+def test_a_run_without_a_verdict_is_worse() -> None:
+    sweep = sweep_document()
+    silent = replace(sweep, rows=(replace(sweep.rows[0], verdict=""), *sweep.rows[1:]))
+    assert compare_documents(sweep, silent).worse
+    run = replace(RUN, verdict=Verdict.NOTHING_COMPARED)
+    assert compare_documents(RUN, run).worse
+    assert not compare_documents(run, RUN).worse
 
 
 def test_a_named_counter_without_a_better_direction_may_not_change() -> None:
@@ -291,7 +352,11 @@ def test_a_terminal_shows_what_has_changed() -> None:
     assert "12 values are equal" in lines
     assert "too narrow" not in printed(comparison, 80)
     assert all(len(line) <= 80 for line in printed(comparison, 80).splitlines())
-    assert printed(compare_documents(RUN, RUN), 80) == "13 values are equal\ncomparison: within the limits\n"
+    assert printed(compare_documents(RUN, RUN), 80).splitlines() == [
+        "13 values are equal",
+        "compared: 13 values, 2 layers",
+        "comparison: within the limits",
+    ]
 
 
 def test_names_cannot_mark_up_the_terminal() -> None:

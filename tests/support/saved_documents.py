@@ -292,6 +292,7 @@ def evaluation_document(text: str = "", *, accuracy: float = 0.9, proof: bool = 
         proof=ProofPart(verdict=Verdict.EXACT, evidence=report.evidence, samples=(0, 5), seed=0, report=report)
         if proof
         else None,
+        evidence=Evidence(samples=100, elements=1_000, numbers=1_000),
         environment=environment(text),
     )
 

@@ -65,9 +65,49 @@ def test_choices_by_mark_and_option(pytester: pytest.Pytester) -> None:
     ]
     excluded = inner(pytester, text, "-rs", "--ferrule-engine", "renode")
     excluded.assert_outcomes(passed=1, skipped=1)
+    assert excluded.ret == pytest.ExitCode.OK
     excluded.stdout.fnmatch_lines(
         ["*the test is for any board by unicorn, mps2-an385 by qemu, and the options name renode*"]
     )
+
+
+MARKED = """
+    import pytest
+    @pytest.mark.ferrule_board("mps2-an386", engine="renode")
+    def test_marked(ferrule_board):
+        assert False
+    def test_without_a_board():
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("option", "name", "said"), [("board", "mps2-an385x", "did you mean mps2-an385"), ("engine", "unicron", "unicorn")]
+)
+def test_an_unknown_name_is_an_error(pytester: pytest.Pytester, option: str, name: str, said: str) -> None:
+    result = inner(pytester, MARKED, f"--ferrule-{option}", name)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*--ferrule-{option} {name}: *{said}*"])
+
+
+@pytest.mark.parametrize("options", [("--ferrule-board", "mps2-an385"), ("--ferrule-engine", "unicorn")])
+def test_a_session_fails_whose_boards_no_test_is_for(pytester: pytest.Pytester, options: tuple[str, ...]) -> None:
+    result = inner(pytester, MARKED, *options)
+    result.assert_outcomes(passed=1, skipped=1)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines([f"no test ran on {options[1]}: 1 were skipped, nothing was compared"])
+    without = inner(pytester, MARKED, *options, "-k", "without")
+    assert without.ret == pytest.ExitCode.OK
+
+
+def test_a_session_fails_whose_only_test_on_a_board_skips_itself(pytester: pytest.Pytester) -> None:
+    text = """
+        import pytest
+        def test_any(ferrule_board):
+            pytest.skip("not today")
+    """
+    assert inner(pytester, text, "--ferrule-board", "mps2-an385").ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert inner(pytester, text).ret == pytest.ExitCode.OK
 
 
 @pytest.mark.cc

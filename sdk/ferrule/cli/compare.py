@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console
+from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.errors import FerruleError
 
@@ -38,8 +39,9 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
     Instructions or cycles are compared per inference and per layer, matched by name; so are flash, RAM, stack, metrics,
     verdicts, and the runs of sweeps. Conditions that differ, such as another compiler or board, are stated.
 
-    Exit code: 0 if nothing is worse than --fail-on allows, 1 if something is, 2 for an error. A verdict that has become
-    "different", and a run that fails now, is never allowed.
+    Exit code: 0 if nothing is worse than --fail-on allows, 1 if something is, 2 for an error, 3 if something was not
+    compared: the documents have no proof, metric or run in common, the new one lacks a verdict, proof or metric, or a
+    limit has nothing to judge. A verdict that has become "different", and a run that fails now, is never allowed.
     """
     from ferrule.report.comparison import compare_documents
     from ferrule.report.limits import parse_limits
@@ -55,7 +57,9 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
 
         for comparison in comparisons:
             print_comparison(comparison, console())
-    return int(any(comparison.failed for comparison in comparisons))
+    if any(comparison.worse for comparison in comparisons):
+        return EXIT_DIFFERENT
+    return EXIT_NOTHING_COMPARED if any(comparison.uncompared for comparison in comparisons) else 0
 
 
 def _warn(sentence: str) -> None:

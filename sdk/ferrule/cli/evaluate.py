@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +12,7 @@ import click
 
 from ferrule.cli import completion
 from ferrule.cli.console import console
+from ferrule.cli.main import EXIT_DIFFERENT, exit_of
 from ferrule.cli.options import ENGINE, JobOptions, check_toolchain, job_options, model_argument, platform_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
@@ -169,7 +170,8 @@ def command(
 
     All samples run on this machine, by the fastest exact way. With --board, or a board in ferrule.toml, some of them,
     drawn with --seed, also run on the board, and their outputs are compared bit for bit. Exit code: 0, 1 if outputs
-    differ or a metric fails a limit, 2 for an error.
+    differ or a metric fails a limit, 2 for an error, 3 if nothing was compared: without labels, --float or a board, or
+    where all outputs are NaN.
     """
     from ferrule.emulation import EngineOptions
     from ferrule.evaluation.evaluate import evaluate
@@ -228,7 +230,15 @@ def command(
     failures = [broken_limit(part) for part in document.metrics if part.failed]
     for failure in failures:
         click.echo(f"failed: {failure}", err=True)
-    return int(bool(failures) or done.verdict == "different")
+    return EXIT_DIFFERENT if failures else exit_of(_verdicts(document))
+
+
+def _verdicts(document: EvaluationDocument) -> Iterator[str]:
+    """Yield the verdict of the proof, and "nothing_compared" if nothing was compared with the outputs."""
+    if document.proof is not None:
+        yield document.proof.verdict
+    if not document.evidence:
+        yield "nothing_compared"
 
 
 def _check_limits(limited: Iterable[str], metrics: Sequence[str]) -> None:

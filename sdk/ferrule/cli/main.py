@@ -50,7 +50,7 @@ _COMMANDS = {
     "serve-accelerator": ("ferrule.cli.serve_accelerator", "Serve the model of an accelerator over a serial line."),
     "serve-board": ("ferrule.cli.serve_board", "Offer a UART of an emulated board as a serial port."),
     "sweep": ("ferrule.cli.sweep", "Run models over boards, toolchains, engines, backends and options."),
-    "verify": ("ferrule.cli.verify", "Compare the digests in a firmware with those of a model."),
+    "verify": ("ferrule.cli.verify", "Compare a firmware with a model: its digests, constants and code."),
     "run": ("ferrule.cli.run", "Run a model, or your own firmware, on a board."),
 }
 

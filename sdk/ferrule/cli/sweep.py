@@ -110,8 +110,7 @@ def command(
         plan = read_plan(file, config)
         kept = results_path or file.with_suffix(".jsonl")
         if dry_run:
-            _list(plan)
-            return 0
+            return 0 if _list(plan) else EXIT_NOTHING_COMPARED
         settings = Settings(attempts=attempts, retry_failed=retry_failed, fail_fast=fail_fast)
         with ResultsFile(kept) as rows:
             if rows.torn:
@@ -188,7 +187,8 @@ def _told(rows: ResultsFile) -> Iterator[None]:
         raise
 
 
-def _list(plan: Plan) -> None:
+def _list(plan: Plan) -> int:
+    """Print the runs of a plan and return their number."""
     from ferrule.evaluation.sweep.run import versions
 
     found = versions(plan.toolchains)
@@ -199,6 +199,7 @@ def _list(plan: Plan) -> None:
         parts = [run.model, run.board, run.toolchain, run.engine, ",".join(run.backends), *options, *needs]
         echo(f"{number} {shlex.join(parts)}")
     echo(f"{number:,} runs")
+    return number
 
 
 def _warn_of_others(rows: ResultsFile, document: SweepDocument) -> None:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ferrule.cli.console import echo
-from ferrule.cli.main import EXIT_DIFFERENT
+from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
 from ferrule.cli.options import (
     PLATFORMS,
     JobOptions,
@@ -17,10 +18,14 @@ from ferrule.cli.options import (
     models_argument,
     names_option,
 )
+from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
 
+if TYPE_CHECKING:
+    from ferrule.firmware.verification import Check
 
-@click.command("verify", short_help="Compare the digests in a firmware with those of a model.")
+
+@click.command("verify", short_help="Compare a firmware with a model: its digests, constants and code.")
 @click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
 @models_argument
 @names_option()
@@ -28,6 +33,18 @@ from ferrule.cli.reading import ReadingOptions, reading_options
 @reading_options
 @division_options(None)
 @click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
+@click.option(
+    "--project",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="FOLDER",
+    help="The project of which the firmware was built, for the files that you have edited, such as main.c.",
+)
+@click.option(
+    "--no-code",
+    is_flag=True,
+    help="Do not build the firmware again: the code is not checked, and the exit code is that of the rest.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print errors and results only.")
 def command(
     elf: Path,
     models: tuple[Path, ...],
@@ -35,22 +52,29 @@ def command(
     arena: str,
     options: JobOptions,
     platform: str | None,
+    project: Path | None,
+    no_code: bool,
     reading: ReadingOptions,
+    quiet: bool,
 ) -> int:
-    """Compare the digests that the firmware ELF carries with those of a firmware generated from MODEL.
+    """Compare the firmware ELF with a firmware generated and built from MODEL: its digests, constants and code.
 
     Of a firmware with several models, give all, in the order in which they were generated.
 
     The options must be those that the firmware was generated with; board and platform are by default those that the
     firmware states, and --backends is by default CpuAcc. The digests are of the model, of the plan (the division of the
     layers, their order, the places in memory), and of the sources (all C but the files that users may edit, and the
-    linker script). Exit code: 0 if all are equal, 1 if one differs, 2 for an error.
+    linker script). The firmware only states them, so that the tables of constants and weights are compared byte by
+    byte, too, and the code with a build by the compiler that the firmware states, if it is installed here.
+
+    Exit code: 0 if everything is equal, 1 if something differs, 2 for an error, 3 if the code was not checked.
     """
     from dataclasses import replace
 
-    from ferrule.firmware.identification import read_identities, read_identity, verify
+    from ferrule.firmware.identification import read_identities, read_identity
     from ferrule.firmware.image import read_image
     from ferrule.firmware.mlperf_tiny import LINK_APP, MLPERF_APP, SERVES
+    from ferrule.firmware.verification import State, verify
 
     image = read_image(elf)
     networks = reading.load(models, names)
@@ -58,16 +82,25 @@ def command(
     given = replace(options, backends=options.backends or "CpuAcc", board=options.board or stated.board or None)
     app = MLPERF_APP if image.has(SERVES) else LINK_APP
     job = given.job(platform=platform or stated.platform or PLATFORMS[0], arena=arena, app=app)
-    results = verify(image, networks, job)
-    for network, result in zip(networks, results, strict=True):
+    with progress(quiet=quiet) as say:
+        results = verify(image, networks, job, project=project, code=not no_code, progress=say)
+    for network, result in zip(networks, results.models, strict=True):
         if len(networks) > 1:
             echo(f"{network.name}:")
         for name, expected in result.expected.items():
             found = getattr(result.found, name)
             echo(f"{name:8} {found} {'equal' if found == expected else f'DIFFERENT: expected {expected}'}")
+        _print(result.tables)
+    for check in results.checks:
+        _print(check)
     count = len(read_identities(image))
     if count != len(networks):
         echo(f"the firmware has {count} models, compared with {len(networks)}: name all, in their order")
     texts = (stated.platform, stated.board, stated.compiler, stated.flags)
     echo(f"built for {' on '.join(filter(None, texts[:2])) or '?'} by {' '.join(filter(None, texts[2:])) or '?'}")
-    return EXIT_DIFFERENT if any(result.different for result in results) else 0
+    codes = {State.EQUAL: 0, State.DIFFERENT: EXIT_DIFFERENT, State.NOT_CHECKED: EXIT_NOTHING_COMPARED}
+    return codes[results.state]
+
+
+def _print(check: Check) -> None:
+    echo(f"{check.name:8} {check.state}: {check.text}")

@@ -90,6 +90,8 @@ class Artifact:
     """The language of the generated files."""
     files: Mapping[str, str]
     """Generated text by file name."""
+    tables: Mapping[str, bytes]
+    """The constant tables in the generated files by symbol, as they lie in the memory of the board."""
     contributions: tuple[Contribution, ...]
     """All C code that the generated files include and call, sorted by name, without the platform's."""
     operators: tuple[OperatorRecord, ...]

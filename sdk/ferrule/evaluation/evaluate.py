@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
@@ -62,8 +62,10 @@ from ferrule.report.evaluation_document import (
     LabelPart,
     MetricPart,
     PathPart,
+    ProofPart,
     WorstPart,
 )
+from ferrule.report.evidence import NO_EVIDENCE, Evidence, evidence_of
 from ferrule.report.notebooks import shown_in_notebook
 from ferrule.report.surroundings import environment
 
@@ -204,16 +206,19 @@ def evaluate(
         reopen = None if isinstance(data, DataSet) else opened
         floating, path = _compare_float(given, other, samples, reopen, answers, scored, question, progress)
         paths.append(path)
+    metrics_ = _metric_parts(given, answers, scored, question)
+    tables = _tables(scored, answers, question)
     document = EvaluationDocument(
         ferrule_version=VERSION,
         model=_model_part(given),
         data=samples.part,
-        metrics=_metric_parts(given, answers, scored, question),
+        metrics=metrics_,
         paths=tuple(paths),
         float_model=floating,
         proof=proved,
+        evidence=_evidence(answers, _compares(metrics_, tables, floating, proved)),
         environment=environment(),
-        **_tables(scored, answers, question),
+        **tables,
     )
     return Evaluation(document=document, outputs=answers.outputs, notes=(*answers.notes, *warnings))
 
@@ -376,6 +381,8 @@ def _tables(scored: Scored | None, answers: Answers, question: _Question) -> _Ta
     if not computed & OF_CLASSES:
         targets = Scored(scores=scored.scores, labels=scored.targets()) if computed & LOWER else None
         return {} if targets is None else {"worst": worst_samples(targets, (), answers.names, question.worst)}
+    if np.isnan(scored.scores).any():  # such samples have no predicted label
+        return {"worst": worst_samples(scored, question.classes, answers.names, question.worst)}
     labels = label_parts(scored, question.classes)
     asked = CONFUSION in question.metrics
     return {
@@ -413,7 +420,10 @@ def _compare_float(
 
 
 def _agreement(network: Network, other: Network, mine: Answers, its: Answers, output: int) -> float | None:
-    """Return the share of samples for which both predict the same class; None if their outputs differ in size."""
+    """Return the share of samples for which both predict the same class.
+
+    None if their outputs differ in size, or no sample has outputs without a NaN in both.
+    """
     tables = [
         scores_of(net.outputs[output], each.outputs[output], each.samples)
         for net, each in ((network, mine), (other, its))
@@ -421,7 +431,23 @@ def _agreement(network: Network, other: Network, mine: Answers, its: Answers, ou
     if tables[0].shape != tables[1].shape:
         return None
     one, two = (Scored(scores=table, labels=np.zeros(len(table), np.int64)).predicted() for table in tables)
-    return float(np.mean(one == two))
+    known = ~(np.isnan(tables[0]).any(axis=1) | np.isnan(tables[1]).any(axis=1))  # a class needs an order
+    return float(np.mean((one == two) & known)) if known.any() else None
+
+
+def _compares(
+    metrics: Sequence[MetricPart], tables: _Tables, floating: FloatPart | None, proof: ProofPart | None
+) -> bool:
+    """Return whether anything was compared with the outputs, and has a result."""
+    known = any(part.value is not None for part in metrics) or bool(tables.get("labels"))
+    near = floating is not None and (floating.agreement is not None or floating.largest_difference is not None)
+    return known or near or (proof is not None and bool(proof.evidence))
+
+
+def _evidence(answers: Answers, compared: bool) -> Evidence:
+    if not compared:
+        return NO_EVIDENCE
+    return replace(evidence_of(answers.outputs, answers.outputs), samples=answers.samples)
 
 
 def _model_part(network: Network) -> ModelPart:

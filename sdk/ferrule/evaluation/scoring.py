@@ -129,14 +129,15 @@ def worst_samples(scored: Scored, classes: Sequence[str], names: Sequence[str], 
         )
     expected, predicted = scored.expected(), scored.predicted()
     margins = _margins(scored, expected, predicted)
-    wrong = np.flatnonzero(expected != predicted)
+    unordered = np.asarray(np.isnan(scored.scores).any(axis=1))
+    wrong = np.flatnonzero((expected != predicted) | unordered)
     order = wrong[_worst_first(margins[wrong])][:count]
     return tuple(
         WorstPart(
             index=int(index),
             name=names[index],
             expected=name_of(int(expected[index]), classes),
-            predicted=name_of(int(predicted[index]), classes),
+            predicted="none (NaN)" if unordered[index] else name_of(int(predicted[index]), classes),
             score=_finite(margins[index]),
         )
         for index in order

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from ferrule.boards import DEFAULT_STACK_BYTES
@@ -16,15 +16,12 @@ from ferrule.firmware.image import Group, Image
 from ferrule.firmware.job import Job
 from ferrule.firmware.linker import linker_script, reserving
 from ferrule.firmware.mlperf_tiny import check_app
-from ferrule.firmware.placement import emit_program
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms import ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.platforms.platform import MODEL_FOLDER
 from ferrule.link import BuildInfo
 from ferrule.network import Network
 
-DIGESTS = ("model", "plan", "sources")
-"""The digests of an identity, by which a firmware is verified."""
 _SOURCES = frozenset({".c", ".h", ".ld"})
 """Suffixes of a project's own sources; those of the model's files are the writer's."""
 _HEAD = struct.Struct(f"<4sI{DIGEST_BYTES}s{DIGEST_BYTES}s{DIGEST_BYTES}s")
@@ -120,20 +117,6 @@ def linked_sizes(image: Image, workspace_bytes: int) -> tuple[int, ...] | None:
     return sizes[Group.CODE], constants, end - start, sizes[Group.DATA], variables, workspace_bytes, 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verification:
-    """The digests of a firmware, compared with those expected of a model."""
-
-    found: BuildInfo
-    expected: Mapping[str, str]
-    """The expected digests: of `model`, `plan` and `sources`."""
-
-    @property
-    def different(self) -> tuple[str, ...]:
-        """The names of the digests that differ."""
-        return tuple(name for name, value in self.expected.items() if getattr(self.found, name) != value)
-
-
 def read_identity(image: Image, network: Network) -> BuildInfo:
     """Return the identity in a firmware that has the network's digest, or the first if none has.
 
@@ -147,17 +130,3 @@ def read_identity(image: Image, network: Network) -> BuildInfo:
         )
     model = shortened(digest(network))
     return next((each for each in identities if each.model == model), identities[0])
-
-
-def verify(image: Image, networks: Sequence[Network], job: Job) -> tuple[Verification, ...]:
-    """Compare the digests in a firmware with those of a project that the job generates now from the networks.
-
-    Raises:
-        FerruleError: the firmware has no identity, or the job cannot generate a project from the networks.
-    """
-    found = [read_identity(image, network) for network in networks]
-    identities, _ = project_files(emit_program(networks, job), job)
-    return tuple(
-        Verification(found=each, expected={name: getattr(expected, name) for name in DIGESTS})
-        for each, expected in zip(found, identities, strict=True)
-    )

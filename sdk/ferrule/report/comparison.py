@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError
 from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
-from ferrule.report.document import ReportDocument
+from ferrule.report.document import ReportDocument, Verdict
 from ferrule.report.evaluation_document import EvaluationDocument
+from ferrule.report.evidence import Evidence
 from ferrule.report.inspection import Inspection
 from ferrule.report.limits import Limits
 from ferrule.report.surroundings import environment
@@ -21,8 +22,15 @@ from ferrule.report.values import Value, values
 if TYPE_CHECKING:
     from ferrule.report.reading import Document
 
-_VERDICTS = ("exact", "within_bound", "different", "failed")
+_VERDICTS = (*(verdict.value for verdict in Verdict), "failed")
 """From good to bad; "failed" is that of a sweep's run."""
+_BAD = frozenset({"failed", *(verdict.value for verdict in Verdict if not verdict.agrees)})
+_KINDS: Mapping[str, Callable[[ChangePart], bool]] = {
+    "proof": lambda change: change.counter == "proof",
+    "metric": lambda change: change.scope == "metric",
+    "run": lambda change: change.scope == "run",
+}
+"""What a comparison is about, as far as a document has it: at least one of each must be in both."""
 
 
 def compare_documents(
@@ -48,6 +56,8 @@ def compare_documents(
         )
     found = list(_changes(values(old), values(new)))
     limits.check(change.counter for change in found)
+    changes = tuple(_judged(change, limits) for change in found)
+    both = [change for change in changes if change.old is not None and change.new is not None]
     return Comparison(
         ferrule_version=VERSION,
         of=old.kind,
@@ -55,9 +65,33 @@ def compare_documents(
         new=after,
         limits=limits.texts(),
         differences=tuple(_differences(old.kind, before, after, found)),
-        changes=tuple(_judged(change, limits) for change in found),
+        changes=changes,
+        evidence=_evidence(both),
+        uncompared=tuple(_uncompared(changes, both, limits)),
         environment=environment(),
     )
+
+
+def _evidence(both: list[ChangePart]) -> Evidence:
+    places = {scope: {change.place for change in both if change.scope == scope} for scope in ("layer", "run")}
+    return Evidence(elements=len(both), numbers=len(both), layers=len(places["layer"]), runs=len(places["run"]))
+
+
+def _uncompared(changes: tuple[ChangePart, ...], both: list[ChangePart], limits: Limits) -> Iterator[str]:
+    """Yield what only one document has, so that a comparison without it would show a success that nothing supports."""
+    if not both:
+        yield "The documents have no value in common."
+    for what, of in _KINDS.items():
+        if any(map(of, changes)) and not any(map(of, both)):
+            yield f"No {what} is in both documents."
+    for change in changes:
+        if change.change is Change.REMOVED and change.scope == "metric":
+            yield f"The new document lacks the metric '{change.counter}'."
+        elif change.change is Change.REMOVED and change.scope == "whole" and change.counter in {"verdict", "proof"}:
+            yield f"The new document lacks the {change.counter}."
+    for name, limit in limits.by_counter.items():
+        if not any(limits.of(change.scope, change.counter) is limit for change in both):
+            yield f"The limit {name or 'of all counters'} ({limit.text}) has nothing to judge."
 
 
 def _side(document: Document) -> SidePart:
@@ -229,7 +263,10 @@ def _significance(old: Value, new: Value) -> str:
 
 def _judged(change: ChangePart, limits: Limits) -> ChangePart:
     if change.counter in {"verdict", "proof"}:
-        bad = change.new in {"different", "failed"} and change.change in {Change.WORSE, Change.ADDED}
+        bad = change.new in {"nothing_compared", "different", "failed"} and change.change in {
+            Change.WORSE,
+            Change.ADDED,
+        }
         return replace(change, failed=bad)
     limit = limits.of(change.scope, change.counter)
     if limit is None:

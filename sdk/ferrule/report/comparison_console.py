@@ -36,9 +36,14 @@ def print_comparison(document: Comparison, console: Console) -> None:
         )
     equal = len(document.changes) - len(changes)
     console.print(f"{counted(equal, 'value')} {'is' if equal == 1 else 'are'} equal", highlight=False)
+    console.print(f"compared: {document.evidence.of('value')}", highlight=False)
+    for sentence in document.uncompared:
+        console.print(f"[bold red]not compared:[/] {escape(one_line(sentence))}", highlight=False, soft_wrap=True)
     failed = sum(change.failed for change in document.changes)
     if failed:
         console.print(f"comparison: [bold red]{counted(failed, 'value')} worse than allowed[/]", highlight=False)
+    elif document.uncompared:
+        console.print("comparison: [bold red]not everything was compared[/]", highlight=False)
     else:
         console.print("comparison: [bold green]within the limits[/]", highlight=False)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ferrule._typing import override
+from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
@@ -86,17 +87,26 @@ class Comparison(Notebook):
     """How the conditions of the two differ, a sentence each, such as other toolchains."""
     changes: tuple[ChangePart, ...]
     """All values, equal ones too, in the order of the new document; those that it lacks are last."""
+    evidence: Evidence = NO_EVIDENCE
+    """The values that both documents have, as elements, with the layers and runs among them."""
+    uncompared: tuple[str, ...] = ()
+    """What one document has and the other lacks, and limits that have judged nothing, a sentence each: a failure."""
     environment: EnvironmentPart | None = None
 
     @property
-    def failed(self) -> bool:
+    def worse(self) -> bool:
         """Whether anything is worse than the limits allow."""
         return any(change.failed for change in self.changes)
+
+    @property
+    def failed(self) -> bool:
+        """Whether anything is worse than the limits allow, or was not compared."""
+        return self.worse or bool(self.uncompared)
 
     @override
     def __repr__(self) -> str:
         changed = sum(change.change is not Change.EQUAL for change in self.changes)
-        state = "worse than allowed" if self.failed else "within the limits"
+        state = "worse than allowed" if self.worse else "not compared" if self.uncompared else "within the limits"
         return f"<Comparison of {self.of}s: {changed:,} of {len(self.changes):,} values changed, {state}>"
 
 

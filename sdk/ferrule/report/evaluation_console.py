@@ -25,6 +25,8 @@ def print_evaluation(document: EvaluationDocument, console: Console) -> None:
     if document.float_model is not None:
         _print_float(document.float_model, console)
     _print_paths(document, console)
+    if not document.evidence:
+        console.print("compared: [bold red]nothing[/]", highlight=False)
     if document.proof is None:
         console.print("not compared with a board: --board names one", highlight=False)
     else:

@@ -152,6 +152,8 @@ class EvaluationDocument(Notebook):
     """None unless a float model was given."""
     proof: ProofPart | None = None
     """None if no board was named."""
+    evidence: Evidence = NO_EVIDENCE
+    """The outputs that labels, a float model or a board were compared with; nothing without any of them."""
     environment: EnvironmentPart | None = None
 
     @override

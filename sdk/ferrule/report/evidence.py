@@ -33,7 +33,11 @@ class Evidence:
     @property
     def text(self) -> str:
         """The counts in words, such as "2 samples, 20 elements, 19 of them numbers"."""
-        words = [_counted(self.runs, "run"), _counted(self.samples, "sample"), _counted(self.elements, "element")]
+        return self.of("element")
+
+    def of(self, noun: str) -> str:
+        """Return the counts in words, with a noun for what `elements` counts."""
+        words = [_counted(self.runs, "run"), _counted(self.samples, "sample"), _counted(self.elements, noun)]
         named = ", ".join(filter(None, words)) or "nothing recorded"
         missing = (
             ""

@@ -120,7 +120,7 @@ def _of_inspection(document: Inspection) -> Iterator[Value]:
 
 def _of_row(row: SweepRow) -> Iterator[Value]:
     place = run_name(row)
-    verdict = "failed" if row.status == "failed" else row.verdict or None
+    verdict = "failed" if row.status == "failed" else row.verdict or "nothing_compared"
     yield Value(scope="run", place=place, counter="verdict", value=verdict)
     yield Value(scope="run", place=place, counter=row.unit or "count", value=row.count)
     for counter, size in (("flash", row.flash_bytes), ("RAM", row.ram_bytes), ("stack", row.stack_bytes)):

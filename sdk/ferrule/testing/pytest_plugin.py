@@ -22,6 +22,10 @@ DEFAULT_BOARD, DEFAULT_ENGINE = "mps2-an386", "unicorn"
 DEFAULT_BAUD = 115_200
 """The values of the package, copied so that pytest starts without it; a test compares them."""
 UNBALANCED = "ferrule_unbalanced"
+BOARD_PROPERTY = "ferrule.board"
+"""The property of a test in JUnit's file that names its board."""
+EXCLUDED = "the test is for"
+"""How the reason begins by which a test is skipped whose marks exclude the boards of the options."""
 _failed = pytest.StashKey[bool]()
 _starter: pytest.StashKey[BoardStarter] = pytest.StashKey()
 
@@ -55,9 +59,65 @@ def pytest_configure(config: pytest.Config) -> None:
         f"{BOARD}(board, engine=...): the test is for this board, and for this engine if one is named; repeat the mark "
         "for several",
     )
+    _check_names(config)
+    config.pluginmanager.register(_BoardTests(config), f"{BOARD}_tests")
     config.addinivalue_line(
         "markers", f"{UNBALANCED}: the C under test may keep devices open, power and locks at the test's end"
     )
+
+
+def _check_names(config: pytest.Config) -> None:
+    """Raise UsageError if an option names a board or an engine that does not exist: no test would be for it."""
+    if not (config.option.ferrule_board or config.option.ferrule_engine):
+        return
+    from ferrule.boards import load_board
+    from ferrule.emulation import engine
+    from ferrule.errors import FerruleError
+
+    chosen = config.option
+    for option, names, load in (("board", chosen.ferrule_board, load_board), ("engine", chosen.ferrule_engine, engine)):
+        for name in names:
+            try:
+                load(name)
+            except FerruleError as error:
+                hint = f" ({error.hint})" if error.hint else ""
+                raise pytest.UsageError(f"--ferrule-{option} {name}: {error}{hint}") from None
+
+
+class _BoardTests:
+    """Fails a session whose options name boards or engines, and of whose tests for boards none ran."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._chosen = [*config.option.ferrule_board, *config.option.ferrule_engine]
+        self._is_worker = hasattr(config, "workerinput")
+        self._skipped: set[str] = set()
+        self._idle = self._ran = 0
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Count the tests that ran on a board, and those that were to and did not."""
+        if report.skipped:
+            self._skipped.add(report.nodeid)
+            self._idle += isinstance(report.longrepr, tuple) and EXCLUDED in report.longrepr[2]
+        elif report.when == "teardown" and any(name == BOARD_PROPERTY for name, _ in report.user_properties):
+            if report.nodeid in self._skipped:
+                self._idle += 1
+            else:
+                self._ran += 1
+
+    @property
+    def _lacking(self) -> bool:
+        return bool(self._chosen) and not self._is_worker and bool(self._idle) and not self._ran
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Replace a success by the exit status of a session without tests."""
+        if self._lacking and exitstatus == pytest.ExitCode.OK:
+            session.exitstatus = pytest.ExitCode.NO_TESTS_COLLECTED
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401 a private class of pytest
+        """State why the session has failed."""
+        if self._lacking:
+            text = f"no test ran on {', '.join(self._chosen)}: {self._idle} were skipped, nothing was compared"
+            terminalreporter.write_line(text, red=True)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -101,7 +161,7 @@ def _choices(metafunc: pytest.Metafunc) -> tuple[list[tuple[str, str]], str]:
                 if wanted and (each, by) not in found:
                     found.append((each, by))
     names = ", ".join(f"{board or 'any board'} by {engine or 'any engine'}" for board, engine in marked)
-    return found, f"the test is for {names}, and the options name {', '.join([*boards, *engines])}"
+    return found, f"{EXCLUDED} {names}, and the options name {', '.join([*boards, *engines])}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -144,7 +204,7 @@ def ferrule_board(request: pytest.FixtureRequest, _ferrule_engines: KeptEngines)
     finally:
         starter.close()
         # not by record_property, which warns where the family of JUnit's file is the default
-        request.node.user_properties += [("ferrule.board", starter.name), ("ferrule.engine", starter.engine)]
+        request.node.user_properties += [(BOARD_PROPERTY, starter.name), ("ferrule.engine", starter.engine)]
         if starter.instructions is not None:
             request.node.user_properties.append(("ferrule.instructions", starter.instructions))
 

@@ -145,6 +145,8 @@ def _of_evaluation(document: EvaluationDocument) -> _Suite:
         outcome, message = ("", "") if equal else ("failure", text)
         kind = proof.verdict.value.replace("_", "-")
         cases.append(_Case(name="proof", outcome=outcome, kind=kind, message=message, output=text))
+    if not document.evidence:
+        cases.append(_Case(name="outputs", outcome="failure", kind=NOTHING, message=_compared(document.evidence)))
     return _Suite(
         name=f"{document.model.name} with {document.data.source}",
         group=f"ferrule.evaluate.{_dotless(document.model.name)}",
@@ -206,9 +208,14 @@ def _of_comparison(document: Comparison) -> _Suite:
     return _Suite(
         name=f"{document.new.model}: what has changed",
         group=f"ferrule.compare.{_dotless(document.new.model)}",
-        cases=[_of_change(change) for change in document.changes],
+        cases=[*map(_of_change, document.changes), *_of_uncompared(document)],
         properties={f"limit {name}".rstrip(): limit for name, limit in document.limits.items()},
     )
+
+
+def _of_uncompared(document: Comparison) -> list[_Case]:
+    message = " ".join(document.uncompared)
+    return [_Case(name="everything compared", outcome="failure", kind=NOTHING, message=message)] if message else []
 
 
 def _of_change(change: ChangePart) -> _Case:

@@ -228,6 +228,7 @@ def _of_evaluation(document: EvaluationDocument, rows: int | None) -> Iterator[s
             name, *others = _metric(metric)
             metrics.add(f"{name}, in float32", *others)
     yield metrics.text()
+    yield f"Compared: {document.evidence.text}." if document.evidence else "**❌ nothing compared**"
     for metric in document.metrics:
         if metric.failed:
             yield f"**❌ failed**: {quoted(broken_limit(metric))}"

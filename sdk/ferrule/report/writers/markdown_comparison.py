@@ -15,13 +15,17 @@ def of_comparison(document: Comparison, rows: int | None) -> Iterator[str]:
     """Yield the blocks of the page."""
     failed = [change for change in document.changes if change.failed]
     yield f"# {quoted(document.new.model)}: what has changed"
-    state = f"❌ {counted(len(failed), 'value')} worse than allowed" if failed else "✅ within the limits"
+    good = "❌ not everything was compared" if document.uncompared else "✅ within the limits"
+    state = f"❌ {counted(len(failed), 'value')} worse than allowed" if failed else good
     limits = ", ".join(f"{name} {limit}".strip() for name, limit in document.limits.items()) or "none"
     yield f"Verdict: **{state}** (limits: {quoted(limits)})."
     sides = Table("", "model", "board", "engine", "toolchain", "Ferrule")
     sides.add("old", *_side(document.old))
     sides.add("new", *_side(document.new))
     yield sides.text()
+    yield f"Compared: {document.evidence.of('value')}."
+    for sentence in document.uncompared:
+        yield f"❌ {quoted(sentence)}"
     for difference in document.differences:
         yield f"⚠️ {quoted(difference)}"
     changes = [change for change in document.changes if change.change is not Change.EQUAL]

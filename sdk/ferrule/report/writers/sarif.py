@@ -132,6 +132,9 @@ def _first(layer: str, type_: str, note: str) -> str:
 def _of_evaluation(document: EvaluationDocument) -> Iterator[_Finding]:
     name, file = document.model.name, document.model.file
     proof = document.proof
+    if not document.evidence:
+        text = f"Nothing was compared with the outputs of '{name}': {document.evidence.text}."
+        yield _Finding(rule=NOTHING, message=text, model=name, file=file, where="evaluation")
     if proof is not None:
         yield from _of_run(proof.report, file)
         if proof.verdict is Verdict.DIFFERENT and proof.report.verdict is not Verdict.DIFFERENT:
@@ -170,6 +173,9 @@ def _of_sweep(document: SweepDocument) -> Iterator[_Finding]:
 
 
 def _of_comparison(document: Comparison) -> Iterator[_Finding]:
+    side = document.new
+    for sentence in document.uncompared:
+        yield _Finding(rule=NOTHING, message=sentence, model=side.model, file=side.file, where=sentence)
     for change in document.changes:
         if change.failed:
             layer = change.place if change.scope == "layer" else ""

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verifies a firmware: its digests, and what they cannot show, the bytes of its constant tables and of its code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+
+from ferrule.boards import Board
+from ferrule.codegen import Artifact, Program
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.firmware.identification import project_files, read_identities, read_identity
+from ferrule.firmware.image import Image, Section
+from ferrule.firmware.job import Job
+from ferrule.firmware.linker import reserving
+from ferrule.firmware.manifest import read_manifest
+from ferrule.firmware.placement import emit_program
+from ferrule.firmware.platforms import platform
+from ferrule.firmware.project import StackTooSmallError, build_project, write_project
+from ferrule.firmware.toolchain import OPTIMIZATIONS, TOOLCHAINS, check_optimization
+from ferrule.link import BuildInfo
+from ferrule.network import Network
+from ferrule.progress import Progress, say_nothing
+from ferrule.scratch import ScratchFolder, write_file
+
+DIGESTS = ("model", "plan", "sources")
+"""The digests of an identity, by which a firmware is verified."""
+_LISTED = 5
+
+
+class State(StrEnum):
+    """The result of one check."""
+
+    EQUAL = "equal"
+    DIFFERENT = "DIFFERENT"
+    NOT_CHECKED = "not checked"
+    """Nothing was compared, which is no success."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """What was compared, and the result."""
+
+    name: str
+    state: State
+    text: str = ""
+    """How much was compared, where it differs, or why nothing was compared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """The digests of a model in a firmware and its constant tables, compared with those expected."""
+
+    found: BuildInfo
+    expected: Mapping[str, str]
+    """The expected digests: of `model`, `plan` and `sources`."""
+    tables: Check
+
+    @property
+    def different(self) -> tuple[str, ...]:
+        """The names of what differs."""
+        names = [name for name, value in self.expected.items() if getattr(self.found, name) != value]
+        return (*names, *((self.tables.name,) if self.tables.state is State.DIFFERENT else ()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirmwareVerification:
+    """All results for a firmware."""
+
+    models: tuple[Verification, ...]
+    checks: tuple[Check, ...]
+    """Of the whole firmware: all that is loaded onto the board, compared with a build by the stated compiler."""
+    needed: bool = True
+    """Whether a check of the code was asked for."""
+
+    @property
+    def state(self) -> State:
+        """DIFFERENT if anything differs, otherwise NOT_CHECKED if something was to be checked and was not."""
+        states = {check.state for check in self.checks}
+        if any(model.different for model in self.models) or State.DIFFERENT in states:
+            return State.DIFFERENT
+        return State.NOT_CHECKED if self.needed and State.NOT_CHECKED in states else State.EQUAL
+
+
+def verify(
+    image: Image,
+    networks: Sequence[Network],
+    job: Job,
+    *,
+    project: Path | None = None,
+    code: bool = True,
+    progress: Progress = say_nothing,
+) -> FirmwareVerification:
+    """Compare a firmware with the project that the job generates now from the networks.
+
+    `project` is the folder whose files for editing, such as main.c, were built instead of those generated. Without
+    `code`, the code is not checked.
+
+    Raises:
+        FerruleError: the firmware has no identity, the job cannot generate a project from the networks, or `project`
+            has none.
+    """
+    found = [read_identity(image, network) for network in networks]
+    program = emit_program(networks, job)
+    identities, _ = project_files(program, job)
+    models = tuple(
+        Verification(
+            found=each,
+            expected={name: getattr(expected, name) for name in DIGESTS},
+            tables=_tables(image, artifact),
+        )
+        for each, expected, artifact in zip(found, identities, program.artifacts, strict=True)
+    )
+    skipped = Check(name="code", state=State.NOT_CHECKED, text="as asked")
+    checked = _code(image, program, job, found[0], project, progress) if code else skipped
+    return FirmwareVerification(models=models, checks=(checked,), needed=code)
+
+
+def _tables(image: Image, artifact: Artifact) -> Check:
+    """Compare each constant table with the bytes at its symbol."""
+    sources = {Path(name).name for name in artifact.files}
+    wrong, absent, size = [], 0, 0
+    for name, expected in artifact.tables.items():
+        places = [
+            symbol
+            for symbol in image.symbols
+            if symbol.name == name and not symbol.is_function and (not symbol.source or symbol.source in sources)
+        ]
+        contents = [image.read(symbol.address, symbol.size_bytes) for symbol in places]
+        if not places:
+            absent += 1
+        elif expected in contents:
+            size += len(expected)
+        else:
+            wrong.append(f"{name}{_first(contents[0], expected)}")
+    compared = len(artifact.tables) - absent
+    lost = f", {absent} have no symbol" if absent else ""
+    if wrong:
+        more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
+        text = f"{len(wrong)} of {len(artifact.tables)} tables: {', '.join(wrong[:_LISTED])}{more}{lost}"
+        return Check(name="tables", state=State.DIFFERENT, text=text)
+    if not compared:
+        text = "the model has no constant tables" if not artifact.tables else "the firmware has no symbols of tables"
+        return Check(name="tables", state=State.NOT_CHECKED, text=text)
+    return Check(name="tables", state=State.EQUAL, text=f"{compared} tables, {size:,} B{lost}")
+
+
+def _first(found: bytes, expected: bytes) -> str:
+    """Return where two tables begin to differ, in words."""
+    if len(found) != len(expected):
+        return f" ({len(found):,} B, expected {len(expected):,} B)"
+    at = next(index for index in count() if found[index] != expected[index])
+    return f" at byte {at:,} (0x{found[at]:02x}, expected 0x{expected[at]:02x})"
+
+
+def _code(
+    image: Image, program: Program, job: Job, stated: BuildInfo, folder: Path | None, progress: Progress
+) -> Check:
+    def unchecked(reason: str) -> Check:
+        return Check(name="code", state=State.NOT_CHECKED, text=reason)
+
+    if platform(job.platform).tools is not None:
+        return unchecked(f"the tools of {job.platform} build it")
+    name = next(each.name for each in TOOLCHAINS if (each.name == "zig") != stated.compiler.startswith("GCC"))
+    levels = [flag.removeprefix("-") for flag in stated.flags.split() if flag.removeprefix("-") in OPTIMIZATIONS]
+    if not levels:
+        return unchecked("the firmware does not state the flags of its build")
+    board = job.load_board()
+    stack = _stack_bytes(image, board)
+    with ScratchFolder() as scratch:
+        wanted = replace(
+            job,
+            out=scratch.path / "project",
+            toolchain=name,
+            optimization=check_optimization(levels[-1]),
+            board=board if stack is None else reserving(board, stack),
+        )
+        try:
+            project = write_project(program, wanted)
+            _take_starters(scratch.path / "project", folder)
+            built = build_project(project, progress=progress)
+        except MissingToolError as error:
+            return unchecked(f"{error} ({error.hint})")
+        except StackTooSmallError as error:
+            return Check(name="code", state=State.DIFFERENT, text=str(error))
+        except FerruleError as error:
+            return unchecked(f"the build fails: {str(error).splitlines()[0]}")
+        compilers = {each.compiler for each in read_identities(built)}
+        if stated.compiler not in compilers:
+            return unchecked(f"it was built by {stated.compiler or '?'}, here is {', '.join(compilers)}")
+        return _compared(image, built)
+
+
+def _take_starters(folder: Path, edited: Path | None) -> None:
+    """Replace the files that users may edit by those of a project."""
+    if edited is None:
+        return
+    for name in read_manifest(edited).starters:
+        if (edited / name).is_file():
+            write_file(folder / name, (edited / name).read_bytes())
+
+
+def _stack_bytes(image: Image, board: Board) -> int | None:
+    """Return the size of the stack, which a build derives and no digest covers; None if the board's own applies."""
+    names = ("ferrule_stack_limit", "ferrule_stack_top")
+    if board.placement.stack_is_stated or not all(map(image.has, names)):
+        return None
+    limit, top = map(image.address_of, names)
+    return top - limit if 0 < top - limit <= board.memory(board.placement.stack).size_bytes else None
+
+
+def _compared(image: Image, built: Image) -> Check:
+    wrong = list(_differences(image, built))
+    if wrong:
+        return Check(name="code", state=State.DIFFERENT, text="; ".join(wrong))
+    size = sum(len(segment.data) for segment in built.segments)
+    return Check(
+        name="code", state=State.EQUAL, text=f"{size:,} B in {len(built.segments)} segments, with all constants"
+    )
+
+
+def _differences(image: Image, built: Image) -> Iterator[str]:
+    """Yield which sections differ and where; "outside of all sections" if nothing else does."""
+    mine, its = ({section.name: section for section in each.sections} for each in (image, built))
+    found = False
+    for name in dict.fromkeys((*its, *mine)):
+        text = _section(image, built, mine.get(name), its.get(name))
+        if text:
+            found = True
+            yield f"{name} {text}"
+    if image.entry != built.entry:
+        found = True
+        yield f"the entry is 0x{image.entry:08x}, expected 0x{built.entry:08x}"
+    if not found and image.segments != built.segments:
+        yield "bytes outside of all sections"
+
+
+def _section(image: Image, built: Image, mine: Section | None, its: Section | None) -> str:
+    if mine is None or its is None:
+        return "is not in the firmware" if mine is None else "is not expected"
+    if (mine.address, mine.load_address, mine.size_bytes) != (its.address, its.load_address, its.size_bytes):
+        return (
+            f"has {mine.size_bytes:,} B at 0x{mine.address:08x}, expected {its.size_bytes:,} B at 0x{its.address:08x}"
+        )
+    found, expected = (each.read(its.load_address, its.size_bytes) for each in (image, built))
+    if found == expected:
+        return ""
+    if len(found) != len(expected):
+        return f"has contents of {len(found):,} B, expected {len(expected):,} B"
+    places = [at for at in range(len(found)) if found[at] != expected[at]]
+    address = its.address + places[0]
+    symbol = built.symbol_at(address)
+    inside = "" if symbol is None else f" ({symbol.name}+0x{address - symbol.address:x})"
+    return f"in {len(places):,} B, first at 0x{address:08x}{inside}"
