@@ -15,7 +15,7 @@ from stored_weights import OPTIONS, SHAPES, dequantize_before, halves, with_weig
 from ferrule import formats
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats import to_tflite
-from ferrule.graph import DataType, LayerType
+from ferrule.graph import DataType, LayerType, Quantization
 
 RANDOM = np.random.default_rng(5)
 
@@ -29,6 +29,20 @@ def test_int4_weights_are_int8(type_: str) -> None:
     np.testing.assert_array_equal(network.tensor("weights").data, weights)
     inputs = oracle.random_inputs(network)
     np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(packed, inputs)[0])
+
+
+def test_int4_weights_of_fully_connected_with_a_scale_per_channel_have_the_results_of_int8() -> None:
+    """TFLM refuses the file, and confirms the results for the same weights stored as int8 alone."""
+    weights = RANDOM.integers(-8, 8, SHAPES["FULLY_CONNECTED"][1]).astype(np.int8)
+    scales = [0.5, 0.25, 0.125]
+    packed = with_weights("FULLY_CONNECTED", weights, stored="INT4", data=halves(weights), scales=scales)
+    network = formats.load(packed, name="m")
+    assert network.tensor("weights").info.quantization == Quantization(scales=tuple(scales), zero_points=(0, 0, 0))
+    inputs = oracle.random_inputs(network)
+    wide = with_weights("FULLY_CONNECTED", weights, scales=scales)
+    np.testing.assert_array_equal(network.run(inputs)[0], oracle.tflm(wide, inputs)[0])
+    with pytest.raises(RuntimeError):
+        oracle.tflm(packed, inputs)
 
 
 def test_int4_weights_of_another_size_are_refused() -> None:

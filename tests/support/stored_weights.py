@@ -41,15 +41,26 @@ def halves(values: Array) -> bytes:
     return bytes(flat[0::2] | flat[1::2] << 4)
 
 
-def with_weights(type_: str, weights: Array, *, stored: str = "INT8", data: bytes | None = None) -> bytes:
-    """Return an int8 model of one layer whose weights are stored in a type and as bytes."""
+def with_weights(
+    type_: str,
+    weights: Array,
+    *,
+    stored: str = "INT8",
+    data: bytes | None = None,
+    scales: Sequence[float] | None = None,
+) -> bytes:
+    """Return an int8 model of one layer whose weights are stored in a type and as bytes.
+
+    Without `scales`, FULLY_CONNECTED has one scale, and the others have one per channel.
+    """
     image, _, output = SHAPES[type_]
-    scales = [0.5] if type_ == "FULLY_CONNECTED" else [0.5 + 0.1 * index for index in range(output[-1])]
+    if scales is None:
+        scales = [0.5] if type_ == "FULLY_CONNECTED" else [0.5 + 0.1 * index for index in range(output[-1])]
     axis = 3 if type_ == "DEPTHWISE_CONV_2D" else 0
     bias = np.arange(output[-1], dtype=np.int32) * 40 - 60
     tensors = [
         tensor("x", image, "INT8", 0, quantization([0.5], [3])),
-        tensor("weights", weights.shape, stored, 1, quantization(scales, [0] * len(scales), axis)),
+        tensor("weights", weights.shape, stored, 1, quantization(list(scales), [0] * len(scales), axis)),
         tensor("bias", bias.shape, "INT32", 2, quantization([0.5 * s for s in scales], [0] * len(scales))),
         tensor("y", output, "INT8", 0, quantization([4.0], [-7])),
     ]

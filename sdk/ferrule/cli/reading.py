@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
-from inspect import signature
+from inspect import signature as parameters_of
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -33,6 +33,7 @@ class ReadingOptions:
     max_iterations: int
     states: tuple[str, ...]
     rounding: str | None
+    signature: str | None
 
     def load(self, models: Sequence[Path], names: Sequence[str] = ()) -> list[Network]:
         """Return the networks of model files, with names if they are given.
@@ -53,6 +54,7 @@ class ReadingOptions:
                 dequantize_weights=self.dequantize_weights,
                 max_iterations=self.max_iterations,
                 rounding=self.rounding,
+                signature=self.signature,
             )
             for model, name in zip(models, given, strict=True)
         ]
@@ -76,15 +78,23 @@ def reading_options(function: _F) -> _F:
 
     A command with a parameter `rounding` has an option --rounding of its own.
     """
-    own_rounding = "rounding" in signature(function).parameters
+    own_rounding = "rounding" in parameters_of(function).parameters
 
     @wraps(function)
-    def command(*, dequantize_weights: bool, max_iterations: int, states: tuple[str, ...], **given: Any) -> Any:  # noqa: ANN401
+    def command(
+        *,
+        dequantize_weights: bool,
+        max_iterations: int,
+        states: tuple[str, ...],
+        signature: str | None,
+        **given: Any,  # noqa: ANN401
+    ) -> Any:  # noqa: ANN401
         reading = ReadingOptions(
             dequantize_weights=dequantize_weights,
             max_iterations=max_iterations,
             states=states,
             rounding=None if own_rounding else given.pop("rounding"),
+            signature=signature,
         )
         return function(reading=reading, **given)
 
@@ -97,6 +107,12 @@ def reading_options(function: _F) -> _F:
             "default), or LiteRT with XNNPACK (docs/operators.md).",
         )(result)
     for option in (
+        click.option(
+            "--signature",
+            metavar="NAME",
+            help="The signature of a TensorFlow Lite model with several ones, such as serving_default; "
+            "`ferrule inspect` lists them.",
+        ),
         click.option(
             "--state",
             "states",

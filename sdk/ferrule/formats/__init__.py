@@ -35,6 +35,8 @@ class ReadingOptions:
     """The folder of the file, in which further files may have data; None for bytes."""
     rounding: str | None
     """The program whose results layers are to have; None for what the format says."""
+    signature: str | None = None
+    """The signature that the network computes; None for the file's only one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,12 @@ FORMATS: Sequence[Format] = (
         magic=b"TFL3",
         magic_offset=4,
         read=lambda data, name, options: read_tflite(
-            data, name, options.dequantize_weights, options.max_iterations, options.rounding or "tflm"
+            data,
+            name,
+            options.dequantize_weights,
+            options.max_iterations,
+            options.rounding or "tflm",
+            options.signature,
         ),
     ),
     Format(
@@ -70,9 +77,7 @@ FORMATS: Sequence[Format] = (
         suffix=".onnx",
         magic=b"\x08",  # the first field of the message, `ir_version`
         magic_offset=0,
-        read=lambda data, name, options: read_onnx(
-            data, name, _folder_without_rounding(options), options.max_iterations
-        ),
+        read=lambda data, name, options: read_onnx(data, name, _folder_of_onnx(options), options.max_iterations),
     ),
 )
 """The formats that `load` supports."""
@@ -85,6 +90,7 @@ def load(
     dequantize_weights: bool = False,
     max_iterations: int = DEFAULT_ITERATIONS,
     rounding: str | None = None,
+    signature: str | None = None,
 ) -> Network:
     """Return the network of a model, given the path or the bytes of its file.
 
@@ -105,11 +111,14 @@ def load(
     "tflm" (the default), TensorFlow Lite Micro, or "litert-2.3", LiteRT with XNNPACK, as far as docs/operators.md says.
     An ONNX model states its rule.
 
+    A TensorFlow Lite file may have several signatures, such as "serving_default" and "train"; `signature` chooses one.
+
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
         UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
         MissingToolError: the file is ONNX, and the package `onnx` is not installed.
-        FerruleError: `source` is neither a path nor bytes, or `rounding` is unknown or not one for the format.
+        FerruleError: `source` is neither a path nor bytes, or `rounding` or `signature` is unknown or not one for the
+            format.
     """
     if isinstance(source, (bytes, bytearray, memoryview)):
         label = name = name or "model"
@@ -129,14 +138,23 @@ def load(
             found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
             raise ModelError(f"{label}: the file has {found}, expected {_suffixes()}", hint=_known())
     options = ReadingOptions(
-        dequantize_weights=dequantize_weights, max_iterations=max_iterations, folder=folder, rounding=rounding
+        dequantize_weights=dequantize_weights,
+        max_iterations=max_iterations,
+        folder=folder,
+        rounding=rounding,
+        signature=signature,
     )
     with place(label):
         return _recognised(data, formats).read(data, name, options)
 
 
-def _folder_without_rounding(options: ReadingOptions) -> Path | None:
-    """Return the folder of an ONNX file, whose layers round by ONNX's rule only."""
+def _folder_of_onnx(options: ReadingOptions) -> Path | None:
+    """Return the folder of an ONNX file, whose layers round by ONNX's rule only, and which has no signatures."""
+    if options.signature is not None:
+        raise FerruleError(
+            f"the signature '{options.signature}' is wanted, and an ONNX model has none",
+            hint="leave the signature out",
+        )
     if options.rounding is not None:
         raise FerruleError(
             f"the rounding '{options.rounding}' is one for TensorFlow Lite models, and this is an ONNX model",

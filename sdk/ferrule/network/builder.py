@@ -80,7 +80,9 @@ class LayerBuilder(Graph):
                 if isinstance(source, Kept) and info is not None
             ]
             results += [replace(info, name=self.unique_name(f"{info.name}_next")) for info in kept]
-            operator.accept(descriptor, Operands(inputs=infos, outputs=tuple(results), rounding=rounding))
+            operands = Operands(inputs=infos, outputs=tuple(results), rounding=rounding)
+            operator.accept(descriptor, operands)
+            operator.check_values(descriptor, operands, [self._data(source) for source in inputs])
             layer = Layer(
                 name=layer_name,
                 type=type_,
@@ -110,6 +112,12 @@ class LayerBuilder(Graph):
             return source.info(name)
         dtype = _data_type(name, source.data)
         return TensorInfo(name=name, shape=source.data.shape, dtype=dtype, quantization=source.quantization)
+
+    def _data(self, source: str | Constant | Kept | None) -> Array | None:
+        """Return the data of an input that is a constant."""
+        if isinstance(source, str):
+            return self.tensor(source).data
+        return source.data if isinstance(source, Constant) else None
 
     def _refuse_taken(self, layer: Layer) -> None:
         """Raise the errors of `add_layer` for taken names, before any constant is added."""

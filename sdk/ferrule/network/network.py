@@ -51,6 +51,8 @@ class Network(
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._checked_layers = 0
+        self.signatures: tuple[str, ...] = ()
+        """The names of the signatures of the file, the network's own first; empty if it has none."""
 
     def validate(self) -> None:
         """Check every layer; UnsupportedError or ModelError names every invalid layer and the reason."""

@@ -5,15 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
-from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
-from ferrule.graph import Graph, Layer, LayerType, Tensor
-from ferrule.network.execution import operands_of, operator_of
-
-_WEIGHTED = frozenset(
-    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
-)
+from ferrule.errors import FerruleError, ModelError, place, together
+from ferrule.graph import Graph, Layer
+from ferrule.network.execution import operator_of
 
 
 def check_shapes(graph: Graph, layer: Layer) -> None:
@@ -38,23 +32,9 @@ def check_shapes(graph: Graph, layer: Layer) -> None:
 
 
 def check_kernel(graph: Graph, layer: Layer) -> None:
-    """Check the shapes, types, quantisation, parameters and weights of a layer; raises like `check_shapes`."""
+    """Check the shapes, types, quantisation, parameters and constants of a layer; raises like `check_shapes`."""
     check_shapes(graph, layer)
-    operator_of(layer.type).accept(layer.descriptor, operands_of(graph, layer))
-    if layer.type in _WEIGHTED and layer.inputs[1] is not None:
-        _check_finite(graph.tensor(layer.inputs[1]))
-
-
-def _check_finite(weights: Tensor) -> None:
-    """Refuse infinities and NaN in constant weights: whether these reach padded pixels is up to each kernel."""
-    if weights.data is None or not weights.info.dtype.is_float:
-        return
-    wrong = np.flatnonzero(~np.isfinite(weights.data))
-    if wrong.size:
-        raise UnsupportedError(
-            f"weights '{weights.info.name}' have {wrong.size} infinities or NaN, the first at element {wrong[0]}; "
-            "expected finite numbers"
-        )
+    operator_of(layer.type).accept_layer(graph, layer)
 
 
 def check_layer(graph: Graph, layer: Layer) -> None:

@@ -122,7 +122,7 @@ def check_graph(graph: Graph) -> None:
             shapes = operator.infer(layer.descriptor, operands.inputs)
             if shapes != tuple(info.shape for info in operands.outputs):
                 raise ModelError(f"its outputs have other shapes than {[list(shape) for shape in shapes]}")
-            operator.accept(layer.descriptor, operands)
+            operator.accept_layer(graph, layer)
 
 
 def _check_depth(graph: Graph) -> None:

@@ -21,6 +21,7 @@ from ferrule.operators.weighted import (
     Finish,
     centred,
     check_weighted,
+    check_weights,
     finish_of,
     has_zero_point,
     optional_array,
@@ -89,6 +90,10 @@ def _check(descriptor: Conv2dDescriptor, operands: Operands) -> None:
         raise UnsupportedError(
             f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights with groups"
         )
+
+
+def _check_values(_: Conv2dDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+    check_weights(operands, values, channel_axis=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -170,6 +175,7 @@ CONV_2D = Operator(
     type=LayerType.CONV_2D,
     infer=_infer,
     check=_check,
+    check_values=_check_values,
     kernel=_kernel,
     bound=sums(_terms),
     rules=WEIGHTED_RULES,

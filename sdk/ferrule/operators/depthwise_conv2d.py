@@ -20,6 +20,7 @@ from ferrule.operators.weighted import (
     Finish,
     centred,
     check_weighted,
+    check_weights,
     finish_of,
     optional_array,
     products,
@@ -72,6 +73,10 @@ def _infer(descriptor: DepthwiseConv2dDescriptor, inputs: Sequence[TensorInfo | 
 
 def _check(descriptor: DepthwiseConv2dDescriptor, operands: Operands) -> None:
     check_weighted(operands, descriptor.activation, channel_axis=3)
+
+
+def _check_values(_: DepthwiseConv2dDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+    check_weights(operands, values, channel_axis=3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,6 +178,7 @@ DEPTHWISE_CONV_2D = Operator(
     type=LayerType.DEPTHWISE_CONV_2D,
     infer=_infer,
     check=_check,
+    check_values=_check_values,
     kernel=_kernel,
     bound=sums(_terms),
     rules=WEIGHTED_RULES,

@@ -22,6 +22,7 @@ from ferrule.operators.weighted import (
     bias_info,
     centred,
     check_weighted,
+    check_weights,
     finish_of,
     optional_array,
     products,
@@ -74,6 +75,10 @@ def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
         )
 
 
+def _check_values(_: FullyConnectedDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+    check_weights(operands, values, channel_axis=0)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Plan:
     matrix: Array
@@ -119,6 +124,7 @@ FULLY_CONNECTED = Operator(
     type=LayerType.FULLY_CONNECTED,
     infer=_infer,
     check=_check,
+    check_values=_check_values,
     kernel=_kernel,
     bound=sums(_terms),
     rules=WEIGHTED_RULES,

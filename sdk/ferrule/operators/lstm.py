@@ -28,7 +28,13 @@ from ferrule.operators.fixed_point import (
 from ferrule.operators.nonlinear import logistic_s16, tanh_s16
 from ferrule.operators.operator import Evaluation, Operands, Operator
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import Factor, check_activation_tensor, required_array
+from ferrule.operators.weighted import (
+    Factor,
+    check_activation_tensor,
+    check_rows,
+    required_array,
+    required_constants,
+)
 
 GATES = ("input", "forget", "cell", "output")
 """The order of the gates in the format."""
@@ -37,6 +43,8 @@ HIDDEN, CELL = 18, 19
 """Positions of the states among the inputs; their new values are outputs 1 and 2."""
 ABSENT = frozenset({*range(9, 12), *range(16, 18), *range(20, 24)})
 """Positions of peephole weights, projection and normalisation, which are not supported."""
+_LARGEST_DATA = {DataType.INT8: 256, DataType.INT16: 1 << 15}
+"""A bound on the magnitude of a stored value minus its zero point, plus that of the zero point."""
 _GATE_SCALE = 2.0**-12
 _UNIT_SCALE = 2.0**-15
 _CELL_POWERS = range(-30, 3)
@@ -110,6 +118,19 @@ def _check(descriptor: LstmDescriptor, operands: Operands) -> None:
             raise UnsupportedError(f"weights '{operands.input(index).name}' have a zero point, expected symmetric ones")
     cell_power(operands)
     LstmScaling.of(operands, descriptor)
+
+
+def _check_values(_: LstmDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+    """Refuse weights and biases from run time, and weights with which a sum may overflow."""
+    weights, recurrent, bias = (
+        np.concatenate(required_constants(operands, values, indices))
+        for indices in (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES)
+    )
+    dtype = operands.input(0).dtype
+    if not dtype.is_float:
+        bits = 47 if dtype is DataType.INT16 else 31
+        check_rows(operands, weights, bias, largest=_LARGEST_DATA[dtype], bits=bits)
+        check_rows(operands, recurrent, None, largest=_LARGEST_DATA[dtype], bits=bits)
 
 
 def cell_power(operands: Operands) -> int:
@@ -383,6 +404,7 @@ UNIDIRECTIONAL_SEQUENCE_LSTM = Operator(
     type=LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM,
     infer=_infer,
     check=_check,
+    check_values=_check_values,
     kernel=_kernel,
     bound=of_floats(_bound),
     macs=_macs,

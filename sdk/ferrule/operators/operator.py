@@ -39,6 +39,16 @@ class Operands:
         return self.outputs[0]
 
 
+def values_of(graph: Graph, layer: Layer) -> tuple[Array | None, ...]:
+    """Return the data of a layer's constant inputs; None for those that are absent or computed at run time."""
+    return tuple(None if name is None else graph.tensor(name).data for name in layer.inputs)
+
+
+def _any_values(descriptor: Descriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+    """Accept all values."""
+    del descriptor, operands, values
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
     """How exactly the code computes floats whose results are judged."""
@@ -95,12 +105,19 @@ class Operator:
     check: Callable[[Any, Operands], None]
     """(descriptor, operands): UnsupportedError names the tensor, type or parameter that the kernel refuses.
 
-    Call `accept` instead, which checks the rule, too.
+    Call `accept` or `accept_layer` instead, which check the rule, too.
     """
     kernel: Kernel
     """(descriptor, operands, input arrays) -> output arrays; the reference that every backend must match."""
     bound: Bound | None = None
     """The bound of float results, and of results for inputs that differ; None stands for `error_bound.monotone`."""
+    check_values: Callable[[Any, Operands, Sequence[Array | None]], None] = _any_values
+    """(descriptor, operands, data of the constant inputs, None for the others): UnsupportedError names the tensor that
+    must be a constant, or the constants with which results would be undefined.
+
+    So this is the one statement of what may come from run time: the numpy kernel and the C kernels compute all that it
+    accepts, and a file is read, inspected and generated, or refused, by it.
+    """
     macs: Callable[[Any, Operands], int] | None = None
     """(descriptor, operands) -> multiply-accumulates of one run; None if the operator is counted as having none."""
     sample: Callable[[LayerSample], None] | None = None
@@ -112,6 +129,12 @@ class Operator:
         """Check a layer; UnsupportedError names the rule, tensor, type or parameter that the kernel refuses."""
         self.check_rule(operands)
         self.check(descriptor, operands)
+
+    def accept_layer(self, graph: Graph, layer: Layer) -> None:
+        """Check a layer of a graph with the values of its constants; raises as `accept`, also for a wrong value."""
+        operands = Operands.of(graph, layer)
+        self.accept(layer.descriptor, operands)
+        self.check_values(layer.descriptor, operands, values_of(graph, layer))
 
     def check_rule(self, operands: Operands) -> None:
         """Refuse a rule that the kernel does not compute."""

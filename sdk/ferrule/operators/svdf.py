@@ -22,8 +22,17 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample
-from ferrule.operators.weighted import Factor, check_activation_tensor, clamp_float, required_array
+from ferrule.operators.weighted import (
+    Factor,
+    check_activation_tensor,
+    check_rows,
+    clamp_float,
+    required_array,
+    required_constants,
+)
 
+_LARGEST_DATA = 256
+"""A bound on the magnitude of a stored value minus its zero point, plus that of the zero point."""
 _BIAS_TOLERANCE = 1e-5
 """Limit on the difference of the bias and product scales (as in TensorFlow Lite Micro)."""
 STATE = 4
@@ -94,6 +103,14 @@ def _check(descriptor: SvdfDescriptor, operands: Operands) -> None:
         if abs(scale - wanted) >= _BIAS_TOLERANCE:
             raise UnsupportedError(f"bias '{bias.name}' has scale {scale:g}, expected {wanted:g}")
     svdf_factors(operands)
+
+
+def _check_values(_: SvdfDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+    """Refuse weights and biases from run time, and weights with which a sum may overflow."""
+    present = [position for position in (1, 2, 3) if operands.inputs[position] is not None]
+    feature = required_constants(operands, values, present)[0]
+    if not operands.input(0).dtype.is_float:
+        check_rows(operands, feature, None, largest=_LARGEST_DATA, bits=31)
 
 
 def _expect(info: TensorInfo, wanted: DataType) -> None:
@@ -194,6 +211,7 @@ SVDF = Operator(
     type=LayerType.SVDF,
     infer=_infer,
     check=_check,
+    check_values=_check_values,
     kernel=_kernel,
     bound=sums(_terms),
     macs=_macs,

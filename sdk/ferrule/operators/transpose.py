@@ -14,7 +14,7 @@ from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_in
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.sample import LayerSample, sample_unary
 
-_MAX_AXES = 5
+_MAX_AXES = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ def infer(descriptor: TransposeDescriptor, inputs: Sequence[TensorInfo | None]) 
 
 
 def check(descriptor: TransposeDescriptor, operands: Operands) -> None:
-    """Refuse types that no kernel moves, and ranks without a TensorFlow Lite Micro kernel."""
+    """Refuse types that no kernel moves, and ranks without a reference kernel."""
     del descriptor
     check_types(operands, MOVABLE)
     check_axes(operands.input(0), _MAX_AXES)

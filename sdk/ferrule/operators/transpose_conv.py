@@ -20,6 +20,7 @@ from ferrule.operators.weighted import (
     WEIGHTED_RULES,
     Finish,
     check_weighted,
+    check_weights,
     finish_of,
     has_zero_point,
     optional_array,
@@ -74,6 +75,10 @@ def _check(descriptor: TransposeConvDescriptor, operands: Operands) -> None:
     weights = operands.input(1)
     if has_zero_point(weights):
         raise UnsupportedError(f"weights '{weights.name}' have a zero point that is not 0, expected symmetric weights")
+
+
+def _check_values(_: TransposeConvDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+    check_weights(operands, values, channel_axis=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -166,6 +171,7 @@ TRANSPOSE_CONV = Operator(
     type=LayerType.TRANSPOSE_CONV,
     infer=_infer,
     check=_check,
+    check_values=_check_values,
     kernel=_kernel,
     bound=sums(_terms),
     rules=WEIGHTED_RULES,

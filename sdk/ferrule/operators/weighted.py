@@ -39,6 +39,10 @@ _LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 _EXACT_FLOAT32 = 2.0**24
 _EXACT_FLOAT64 = 2.0**53
 _LARGEST: dict[DataType, float] = {DataType.INT8: 2.0**7, DataType.INT16: 2.0**15}
+_LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
+"""The largest magnitude of a stored value minus its zero point."""
+_WEIGHTS_AT, _BIAS_AT = 1, 2
+"""Positions among the inputs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,6 +103,81 @@ def check_weighted(operands: Operands, activation: Activation, *, channel_axis: 
     _check_weights_quantization(weights, data, channel_axis)
     activation_range(activation, output)
     factors(operands, channel_axis)
+
+
+def check_weights(operands: Operands, values: Sequence[Array | None], *, channel_axis: int) -> None:
+    """Check weights and bias: those that are constants by their values, those from run time for any value.
+
+    Weights from run time are accepted. A bias of integers from run time is not: with some values, the accumulator of
+    the reference kernels overflows.
+
+    Raises:
+        UnsupportedError: weights are not finite, the bias must be a constant, or a sum of products may overflow.
+    """
+    info, weights = operands.input(_WEIGHTS_AT), values[_WEIGHTS_AT]
+    if info.dtype.is_float:
+        if weights is not None:
+            _check_finite(info, weights)
+        return
+    bias_of, bias = bias_info(operands), optional_array(values, _BIAS_AT)
+    if bias_of is not None and bias is None:
+        raise UnsupportedError(
+            f"bias '{bias_of.name}' is {bias_of.dtype} and computed at run time, expected a constant: "
+            "with some values, a sum would overflow",
+            hint="add the computed values by a layer of its own, such as ADD",
+        )
+    largest = _LARGEST_DIFFERENCE[operands.input(0).dtype]
+    channels = info.shape[channel_axis]
+    offsets = np.zeros(channels, np.int64) if bias is None else np.abs(bias.reshape(-1).astype(np.int64))
+    magnitudes = np.full(channels, info.elements // channels * _largest_weight(info), np.int64)
+    bits = 47 if is_wide(operands) else 31
+    if weights is not None and int((magnitudes * largest + offsets).max()) >= 1 << bits:
+        axes = tuple(axis for axis in range(weights.ndim) if axis != channel_axis)
+        magnitudes = np.abs(centred(weights, info).astype(np.int64)).sum(axis=axes)
+    check_reach(operands, int((magnitudes * largest + offsets).max()), bits)
+
+
+def check_rows(operands: Operands, matrix: Array, bias: Array | None, *, largest: int, bits: int) -> None:
+    """Refuse weights [channels, products] if a sum may overflow; `largest` is the greatest magnitude of the data."""
+    magnitudes = np.abs(matrix.astype(np.int64)).sum(axis=1) * largest
+    check_reach(operands, int((magnitudes + (0 if bias is None else np.abs(bias.astype(np.int64)))).max()), bits)
+
+
+def check_reach(operands: Operands, reach: int, bits: int) -> None:
+    """Refuse sums whose magnitude may reach 2**bits, since the reference kernels' result would then be undefined."""
+    if reach >= 1 << bits:
+        raise UnsupportedError(
+            f"a sum of products of '{operands.output.name}' may reach {reach}, expected less than 2**{bits}"
+        )
+
+
+def _largest_weight(info: TensorInfo) -> int:
+    """Return the largest magnitude of a stored weight minus its zero point."""
+    limits = np.iinfo(info.dtype.numpy)
+    zero_point = info.zero_point if has_zero_point(info) else 0
+    return int(max(limits.max - zero_point, zero_point - limits.min))
+
+
+def _check_finite(info: TensorInfo, weights: Array) -> None:
+    """Refuse infinities and NaN in constant weights: whether these reach padded pixels is up to each kernel."""
+    wrong = np.flatnonzero(~np.isfinite(weights))
+    if wrong.size:
+        raise UnsupportedError(
+            f"weights '{info.name}' have {wrong.size} infinities or NaN, the first at element {wrong[0]}; "
+            "expected finite numbers"
+        )
+
+
+def required_constants(operands: Operands, values: Sequence[Array | None], positions: Sequence[int]) -> list[Array]:
+    """Return the constants at these positions; UnsupportedError if one is computed at run time."""
+    found = []
+    for position in positions:
+        data = values[position]
+        if data is None:
+            name = operands.input(position).name
+            raise UnsupportedError(f"tensor '{name}' is computed at run time, expected a constant")
+        found.append(data)
+    return found
 
 
 def check_activation_tensor(info: TensorInfo) -> None:

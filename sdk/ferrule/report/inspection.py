@@ -10,6 +10,7 @@ from ferrule._typing import override
 from ferrule.firmware.fitting import BoardFit
 from ferrule.graph import Graph, Layer, Rounding, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
+from ferrule.network import Network
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 from ferrule.operators.window import Padding
@@ -294,6 +295,8 @@ class Inspection(Notebook):
     """Whether the firmware's plan fits each board; None unless it was requested."""
     plan: tuple[RegionPlanPart, ...] = ()
     """The plan of the activations alone, without kernel scratch."""
+    signatures: tuple[str, ...] = ()
+    """The signatures of the model's file, the network's own first; empty if it has none."""
     environment: EnvironmentPart | None = None
 
     @property
@@ -332,6 +335,7 @@ def inspect_network(graph: Graph) -> Inspection:
         name=graph.name,
         inputs=tuple(info.name for info in graph.inputs),
         outputs=tuple(info.name for info in graph.outputs),
+        signatures=graph.signatures if isinstance(graph, Network) else (),
         tensors=tuple(_tensor(tensor.info, constant=tensor.is_constant) for tensor in graph.tensors),
         layers=layers,
         macs=sum(layer.macs for layer in layers),

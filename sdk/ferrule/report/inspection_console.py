@@ -35,6 +35,9 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
     """Print inputs and outputs, the table of layers, and the totals."""
     from rich.markup import escape
 
+    if len(inspection.signatures) > 1:
+        own, *others = inspection.signatures
+        console.print(escape(f"signature '{own}'; the others: {', '.join(others)} (--signature)"), highlight=False)
     for kind, names in (("input", inspection.inputs), ("output", inspection.outputs)):
         for name in names:
             console.print(escape(f"{kind} {_describe(inspection.tensor(name))}"), highlight=False)

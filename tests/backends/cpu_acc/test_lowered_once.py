@@ -3,14 +3,15 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
 import small_networks
 
-from ferrule import DataType, Network, Quantization, TensorInfo
+from ferrule import DataType, Quantization, TensorInfo
 from ferrule.backends import BackendId, Device, Face, default_target
 from ferrule.backends.cpu_acc.backend import CpuAccSupport, CpuAccTarget
 from ferrule.backends.cpu_acc.lowering import table
@@ -19,12 +20,12 @@ from ferrule.backends.soft_npu.firmware import SoftNpuTarget
 from ferrule.backends.uart_woofles.firmware import UartWooflesTarget
 from ferrule.backends.woofles.firmware import WooflesTarget
 from ferrule.dom import Identifier
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.firmware import Job, emit
-from ferrule.graph import Graph, LayerType
-from ferrule.operators.operator import Operands
+from ferrule.graph import Graph, Layer, LayerType
+from ferrule.network.validation import check_layer
 from ferrule.operators.table import OPERATORS
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, placed, placements
 
 TARGET = default_target(BackendId("CpuAcc"), Face.FIRMWARE)
 NPU = Device(name="npu0", backend=BackendId("SoftNpu"))
@@ -61,15 +62,12 @@ def test_each_layer_is_lowered_once(counted: Counter[str], backends: tuple[str, 
     assert set(counted.values()) == {1}, counted
 
 
-def cases() -> list[Graph]:
-    """Return layers of each type and element type, and weighted layers whose weights are computed."""
-    found = []
+def cases(seeds: Iterable[int]) -> Iterator[Graph]:
+    """Yield layers of each type and element type, with every choice of the inputs that are constants."""
     for type_ in LAYER_TYPES:
         for dtype in DataType:
-            found += [layer_case(type_, dtype, seed) for seed in range(3)]
-    weighted = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED)
-    floats = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
-    return found + [computed_weights(layer_case(type_, dtype, 0)) for type_ in weighted for dtype in floats]
+            for seed in seeds:
+                yield from placements(layer_case(type_, dtype, seed))
 
 
 def conversions() -> list[Graph]:
@@ -101,42 +99,76 @@ def lowering_fails(graph: Graph, name: str) -> bool:
     return False
 
 
-def test_the_rules_refuse_what_cannot_be_lowered_and_nothing_else() -> None:
-    answers: Counter[tuple[LayerType, bool]] = Counter()
-    for graph in (*cases(), *conversions()):
+def refusal_of_operator(graph: Graph, layer: Layer) -> str:
+    """Return why the operator refuses a layer; "" if it accepts it."""
+    try:
+        OPERATORS[layer.type].accept_layer(graph, layer)
+    except FerruleError as error:
+        return str(error)
+    return ""
+
+
+def check_accepted(graphs: Iterable[Graph]) -> set[LayerType]:
+    """Check that CpuAcc supports and lowers each layer that its operator accepts, and return the types of these."""
+    taken = set()
+    for graph in graphs:
         for layer in graph.layers:
             infos = (*graph.input_infos(layer), *graph.output_infos(layer))
             if layer.type not in table.LOWERINGS or any(i is not None and i.dtype is DataType.FLOAT16 for i in infos):
                 continue
-            try:
-                operands = Operands.of(graph, layer)
-                OPERATORS[layer.type].check(layer.descriptor, operands)
-            except FerruleError:
+            refusal = refusal_of_operator(graph, layer)
+            assert CpuAccSupport().supports(graph, layer, TARGET).reason == refusal, graph.name
+            if refusal:
                 continue
-            taken = bool(CpuAccSupport().supports(graph, layer, TARGET))
-            assert taken is not lowering_fails(graph, layer.name), f"{graph.name}: {layer}"
-            answers[layer.type, taken] += 1
-    assert set(LAYER_TYPES) & set(table.LOWERINGS) <= {type_ for type_, taken in answers if taken}
-    assert (LayerType.CONV_2D, False) in answers
+            assert not lowering_fails(graph, layer.name), f"{graph.name}: {layer}"
+            taken.add(layer.type)
+    return taken
 
 
-def test_a_computed_bias_is_refused() -> None:
-    for type_ in (LayerType.FULLY_CONNECTED, LayerType.CONV_2D):
-        for dtype in (DataType.FLOAT32, DataType.INT8):
-            case = next(
-                graph
-                for graph in (layer_case(type_, dtype, seed) for seed in range(20))
-                if len(graph.layers[0].inputs) > 2 and graph.layers[0].inputs[2] is not None
-            )
-            bias = case.layers[0].inputs[2]
-            assert bias is not None
-            graph = Network("computed_bias")
-            for tensor in case.tensors:
-                if tensor.data is not None and tensor.info.name != bias:
-                    graph.add_constant(tensor.info, tensor.data)
-            for info in (*case.inputs, case.info(bias)):
-                graph.add_input(info)
-            graph.add_layer(case.layers[0], list(case.outputs))
-            refusal = CpuAccSupport().supports(graph, graph.layers[0], TARGET).reason
-            assert "is computed at run time, expected a constant" in refusal
-            assert lowering_fails(graph, graph.layers[0].name)
+def test_what_an_operator_accepts_is_lowered_wherever_its_constants_are() -> None:
+    taken = check_accepted((*cases(range(1)), *conversions()))
+    assert set(LAYER_TYPES) & set(table.LOWERINGS) <= taken
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1, 9))
+def test_more_of_what_an_operator_accepts_is_lowered(seed: int) -> None:
+    assert check_accepted(cases([seed]))
+
+
+def with_computed(type_: LayerType, dtype: DataType, position: int) -> Graph:
+    """Return a layer whose input at this position is computed, and the others are as in its sample."""
+    case = next(
+        graph
+        for graph in (layer_case(type_, dtype, seed) for seed in range(20))
+        if len(graph.layers[0].inputs) > position and graph.layers[0].inputs[position] is not None
+    )
+    layer = case.layers[0]
+    return placed(
+        case, {name for name in layer.present_inputs if case.tensor(name).is_constant} - {layer.inputs[position]}
+    )
+
+
+@pytest.mark.parametrize(
+    "type_",
+    [LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [DataType.INT8, DataType.INT16], ids=str)
+def test_a_computed_bias_of_integers_is_refused(type_: LayerType, dtype: DataType) -> None:
+    graph = with_computed(type_, dtype, 2)
+    refusal = CpuAccSupport().supports(graph, graph.layers[0], TARGET).reason
+    assert "'bias' is int" in refusal
+    assert "computed at run time, expected a constant: with some values, a sum would overflow" in refusal
+    with pytest.raises(UnsupportedError) as caught:
+        check_layer(graph, graph.layers[0])
+    assert refusal in str(caught.value)
+
+
+@pytest.mark.parametrize(("type_", "position"), [(LayerType.SVDF, 1), (LayerType.SVDF, 2), (LayerType.SVDF, 3)])
+def test_computed_weights_of_recurrent_layers_are_refused(type_: LayerType, position: int) -> None:
+    graph = with_computed(type_, DataType.INT8, position)
+    refusal = CpuAccSupport().supports(graph, graph.layers[0], TARGET).reason
+    assert refusal.endswith("is computed at run time, expected a constant")
+    with pytest.raises(UnsupportedError, match=re.escape(refusal)):
+        check_layer(graph, graph.layers[0])

@@ -69,6 +69,13 @@ REFUSED: list[tuple[Callable[[], Any], type[FerruleError], str, str]] = [
         "make_dynamic_shape_fixed",
     ),
     (
+        lambda: model([node("Relu", "x", "y")], {"x": ("float16", [2])}),
+        UnsupportedError,
+        "graph input 'x': tensor 'x' is float16 and computed at run time, expected float32",
+        "model.float()",
+    ),
+    (lambda: one("Cast", to=10), UnsupportedError, "tensor 'y' is float16 and computed at run time", "float32"),
+    (
         lambda: model([node("Relu", "x", "y")], {"x": ("float64", [2])}),
         UnsupportedError,
         "graph input 'x': it is float64",

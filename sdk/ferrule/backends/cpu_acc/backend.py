@@ -14,7 +14,6 @@ from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW, lower_control_flow
-from ferrule.backends.cpu_acc.lowering.plain import WEIGHTED, check_weighted
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, RULES, check_rule, lowering_of
 from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
 from ferrule.backends.cpu_acc.streaming.selection import stream
@@ -44,10 +43,8 @@ class CpuAccSupport:
             if info is not None and info.dtype is DataType.FLOAT16:
                 return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
-            OPERATORS[layer.type].accept(layer.descriptor, operands)
+            OPERATORS[layer.type].accept_layer(graph, layer)
             check_rule(layer)
-            if layer.type in WEIGHTED:
-                check_weighted(LoweringContext(graph=graph, layer=layer, target=target, prefix="", pointers={}))
         except FerruleError as error:
             return Support(reason=str(error))
         for name, inner in layer.descriptor.graphs.items():

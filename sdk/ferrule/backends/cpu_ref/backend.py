@@ -17,7 +17,6 @@ from ferrule.backends.tensor_handle import MemoryManager
 from ferrule.backends.workload import WorkloadFactory
 from ferrule.errors import FerruleError
 from ferrule.graph import ALL_ROUNDINGS, Graph, Layer
-from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
 
 
@@ -32,9 +31,8 @@ class CpuRefSupport:
         if not isinstance(layer.descriptor, operator.descriptor):
             found, wanted = type(layer.descriptor).__name__, operator.descriptor.__name__
             return Support(reason=f"the descriptor is {found}, expected {wanted}")
-        operands = Operands.of(graph, layer)
         try:
-            operator.accept(layer.descriptor, operands)
+            operator.accept_layer(graph, layer)
         except FerruleError as error:
             return Support(reason=str(error))
         return Support()

@@ -25,6 +25,7 @@ class OptionsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     optimization: tuple[str, ...] = ()
     overlap: tuple[str, ...] = ()
     rounding: tuple[str, ...] = ()
+    signature: tuple[str, ...] = ()
     input_rows: tuple[bool, ...] = ()
     dequantize_weights: tuple[bool, ...] = ()
     seed: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()

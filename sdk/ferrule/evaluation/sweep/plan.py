@@ -292,18 +292,21 @@ def _check_jobs(plan: Plan) -> None:
     from ferrule import formats
 
     jobs: set[tuple[str, ...]] = set()
-    models: set[tuple[str, str | None, str | None]] = set()
+    models: set[tuple[str, str | None, str | None, str | None]] = set()
     for choice in plan.axes.choices():
         options = {axis: value for axis, value in choice.items() if axis not in MAIN_AXES and axis != SEED}
         job = tuple(options.values())
         if job not in jobs:
             jobs.add(job)
             job_of(choice["board"], choice["toolchain"], ("CpuAcc",), options, plan.configuration)
-        model = choice["model"], options.get("rounding"), options.get("dequantize_weights")
+        rounding, dequantized, signature = map(options.get, ("rounding", "dequantize_weights", "signature"))
+        model = choice["model"], rounding, dequantized, signature
         if model not in models:
             models.add(model)
             path = plan.models[model[0]][0]
-            network = formats.load(path, rounding=model[1], dequantize_weights=model[2] == "true")
+            network = formats.load(
+                path, rounding=rounding, dequantize_weights=dequantized == "true", signature=signature
+            )
             if plan.data is not None:
                 opened(network, plan.data, read_project(plan.configuration).data)
 

@@ -197,6 +197,7 @@ def _firmware(
         path,
         rounding=chosen.get("rounding"),
         dequantize_weights=chosen.get("dequantize_weights") == "true",
+        signature=chosen.get("signature"),
     )
     return facade.compile(network, job_of(board, toolchain, backends, chosen, configuration))
 

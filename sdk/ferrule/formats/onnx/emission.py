@@ -239,6 +239,8 @@ class Emission:
             outputs=tuple(info.name for info in outputs),
             rounding=stored[0].rounding if stored[0] else Rounding.TFLM,
         )
+        for info in outputs:
+            _refuse_half(info.name, info.dtype)
         self.network.add_layer(made, outputs)
         check_kernel(self.network, made)
         return made.outputs
@@ -246,6 +248,7 @@ class Emission:
     def add_input(self, name: str, shape: Shape, stored: TensorType) -> None:
         """Add an input of the network."""
         stored = self._types.get(name, stored)
+        _refuse_half(name, stored.dtype)
         info = TensorInfo(name=name, shape=shape, dtype=stored.dtype, quantization=stored.quantization)
         self.set(name, self.network.add_input(info), Layout.plain(shape))
 
@@ -256,6 +259,15 @@ class Emission:
             descriptor = ReshapeDescriptor(shape=self.network.info(tensor).shape)
             tensor = self.add(LayerType.RESHAPE, descriptor, [tensor], wanted=name)
         return tensor
+
+
+def _refuse_half(name: str, dtype: DataType) -> None:
+    """Refuse float16 tensors that are computed at run time, which no C kernel takes; constants may be float16."""
+    if dtype is DataType.FLOAT16:
+        raise UnsupportedError(
+            f"tensor '{name}' is float16 and computed at run time, expected float32",
+            hint="export the model with float32 (PyTorch: model.float()); weights alone may be float16, before Cast",
+        )
 
 
 def permuted(quantization: Quantization | None, order: Sequence[int]) -> Quantization | None:

@@ -13,6 +13,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.decode import TFLM_DECODE, check_decode, decoded
 from ferrule.formats.tflite.decoder import OperatorRecord
+from ferrule.formats.tflite.leaders import led, led_data, narrow
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.row import Row, keeps_nothing
 from ferrule.formats.tflite.tensors import Tensors, real_values
@@ -132,14 +133,21 @@ class Folding:
         ):
             return False
         inputs = tuple(None if index == -1 else self._tensors.info(index) for index in sources)
-        operands = Operands(inputs=inputs, outputs=tuple(self._tensors.info(index) for index in record.outputs))
-        _check_shapes(operator.infer(descriptor, inputs), operands, any_shape=row.any_shape)
+        outputs = tuple(self._tensors.info(index) for index in record.outputs)
+        layer_inputs = tuple(led(record.type, row, positions, inputs))
+        operands = Operands(inputs=layer_inputs, outputs=tuple(map(narrow, outputs)) if row.index_output else outputs)
+        _check_shapes(operator.infer(descriptor, layer_inputs), operands, any_shape=row.any_shape)
         operator.accept(descriptor, operands)
 
         def compute() -> Sequence[Array]:
-            arrays = [None if index == -1 else self._tensors.data(index) for index in sources]
+            arrays = [
+                None if info is None else led_data(self._tensors.data(index), info)
+                for index, info in zip(sources, layer_inputs, strict=True)
+            ]
             results = operator.kernel(descriptor, operands, arrays)
-            return [results[0].reshape(operands.output.shape)] if row.any_shape else results
+            if row.any_shape or row.index_output:
+                return [results[0].astype(outputs[0].dtype.numpy).reshape(outputs[0].shape)]
+            return results
 
         layer = Layer(
             name=f"{type_.lower()}_{record.index}",

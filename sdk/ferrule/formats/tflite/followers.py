@@ -10,6 +10,7 @@ from dataclasses import replace
 from ferrule.errors import UnsupportedError
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, TensorInfo
+from ferrule.operators.cast import CastDescriptor
 from ferrule.operators.quantize import DequantizeDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS as KERNELS
@@ -23,11 +24,14 @@ def with_follower(
 ) -> list[Added]:
     """Return a layer whose inputs are in the graph, and the one behind it if it needs one; `fresh` names tensors.
 
-    This is a RESHAPE to the shape that the file has, see `Row.any_shape`, or a DEQUANTIZE of int8 rows that an
-    EMBEDDING_LOOKUP gives as float32.
+    This is a RESHAPE to the shape that the file has, see `Row.any_shape`, a CAST to int64, see `Row.index_output`, or a
+    DEQUANTIZE of int8 rows that an EMBEDDING_LOOKUP gives as float32.
     """
     if layer.type is LayerType.EMBEDDING_LOOKUP:
         return _real_rows(graph, layer, outputs, fresh)
+    if OPERATORS[layer.type].index_output and outputs[0].dtype is DataType.INT64:
+        narrow = fresh(replace(outputs[0], dtype=DataType.INT32))
+        return _followed(layer, narrow, LayerType.CAST, CastDescriptor(), outputs[0])
     if not OPERATORS[layer.type].any_shape:
         return [(layer, outputs)]
     (output,) = outputs

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -229,7 +230,9 @@ ROWS: Mapping[LayerType, Row] = {
         write=write_options("DepthToSpaceOptions", BlockSize="block_size"),
         version=by_type(int8=2),
     ),
-    LayerType.DYNAMIC_UPDATE_SLICE: plain(DynamicUpdateSliceDescriptor, "DynamicUpdateSliceOptions", inputs=3),
+    LayerType.DYNAMIC_UPDATE_SLICE: replace(
+        plain(DynamicUpdateSliceDescriptor, "DynamicUpdateSliceOptions", inputs=3), indices=frozenset({2})
+    ),
     LayerType.EMBEDDING_LOOKUP: Row(
         read=_read_embedding_lookup, write=write_options(), data_inputs=range(2), inputs=range(2, 3)
     ),
@@ -246,8 +249,12 @@ ROWS: Mapping[LayerType, Row] = {
         version=_gather_version,
         data_inputs=range(2),
         inputs=range(2, 3),
+        indices=frozenset({1}),
     ),
-    LayerType.GATHER_ND: plain(GatherNdDescriptor, "GatherNdOptions", version=by_type(int16=3, bool_=5), inputs=2),
+    LayerType.GATHER_ND: replace(
+        plain(GatherNdDescriptor, "GatherNdOptions", version=by_type(int16=3, bool_=5), inputs=2),
+        indices=frozenset({1}),
+    ),
     LayerType.MIRROR_PAD: Row(
         read=_read_mirror_pad,
         write=_write_mirror_pad,

@@ -107,6 +107,14 @@ class Node:
         """Whether an input is present and its data is known."""
         return self.has_input(position) and self._tensors.is_constant(self.record.inputs[position])
 
+    def is_known_vector(self, position: int) -> bool:
+        """Whether `integers` can give the elements of a parameter tensor."""
+        return self.has_input(position) and self._tensors.has_integers(self.record.inputs[position])
+
+    def has_dynamic_output(self) -> bool:
+        """Whether the file says that the shape of the first output is decided at run time."""
+        return -1 in self._tensors.record(self.record.outputs[0]).shape_signature
+
     def stored_bytes(self, position: int) -> Array:
         """Return the bytes of an input that is a constant of the file, whatever its type."""
         return self._tensors.stored_bytes(self._index(position))

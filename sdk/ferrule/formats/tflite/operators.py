@@ -171,6 +171,7 @@ OPERATORS: Mapping[LayerType, Row] = {
         version=by_type(int8=2, int16=4, wide=5),
         data_inputs=range(2),
         parameters=frozenset({1}),
+        indices=frozenset({1}),
         inputs=range(3, 4),
         any_shape=True,
     ),

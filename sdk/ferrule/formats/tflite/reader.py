@@ -9,11 +9,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together
+from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together, unknown_name
 from ferrule.formats.tflite.calls import hoisted
+from ferrule.formats.tflite.computed_slice import ComputedSlice, has_computed_range
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
 from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
-from ferrule.formats.tflite.followers import with_follower
+from ferrule.formats.tflite.followers import Added, with_follower
+from ferrule.formats.tflite.leaders import SELECT, leaders, led
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.operators import CUSTOM, OPERATORS
 from ferrule.formats.tflite.periods import refuse_periods, with_periods
@@ -43,8 +45,9 @@ def read_tflite(
     dequantize_weights: bool = False,
     max_iterations: int = DEFAULT_ITERATIONS,
     rounding: str = "tflm",
+    signature: str | None = None,
 ) -> Network:
-    """Return the network of a TensorFlow Lite model.
+    """Return the network of a TensorFlow Lite model: of its first subgraph, or of the one that a signature runs.
 
     Tensor names are kept, except that empty and repeated ones are numbered; layers are named `<type>_<position>`. An
     unknown batch size is read as 1. A network that is returned is valid (`Network.validate`). `dequantize_weights`
@@ -52,15 +55,16 @@ def read_tflite(
     `max_iterations` is the limit of each loop, and `rounding` names the program whose results the layers have.
 
     Raises:
-        FerruleError: there is no such program, see `versions.VERSIONS`.
+        FerruleError: there is no such program, see `versions.VERSIONS`, or no such signature.
         ModelError: the file is malformed; the message names the place.
         UnsupportedError: the model uses features that networks do not support; the message names every operator that
             is refused, and the reason.
     """
     version = Version.named(rounding)
     file = _File(read_model(data), dequantize_weights, Budget(len(data)), max_iterations, version)
-    network = file.reader(0, name).network()
+    network = file.reader(file.choose(signature), name).network()
     file.require_one_signature()
+    network.signatures = file.signatures()
     return network
 
 
@@ -82,6 +86,8 @@ class _File:
         self.max_iterations = max_iterations
         self.version = version
         self._read: set[int] = set()
+        self._main = 0
+        self._signature: str | None = None
         self._open: list[int] = []
         """The subgraphs that are being read, each of which calls the next one."""
         self.identities: dict[int, dict[str, Variable]] = {}
@@ -117,7 +123,7 @@ class _File:
             if not 0 <= index < len(self._subgraphs):
                 raise ModelError(f"it does not exist, the model has {len(self._subgraphs)}")
             if index in self._read:
-                again = "calls itself" if index in (0, *self._open) else "is called more than once"
+                again = "calls itself" if index in (self._main, *self._open) else "is called more than once"
                 raise UnsupportedError(
                     f"'{self._subgraphs[index].name}' {again}, expected one call of each subgraph",
                     hint="convert the model with a copy of the subgraph for each call",
@@ -130,18 +136,47 @@ class _File:
             finally:
                 self._open.pop()
 
+    def choose(self, signature: str | None) -> int:
+        """Return the number of the subgraph that a signature runs; 0 without one.
+
+        Raises:
+            FerruleError: the file has no such signature.
+        """
+        if signature is None:
+            return self._main
+        found = [index for index, record in enumerate(self._subgraphs) if signature in record.signatures]
+        if not found:
+            known = [key for record in self._subgraphs for key in record.signatures]
+            if known:
+                raise unknown_name("signature", signature, known)
+            raise FerruleError(
+                f"the file has no signatures, and '{signature}' is wanted", hint="leave the signature out"
+            )
+        if len(found) > 1:
+            raise ModelError(f"{len(found)} subgraphs have the signature '{signature}', expected one")
+        self._signature, self._main = signature, found[0]
+        return self._main
+
+    def signatures(self) -> tuple[str, ...]:
+        """Return the names of the file's signatures, those that run the network first."""
+        own = self._subgraphs[self._main].signatures
+        first = own if self._signature is None else (self._signature,)
+        return tuple(dict.fromkeys([*first, *(key for record in self._subgraphs for key in record.signatures)]))
+
     def require_one_signature(self) -> None:
-        """Refuse a file with signatures of subgraphs that the first does not call; other such subgraphs never run."""
-        keys = [
+        """Refuse a file with signatures of subgraphs that the first does not call, unless one was chosen."""
+        if self._signature is not None:
+            return
+        others = [
             key for index, record in enumerate(self._subgraphs) for key in record.signatures if index not in self._read
         ]
-        if keys:
-            listed = ", ".join(f"'{key}'" for key in keys[:8]) + (", ..." if len(keys) > 8 else "")
+        if others:
+            names = [key for record in self._subgraphs for key in record.signatures]
+            listed = ", ".join(f"'{key}'" for key in names[:8]) + (", ..." if len(names) > 8 else "")
             raise UnsupportedError(
-                f"the first of {len(self._subgraphs)} subgraphs, '{self._subgraphs[0].name}', does not contain the "
-                f"signatures {listed}; expected one signature",
-                hint="convert each signature into a file of its own: tf.lite.TFLiteConverter.from_concrete_functions "
-                "with one function",
+                f"the file has {len(names)} signatures, {listed}, and the first of {len(self._subgraphs)} subgraphs, "
+                f"'{self._subgraphs[0].name}', does not contain '{others[0]}'; expected the name of one",
+                hint="choose it: --signature NAME, load(..., signature=NAME)",
             )
 
 
@@ -282,6 +317,9 @@ class _Reader:
         node = Node(record, self._tensors, self._file.called, self._file.max_iterations)
         node.check_arity(row.inputs, row.outputs)
         infos = [self._tensors.info(index) for index in record.outputs]
+        if type_ is LayerType.STRIDED_SLICE and has_computed_range(node):
+            self._add_computed_slice(node)
+            return
         descriptor = row.read(node)
         if self._folding.takes_layer(node, type_, descriptor, row):
             return
@@ -291,8 +329,7 @@ class _Reader:
         if needs_narrow_bias(node):
             sources = [*sources[:2], self._zero_bias(node)]
         name = f"{type_.lower()}_{record.index}"
-        if row.real_inputs:
-            sources = [None if source is None else self._real(source) for source in sources]
+        sources = list(self._led(record, row, name, sources))
         if row.infers_outputs:
             infos = self._inferred(record, type_, descriptor, sources)
         states: dict[int | str, TensorInfo] = {
@@ -327,6 +364,27 @@ class _Reader:
         for key, info in states.items():
             self._variables.replace_value(key, info.name)
         self._variables.assigned |= assigned
+
+    def _led(
+        self, record: OperatorRecord, row: Row, name: str, sources: Sequence[str | None]
+    ) -> tuple[str | None, ...]:
+        """Return the inputs of a layer, after the layers have been added that make them of the operator's."""
+        if row.real_inputs:
+            return tuple(None if source is None else self._real(source) for source in sources)
+        infos = [None if source is None else self._network.info(source) for source in sources]
+        positions = row.positions(Node(record, self._tensors))
+        found = list(sources)
+        for number, info, added in leaders(self._network, name, sources, led(record.type, row, positions, infos)):
+            self._insert(*([] if added is None else [added]))
+            found[number] = info.name
+        return tuple(found)
+
+    def _add_computed_slice(self, node: Node) -> None:
+        record = node.record
+        plan = ComputedSlice(node, f"strided_slice_{record.index}", self._network, self._variables.fresh)
+        for layer, infos in plan.layers(self._source(record.inputs[0]), self._source(record.inputs[1])):
+            self._insert(*self._unsigned.layers(layer, infos))
+        self._available.update(record.outputs)
 
     def _zero_bias(self, node: Node) -> str:
         """Return a new constant: biases of 0 of int32, with which sums are rounded as without biases."""
@@ -373,10 +431,14 @@ class _Reader:
     def _append(self, record: OperatorRecord, layer: Layer, outputs: Sequence[TensorInfo]) -> None:
         """Add a layer whose inputs are in the network."""
         for unsigned, described in self._unsigned.layers(layer, outputs):
-            for each, infos in with_follower(self._network, unsigned, described, self._variables.fresh):
-                self._network.add_layer(each, infos)
-                check_kernel(self._network, each)
+            self._insert(*with_follower(self._network, unsigned, described, self._variables.fresh))
         self._available.update(record.outputs)
+
+    def _insert(self, *added: Added) -> None:
+        """Add layers whose inputs are in the network, or are outputs of layers before them."""
+        for layer, infos in added:
+            self._network.add_layer(layer, infos)
+            check_kernel(self._network, layer)
 
     def _layer_source(self, node: Node, row: Row, position: int) -> str | None:
         """Return the network's tensor for an input of an operator; None for an absent optional one."""
@@ -429,7 +491,10 @@ class _Reader:
         for record, layer, reads in self._folding.layers(index):
             for source in reads:
                 self._source(source)
-            self._append(record, layer, [self._tensors.info(output) for output in record.outputs])
+            inputs = self._led(record, OPERATORS[layer.type], layer.name, layer.inputs)
+            self._append(
+                record, replace(layer, inputs=inputs), [self._tensors.info(output) for output in record.outputs]
+            )
 
     def _where(self, record: OperatorRecord) -> str:
         custom = f" '{record.custom_code}'" if record.custom_code else ""
@@ -439,6 +504,8 @@ class _Reader:
 
 
 def _layer_type(record: OperatorRecord) -> LayerType | None:
+    if record.type == SELECT:
+        return LayerType.SELECT_V2
     if record.type == "CUSTOM":
         return CUSTOM.get(record.custom_code)
     return LayerType.__members__.get(record.type)

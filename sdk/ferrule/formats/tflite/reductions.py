@@ -28,7 +28,9 @@ def _arg(table: str) -> Row:
     def read(node: Node) -> Descriptor:
         return ArgSelectDescriptor(axis=axis(node.integer(1, "axis"), len(node.input(0).shape)))
 
-    return Row(read=read, write=_write_arg(table), version=by_type(int8=2, bool_=3), inputs=range(2, 3))
+    return Row(
+        read=read, write=_write_arg(table), version=by_type(int8=2, bool_=3), inputs=range(2, 3), index_output=True
+    )
 
 
 def _write_arg(table: str) -> Write:

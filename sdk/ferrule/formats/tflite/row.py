@@ -55,6 +55,10 @@ class Row:
     Lite Micro's kernel writes its elements in order, whatever the shape is. A RESHAPE follows the layer then."""
     parameters: frozenset[int] = frozenset()
     """Positions of data inputs that are parameters, and no inputs of the layer, if their data is known."""
+    indices: frozenset[int] = frozenset()
+    """Positions of data inputs that may be int64 in a file: the layer reads them as int32."""
+    index_output: bool = False
+    """Whether the output may be int64 in a file: it is then cast from the layer's, which is int32."""
     real_inputs: bool = False
     """Whether inputs of 8 bits stand for the real values, with which the layer computes."""
     infers_outputs: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -62,7 +63,10 @@ def read_pad_v2(node: Node) -> Descriptor:
     if info.dtype is not output.dtype:
         raise ModelError(f"its fill '{info.name}' is {info.dtype}, expected {output.dtype} as its output")
     if info.quantization != output.quantization:
-        raise UnsupportedError(f"its fill '{info.name}' has another quantisation than its output, expected the same")
+        raise UnsupportedError(
+            f"its fill '{info.name}' has another quantisation than its output, expected the same",
+            hint="quantise the fill as the output; TensorFlow Lite's kernels refuse another quantisation, too",
+        )
     value = data.ravel()[0].item()
     value = int(value) if isinstance(value, bool) else value
     if math.isnan(value):
@@ -136,7 +140,6 @@ def read_strided_slice(node: Node) -> Descriptor:
     New axes have extent 1, so they are left to the shape of the output, which is checked here.
     """
     shape = node.input(0).shape
-    options = node.optional_options("StridedSliceOptions")
     begin, end, strides = (node.integers(1, "begin"), node.integers(2, "end"), node.integers(3, "strides"))
     if not len(begin) == len(end) == len(strides):
         raise ModelError(
@@ -145,17 +148,15 @@ def read_strided_slice(node: Node) -> Descriptor:
         )
     if 0 in strides:
         raise ModelError(f"its strides are {list(strides)}, expected none to be 0")
-    ellipsis, new_axes = (0, 0) if options is None else (options.EllipsisMask(), options.NewAxisMask())
-    places = _places(len(begin), len(shape), ellipsis, new_axes)
-    masks = (0, 0, 0) if options is None else (options.BeginMask(), options.EndMask(), options.ShrinkAxisMask())
-    offset = options is not None and bool(options.Offset())
+    masks = SliceMasks.of(node, len(begin))
     firsts, lasts, steps, found = [], [], [], [0, 0, 0]
-    axes = [place for place in places if place != _NEW]
+    axes = [place for place in masks.places if place != NEW_AXIS]
     for axis_, (place, extent) in enumerate(zip(axes, shape, strict=True)):
         named = place is not None
         first, last, step = (begin[place], end[place], strides[place]) if place is not None else (0, 0, 1)
-        given = [masks[kind] >> place & 1 if place is not None else int(kind < _SHRINK) for kind in range(3)]
-        if offset and named:
+        bits = (masks.begin, masks.end, masks.shrink)
+        given = [bits[kind] >> place & 1 if place is not None else int(kind < _SHRINK) for kind in range(3)]
+        if masks.offset and named:
             last += _start(first, step, extent, open_=bool(given[0]))
         firsts.append(first)
         lasts.append(last)
@@ -169,20 +170,47 @@ def read_strided_slice(node: Node) -> Descriptor:
         end_mask=found[1],
         shrink_axis_mask=found[_SHRINK],
     )
-    _check_new_axes(node, descriptor, places)
+    _check_new_axes(node, descriptor, masks.places)
     return descriptor
 
 
 _SHRINK = 2
 """The position of the mask of removed axes among those of a STRIDED_SLICE."""
-_NEW = -1
+NEW_AXIS = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceMasks:
+    """The masks of a STRIDED_SLICE: bit i of `begin`, `end` and `shrink` refers to element i of its vectors."""
+
+    places: tuple[int | None, ...]
+    """See `_places`."""
+    begin: int = 0
+    end: int = 0
+    shrink: int = 0
+    offset: bool = False
+    """Whether the end is relative to the begin."""
+
+    @classmethod
+    def of(cls, node: Node, count: int) -> SliceMasks:
+        """Return those of an operator whose vectors have `count` elements; ModelError if they are wrong."""
+        options, rank = node.optional_options("StridedSliceOptions"), len(node.input(0).shape)
+        if options is None:
+            return cls(places=tuple(_places(count, rank, 0, 0)))
+        return cls(
+            places=tuple(_places(count, rank, options.EllipsisMask(), options.NewAxisMask())),
+            begin=options.BeginMask(),
+            end=options.EndMask(),
+            shrink=options.ShrinkAxisMask(),
+            offset=bool(options.Offset()),
+        )
 
 
 def _places(count: int, rank: int, ellipsis: int, new_axes: int) -> list[int | None]:
     """Return, for each axis of a STRIDED_SLICE, which of `count` elements of begin, end and strides selects from it.
 
-    It is None for an axis that an ellipsis, or the end of the vectors, leaves whole, and `_NEW` for an axis that the
-    input does not have.
+    It is None for an axis that an ellipsis, or the end of the vectors, leaves whole, and `NEW_AXIS` for an axis that
+    the input does not have.
     """
     dots = [index for index in range(count) if ellipsis >> index & 1]
     new = [index for index in range(count) if new_axes >> index & 1 and index not in dots]
@@ -193,18 +221,18 @@ def _places(count: int, rank: int, ellipsis: int, new_axes: int) -> list[int | N
         )
     places: list[int | None] = []
     for index in range(count):
-        places += [None] * rest if index in dots else [_NEW if index in new else index]
+        places += [None] * rest if index in dots else [NEW_AXIS if index in new else index]
     return places if dots else places + [None] * rest
 
 
 def _check_new_axes(node: Node, descriptor: StridedSliceDescriptor, places: Sequence[int | None]) -> None:
     """Check the shape of the output if the slice has new axes; other shapes are checked with the layer."""
-    if _NEW not in places:
+    if NEW_AXIS not in places:
         return
     counts = iter(enumerate(strided_ranges(descriptor, node.input(0))))
     shape: list[int] = []
     for place in places:
-        if place == _NEW:
+        if place == NEW_AXIS:
             shape.append(1)
             continue
         axis_, taken = next(counts)

@@ -171,6 +171,10 @@ class Tensors:
                 raise UnsupportedError("it is computed at run time, expected a constant")
             return self._data(record, dtype, _static_shape(record))
 
+    def has_integers(self, index: int) -> bool:
+        """Whether `integers` can return elements, since the tensor is a constant or an empty vector."""
+        return self.is_constant(index) or self.record(index).shape in _EMPTY
+
     def _buffer(self, record: TensorRecord) -> Array | None:
         if record.buffer >= len(self._subgraph.buffers):
             raise ModelError(f"its buffer is number {record.buffer}, but the model has {len(self._subgraph.buffers)}")

@@ -5,14 +5,19 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
 
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Descriptor, Graph, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.table import OPERATORS
+from ferrule.testing.backends.comparison import random_values
 
+_ALL_CHOICES = 4
 LAYER_TYPES: tuple[LayerType, ...] = tuple(type_ for type_, row in OPERATORS.items() if row.sample is not None)
 """The layer types that a backend can support; the runtime itself runs DEBUG, MEM_COPY and MEM_IMPORT."""
 
@@ -70,13 +75,52 @@ def _by_powers_of_two(quantization: Quantization | None) -> Quantization | None:
 
 def computed_weights(graph: Graph) -> Graph:
     """Return a copy of a graph of `layer_case` in which the constants are inputs of the network."""
-    result = Graph(f"{graph.name}_computed")
+    return placed(graph, frozenset())
+
+
+def placed(graph: Graph, constants: Collection[str]) -> Graph:
+    """Return a copy of a graph of `layer_case` in which exactly these inputs of the layer are constants.
+
+    Those that are none in the graph get random values.
+    """
     (layer,) = graph.layers
-    for name in layer.present_inputs:
-        result.add_input(graph.info(name))
+    names = tuple(dict.fromkeys(layer.present_inputs))
+    marks = "".join("c" if name in constants else "r" for name in names)
+    result, generator = Graph(f"{graph.name}_{marks}"), np.random.default_rng(len(names))
+    for name in names:
+        info, data = graph.info(name), graph.tensor(name).data
+        if name in constants:
+            result.add_constant(info, random_values(generator, info) if data is None else data)
+        else:
+            result.add_input(info)
     result.add_layer(layer, graph.output_infos(layer))
     result.set_outputs(layer.outputs)
     return result
+
+
+def placements(graph: Graph) -> Iterator[Graph]:
+    """Yield a graph of `layer_case` with every choice of which of its layer's inputs are constants.
+
+    With more than four inputs: none, all, and each of these with one other than the rest.
+    """
+    names = tuple(dict.fromkeys(graph.layers[0].present_inputs))
+    if len(names) <= _ALL_CHOICES:
+        counts = range(len(names) + 1)
+        chosen = [frozenset(each) for count in counts for each in combinations(names, count)]
+    else:
+        whole = frozenset(names)
+        own = frozenset(name for name in names if graph.tensor(name).is_constant)
+        single = [frozenset({name}) for name in names]
+        chosen = [
+            frozenset(),
+            own,
+            whole,
+            *single,
+            *(whole - each for each in single),
+            *(own - each for each in single),
+        ]
+    for constants in dict.fromkeys(chosen):
+        yield placed(graph, constants)
 
 
 def _shapes(type_: LayerType, descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> Sequence[Shape]:

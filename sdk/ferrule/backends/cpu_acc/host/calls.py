@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ferrule._typing import override
 from ferrule.backends.cpu_acc.host.library import HostLibrary
 from ferrule.backends.firmware import LoweredOp
 from ferrule.backends.shared.host_memory import address, aligned_empty
@@ -15,10 +16,12 @@ from ferrule.dom import (
     AddressOf,
     Aggregate,
     ArrayData,
+    Block,
     Boolean,
     Call,
     Cast,
     Const,
+    Declare,
     Evaluate,
     Expression,
     Float,
@@ -35,6 +38,19 @@ from ferrule.graph import Array, DataType
 
 SCRATCH = "scratch"
 """The identifier of the scratch memory in calls."""
+
+
+class _Members(list[Any]):
+    """The members of a parameter table that point to tensors, which are set as the arguments of a call are."""
+
+    def __init__(self, table: object, names: Sequence[str]) -> None:
+        super().__init__([None] * len(names))
+        self._table = table
+        self._names = names
+
+    @override
+    def __setitem__(self, index: Any, value: Any) -> None:  # noqa: ANN401 - as list's
+        setattr(self._table, self._names[index], value)
 
 
 class Calls:
@@ -59,6 +75,8 @@ class Calls:
         self._tensors = {identifier: name for name, identifier in tensors.items()} | {SCRATCH: SCRATCH}
         for blob in op.blobs:
             self._symbols[blob.name] = self._constant(blob.data)
+        self.has_tables = False
+        """Whether tensors are bound in parameter tables, too, and not only in arguments."""
         for declaration in op.declarations:
             self._declare(op, declaration)
         self.calls = tuple(self._call(op, statement, library) for statement in op.statements)
@@ -90,18 +108,40 @@ class Calls:
             case _:
                 raise UnsupportedError(f"kernel {op.kernel} needs more than parameter tables, which the host can't run")
 
+    def _local(self, op: LoweredOp, declaration: Declare) -> None:
+        """Make a table of its own for a local variable, some of whose members point to tensors."""
+        match declaration:
+            case Declare(name, Const(StructType()) as type_, Aggregate(fields)):
+                bound = {str(each.name): self._tensor(each.value) for each in fields}
+                names = [member for member, tensor in bound.items() if tensor is not None]
+                constant = Aggregate(tuple(each for each in fields if each.name not in names))
+                self._declare(op, Variable(name=name, type=type_, value=constant))
+                members = _Members(self._symbols[name], names)
+                for index, member in enumerate(names):
+                    self._places[str(bound[member])].append((members, index))
+                self.has_tables = True
+            case _:
+                raise UnsupportedError(f"kernel {op.kernel} has a local variable that is no parameter table")
+
+    def _tensor(self, node: Expression | None) -> str | None:
+        """Return the name of the tensor to which an expression points; None for others."""
+        pointer = node.operand if isinstance(node, Cast) else node
+        return self._tensors.get(pointer.name) if isinstance(pointer, Identifier) else None
+
     def _call(self, op: LoweredOp, statement: Statement, library: HostLibrary) -> tuple[Callable[..., None], list[Any]]:
         match statement:
+            case Block((Declare() as declaration, call)):
+                self._local(op, declaration)
+                return self._call(op, call, library)
             case Evaluate(Call(Identifier(name), arguments)):
                 values: list[Any] = []
                 for given in arguments:
-                    argument = given.operand if isinstance(given, Cast) else given
-                    tensor = self._tensors.get(argument.name) if isinstance(argument, Identifier) else None
+                    tensor = self._tensor(given)
                     if tensor is not None:
                         self._places[tensor].append((values, len(values)))
                         values.append(None)
                     else:
-                        values.append(self._value(argument))
+                        values.append(self._value(given))
                 return getattr(library.functions, name), values
             case _:
                 raise UnsupportedError(f"kernel {op.kernel} needs more than calls, which the host can't run")

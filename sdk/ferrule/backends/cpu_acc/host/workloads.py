@@ -17,6 +17,7 @@ from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.sequence import CallList, Place, SequenceWorkload
 from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW
+from ferrule.backends.cpu_acc.lowering.plain import from_run_time
 from ferrule.backends.cpu_acc.lowering.table import lowering_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.shared.host_memory import address, aligned_empty
@@ -184,6 +185,8 @@ class CpuAccWorkloadFactory(WorkloadFactory):
     def join(self, workloads: Sequence[Workload]) -> Workload | None:
         if any(isinstance(workload, ControlFlowWorkload) for workload in workloads):
             return None
+        if any(isinstance(workload, KernelWorkload) and workload.calls.has_tables for workload in workloads):
+            return None
         calls = CallList(self._library)
         for workload in workloads:
             assert isinstance(workload, KernelWorkload | ViewWorkload), "the factory makes no others"
@@ -215,7 +218,7 @@ def _lower(graph: Graph, names: dict[str, str], target: Target, host: Host | Non
         scratch=Identifier(SCRATCH),
     )
     own = HOST_LOWERINGS.get(layer.type)
-    if own is not None and host is not None:
+    if own is not None and host is not None and not from_run_time(context):
         op = own(context, host)
         if op is not None:
             return op

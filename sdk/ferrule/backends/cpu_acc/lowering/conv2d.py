@@ -23,15 +23,14 @@ from ferrule.backends.cpu_acc.lowering.paired import (
     pair_weights,
 )
 from ferrule.backends.cpu_acc.lowering.plain import (
-    check_reach,
+    from_run_time,
     lower_plain,
     macs_of,
     ruled_kernel,
     ruled_part,
-    weights_of,
+    weight_bytes_of,
 )
 from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED
-from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.scalar import CONV_2D_SCALAR
 from ferrule.backends.cpu_acc.lowering.winograd import WINOGRAD_ROWS
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
@@ -46,10 +45,11 @@ _WORTH_LISTING = 0.75
 
 def lower_conv2d(context: LoweringContext) -> LoweredOp:
     """Return the call of the CONV_2D kernel that suits the types, the window, the weights, the core and the goal."""
-    check_reach(context, product_matrix(context.layer, weights_of(context)))
     if has_zero_point(context.input(1)):
         return choose(context, _OFFSET_ROWS)
-    return choose(context, GROUPED_ROWS if groups_of(context.input(0), context.input(1)) > 1 else CONV_2D_ROWS)
+    if groups_of(context.input(0), context.input(1)) > 1:
+        return choose(context, GROUPED_ROWS)
+    return choose(context, CONV_2D_ROWS[-1:] if from_run_time(context) else CONV_2D_ROWS)
 
 
 def _descriptor(context: LoweringContext) -> Conv2dDescriptor:
@@ -75,7 +75,7 @@ def _unpaired(context: LoweringContext, kernel: str, **fields: int) -> Candidate
     return Candidate(
         kernel=kernel,
         instructions=10 * macs_of(context) + 30 * context.operands.output.elements,
-        weight_bytes=weights_of(context).nbytes + 9 * channels,
+        weight_bytes=weight_bytes_of(context, channels),
         lower=lambda: lower_plain(
             context,
             kernel,

@@ -19,14 +19,13 @@ from ferrule.backends.cpu_acc.lowering.mve_depthwise import MVE_DEPTHWISE_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
 from ferrule.backends.cpu_acc.lowering.plain import (
-    check_reach,
+    from_run_time,
     lower_plain,
     macs_of,
     ruled_kernel,
     ruled_part,
-    weights_of,
+    weight_bytes_of,
 )
-from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.cpu_acc.lowering.sliding import Sliding, choose_sliding, line_words
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
@@ -37,8 +36,9 @@ from ferrule.operators.weighted import WEIGHTED_RULES, factors, has_zero_point
 
 def lower_depthwise_conv2d(context: LoweringContext) -> LoweredOp:
     """Return the call of the DEPTHWISE_CONV_2D kernel that suits types, window, weights, core and goal."""
-    check_reach(context, product_matrix(context.layer, weights_of(context)))
-    return choose(context, _OFFSET_ROWS if has_zero_point(context.input(1)) else DEPTHWISE_CONV_2D_ROWS)
+    if has_zero_point(context.input(1)):
+        return choose(context, _OFFSET_ROWS)
+    return choose(context, DEPTHWISE_CONV_2D_ROWS[-1:] if from_run_time(context) else DEPTHWISE_CONV_2D_ROWS)
 
 
 def _descriptor(context: LoweringContext) -> DepthwiseConv2dDescriptor:
@@ -54,7 +54,7 @@ def _plain(context: LoweringContext) -> Candidate:
     return Candidate(
         kernel="depthwise_conv2d",
         instructions=14 * macs_of(context),
-        weight_bytes=weights_of(context).nbytes + 9 * channels,
+        weight_bytes=weight_bytes_of(context, channels),
         lower=lambda: lower_plain(
             context,
             "depthwise_conv2d",

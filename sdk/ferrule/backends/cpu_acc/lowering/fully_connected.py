@@ -11,12 +11,12 @@ from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
 from ferrule.backends.cpu_acc.lowering.plain import (
-    check_reach,
+    from_run_time,
     lower_plain,
     macs_of,
     ruled_kernel,
     ruled_part,
-    weights_of,
+    weight_bytes_of,
 )
 from ferrule.backends.cpu_acc.lowering.scalar import FULLY_CONNECTED_SCALAR
 from ferrule.backends.firmware import LoweredOp, LoweringContext
@@ -32,8 +32,9 @@ _ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
 
 def lower_fully_connected(context: LoweringContext) -> LoweredOp:
     """Return the call of the FULLY_CONNECTED kernel that suits the types, the weights, the core and the goal."""
-    check_reach(context, weights_of(context))
-    return choose(context, _OFFSET_ROWS if has_zero_point(context.input(1)) else FULLY_CONNECTED_ROWS)
+    if has_zero_point(context.input(1)):
+        return choose(context, _OFFSET_ROWS)
+    return choose(context, FULLY_CONNECTED_ROWS[-1:] if from_run_time(context) else FULLY_CONNECTED_ROWS)
 
 
 def _descriptor(context: LoweringContext) -> FullyConnectedDescriptor:
@@ -46,22 +47,22 @@ def _descriptor(context: LoweringContext) -> FullyConnectedDescriptor:
 def _plain(context: LoweringContext) -> Candidate:
     """Return the convolution over an image of one column, which is equivalent."""
     descriptor, data, output = _descriptor(context), context.input(0), context.operands.output
-    weights = weights_of(context)
-    rows = data.elements // weights.shape[1]
+    channels, depth = context.input(1).shape
+    rows = data.elements // depth
     return Candidate(
         kernel="conv2d",
         instructions=10 * macs_of(context) + 30 * context.operands.output.elements,
-        weight_bytes=weights.nbytes + 9 * len(weights),
+        weight_bytes=weight_bytes_of(context, channels),
         lower=lambda: lower_plain(
             context,
             "conv2d",
             window=_ROW,
-            image=_column(data, rows, weights.shape[1]),
-            output=_column(output, rows, weights.shape[0]),
-            channels=len(weights),
+            image=_column(data, rows, depth),
+            output=_column(output, rows, channels),
+            channels=channels,
             activation=descriptor.activation,
             channel_factors=() if data.dtype.is_float else factors(context.operands, 0),
-            output_c=len(weights),
+            output_c=channels,
         ),
     )
 

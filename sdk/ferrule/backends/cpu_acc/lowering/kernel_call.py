@@ -9,7 +9,19 @@ import numpy as np
 
 from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
-from ferrule.dom import Aggregate, Call, Evaluate, Expression, Field, Float, Identifier, Integer
+from ferrule.dom import (
+    Aggregate,
+    Block,
+    Call,
+    Declare,
+    Evaluate,
+    Expression,
+    Field,
+    Float,
+    Identifier,
+    Integer,
+    Statement,
+)
 from ferrule.graph import TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
@@ -64,8 +76,12 @@ def table_call(
     extra_blobs: tuple[Blob, ...] = (),
     overlaps: tuple[Overlap, ...] = (),
     contribution: Contribution | None = None,
+    local: bool = False,
 ) -> LoweredOp:
-    """Return the same call as `kernel_call`, with the members in a mapping."""
+    """Return the same call as `kernel_call`, with the members in a mapping.
+
+    With `local`, members may point to tensors: then the table is a local variable, which is made for each call.
+    """
     parameters, pointer = parameter_table(context, f"ferrule_{table}", **fields)
     blobs = [*extra_blobs, *(value for value in fields.values() if isinstance(value, Blob))]
     if context.is_constant(0):
@@ -77,10 +93,13 @@ def table_call(
     arguments: tuple[Expression, ...] = (pointer, origin, context.output_pointer())
     if scratch_bytes:
         arguments = (*arguments, context.scratch)
+    call: Statement = Evaluate(Call(Identifier(f"ferrule_{kernel}"), arguments))
+    if local:
+        call = Block((Declare(parameters.name, parameters.type, parameters.value), call))
     return LoweredOp(
         kernel=kernel,
-        statements=(Evaluate(Call(Identifier(f"ferrule_{kernel}"), arguments)),),
-        declarations=(parameters,),
+        statements=(call,),
+        declarations=() if local else (parameters,),
         blobs=tuple(blobs),
         scratch_bytes=scratch_bytes,
         scratch_alignment=scratch_alignment,

@@ -10,7 +10,6 @@ import numpy as np
 from ferrule.backends.contribution import KERNELS, Contribution
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call, window_value
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Rounding, TensorInfo
@@ -21,8 +20,8 @@ from ferrule.operators.weighted import Factor, centred, has_zero_point, is_wide
 from ferrule.operators.window import Window
 
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
-_LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
-"""The largest magnitude of a stored value minus its zero point."""
+_BIAS = 2
+"""The position of the bias among the inputs."""
 RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
 """The part of an int8 kernel's name that tells its rule."""
 
@@ -31,13 +30,12 @@ WEIGHTED = frozenset(
 )
 
 
-def check_weighted(context: LoweringContext) -> None:
-    """Check the rules that the lowerings of `WEIGHTED` add to the operator's own, without lowering the layer.
-
-    Raises:
-        UnsupportedError: weights or bias are computed at run time, or an accumulator may overflow.
-    """
-    check_reach(context, product_matrix(context.layer, weights_of(context)))
+def from_run_time(context: LoweringContext) -> bool:
+    """Return whether a weighted layer has weights or a bias from run time, which only the plain kernels can take."""
+    return context.layer.type in WEIGHTED and any(
+        context.layer.inputs[index] is not None and not context.is_constant(index)
+        for index in range(1, len(context.layer.inputs))
+    )
 
 
 def weights_of(context: LoweringContext) -> Array:
@@ -52,27 +50,15 @@ def _stored_weights(context: LoweringContext) -> Array:
     return weights
 
 
+def weight_bytes_of(context: LoweringContext, channels: int) -> int:
+    """Return the flash that a plain kernel takes for weights and for the constants of its channels."""
+    return (weights_of(context).nbytes if context.is_constant(1) else 0) + 9 * channels
+
+
 def macs_of(context: LoweringContext) -> int:
     """Return the multiply-accumulates of a layer; 0 if its operator counts none."""
     count = OPERATORS[context.layer.type].macs
     return 0 if count is None else count(context.layer.descriptor, context.operands)
-
-
-def check_reach(context: LoweringContext, matrix: Array) -> None:
-    """Check that no accumulator can overflow, since the reference kernels' result would then be undefined.
-
-    `matrix` has the shape [channels, products]. Raises UnsupportedError.
-    """
-    bias, data = _bias(context, len(matrix)), context.input(0)
-    if data.dtype.is_float:
-        return
-    magnitudes = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DIFFERENCE[data.dtype]
-    reach = int((magnitudes + np.abs(bias.astype(np.int64))).max())
-    bits = 47 if is_wide(context.operands) else 31
-    if reach >= 1 << bits:
-        raise UnsupportedError(
-            f"layer '{context.layer.name}': a sum of products may reach {reach}, expected less than 2**{bits}"
-        )
 
 
 def lower_plain(
@@ -92,14 +78,14 @@ def lower_plain(
 
     For weights with a zero point, it is that of `<operator>_offset_s8`. Other rules than TFLM's have kernels named
     `<operator>_single_s8` and so on. `fields` are the members of the operator's
-    parameter table except the window, weights, scales and limits. `reads` is as in `pixel_overlaps`.
+    parameter table except the window, weights, scales and limits. `reads` is as in `pixel_overlaps`. Weights and bias
+    may come from run time.
     """
-    bias = _bias(context, channels)
     members: dict[str, FieldValue] = {
         "window": window_value(window, image, output),
         **fields,
-        "weights": context.blob("weights", _stored_weights(context)),
-        "bias": context.blob("bias", bias, alignment=max(4, bias.itemsize)),
+        "weights": _weights(context),
+        "bias": _bias(context, channels),
     }
     if not output.dtype.is_float:
         multipliers = np.array([factor.multiplier for factor in channel_factors], np.int64)
@@ -129,6 +115,7 @@ def lower_plain(
         table=f"{form}{suffix}_params",
         overlaps=overlaps,
         contribution=ruled_part(context, kernel),
+        local=from_run_time(context),
     )
 
 
@@ -147,9 +134,19 @@ def rule_sources(rule: Rounding) -> tuple[str, ...]:
     return () if rule is Rounding.TFLM else ("requantize_once",)
 
 
-def _bias(context: LoweringContext, channels: int) -> Array:
-    bias = context.constant(2)
-    if bias is not None:
-        return bias.reshape(-1)
-    data = context.input(0).dtype
-    return np.zeros(channels, {DataType.INT8: np.int32, DataType.INT16: np.int64}.get(data, np.float32))
+def _weights(context: LoweringContext) -> FieldValue:
+    """Return the weights: a constant array, or the pointer to a tensor from run time."""
+    if context.is_constant(1):
+        return context.blob("weights", _stored_weights(context))
+    return context.input_pointer(1)
+
+
+def _bias(context: LoweringContext, channels: int) -> FieldValue:
+    """Return the bias as `_weights` returns weights; zeros if there is none."""
+    if len(context.layer.inputs) > _BIAS and context.layer.inputs[_BIAS] is not None and not context.is_constant(_BIAS):
+        return context.input_pointer(_BIAS)
+    bias = context.constant(_BIAS)
+    if bias is None:
+        data = context.input(0).dtype
+        bias = np.zeros(channels, {DataType.INT8: np.int32, DataType.INT16: np.int64}.get(data, np.float32))
+    return context.blob("bias", bias.reshape(-1), alignment=max(4, bias.itemsize))

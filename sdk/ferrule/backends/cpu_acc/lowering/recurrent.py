@@ -30,9 +30,6 @@ from ferrule.operators.sigmoid_table import SIGMOID_TABLE
 from ferrule.operators.svdf import STATE, SvdfDescriptor, svdf_factors
 from ferrule.operators.weighted import Factor
 
-_LARGEST = {DataType.INT8: 256, DataType.INT16: 1 << 15}
-"""A bound on the magnitude of a stored value minus its zero point, plus that of the zero point."""
-
 
 def lower_svdf(context: LoweringContext) -> LoweredOp:
     """Return the call of the SVDF kernel for the types of data and state."""
@@ -57,7 +54,6 @@ def lower_svdf(context: LoweringContext) -> LoweredOp:
         fields |= {"low": low, "high": high}
         return _svdf_call(context, "svdf_f32", "svdf_f32_params", fields)
     offsets = -data.zero_point * feature.astype(np.int64).sum(axis=1)
-    _check_reach(context, feature, np.zeros_like(offsets), 31)
     to_state, to_output = svdf_factors(context.operands)
     fields |= {
         "feature_bias": context.blob("feature_bias", offsets.astype(np.int32)),
@@ -108,10 +104,6 @@ def lower_lstm(context: LoweringContext) -> LoweredOp:
         for indices in (INPUT_WEIGHTS, RECURRENT_WEIGHTS, BIASES)
     )
     fields: dict[str, FieldValue] = {"shape": _lstm_shape(context, descriptor)}
-    if not data.dtype.is_float:
-        bits = 47 if data.dtype is DataType.INT16 else 31
-        _check_reach(context, weights, bias, bits)
-        _check_reach(context, recurrent, np.zeros_like(bias), bits)
     if data.dtype is DataType.INT8:
         bias = (bias - data.zero_point * weights.astype(np.int64).sum(axis=1)).astype(np.int32)
     fields |= {
@@ -211,13 +203,3 @@ def _constant(context: LoweringContext, index: int) -> Array:
     if array is None:
         raise UnsupportedError(f"layer '{context.layer.name}': input {index} is absent, expected a constant")
     return array
-
-
-def _check_reach(context: LoweringContext, matrix: Array, bias: Array, bits: int) -> None:
-    """Check that no sum over a row of weights can overflow, since the reference kernels' result is then undefined."""
-    magnitudes = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST[context.input(0).dtype]
-    reach = int((magnitudes + np.abs(bias.astype(np.int64))).max())
-    if reach >= 1 << bits:
-        raise UnsupportedError(
-            f"layer '{context.layer.name}': a sum of products may reach {reach}, expected less than 2**{bits}"
-        )

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, lower_plain, weights_of
-from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
+from ferrule.backends.cpu_acc.lowering.plain import lower_plain
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
@@ -19,7 +18,6 @@ def lower_transpose_conv(context: LoweringContext) -> LoweredOp:
     descriptor, image, weights = context.layer.descriptor, context.input(0), context.input(1)
     if not isinstance(descriptor, TransposeConvDescriptor):
         raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    check_reach(context, product_matrix(context.layer, weights_of(context)))
     op = lower_plain(
         context,
         "transpose_conv",

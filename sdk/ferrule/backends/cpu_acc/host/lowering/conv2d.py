@@ -11,7 +11,7 @@ import numpy as np
 from ferrule.backends.cpu_acc.host.lowering.call import MIN_PRODUCTS, PIECES, Host, float_bias, host_call, int8_scales
 from ferrule.backends.cpu_acc.host.lowering.image import Image
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, weights_of
+from ferrule.backends.cpu_acc.lowering.plain import weights_of
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Shape
@@ -35,7 +35,6 @@ def lower_conv2d(context: LoweringContext, host: Host) -> LoweredOp | None:
     if groups_of(image, context.input(1)) > 1:
         return None
     window = descriptor.window(context.input(1))
-    check_reach(context, weights.reshape(len(weights), -1))
     return lower_products(
         context,
         host,
@@ -56,7 +55,6 @@ def lower_fully_connected(context: LoweringContext, host: Host) -> LoweredOp | N
     if has_zero_point(context.input(1)):
         return None
     data, weights = context.input(0), weights_of(context)
-    check_reach(context, weights)
     channels, products = weights.shape
     rows = data.elements // products
     return lower_products(

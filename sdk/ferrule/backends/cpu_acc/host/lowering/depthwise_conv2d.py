@@ -18,7 +18,7 @@ from ferrule.backends.cpu_acc.host.lowering.call import (
 from ferrule.backends.cpu_acc.host.lowering.conv2d import Convolution, as_bytes, lower_products
 from ferrule.backends.cpu_acc.host.lowering.image import Image
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
-from ferrule.backends.cpu_acc.lowering.plain import check_reach, weights_of
+from ferrule.backends.cpu_acc.lowering.plain import weights_of
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType
@@ -37,7 +37,6 @@ def lower_depthwise_conv2d(context: LoweringContext, host: Host) -> LoweredOp | 
     data, output, weights = context.input(0), context.operands.output, weights_of(context)
     if data.dtype not in {DataType.INT8, DataType.FLOAT32} or has_zero_point(context.input(1)):
         return None
-    check_reach(context, weights.reshape(-1, weights.shape[3]).T)
     window = descriptor.window(context.input(1))
     if data.shape[3] == 1:
         return lower_products(
