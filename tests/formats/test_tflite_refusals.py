@@ -355,37 +355,8 @@ def test_no_outputs_and_doubled_inputs() -> None:
     refused(model, ModelError, "graph inputs", "'x' already")
 
 
-def test_of_several_signatures_one_is_chosen_by_name() -> None:
+def test_a_model_without_a_subgraph_is_refused() -> None:
     model = relu()
-    body = relu()["Subgraphs"][0]
-    body["Name"] = "other"
-    model["Subgraphs"].append(body)
-    assert len(formats.load(write(model)).layers) == 1  # nothing can run the second subgraph
-    model["SignatureDefs"] = [
-        table("SignatureDef", SignatureKey=key, SubgraphIndex=index) for index, key in enumerate(("first", "second"))
-    ]
-    body["Operators"] = [operator([0], [1]), operator([1], [2])]
-    body["Tensors"].append(tensor("z", (1, 4)))
-    error = refused(model, UnsupportedError, "2 signatures, 'first', 'second', and the first of 2 subgraphs, 'main'")
-    assert "--signature NAME" in (error.hint or "")
-    for name, layers in (("first", 1), ("second", 2)):
-        network = formats.load(write(model), signature=name)
-        assert len(network.layers) == layers
-        assert network.signatures == (name, *({"first", "second"} - {name}))
-    with pytest.raises(FerruleError, match="model: there is no signature 'secnd'") as caught:
-        formats.load(write(model), signature="secnd")
-    assert caught.value.hint == "did you mean second?"
-    model["SignatureDefs"][1]["SignatureKey"] = "first"
-    with pytest.raises(ModelError, match="2 subgraphs have the signature 'first', expected one"):
-        formats.load(write(model), signature="first")
-    model["SignatureDefs"][1]["SignatureKey"] = "second"
-    model["SignatureDefs"][1]["SubgraphIndex"] = 7
-    assert formats.load(write(model)).signatures == ("first",)
-    model["SignatureDefs"][1]["SubgraphIndex"] = 0
-    assert formats.load(write(model)).signatures == ("first", "second")
-    model["SignatureDefs"] = []
-    with pytest.raises(FerruleError, match="the file has no signatures, and 'first' is wanted"):
-        formats.load(write(model), signature="first")
     model["Subgraphs"] = []
     refused(model, ModelError, "no subgraph")
 

@@ -7,9 +7,21 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from flatbuffer_tree import Table, one_operator_model, operator, quantization, table, tensor
-from flatbuffer_tree import write as bytes_of
+from flatbuffer_tree import Table, quantization, table, tensor
 from oracle import litert_reference, tflm
+from run_time_models import (
+    append,
+    arg_select,
+    constant,
+    fully_connected,
+    gather,
+    operator_model,
+    select,
+    slice_from_int64,
+    strided,
+    transpose,
+    write,
+)
 
 from ferrule import formats
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
@@ -17,38 +29,6 @@ from ferrule.formats import to_tflite
 from ferrule.graph import Array, LayerType
 
 GENERATOR = np.random.default_rng(5)
-
-
-def constant(name: str, data: Array, scale: Table | None = None) -> Table:
-    """Return a Tensor table whose buffer is the data itself; `write` makes a buffer of it."""
-    made = tensor(name, data.shape, data.dtype.name.upper(), quantization=scale)
-    made["Buffer"] = data.tobytes()
-    return made
-
-
-def operator_model(type_: str, tensors: list[Table], inputs: list[int], outputs: list[int], options: Table) -> Table:
-    """Return a model of one operator; the tensors that it reads are inputs, unless they are constants."""
-    given = [index for index in inputs if not isinstance(tensors[index]["Buffer"], bytes)]
-    return one_operator_model(type_, tensors, inputs, outputs, options, graph_inputs=given)
-
-
-def append(model: Table, type_: str, inputs: list[int], outputs: list[int], options: Table | None = None) -> None:
-    """Append an operator to the first subgraph."""
-    import tflite
-
-    code = getattr(tflite.BuiltinOperator, type_)
-    entry = table("OperatorCode", DeprecatedBuiltinCode=min(code, 127), Version=1, BuiltinCode=code)
-    model["OperatorCodes"].append(entry)
-    model["Subgraphs"][0]["Operators"].append(operator(inputs, outputs, options, code=len(model["OperatorCodes"]) - 1))
-
-
-def write(model: Table) -> bytes:
-    """Return the bytes of the file."""
-    for each in model["Subgraphs"][0]["Tensors"]:
-        if isinstance(each["Buffer"], bytes):
-            model["Buffers"].append(table("Buffer", Data=each["Buffer"]))
-            each["Buffer"] = len(model["Buffers"]) - 1
-    return bytes_of(model)
 
 
 def types_of(model: bytes) -> list[LayerType]:
@@ -87,14 +67,7 @@ def of_type(dtype: str, shape: tuple[int, ...]) -> Array:
 @pytest.mark.parametrize("type_", ["ARG_MAX", "ARG_MIN"])
 @pytest.mark.parametrize("dtype", ["INT8", "FLOAT32"])
 def test_an_index_becomes_int64(type_: str, dtype: str) -> None:
-    scale = quantization([0.1], [3]) if dtype == "INT8" else None
-    tensors = [
-        tensor("x", (2, 3, 4), dtype, quantization=scale),
-        tensor("y", (2, 4), "INT64"),
-        constant("axis", np.array(1, np.int32)),
-    ]
-    options = table("ArgMaxOptions" if type_ == "ARG_MAX" else "ArgMinOptions", OutputType=4)
-    data = check(operator_model(type_, tensors, [0, 2], [1], options), [of_type(dtype, (2, 3, 4))])
+    data = check(arg_select(type_, dtype), [of_type(dtype, (2, 3, 4))])
     assert types_of(data) == [LayerType[type_], LayerType.CAST]
 
 
@@ -103,9 +76,7 @@ def test_an_index_becomes_int64(type_: str, dtype: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["INT8", "INT16", "FLOAT32", "BOOL", "UINT8"])
 def test_gather_takes_indices_of_int64(dtype: str) -> None:
-    tensors = [tensor("x", (5, 3), dtype), tensor("i", (4,), "INT64"), tensor("y", (4, 3), dtype)]
-    model = operator_model("GATHER", tensors, [0, 1], [2], table("GatherOptions", Axis=0))
-    data = check(model, [np.abs(of_type(dtype, (5, 3))), np.array([4, 0, 3, 3], np.int64)])
+    data = check(gather(dtype=dtype), [np.abs(of_type(dtype, (5, 3))), np.array([4, 0, 3, 3], np.int64)])
     assert types_of(data) == [LayerType.CAST, LayerType.GATHER]
 
 
@@ -116,14 +87,7 @@ def test_gather_nd_takes_indices_of_int64() -> None:
 
 
 def test_slice_takes_a_begin_of_int64() -> None:
-    tensors = [
-        tensor("x", (5, 3)),
-        tensor("b", (2,), "INT64"),
-        constant("size", np.array([2, 2], np.int64)),
-        tensor("y", (2, 2)),
-    ]
-    model = operator_model("SLICE", tensors, [0, 1, 2], [3], table("SliceOptions"))
-    check(model, [of_type("FLOAT32", (5, 3)), np.array([3, 1], np.int64)])
+    check(slice_from_int64(), [of_type("FLOAT32", (5, 3)), np.array([3, 1], np.int64)])
 
 
 def test_constant_indices_of_int64_become_constants() -> None:
@@ -149,23 +113,10 @@ def test_a_gather_of_constants_is_computed() -> None:
 
 
 def test_other_types_of_indices_stay_refused() -> None:
-    tensors = [tensor("x", (5, 3)), tensor("i", (4,), "INT16"), tensor("y", (4, 3))]
-    model = operator_model("GATHER", tensors, [0, 1], [2], table("GatherOptions", Axis=0))
-    assert "the indices 'i' are int16, expected int32" in str(refusal(model))
+    assert "the indices 'i' are int16, expected int32" in str(refusal(gather("INT16")))
 
 
 # SELECT
-
-
-def select(condition: tuple[int, ...], shape: tuple[int, ...], dtype: str = "FLOAT32") -> Table:
-    scale = quantization([0.5], [0]) if dtype in {"INT8", "INT16"} else None
-    tensors = [
-        tensor("c", condition, "BOOL"),
-        tensor("a", shape, dtype, quantization=scale),
-        tensor("b", shape, dtype, quantization=scale),
-        tensor("y", shape, dtype, quantization=scale),
-    ]
-    return operator_model("SELECT", tensors, [0, 1, 2], [3], table("SelectOptions"))
 
 
 @pytest.mark.parametrize("dtype", ["INT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL", "UINT8"])
@@ -209,25 +160,6 @@ def test_select_does_not_broadcast(
 
 
 # STRIDED_SLICE
-
-
-def strided(
-    shape: tuple[int, ...],
-    output: tuple[int, ...],
-    begin: Sequence[int] | int,
-    end: Sequence[int] | int,
-    strides: Sequence[int] | None = None,
-    **masks: int | bool,
-) -> Table:
-    """Return a STRIDED_SLICE; a begin or an end that is a number is an input with so many elements."""
-    count = begin if isinstance(begin, int) else len(begin)
-    vectors = [
-        tensor(name, (given,), "INT32") if isinstance(given, int) else constant(name, np.array(given, np.int32))
-        for name, given in (("begin", begin), ("end", end))
-    ]
-    tensors = [tensor("x", shape), *vectors, constant("strides", np.array(strides or [1] * count, np.int32))]
-    tensors.append(tensor("y", output))
-    return operator_model("STRIDED_SLICE", tensors, [0, 1, 2, 3], [4], table("StridedSliceOptions", **masks))
 
 
 STRIDED = {
@@ -308,11 +240,7 @@ def test_a_shape_that_the_file_calls_dynamic_is_not_believed() -> None:
 @pytest.mark.parametrize("dtype", ["INT8", "INT16", "INT32", "INT64", "FLOAT32", "BOOL", "UINT8"])
 @pytest.mark.parametrize("permutation", [(5, 4, 3, 2, 1, 0), (0, 2, 4, 1, 3, 5), (3, 0, 5, 1, 4, 2)])
 def test_a_transpose_of_six_axes(dtype: str, permutation: tuple[int, ...]) -> None:
-    shape = (2, 3, 1, 2, 3, 2)
-    output = tuple(shape[axis] for axis in permutation)
-    tensors = [tensor("x", shape, dtype), constant("p", np.array(permutation, np.int32)), tensor("y", output, dtype)]
-    model = operator_model("TRANSPOSE", tensors, [0, 1], [2], table("TransposeOptions"))
-    check(model, [np.abs(of_type(dtype, shape))])
+    check(transpose(permutation, dtype), [np.abs(of_type(dtype, (2, 3, 1, 2, 3, 2)))])
 
 
 def test_a_transpose_of_seven_axes_is_refused() -> None:
@@ -323,18 +251,6 @@ def test_a_transpose_of_seven_axes_is_refused() -> None:
 
 
 # Weights and biases
-
-
-def fully_connected(dtype: str, activation: int = 0, *, channels: int = 1, zero_point: int = 0) -> Table:
-    """Return FULLY_CONNECTED with weights from run time."""
-    scales = [0.01 * (index + 1) for index in range(channels)]
-    tensors = [
-        tensor("x", (2, 8), dtype, quantization=quantization([0.1], [3 if dtype == "INT8" else 0])),
-        tensor("w", (3, 8), "INT8", quantization=quantization(scales, [zero_point] * channels)),
-        tensor("y", (2, 3), dtype, quantization=quantization([0.05], [1 if dtype == "INT8" else 0])),
-    ]
-    options = table("FullyConnectedOptions", FusedActivationFunction=activation)
-    return operator_model("FULLY_CONNECTED", tensors, [0, 1], [2], options)
 
 
 @pytest.mark.parametrize(

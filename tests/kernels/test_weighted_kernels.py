@@ -151,7 +151,7 @@ def test_each_kernel_is_chosen_where_it_is_exact(case: str) -> None:
 def test_sums_that_may_overflow_are_refused() -> None:
     network = int8_conv2d((1, 3, 3, 4), weights_of(4, 1, 1, 4), bias=2**31 - 1)
     with pytest.raises(UnsupportedError, match=r"may reach \d+, expected less than 2\*\*31"):
-        NativeNetwork(network)
+        network.validate()
 
 
 def sampler(dtype: DataType) -> list[Network]:

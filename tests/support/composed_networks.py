@@ -17,7 +17,7 @@ from ferrule.operators.operator import Operands
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.table import OPERATORS, OPTIMIZER_TYPES
 from ferrule.testing.backends.comparison import random_values
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, placed
 from ferrule.testing.backends.layers import refusal_of_reference
 
 TYPES = tuple(type_ for type_ in LAYER_TYPES if type_ not in OPTIMIZER_TYPES)
@@ -26,6 +26,8 @@ INTEGERS = (DataType.INT8, DataType.INT16, DataType.INT32, DataType.UINT8, DataT
 """The element types of networks whose results must be exact."""
 ALL_TYPES = (*INTEGERS, DataType.FLOAT32)
 CALLS = (LayerType.IF, LayerType.WHILE)
+_COMPUTED_CONSTANTS = 0.3
+"""The part of the layers some of whose constants are computed, or are inputs."""
 _MOST_ELEMENTS = 600
 _MOST_COPIES = 9
 _ATTEMPTS = 30
@@ -166,6 +168,9 @@ class _Composer:
         for attempt in range(_ATTEMPTS):
             dtype = self._dice.choice([*self._types, *_OTHERS]) if attempt else DataType.INT8
             graph = layer_case(type_, dtype, self._dice.randrange(10**6))
+            if self._dice.random() < _COMPUTED_CONSTANTS:
+                own = [name for name in graph.layers[0].present_inputs if graph.tensor(name).is_constant]
+                graph = placed(graph, {name for name in own if self._dice.random() < 0.5})
             infos = [graph.info(name) for name in (*graph.layers[0].present_inputs, *graph.layers[0].outputs)]
             allowed = (*self._types, *_OTHERS)
             held = {tensor.info.name for tensor in graph.tensors if tensor.data is not None}

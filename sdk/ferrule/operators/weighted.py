@@ -18,6 +18,7 @@ from ferrule.operators.fixed_point import (
     activation_range,
     product_scale,
     quantize_multiplier,
+    rescale,
 )
 from ferrule.operators.operator import Operands
 from ferrule.operators.rescaler import Rescaler, Scaling
@@ -41,6 +42,7 @@ _EXACT_FLOAT64 = 2.0**53
 _LARGEST: dict[DataType, float] = {DataType.INT8: 2.0**7, DataType.INT16: 2.0**15}
 _LARGEST_DIFFERENCE = {DataType.INT8: 255, DataType.INT16: 1 << 15}
 """The largest magnitude of a stored value minus its zero point."""
+_SUM_LIMITS = np.array([[-(2**31)], [2**31 - 1]], np.int64)
 _WEIGHTS_AT, _BIAS_AT = 1, 2
 """Positions among the inputs."""
 
@@ -134,7 +136,20 @@ def check_weights(operands: Operands, values: Sequence[Array | None], *, channel
     if weights is not None and int((magnitudes * largest + offsets).max()) >= 1 << bits:
         axes = tuple(axis for axis in range(weights.ndim) if axis != channel_axis)
         magnitudes = np.abs(centred(weights, info).astype(np.int64)).sum(axis=axes)
-    check_reach(operands, int((magnitudes * largest + offsets).max()), bits)
+    reach = magnitudes * largest + offsets
+    if operands.input(0).dtype is DataType.INT8 and int(reach.max()) >= 1 << bits:
+        reach[has_one_result(operands, channel_axis)] = 0
+    check_reach(operands, int(reach.max()), bits)
+
+
+def has_one_result(operands: Operands, channel_axis: int) -> Array:
+    """Return per channel of int8 data whether all sums of 32 bits have one result, as dead channels have."""
+    found = factors(operands, channel_axis)
+    multipliers = np.array([factor.multiplier for factor in found], np.int64)
+    shifts = np.array([factor.shift for factor in found], np.int64)
+    low, high = rescale(np.repeat(_SUM_LIMITS, len(found), axis=1), multipliers, shifts, operands.rounding)
+    same: Array = (low == high) & (shifts <= 0)  # a shift to the left wraps
+    return same
 
 
 def check_rows(operands: Operands, matrix: Array, bias: Array | None, *, largest: int, bits: int) -> None:

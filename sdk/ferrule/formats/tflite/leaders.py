@@ -26,13 +26,15 @@ SELECT = "SELECT"
 def led(type_: str, row: Row, positions: Sequence[int], infos: Sequence[TensorInfo | None]) -> list[TensorInfo | None]:
     """Return the inputs of the layer for those of an operator of the file, which have these positions there.
 
+    Inputs behind those of the file stay as they are.
+
     Raises:
         UnsupportedError: the inputs of a SELECT have shapes for which it has no meaning.
     """
-    found = [
-        narrow(info) if info is not None and position in row.indices else info
-        for info, position in zip(infos, positions, strict=False)
-    ]
+    found = list(infos)
+    for place, (info, position) in enumerate(zip(infos, positions, strict=False)):
+        if info is not None and position in row.indices:
+            found[place] = narrow(info)
     if type_ == SELECT and len(found) == 3:
         condition, first, second = found
         if condition is not None and first is not None and second is not None:

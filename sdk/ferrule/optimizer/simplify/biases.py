@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Tensor
-from ferrule.operators.fixed_point import rescale
-from ferrule.operators.operator import Operands
-from ferrule.operators.weighted import centred, factors
+from ferrule.operators.weighted import centred, has_one_result
 from ferrule.optimizer.simplify.acceptance import operands_in
 
 _CHANNEL_AXES: Mapping[LayerType, int] = {
@@ -20,7 +18,6 @@ _CHANNEL_AXES: Mapping[LayerType, int] = {
     LayerType.FULLY_CONNECTED: 0,
     LayerType.TRANSPOSE_CONV: 0,
 }
-_LIMITS = np.array([[-(2**31)], [2**31 - 1]], np.int64)
 _LARGEST_DIFFERENCE = 255
 """The largest magnitude of an int8 value minus its zero point."""
 
@@ -60,20 +57,10 @@ def _clear(editor: GraphEditor, layer: Layer, weights: Tensor, bias: Tensor) -> 
     overflows = magnitudes * _LARGEST_DIFFERENCE + np.abs(values) >= 1 << 31
     if not overflows.any():
         return
-    cleared = overflows & _without_effect(operands, axis) & (values != 0)
+    cleared = overflows & has_one_result(operands, axis) & (values != 0)
     if cleared.any():
         data: Array = np.where(cleared.reshape(bias.data.shape), 0, bias.data).astype(np.int32)
         data.setflags(write=False)
         info = replace(bias.info, name=editor.fresh(f"{bias.info.name}_cleared"))
         editor.set_tensor(Tensor(info=info, data=data))
         editor.replace_layer(replace(layer, inputs=(*layer.inputs[:2], info.name)))
-
-
-def _without_effect(operands: Operands, axis: int) -> Array:
-    """Return per channel whether all sums of 32 bits have one result."""
-    found = factors(operands, axis)
-    multipliers = np.array([factor.multiplier for factor in found], np.int64)
-    shifts = np.array([factor.shift for factor in found], np.int64)
-    low, high = rescale(np.repeat(_LIMITS, len(found), axis=1), multipliers, shifts, operands.rounding)
-    same: Array = (low == high) & (shifts <= 0)  # a shift to the left wraps
-    return same
