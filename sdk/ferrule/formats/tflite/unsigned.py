@@ -220,6 +220,11 @@ class Unsigned:
                     f"weights '{self._tensors.info(weights).name}' are uint8 and more than weights of convolutions, "
                     "expected a tensor of their own"
                 )
+            if weights in self._indices and not self._tensors.is_constant(weights):
+                raise UnsupportedError(
+                    f"weights '{self._tensors.info(weights).name}' are uint8 and computed at run time, expected a "
+                    "constant, whose scale the layer may change"
+                )
             if weights not in self._indices and has_zero_point(self._tensors.info(weights)):
                 raise UnsupportedError(
                     f"weights '{self._tensors.info(weights).name}' have a zero point that is not 0, "
