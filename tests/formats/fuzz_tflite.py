@@ -38,6 +38,7 @@ class OutOfTimeError(Exception):
 def corpus(files: list[Path]) -> list[bytes]:
     """Return the files to mutate."""
     from call_models import call_models
+    from run_time_models import models as run_time_models
     from sample_networks import valid_samples
     from stored_weights import models_with_stored_weights
 
@@ -45,7 +46,12 @@ def corpus(files: list[Path]) -> list[bytes]:
 
     if not files and "FERRULE_MODELS" in os.environ:
         files = sorted(Path(os.environ["FERRULE_MODELS"]).glob("*.tflite"))
-    scripted = [*(to_tflite(graph) for graph in valid_samples()), *call_models(), *models_with_stored_weights()]
+    scripted = [
+        *(to_tflite(graph) for graph in valid_samples()),
+        *call_models(),
+        *models_with_stored_weights(),
+        *run_time_models(),
+    ]
     return [path.read_bytes() for path in files] + scripted
 
 

@@ -13,12 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from import_check import check_import
 from mutation import mutate, mutate_values
+from run_time_models import models as run_time_models
 from sample_networks import valid_samples
 from stored_weights import models_with_stored_weights
 
 from ferrule.formats import to_tflite
 
-SCRIPTED = [*(to_tflite(graph) for graph in valid_samples()), *call_models(), *models_with_stored_weights()]
+SCRIPTED = [
+    *(to_tflite(graph) for graph in valid_samples()),
+    *call_models(),
+    *models_with_stored_weights(),
+    *run_time_models(),
+]
 
 
 def test_the_scripted_models_pass_the_check() -> None:

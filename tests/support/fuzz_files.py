@@ -15,6 +15,7 @@ from computed_parameters import models_with_computed_parameters
 from fuzzing import Check, Target, refused
 from import_check import check_import
 from mutation import mutate, mutate_values
+from run_time_models import models as run_time_models
 from sample_networks import valid_samples
 from stored_weights import models_with_stored_weights
 from svd_files import CHIP
@@ -278,9 +279,10 @@ def _svd(folder: Path) -> Check:
 
 
 TARGETS = (
-    Target(name="tflite", share=0.06, prepare=_tflite(_samples)),
-    Target(name="tflite-calls", share=0.04, prepare=_tflite(call_models)),
-    Target(name="tflite-weights", share=0.03, prepare=_tflite(models_with_stored_weights)),
+    Target(name="tflite", share=0.05, prepare=_tflite(_samples)),
+    Target(name="tflite-calls", share=0.03, prepare=_tflite(call_models)),
+    Target(name="tflite-weights", share=0.02, prepare=_tflite(models_with_stored_weights)),
+    Target(name="tflite-run-time", share=0.03, prepare=_tflite(run_time_models)),
     Target(name="tflite-folding", share=0.03, prepare=_tflite(models_with_computed_parameters)),
     Target(name="board", share=0.03, rate=900, prepare=_board),
     Target(name="repl", share=0.05, prepare=_repl),

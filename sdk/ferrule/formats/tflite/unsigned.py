@@ -107,6 +107,7 @@ Added = tuple[Layer, TensorInfo]
 
 _ROUNDED = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
 _ENDS = frozenset({"QUANTIZE", "DEQUANTIZE"})
+_NEWER = "convert the model with int8 in place of uint8 (a converter of TensorFlow 2.3 or later)"
 
 
 class Unsigned:
@@ -223,7 +224,8 @@ class Unsigned:
             if weights in self._indices and not self._tensors.is_constant(weights):
                 raise UnsupportedError(
                     f"weights '{self._tensors.info(weights).name}' are uint8 and computed at run time, expected a "
-                    "constant, whose scale the layer may change"
+                    "constant, whose scale the layer may change",
+                    hint=_NEWER,
                 )
             if weights not in self._indices and has_zero_point(self._tensors.info(weights)):
                 raise UnsupportedError(
@@ -237,7 +239,7 @@ class Unsigned:
                 raise UnsupportedError(
                     f"tensor '{self._tensors.record(index).name}' is uint8 in a model that computes in uint8, in which "
                     f"networks have int8, and {record.type} may differ",
-                    hint="convert the model with int8 in place of uint8 (a converter of TensorFlow 2.3 or later)",
+                    hint=_NEWER,
                 )
 
     def stored(self, index: int) -> TensorInfo:
