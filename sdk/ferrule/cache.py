@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
+import logging
 import os
 import shutil
 import stat
@@ -13,42 +15,71 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ferrule.errors import FerruleError
+from ferrule.reading import open_file, read_bytes
+from ferrule.record import made
 from ferrule.scratch import ScratchFolder, locked, write_file
+from ferrule.trust import status_reason, writer_besides
 
 VARIABLE = "FERRULE_CACHE"
 LIMIT_BYTES = 256 << 20
 """Size of a store above which its least recently used entries are deleted, down to half this size."""
 _CHECKSUM = ".sha256"
 _SCRATCH = "scratch"
+_PRIVATE = 0o700
+_LOG = logging.getLogger(__name__)
+_REPORTED: set[Path] = set()
+"""What another user can write, and was reported as such."""
 
 
 def cache_folder() -> Path:
     """Return the cache folder, which exists and can be written.
 
-    It is $FERRULE_CACHE or, if unset, `ferrule` in the user's cache folder. If that cannot be written, it is a folder
-    in the temporary folder that other users cannot read.
+    It is $FERRULE_CACHE or, if unset, `ferrule` in the user's cache folder. If that cannot be written, or if another
+    user can write it, it is a folder in the temporary folder that other users cannot read; the latter is logged as a
+    warning.
 
     Raises:
-        FerruleError: $FERRULE_CACHE cannot be written, or another user owns the folder in the temporary folder.
+        FerruleError: $FERRULE_CACHE cannot be written, or another user can write it or the folder in the temporary
+            folder.
     """
     own = os.environ.get(VARIABLE)
     if own:
-        return _require_writable(Path(own))
+        return _require_trusted(_require_writable(Path(own)))
     from platformdirs import user_cache_path
 
     try:
         usual = user_cache_path("ferrule", appauthor=False)
     except RuntimeError:  # the user has no home folder
         return _private_folder()
-    return usual if usual.is_absolute() and _is_writable(usual) else _private_folder()
+    if not usual.is_absolute() or not _is_writable(usual):
+        return _private_folder()
+    reason = writer_besides(usual)
+    if reason is None:
+        return usual
+    if usual not in _REPORTED:
+        _REPORTED.add(usual)
+        _LOG.warning("warning: the cache folder %s is not used: %s", usual, reason)
+    return _private_folder()
 
 
 def tool_environment() -> dict[str, str]:
     """Return the environment for compilers: zig's cache is in the cache folder, unless $ZIG_GLOBAL_CACHE_DIR is set."""
     environment = dict(os.environ)
     if not environment.get("ZIG_GLOBAL_CACHE_DIR"):
-        environment["ZIG_GLOBAL_CACHE_DIR"] = str(cache_folder() / "zig")
+        environment["ZIG_GLOBAL_CACHE_DIR"] = str(cache_subfolder("zig"))
     return environment
+
+
+def cache_subfolder(name: str) -> Path:
+    """Return a folder in the cache folder, which need not exist; FerruleError if another user can write it.
+
+    Nothing in it is an input of a result: what is kept there follows from what its name is a digest of.
+    """
+    folder = cache_folder() / name
+    if folder.exists():
+        _require_trusted(folder)
+    made(folder)
+    return folder
 
 
 def clear_cache() -> None:
@@ -81,20 +112,20 @@ def _size_bytes(path: Path) -> int:
 class Store:
     """A folder of the cache with entries by name, whose contents are checked whenever they are used.
 
-    An entry that was truncated or modified is absent. The methods may be called from several threads and processes.
+    An entry that was truncated or modified, or that another user can write, is absent. The methods
+    may be called from several threads and processes.
     """
 
     def __init__(self, name: str) -> None:
-        cache = cache_folder()
-        self.folder = cache / name
-        self._scratch = cache / _SCRATCH
+        self.folder = cache_subfolder(name)
+        self._scratch = cache_subfolder(_SCRATCH)
         self._grew = False
 
     def get(self, name: str) -> bytes | None:
         """Return the data kept by a name; None if there are none."""
         path = self.folder / name
         try:
-            checksum, data = path.read_bytes().split(b"\n", 1)
+            checksum, data = _trusted_bytes(path).split(b"\n", 1)
         except (OSError, ValueError):
             return None
         if _sha256(data) != checksum:
@@ -106,7 +137,7 @@ class Store:
         """Keep data by a name; without space for them, nothing is kept."""
         with contextlib.suppress(OSError):
             self._make_folders()
-            write_file(self.folder / name, _sha256(data) + b"\n" + data, scratch=self._scratch)
+            write_file(self.folder / name, _sha256(data) + b"\n" + data, scratch=self._scratch, private=True)
             self._grew = True
 
     def file(self, name: str, make: Callable[[Path], object], *, once: bool = False) -> Path:
@@ -126,9 +157,9 @@ class Store:
                 if not (once and self._is_whole(target)):
                     with ScratchFolder(self._scratch) as scratch:
                         make(scratch.path / name)
-                        data = (scratch.path / name).read_bytes()
-                    write_file(target, data, scratch=self._scratch)
-                    write_file(_checksum_of(target), _sha256(data), scratch=self._scratch)
+                        data = read_bytes(scratch.path / name)
+                    write_file(target, data, scratch=self._scratch, private=True)
+                    write_file(_checksum_of(target), _sha256(data), scratch=self._scratch, private=True)
                     self._grew = True
         except OSError as error:
             raise FerruleError(
@@ -155,12 +186,12 @@ class Store:
                 size_bytes -= size
 
     def _make_folders(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self._scratch.mkdir(exist_ok=True)
+        for folder in (self.folder, self._scratch):
+            folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
 
     def _is_whole(self, path: Path) -> bool:
         try:
-            whole = _sha256(path.read_bytes()) == _checksum_of(path).read_bytes()
+            whole = _sha256(_trusted_bytes(path)) == _trusted_bytes(_checksum_of(path))
         except OSError:
             return False
         if whole:
@@ -191,7 +222,7 @@ def _touch(path: Path) -> None:
 
 def _require_writable(folder: Path) -> Path:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
         if os.access(folder, os.W_OK | os.X_OK):
             return folder.absolute()
         reason = "it is not writable"
@@ -201,6 +232,28 @@ def _require_writable(folder: Path) -> Path:
         f"can't keep anything in the cache folder {folder}: {reason}",
         hint=f"set {VARIABLE} to a folder that you may write",
     )
+
+
+def _require_trusted(folder: Path) -> Path:
+    reason = writer_besides(folder)
+    if reason is None:
+        return folder
+    raise FerruleError(
+        f"the cache folder {folder} is not used: {reason}",
+        hint=f"set {VARIABLE} to a folder that only you can write, such as a new one",
+    )
+
+
+def _trusted_bytes(path: Path) -> bytes:
+    """Return the contents of a regular file that only this user and root can write; OSError if it is no such file."""
+    with open_file(path) as file:
+        reason = status_reason(path, os.fstat(file.fileno()))
+        if reason is None:
+            return file.read()
+    if path not in _REPORTED:
+        _REPORTED.add(path)
+        _LOG.warning("warning: a file of the cache is not used: %s", reason)
+    raise PermissionError(errno.EPERM, reason, str(path))
 
 
 def _is_writable(folder: Path) -> bool:

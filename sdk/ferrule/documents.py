@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ferrule.errors import FerruleError
+from ferrule.reading import open_file
 from ferrule.rendering import check_values
 
 MAX_BYTES = 1 << 22
@@ -22,7 +23,7 @@ _Read = TypeVar("_Read")
 def file_bytes(path: Path) -> bytes:
     """Return the contents of a file; FerruleError if it cannot be read or has more than `MAX_BYTES`."""
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise FerruleError(f"{path}: {error.strerror or error}") from error

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ferrule.cache import Store, tool_environment
 from ferrule.errors import FerruleError, MissingToolError
+from ferrule.reading import read_bytes
 
 COMPILE_TIMEOUT_S = 300
 COMPILER_REMEDY = "apt-get install gcc libc6-dev, or pip install 'ferrule[run]', which brings ziglang"
@@ -142,7 +143,7 @@ class NativeLibrary:
         digest = hashlib.sha256()
         for path in (*self.sources, *self.headers):
             digest.update(f"{path.name}\0".encode())
-            digest.update(path.read_bytes())
+            digest.update(read_bytes(path))
         facts = (
             *command,
             *self.flags,

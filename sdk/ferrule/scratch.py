@@ -24,6 +24,7 @@ from pathlib import Path
 from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.errors import FerruleError
+from ferrule.record import made
 
 PREFIX = "ferrule-scratch-"
 """Beginning of the name of each temporary file and folder; in a folder of the user's, a full stop precedes it."""
@@ -55,6 +56,7 @@ class ScratchFolder(Closing):
 
     def __init__(self, parent: Path | None = None) -> None:
         self.path, handle = _own_temporary() if parent is None else _own(parent, f".{PREFIX}", folder=True)
+        made(self.path)
         self._delete = weakref.finalize(self, _delete, self.path, handle, os.getpid())
 
     @property
@@ -68,11 +70,12 @@ class ScratchFolder(Closing):
         self._delete()
 
 
-def write_file(path: Path, data: bytes, *, scratch: Path | None = None) -> None:
+def write_file(path: Path, data: bytes, *, scratch: Path | None = None, private: bool = False) -> None:
     """Write a file atomically: readers see either the old file or the complete new one; OSError leaves the old one.
 
     The data are first written to a temporary file in the folder `scratch`, by default that of the file. A device, a
-    pipe, or a file in a folder that cannot be written, is written in place.
+    pipe, or a file in a folder that cannot be written, is written in place. A `private` file can be written by this
+    user only, whatever the process's mask is; other files keep the permissions of the old one.
     """
     target = path.resolve() if path.is_symlink() else path
     in_place = target.exists() and not (target.is_file() and os.access(target.parent, os.W_OK))
@@ -84,7 +87,9 @@ def write_file(path: Path, data: bytes, *, scratch: Path | None = None) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
             file.flush()
-            if target.exists():
+            if private:
+                temporary.chmod(0o644)
+            elif target.exists():
                 temporary.chmod(stat.S_IMODE(target.stat().st_mode))
             temporary.replace(target)
     except BaseException:

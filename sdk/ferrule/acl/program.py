@@ -20,6 +20,7 @@ from ferrule.errors import FerruleError
 from ferrule.formats.hdf5 import extents, read_tensors, write_tensors
 from ferrule.graph import Array, DataType
 from ferrule.nativelib import compiler_identity
+from ferrule.reading import list_folder, read_bytes
 from ferrule.scratch import ScratchFolder
 
 ON_NEON = "cl_on_neon.h"
@@ -177,11 +178,11 @@ def _key(
 ) -> str:
     digest = hashlib.sha256()
     files = [folder / f"{record.artifact}{suffix}" for record in records for suffix in (".h", ".cpp")]
-    files += [header for include in includes for header in sorted(include.glob("*.h"))]
+    files += [header for include in includes for header in list_folder(include, "*.h")]
     try:
         for file in files:
             digest.update(f"{file.name}\0".encode())
-            digest.update(file.read_bytes())
+            digest.update(read_bytes(file))
     except OSError as error:
         raise FerruleError(f"{error.filename} cannot be read: {error.strerror}") from error
     digest.update("\0".join([*facts, compiler_identity(toolchain.compiler), toolchain.version]).encode())

@@ -19,6 +19,7 @@ from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.formats import load, to_tflite
 from ferrule.graph import brief
 from ferrule.network import Network
+from ferrule.reading import exists, read_bytes
 
 _STARTERS = ("CMakeLists.txt", "README.md", "main.cpp")
 _HEADERS = ("acl_hdf5.h", "acl_parameters.h", "acl_trace.h")
@@ -71,7 +72,7 @@ def write_project(artifact: AclArtifact, folder: Path, network: Network, *, forc
     headers = [*_HEADERS, *(_OPENCL_HEADERS if artifact.target.mapped else ())]
     values = {**class_values(record), "version": VERSION, "model": artifact.graph.name, "title": artifact.target.title}
     values["acl"] = record.acl
-    generated |= {header: (source / header).read_bytes() for header in headers}
+    generated |= {header: read_bytes(source / header) for header in headers}
     generated["trace.cpp"] = render("trace.cpp.j2", artifacts=[values]).encode()
     generated[f"{name}.tflite"] = to_tflite(network)
     starters = {file: render(f"{file}.j2", **values).encode() for file in _STARTERS}
@@ -104,7 +105,7 @@ def load_artifact(folder: Path) -> ArtifactProject:
     Raises:
         FerruleError: there is none, it is malformed, or it was not written completely.
     """
-    if (folder / PENDING_NAME).exists():
+    if exists(folder / PENDING_NAME):
         raise FerruleError(
             f"{folder} is not complete: a command that wrote it was ended early",
             hint="generate the project again, into the same folder",
@@ -118,7 +119,7 @@ def load_artifact(folder: Path) -> ArtifactProject:
         )
     path = folder / descriptions[0]
     try:
-        text = path.read_bytes()
+        text = read_bytes(path)
     except OSError as error:
         raise FerruleError(f"{path} cannot be read: {error.strerror}", hint="generate the project again") from error
     with place(str(path)):

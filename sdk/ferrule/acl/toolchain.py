@@ -15,6 +15,7 @@ from pathlib import Path
 from ferrule import resources
 from ferrule.errors import MissingToolError
 from ferrule.firmware.probe import ToolStatus
+from ferrule.reading import exists, is_file, is_folder, list_folder
 
 SYSROOT = "FERRULE_ACL_SYSROOT"
 """Environment variable for the folder that scripts/acl_sysroot.sh made, or for any arm64 sysroot."""
@@ -78,7 +79,7 @@ def find_toolchain(sysroot: Path | None = None) -> AclToolchain:
     headers, library = _library(place.root, own)
     hdf5_headers, hdf5 = _hdf5(place.root)
     sysroot_flags = () if place.sysroot is None else (f"--sysroot={place.root}",)
-    core = (library.parent / "libarm_compute_core.so").exists()
+    core = exists(library.parent / "libarm_compute_core.so")
     return AclToolchain(
         compiler=_compiler(place),
         compile_flags=(*_FLAGS, *sysroot_flags, *_system((*headers, *hdf5_headers))),
@@ -151,10 +152,10 @@ def _place(sysroot: Path | None) -> _Place:
         raise MissingToolError(
             "no arm64 sysroot was found: programs of the Arm Compute Library need one on this machine", hint=remedy()
         )
-    if not named.is_dir():
+    if not is_folder(named):
         raise MissingToolError(f"the sysroot {named} is not a folder", hint=remedy())
     folder = named.resolve()
-    root = folder / "root" if (folder / "root").is_dir() else folder
+    root = folder / "root" if is_folder(folder / "root") else folder
     return _Place(native=native, sysroot=folder, root=root, cross=folder / "cross" / "usr")
 
 
@@ -173,13 +174,13 @@ def _system(folders: Iterable[Path]) -> list[str]:
 
 
 def _first(candidates: Iterable[Path]) -> Path | None:
-    return next((path for path in candidates if path.exists()), None)
+    return next((path for path in candidates if exists(path)), None)
 
 
 def _library(root: Path, own: Path | None) -> tuple[list[Path], Path]:
     """Return the include folders of the Arm Compute Library that the compiler does not know, and its shared object."""
     if own is not None:
-        headers = [folder for folder in (own, own / "include") if (folder / "arm_compute").is_dir()]
+        headers = [folder for folder in (own, own / "include") if is_folder(folder / "arm_compute")]
         library = _first(own / folder / "libarm_compute.so" for folder in ("lib", "build", "."))
         if not headers or library is None:
             raise MissingToolError(
@@ -188,7 +189,7 @@ def _library(root: Path, own: Path | None) -> tuple[list[Path], Path]:
             )
         return [
             *headers,
-            *(folder for folder in [own / "include"] if folder.is_dir() and folder not in headers),
+            *(folder for folder in [own / "include"] if is_folder(folder) and folder not in headers),
         ], library
     found = _first(root / "usr" / folder / "libarm_compute.so" for folder in (f"lib/{_MULTIARCH}", "lib", "local/lib"))
     include = _first(
@@ -206,7 +207,7 @@ def _hdf5(root: Path) -> tuple[list[Path], str]:
     """Return the include folders of HDF5 that the compiler does not know, and the name of its library."""
     for headers, name in (("hdf5/serial", "hdf5_serial"), (".", "hdf5")):
         folder = root / "usr" / "include" / headers
-        if (folder / "hdf5.h").is_file():
+        if is_file(folder / "hdf5.h"):
             return [] if headers == "." else [folder], name
     raise MissingToolError(
         f"the HDF5 library was not found in {root}",
@@ -269,9 +270,9 @@ def _launcher(place: _Place, library: Path | None) -> tuple[str, ...]:
 
 def _environment(cross: Path | None) -> dict[str, str]:
     """Return the variables with which the compiler in a sysroot's folder finds its libraries."""
-    if cross is None or not cross.is_dir():
+    if cross is None or not is_folder(cross):
         return {}
-    folders = [str(folder) for folder in sorted((cross / "lib").glob("*-linux-gnu")) if folder.is_dir()]
+    folders = [str(folder) for folder in list_folder(cross / "lib", "*-linux-gnu") if is_folder(folder)]
     before = os.environ.get("LD_LIBRARY_PATH")
     return {"LD_LIBRARY_PATH": ":".join([*folders, *([before] if before else [])])} if folders else {}
 

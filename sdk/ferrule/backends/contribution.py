@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path, PurePosixPath
 
 from ferrule.errors import FerruleError, unknown_name
+from ferrule.reading import files_below, is_file, is_folder, list_folder, read_bytes
 from ferrule.resources import root
 
 _LICENCE = re.compile(r"[\w.+:() -]+", re.ASCII)
@@ -101,14 +102,14 @@ class Contribution:
         found = set()
         for source in self.sources:
             path = self.folder / source
-            if not path.is_file():
+            if not is_file(path):
                 raise FerruleError(f"contribution '{self.name}': there is no source {path}")
-            found |= {path, *path.parent.glob("*.h")}
+            found |= {path, *list_folder(path.parent, "*.h")}
         for include in self.include_dirs:
             path = self.folder / include
-            if not path.is_dir():
+            if not is_folder(path):
                 raise FerruleError(f"contribution '{self.name}': there is no include folder {path}")
-            found |= set(path.rglob("*.h"))
+            found |= set(files_below(path, "*.h"))
         return tuple(sorted(path.relative_to(self.folder).as_posix() for path in found))
 
     @property
@@ -116,7 +117,7 @@ class Contribution:
         """The SHA-256, in hexadecimal, of the names and contents of all files and of the macros."""
         sha = hashlib.sha256(repr(sorted(self.defines.items())).encode())
         for name in self.files:
-            sha.update(f"{name}\0{hashlib.sha256((self.folder / name).read_bytes()).hexdigest()}\n".encode())
+            sha.update(f"{name}\0{hashlib.sha256(read_bytes(self.folder / name)).hexdigest()}\n".encode())
         return sha.hexdigest()
 
     @property
@@ -209,7 +210,7 @@ def _shipped(name: str, *include_dirs: str) -> Contribution:
     return Contribution(
         name=name,
         folder=folder,
-        sources=tuple(sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.c"))),
+        sources=tuple(sorted(path.relative_to(folder).as_posix() for path in files_below(folder, "*.c"))),
         include_dirs=include_dirs,
         licence="Apache-2.0",
     )

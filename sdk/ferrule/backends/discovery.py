@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ferrule.backends.backend import Backend
 from ferrule.backends.origin import Origin, OriginKind
 from ferrule.errors import FerruleError
+from ferrule.reading import is_file, is_folder
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -56,8 +57,8 @@ def in_folders(paths: Iterable[Path]) -> Iterator[Found]:
     from ferrule.backends.manifest import MANIFEST_NAME, backend_folders
 
     for path in paths:
-        own = (path / MANIFEST_NAME).is_file()
-        folders = [path] if own else list(backend_folders(path)) if path.is_dir() else []
+        own = is_file(path / MANIFEST_NAME)
+        folders = [path] if own else list(backend_folders(path)) if is_folder(path) else []
         if not folders:
             raise FerruleError(
                 f"{path} is no backend's folder and holds none",

@@ -30,6 +30,7 @@ from ferrule.backends.firmware import (
 )
 from ferrule.devices import DeviceModel, SerialModel
 from ferrule.dom import Class, ClassType, Construct, QualifiedName, Reference
+from ferrule.reading import is_file, is_folder
 
 T = TypeVar("T")
 
@@ -337,8 +338,8 @@ def _wrong_headers(path: str, headers: Iterable[str]) -> Iterator[str]:
 def _wrong_contributions(contributions: Iterable[Contribution]) -> Iterator[str]:
     for each in contributions:
         for path in each.source_paths:
-            if not path.is_file():
+            if not is_file(path):
                 yield f"contribution '{each.name}': there is no source {path}"
         for path in each.include_paths:
-            if not path.is_dir():
+            if not is_folder(path):
                 yield f"contribution '{each.name}': there is no include folder {path}"

@@ -24,6 +24,7 @@ from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.backends.version import INTERFACE_VERSION, ApiVersion
 from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError, place, unknown_name
+from ferrule.reading import files_below, is_file, list_folder, read_text
 
 if TYPE_CHECKING:
     from ferrule.backends.backend import Backend
@@ -134,7 +135,7 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
 
     def shared(self) -> tuple[Path, ...]:
         """Return the paths of the shared folders that the backend uses; FerruleError if one does not exist."""
-        known = sorted(path.name for path in SHARED_FOLDER.iterdir() if (path / "__init__.py").is_file())
+        known = sorted(path.name for path in list_folder(SHARED_FOLDER) if is_file(path / "__init__.py"))
         for name in self.manifest.shared:
             if name not in known:
                 raise unknown_name("shared folder", name, known, where=f"for {self.folder / MANIFEST_NAME}")
@@ -142,6 +143,7 @@ class BackendFolder(msgspec.Struct, frozen=True, kw_only=True):
 
     def _expanded(self, patterns: Iterable[str]) -> tuple[str, ...]:
         found: list[str] = []
+        files_below(self.folder)  # a file that appears there may match
         for pattern in patterns:
             matches = sorted(self.folder.glob(pattern))
             if not matches:
@@ -184,7 +186,7 @@ def _check_api(path: Path, contents: dict[str, Any]) -> None:
 def declared_id(folder: Path) -> str:
     """Return the id in a folder's backend.toml even if the rest of the file is malformed; "" if there is none."""
     try:
-        text = (folder / MANIFEST_NAME).read_text(encoding="utf-8", errors="replace")
+        text = read_text(folder / MANIFEST_NAME, errors="replace")
     except OSError:
         return ""
     found = _ID.search(text)
@@ -193,8 +195,8 @@ def declared_id(folder: Path) -> str:
 
 def backend_folders(parent: Path = SHIPPED_FOLDER) -> Iterator[Path]:
     """Yield the folders below `parent` that hold a backend, sorted by name."""
-    for path in sorted(parent.iterdir()):
-        if (path / MANIFEST_NAME).is_file():
+    for path in list_folder(parent, "*/"):
+        if is_file(path / MANIFEST_NAME):
             yield path
 
 
@@ -211,7 +213,7 @@ def _load_package(folder: Path) -> None:
             )
         return
     spec = importlib.util.spec_from_file_location(name, home, submodule_search_locations=[str(home.parent)])
-    if not home.is_file() or spec is None or spec.loader is None:
+    if not is_file(home) or spec is None or spec.loader is None:
         raise ImportError(f"there is no {home}")
     package = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from ferrule.backends.target import Memory, MemoryKind
@@ -26,6 +27,7 @@ from ferrule.boards.parser import read_platform
 from ferrule.boards.repl import Entry, Platform, Range
 from ferrule.boards.tags import Tag, tags
 from ferrule.errors import FerruleError, unknown_name
+from ferrule.reading import is_file, is_folder, list_folder
 from ferrule.rendering import check_text
 from ferrule.resources import root
 
@@ -57,11 +59,16 @@ def search_folders() -> tuple[Path, ...]:
 def board_names() -> list[str]:
     """Return the sorted names of all boards in the search folders."""
     names: set[str] = set()
-    for folder in search_folders():
-        if not folder.is_dir():
-            raise FerruleError(f"{SEARCH_VARIABLE} names {folder}, which is not a folder")
-        names.update(file.parent.name for file in folder.glob(f"*/{DESCRIPTION_NAME}"))
+    for folder in _existing_folders():
+        names.update(each.name for each in list_folder(folder, "*/") if is_file(each / DESCRIPTION_NAME))
     return sorted(names)
+
+
+def _existing_folders() -> Iterator[Path]:
+    for folder in search_folders():
+        if not is_folder(folder):
+            raise FerruleError(f"{SEARCH_VARIABLE} names {folder}, which is not a folder")
+        yield folder
 
 
 def load_board(name: str | Path) -> Board:
@@ -71,15 +78,14 @@ def load_board(name: str | Path) -> Board:
         FerruleError: there is no such board (the hint lists similar names), or one of its files is invalid.
     """
     path = Path(name)
-    if (path / DESCRIPTION_NAME).is_file() and (isinstance(name, Path) or os.sep in str(name)):
-        return _load(path.resolve())
     if isinstance(name, Path) or os.sep in name:
+        if is_file(path / DESCRIPTION_NAME):
+            return _load(path.resolve())
         raise FerruleError(f"there is no board in {path}", hint=f"a board is a folder with a {DESCRIPTION_NAME}")
-    names = board_names()
-    for folder in search_folders():
-        if name in names and (folder / name / DESCRIPTION_NAME).is_file():
+    for folder in _existing_folders():
+        if name not in {"", ".", ".."} and is_file(folder / name / DESCRIPTION_NAME):
             return _load((folder / name).resolve())
-    raise unknown_name("board", name, names)
+    raise unknown_name("board", name, board_names())
 
 
 def _load(folder: Path) -> Board:

@@ -12,6 +12,7 @@ from ferrule.backends.target import MemoryKind
 from ferrule.boards.allowed import LONGEST_TITLE, check_flags, check_machine
 from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
+from ferrule.reading import exists
 from ferrule.rendering import check_text
 
 EXPANSION_BYTES = 0x1000
@@ -117,7 +118,7 @@ def read_description(file: Path) -> BoardDescription:
         FerruleError: the file cannot be read, violates the schema, or has a text, a flag or a machine that a board may
             not have; the message names the key.
     """
-    if not file.exists():
+    if not exists(file):
         raise FerruleError(f"there is no {file}", hint="a board is a folder with a board.toml")
     hint = "docs/boards.md describes every key"
     description = convert(str(file), read_toml(file, hint=hint), BoardDescription, hint=hint)

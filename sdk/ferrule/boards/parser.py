@@ -27,6 +27,7 @@ from ferrule.boards.repl import (
 )
 from ferrule.documents import file_bytes
 from ferrule.errors import FerruleError
+from ferrule.reading import exists, is_file
 from ferrule.resources import root
 
 _PREFIX = "Antmicro.Renode.Peripherals."
@@ -63,7 +64,7 @@ def _read_into(entries: dict[str, _Draft], files: list[Path], file: Path, *, par
     if len(files) >= _MAX_FILES:
         raise FerruleError(f"{file}: the description includes more than {_MAX_FILES} files")
     try:
-        if not file.exists():
+        if not exists(file):
             raise FerruleError(f"there is no platform description {file}")
         text = file_bytes(file).decode("utf-8-sig")
         files.append(file.resolve())
@@ -420,14 +421,14 @@ class _Parser:
 def _existing(path: Path) -> Path | None:
     """Return the resolved path of a regular file; None if there is none, or the path is impossible."""
     try:
-        return path.resolve() if path.is_file() else None
+        return path.resolve() if is_file(path) else None
     except (OSError, ValueError):  # too long, a loop of links, or a null character
         return None
 
 
 def _renode_root(file: Path) -> list[Path]:
     """Return the folder of the Renode installation that contains a file, or an empty list."""
-    return [folder for folder in file.parents if (folder / _ROOT_MARK).is_file()][:1]
+    return [folder for folder in file.parents if is_file(folder / _ROOT_MARK)][:1]
 
 
 def _text(token: Token) -> str:

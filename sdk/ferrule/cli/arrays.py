@@ -13,6 +13,7 @@ import numpy as np
 
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, TensorInfo
+from ferrule.reading import exists, is_folder, open_file
 from ferrule.scratch import write_file
 
 
@@ -23,7 +24,7 @@ def load_array(path: Path) -> Array:
         InputError: the file cannot be read, or is not a plain .npy file.
     """
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             if zipfile.is_zipfile(file):
                 raise InputError(f"{path}: is an archive, expected one array", hint="write it with numpy.save")
             file.seek(0)
@@ -47,7 +48,7 @@ def parse_input_options(options: Sequence[str], inputs: Sequence[TensorInfo]) ->
     for option in options:
         name, separator, path = option.rpartition("=")
         if not separator or name not in names:
-            if len(inputs) == 1 and (not separator or Path(option).exists()):
+            if len(inputs) == 1 and (not separator or exists(Path(option))):
                 name, path = inputs[0].name, option
             elif not separator:
                 raise InputError(
@@ -89,11 +90,11 @@ def parse_output_options(options: Sequence[str], outputs: Sequence[TensorInfo]) 
 def require_writable(option: str, path: Path) -> None:
     """Raise FerruleError, before anything is built, if a file cannot be written."""
     folder = path.absolute().parent
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise FerruleError(f"{option} {path}: there is no folder {folder}")
-    if path.is_dir():
+    if is_folder(path):
         raise FerruleError(f"{option} {path}: is a folder, expected a file")
-    if not os.access(path if path.exists() else folder, os.W_OK):
+    if not os.access(path if exists(path) else folder, os.W_OK):
         raise FerruleError(f"{option} {path}: cannot be written")
 
 

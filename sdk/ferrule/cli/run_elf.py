@@ -13,6 +13,7 @@ import msgspec
 from ferrule.cli.console import echo, print_json
 from ferrule.cli.options import BOARD, ENGINE, JobOptions
 from ferrule.errors import FerruleError
+from ferrule.reading import open_file
 
 if TYPE_CHECKING:
     from ferrule.devices import Fault
@@ -63,7 +64,7 @@ class ConsoleDocument(msgspec.Struct, frozen=True, kw_only=True):
 def is_elf(path: Path) -> bool:
     """Return whether a file begins as an ELF file does; False if it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(len(MAGIC)) == MAGIC
     except OSError:
         return False

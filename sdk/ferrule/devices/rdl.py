@@ -12,6 +12,7 @@ from ferrule._typing import override
 from ferrule.devices.registers import ELEMENTS, Access, EnumeratedValue, Field, Register, RegisterTable
 from ferrule.devices.svd.peripheral import Peripheral
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
+from ferrule.reading import read_bytes
 
 if TYPE_CHECKING:
     from systemrdl.node import AddressableNode, AddrmapNode, FieldNode, RegNode
@@ -47,7 +48,7 @@ def read_rdl(path: Path) -> RdlFile:
                 found.append(f"{where}:{line}: {text}" if line else text)
 
     try:
-        if b"<%" in path.read_bytes():
+        if b"<%" in read_bytes(path):
             raise FerruleError(f"{path} has Perl in <% %>, which is not run", hint="expand it first")
     except OSError as error:
         raise FerruleError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -12,6 +12,7 @@ import numpy as np
 from ferrule.errors import FerruleError
 from ferrule.evaluation.metrics import Confidence, mean
 from ferrule.graph import Array
+from ferrule.reading import is_file
 from ferrule.report.evaluation_document import MetricPart
 
 OwnMetric = Callable[[list[Array], Array], object]
@@ -26,7 +27,7 @@ def load_metric(text: str) -> OwnMetric:
     """
     file, _, name = text.rpartition(":")
     path = Path(file)
-    if not file or not name or not path.is_file():
+    if not file or not name or not is_file(path):
         raise FerruleError(f"--metric {text}: there is no file {file or text}", hint="expected FILE.py:function")
     spec = importlib.util.spec_from_file_location(f"ferrule_metric_{path.stem}", path)
     if spec is None or spec.loader is None:

@@ -23,6 +23,7 @@ from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
 from ferrule.facade.data_table import DataSettings
 from ferrule.firmware import Job
+from ferrule.reading import exists
 
 CONFIGURATION_NAME = "ferrule.toml"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -182,7 +183,7 @@ def read_configuration(path: Path | None = None) -> Configuration:
     implicit = path is None
     if path is None:
         path = Path(CONFIGURATION_NAME)
-        if not path.exists():
+        if not exists(path):
             return Configuration()
     data = read_toml(path)
     devices = data.get("devices", {})

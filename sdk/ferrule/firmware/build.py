@@ -22,6 +22,7 @@ from ferrule.firmware.image import Image, Section, read_image
 from ferrule.firmware.linker import roomy_memories
 from ferrule.firmware.object_cache import ObjectCache
 from ferrule.firmware.plan import BuildPlan, CompileStep, LinkStep
+from ferrule.reading import read_bytes
 from ferrule.scratch import locked
 
 OUTPUT_LINES = 20
@@ -218,7 +219,7 @@ def _link(plan: BuildPlan, commands: Commands, objects: ObjectCache) -> None:
         known = objects.firmware(argv, inputs)
         if known is None:
             commands.attempt(link.attempts)
-            objects.keep_firmware(argv, inputs, link.unfinished.read_bytes())
+            objects.keep_firmware(argv, inputs, read_bytes(link.unfinished))
         else:
             with open(link.unfinished, "wb", opener=lambda path, flags: os.open(path, flags, 0o777)) as file:
                 file.write(known)

@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from ferrule.reading import read_bytes
+
 _SYMBOLS, _RELOCATIONS = 2, 9
 _ALLOCATED, _EXECUTABLE = 2, 4
 _HEADER, _SECTION, _SYMBOL, _RELOCATION = (
@@ -64,7 +66,7 @@ class Elf32:
     """An ELF file read at once; struct.error, IndexError or UnicodeDecodeError if it is malformed."""
 
     def __init__(self, path: Path) -> None:
-        self._data = path.read_bytes()
+        self._data = read_bytes(path)
         (table, entry_bytes, count, names) = _HEADER.unpack_from(self._data)
         rows = [_SECTION.unpack_from(self._data, table + entry_bytes * index) for index in range(count)]
         strings = rows[names][4] if rows else 0

@@ -14,6 +14,8 @@ import msgspec
 
 from ferrule.errors import FerruleError
 from ferrule.firmware.manifest import MANIFEST_NAME, PENDING_NAME, Manifest, manifest_bytes, read_manifest
+from ferrule.reading import confined, exists, is_file, is_folder, read_bytes
+from ferrule.record import made
 from ferrule.scratch import ScratchFolder, locked
 
 NEW_SUFFIX = ".new"
@@ -57,10 +59,11 @@ def write_folder(
         FerruleError: the folder has other contents, another command uses it, a file cannot be written or, without
             `force`, a generated file was edited by hand. Nothing is changed in these cases.
     """
-    if folder.exists() and not folder.is_dir():
+    made(folder)
+    if exists(folder) and not is_folder(folder):
         raise FerruleError(f"{folder} is a file, expected a folder or nothing")
     with explained(folder):
-        if folder.is_dir() and any(folder.iterdir()):
+        if is_folder(folder) and any(folder.iterdir()):
             with locked(folder, waiting=lambda: _refuse_busy(folder)):
                 return _Update(folder, generated, starters, manifest).write(force=force)
     create_folder(folder, {**generated, **starters, MANIFEST_NAME: manifest_bytes(manifest)})
@@ -81,7 +84,7 @@ def create_folder(folder: Path, files: Mapping[str, bytes]) -> None:
                 path = made / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(data)
-            if folder.is_dir():
+            if is_folder(folder):
                 folder.rmdir()
             made.rename(folder)
 
@@ -107,7 +110,7 @@ class _Update:
     def __init__(
         self, folder: Path, generated: Mapping[str, bytes], starters: Mapping[str, bytes], manifest: Manifest
     ) -> None:
-        if not (folder / MANIFEST_NAME).is_file():
+        if not is_file(folder / MANIFEST_NAME):
             raise FerruleError(
                 f"{folder} is not empty and holds no generated project",
                 hint="choose another folder, or empty this one",
@@ -119,7 +122,7 @@ class _Update:
                 f"{folder} holds a project for {self._old.platform}, which cannot become one for {manifest.platform}",
                 hint="choose another folder",
             )
-        self._recovers = (folder / PENDING_NAME).is_file()
+        self._recovers = is_file(folder / PENDING_NAME)
         self._known = _known_hashes(self._old, folder)
         self._files = {**generated, **starters}
         self._starters = starters
@@ -138,7 +141,7 @@ class _Update:
                 hint="move them out of the way, generate into another folder, or keep them as *.orig with --force",
             )
         aside = {name: self._name_aside(name) for name in in_the_way}
-        copies = {target: (self._folder / name).read_bytes() for name, target in aside.items()}
+        copies = {target: read_bytes(self._folder / name) for name, target in aside.items()}
         new = {name: data for name, data in files.items() if name not in edited}
         manifest = manifest_bytes(self._new_manifest(edited, news))
         gone = [name for name in self._known if name not in files and name not in edited]
@@ -151,7 +154,7 @@ class _Update:
 
     def _commit(self, files: Mapping[str, bytes], gone: Sequence[str]) -> None:
         """Write all files beside their places, move them there in this order, and make the pending manifest valid."""
-        for name in files:
+        for name in (*files, *gone):
             self._check_place(name)
         changed = {name: data for name, data in files.items() if self._read(name) != data}
         if not gone and list(changed) == [PENDING_NAME] and self._read(MANIFEST_NAME) == changed[PENDING_NAME]:
@@ -167,15 +170,19 @@ class _Update:
 
     def _read(self, name: str) -> bytes | None:
         path = self._folder / name
-        return path.read_bytes() if path.is_file() else None
+        return read_bytes(path) if is_file(path) else None
 
     def _check_place(self, name: str) -> None:
-        """Raise FerruleError if a file cannot be put at its place."""
+        """Raise FerruleError if a file cannot be put at its place, or removed from it."""
         path = self._folder / name
-        if path.is_dir():
+        try:
+            confined(path.parent, self._folder)
+        except OSError as error:
+            raise FerruleError(f"{path}: {error.strerror}", hint="remove the link in its path") from error
+        if is_folder(path):
             raise FerruleError(f"{path} is a folder, but the project has a file of this name", hint="move the folder")
-        above = next(each for each in path.parents if each.exists())
-        if not above.is_dir():
+        above = next(each for each in path.parents if exists(each))
+        if not is_folder(above):
             raise FerruleError(f"{above} is a file, but the project has a folder of this name", hint="move the file")
         if not os.access(above, os.W_OK | os.X_OK):
             raise FerruleError(f"{path} cannot be written: the folder {above} is read-only")
@@ -195,16 +202,16 @@ class _Update:
     def _differs(self, name: str) -> bool:
         """Return whether a file exists that differs both from its generated contents, if any, and from the new ones."""
         path = self._folder / name
-        if not path.is_file():
+        if not is_file(path):
             return False
-        present = path.read_bytes()
+        present = read_bytes(path)
         return sha256(present) not in self._known.get(name, ()) and present != self._files.get(name)
 
     def _name_aside(self, name: str) -> str:
         """Return a name for the copy of an edited file; after a death, that of the copy that was made then."""
         path = self._folder / name
         number, target = 1, path.with_name(f"{path.name}{ORIGINAL_SUFFIX}")
-        while target.exists() and not (self._recovers and _equal(target, path)):
+        while exists(target) and not (self._recovers and _equal(target, path)):
             number += 1
             target = path.with_name(f"{path.name}{ORIGINAL_SUFFIX}{number}")
         return target.relative_to(self._folder).as_posix()
@@ -231,11 +238,11 @@ class _Update:
 def _known_hashes(old: Manifest, folder: Path) -> dict[str, set[str]]:
     """Return the hashes that each generated file may have: those of the manifest and of an update that was killed."""
     known = {name: {value} for name, value in old.files.items()}
-    if (folder / PENDING_NAME).is_file():
+    if is_file(folder / PENDING_NAME):
         for name, value in read_manifest(folder, PENDING_NAME).files.items():
             known.setdefault(name, set()).add(value)
     return known
 
 
 def _equal(one: Path, other: Path) -> bool:
-    return one.is_file() and one.read_bytes() == other.read_bytes()
+    return is_file(one) and read_bytes(one) == read_bytes(other)

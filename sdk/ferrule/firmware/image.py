@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ferrule._typing import override
 from ferrule.errors import FerruleError, unknown_name
+from ferrule.reading import open_file
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -227,7 +228,7 @@ def read_image(path: Path) -> Image:
     from elftools.elf.elffile import ELFFile
 
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise FerruleError(f"cannot read {path}: {error}") from None

@@ -9,6 +9,7 @@ import msgspec
 
 from ferrule.documents import decode_json
 from ferrule.errors import FerruleError
+from ferrule.reading import read_bytes
 
 MANIFEST_NAME = "ferrule-project.json"
 PENDING_NAME = "ferrule-project.pending.json"
@@ -66,7 +67,7 @@ def read_manifest(folder: Path, name: str = MANIFEST_NAME) -> Manifest:
     """
     path = folder / name
     try:
-        data = path.read_bytes()
+        data = read_bytes(path)
     except OSError as error:
         raise FerruleError(
             f"{folder} is not a generated project: {name} cannot be read ({error.strerror})",

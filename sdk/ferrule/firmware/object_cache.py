@@ -26,6 +26,7 @@ from pathlib import Path
 from ferrule.cache import Store
 from ferrule.firmware.plan import BuildPlan, CompileStep
 from ferrule.nativelib import compiler_identity
+from ferrule.reading import files_below, read_bytes, read_text
 
 _VERSION = "3"
 _PLACE = f"{{project}}{os.sep}"
@@ -64,10 +65,10 @@ class ObjectCache:
     def keep(self, step: CompileStep) -> None:
         """Add the object that a step has just compiled to the cache."""
         try:
-            data = step.output.read_bytes()
+            data = read_bytes(step.output)
             if self._place.encode() in data:
                 return
-            read = _prerequisites(step.dependencies.read_text(encoding="utf-8"))
+            read = _prerequisites(read_text(step.dependencies))
             if any(Path(name).stat().st_mtime_ns > self._started_ns for name in read):
                 return  # the compiler may have read earlier contents
             key, names = self._key_of_step(step), [self._relative(name) for name in read]
@@ -144,7 +145,7 @@ class _Contents:
 
 
 def _contents(path: Path) -> _Contents:
-    data = path.read_bytes()
+    data = read_bytes(path)
     return _Contents(hashlib.sha256(data).hexdigest(), _HAS_INCLUDE.search(data) is not None)
 
 
@@ -154,7 +155,7 @@ def _hash(facts: Sequence[str]) -> str:
 
 def _names_below(folder: Path) -> tuple[tuple[str, str], ...]:
     """Return the last part and the path of all headers in a folder, sorted."""
-    return tuple(sorted((path.name, path.relative_to(folder).as_posix()) for path in folder.rglob("*.h")))
+    return tuple(sorted((path.name, path.relative_to(folder).as_posix()) for path in files_below(folder, "*.h")))
 
 
 def _prerequisites(rule: str) -> list[str]:

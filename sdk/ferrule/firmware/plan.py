@@ -14,6 +14,7 @@ from ferrule.boards import Board
 from ferrule.errors import FerruleError
 from ferrule.firmware.linker import linker_script, roomy_memories
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, Optimization, Toolchain, check_optimization
+from ferrule.reading import is_file
 
 SCRIPT_NAME = "firmware.ld"
 ELF_NAME = "firmware.elf"
@@ -173,7 +174,7 @@ def _outputs(sources: Sequence[Path], folder: Path) -> list[Path]:
     seen: dict[str, int] = {}
     outputs = []
     for source in sources:
-        if not source.is_file():
+        if not is_file(source):
             raise FerruleError(f"there is no source {source}")
         count = seen.get(source.stem, 0)
         seen[source.stem] = count + 1

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from ferrule.firmware.stack_bound import stack_bound
 from ferrule.firmware.toolchain import check_optimization, toolchain
 from ferrule.graph import brief
 from ferrule.progress import Progress, Step, say_nothing
+from ferrule.reading import confined, exists, require_regular
 
 BUILD_FOLDER = "build"
 SMALLEST_STACK_BYTES = 2_048
@@ -118,7 +120,7 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
 
 def load_project(folder: Path) -> Project:
     """Return the project in a folder; FerruleError if there is none, or it is malformed or not written completely."""
-    if (folder / PENDING_NAME).exists():
+    if exists(folder / PENDING_NAME):
         raise FerruleError(
             f"{folder} is not complete: a command that wrote it was ended early",
             hint="generate the project again, into the same folder",
@@ -150,6 +152,7 @@ def build_project(
         StackTooSmallError: the firmware may use more stack than the board reserves; no firmware is left in the folder.
     """
     manifest, folder = project.manifest, project.folder
+    _check_places(project)
     tools = platform(manifest.platform).tools
     if tools is not None:
         if toolchain_name is not None or optimization is not None:
@@ -192,6 +195,26 @@ def build_project(
         elf.unlink(missing_ok=True)
         raise StackTooSmallError(plan.board.name, bound, reserved)
     return replace(read_image(elf), stack=bound)
+
+
+def _check_places(project: Project) -> None:
+    """Raise FerruleError if a build would read or write something outside of the project, or no regular file."""
+    manifest, folder = project.manifest, project.folder
+    build = folder / BUILD_FOLDER
+    folders = [manifest.board, *manifest.include_dirs, *manifest.system_include_dirs]
+    try:
+        for path in (build, *(folder / name for name in folders)):
+            confined(path, folder)
+        for name in dict.fromkeys([*manifest.files, *manifest.sources]):
+            require_regular(folder / name, within=folder)
+        for place, inner, names in os.walk(build) if platform(manifest.platform).tools is None else ():
+            for name in (*inner, *names):
+                confined(Path(place, name), build)
+    except OSError as error:
+        raise FerruleError(
+            f"{error.filename}: {error.strerror}",
+            hint="a build stays in the project's folder: put the file or folder itself there, instead of a link",
+        ) from error
 
 
 def _built_by(tools: PlatformTools, project: Project, progress: Progress) -> Image:

@@ -13,6 +13,7 @@ from ferrule.backends.contribution import Contribution
 from ferrule.codegen import Artifact, Program
 from ferrule.codegen.identity import Identity
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER
+from ferrule.reading import read_bytes
 
 SBOM_NAME = "sbom.cdx.json"
 _FIRMWARE, _MODEL, _GENERATED = "firmware", "model", "generated"
@@ -92,7 +93,7 @@ def _generated(files: Mapping[str, bytes]) -> dict[str, object]:
 
 
 def _contribution(part: Contribution) -> dict[str, object]:
-    hashes = {name: hashlib.sha256((part.folder / name).read_bytes()).hexdigest() for name in part.files}
+    hashes = {name: hashlib.sha256(read_bytes(part.folder / name)).hexdigest() for name in part.files}
     found: dict[str, object] = {
         "type": "library",
         "bom-ref": f"{LIBRARY_FOLDER}/{part.name}@{part.digest[:16]}",

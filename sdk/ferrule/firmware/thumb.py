@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ferrule.reading import open_file
+
 WIDE = 0xE800
 """First halfwords from this value on begin an instruction of 32 bits (Armv7-M ARM, A5.1)."""
 _CODE, _DATA = "$t", "$d"
@@ -40,7 +42,7 @@ def instructions(elf: Path) -> Iterator[Instruction]:
     from elftools.elf.elffile import ELFFile
     from elftools.elf.sections import SymbolTableSection
 
-    with elf.open("rb") as stream:
+    with open_file(elf) as stream:
         file = ELFFile(stream)
         table = file.get_section_by_name(".symtab")
         marks: dict[int, list[tuple[int, str]]] = {}

@@ -15,6 +15,7 @@ from ferrule._typing import override
 from ferrule.boards import Board, Cpu
 from ferrule.cache import tool_environment
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
+from ferrule.reading import is_file
 
 Optimization = Literal["O3", "O2", "Os"]
 OPTIMIZATIONS: tuple[Optimization, ...] = get_args(Optimization)
@@ -236,7 +237,7 @@ def ziglang_program() -> Path | None:
     suffix = ".exe" if sys.platform == "win32" else ""
     for folder in spec.submodule_search_locations or ():
         program = Path(folder) / f"zig{suffix}"
-        if program.is_file():
+        if is_file(program):
             return program
     return None
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -13,6 +14,7 @@ from ferrule.formats.onnx import read_onnx
 from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
+from ferrule.reading import open_file
 from ferrule.rendering import one_line
 
 __all__ = ["FORMATS", "MAX_FILE_BYTES", "Format", "ModelFile", "load", "to_tflite"]
@@ -190,14 +192,15 @@ def _known() -> str:
 
 def _file_bytes(path: Path) -> bytes:
     try:
-        if path.is_dir():
-            raise ModelError(f"'{path}' is a folder, expected a file", hint=_known())
-        if not path.is_file():
-            raise ModelError(f"there is no file '{path}'", hint=_known())
-        size_bytes = path.stat().st_size
-        if size_bytes > MAX_FILE_BYTES:
-            raise ModelError(f"the file '{path}' has {size_bytes} bytes, expected at most {MAX_FILE_BYTES}")
-        return path.read_bytes()
+        with open_file(path) as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            if size_bytes > MAX_FILE_BYTES:
+                raise ModelError(f"the file '{path}' has {size_bytes} bytes, expected at most {MAX_FILE_BYTES}")
+            return file.read()
+    except IsADirectoryError as error:
+        raise ModelError(f"'{path}' is a folder, expected a file", hint=_known()) from error
+    except FileNotFoundError as error:
+        raise ModelError(f"there is no file '{path}'", hint=_known()) from error
     except OSError as error:
         raise ModelError(f"cannot read '{path}': {error.strerror}") from error
     except ValueError as error:

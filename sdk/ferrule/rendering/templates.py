@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from ferrule._typing import override
 from ferrule.errors import FerruleError
+from ferrule.reading import files_below
 from ferrule.rendering.c_text import COLUMNS, c_argument, c_call
 from ferrule.rendering.languages import Language, Region, language_of
 from ferrule.rendering.quoting import Context, Verbatim, make_shell
@@ -50,7 +51,7 @@ class Templates:
             path.relative_to(top).with_suffix("").as_posix(): self.render(
                 path.relative_to(self.folder).as_posix(), **values
             )
-            for path in sorted(top.rglob("*.j2"))
+            for path in files_below(top, "*.j2")
         }
 
     @cached_property

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from ferrule.errors import FerruleError
+from ferrule.reading import open_file
 from ferrule.report.comparison_document import COMPARISON_SCHEMA_VERSION, Comparison
 from ferrule.report.document import SCHEMA_VERSION, ReportDocument
 from ferrule.report.evaluation_document import EVALUATION_SCHEMA_VERSION, EvaluationDocument
@@ -94,7 +95,7 @@ def _documents(path: Path, data: bytes) -> tuple[Document, ...]:
 
 def _contents(path: Path) -> bytes:
     try:
-        with path.open("rb") as stream:
+        with open_file(path) as stream:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         raise FerruleError(f"{path}: {getattr(error, 'strerror', None) or error}") from error

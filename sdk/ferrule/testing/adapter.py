@@ -11,6 +11,7 @@ from typing import Literal, overload
 
 from ferrule import resources
 from ferrule.errors import FerruleError, unknown_name
+from ferrule.reading import is_folder
 from ferrule.testing.cdata import CData
 from ferrule.testing.compilation import FAKES, PRELOADED, SANITIZERS, HostBuild
 from ferrule.testing.fakes import Fakes
@@ -148,7 +149,7 @@ def build_adapter(
     if name not in _GROUNDS or fakes not in (None, name):
         raise unknown_name("platform", fakes or name, _GROUNDS, where="with fakes")
     ground = _GROUNDS[name]
-    if not (folder / "src").is_dir() or not (folder / "include").is_dir():
+    if not is_folder(folder / "src") or not is_folder(folder / "include"):
         raise FerruleError(
             f"{folder} is not an adapter: it lacks the folders src and include",
             hint=f"name one of {', '.join(_GROUNDS)}, or the folder of an adapter",

@@ -18,6 +18,7 @@ from pathlib import Path
 from ferrule.cache import Store
 from ferrule.errors import FerruleError
 from ferrule.nativelib import host_compiler, run_compiler
+from ferrule.reading import is_file
 from ferrule.scratch import ScratchFolder
 from ferrule.testing.cdata import CData
 from ferrule.testing.declarations import declare, include_flags, preprocess
@@ -114,7 +115,7 @@ class HostBuild:
         return [*flags, *(["--coverage"] if self.coverage else [])]
 
     def _object(self, source: Path) -> Path:
-        if not source.is_file():
+        if not is_file(source):
             raise FerruleError(f"{self.title}: there is no source {source}")
         command = [*self._command, *self._options(source)]
         seen = _preprocessed(command, source)
@@ -146,7 +147,7 @@ class HostBuild:
             return Store("testing").file(cached, make)
         # gcc names the coverage data after the object, so the object must have its final name from the start
         target = self._counted.path / cached
-        if not target.is_file():
+        if not is_file(target):
             make(target)
         return target
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.errors import FerruleError, MissingToolError
+from ferrule.reading import read_bytes, read_text
 
 FOLDER = Path(__file__).parent
 VARIABLE = "ETHOSU_DRIVER"
@@ -125,7 +126,7 @@ def _digest(folder: Path) -> str:
     sha = hashlib.sha256()
     for name in sorted(FILES):
         try:
-            data = (folder / name).read_bytes()
+            data = read_bytes(folder / name)
         except OSError as error:
             raise FerruleError(
                 f"{VARIABLE} is {folder}, which has no readable file {name}: {error.strerror}",
@@ -176,7 +177,7 @@ _CONSTANTS = ("ETHOSU_JOB_IDLE", "ETHOSU_JOB_RUNNING")
 def _check_interface(folder: Path) -> None:
     """Raise FerruleError unless the header declares what the shims call, as they call it."""
     header = folder / "include" / "ethosu_driver.h"
-    text = _without_comments(header.read_text(encoding="utf-8", errors="replace"))
+    text = _without_comments(read_text(header, errors="replace"))
     wrong = sorted({*_wrong_functions(text), *_missing_names(text)})
     if wrong:
         raise FerruleError(

@@ -25,6 +25,7 @@ from ferrule.backends.ethos_u.configuration import Configuration, configuration_
 from ferrule.backends.ethos_u.stream import parse_payload
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Shape
+from ferrule.reading import is_file, open_file
 
 READ_ONLY_REGION = 0
 SCRATCH_REGION = 1
@@ -108,9 +109,9 @@ def read_npz(source: Path | str | bytes) -> CompiledStream:
 
 def _file_bytes(path: Path) -> bytes:
     try:
-        if not path.is_file():
+        if not is_file(path):
             raise FerruleError(f"there is no file '{path}'", hint=_HINT)
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(MAX_FILE_BYTES + 1)
     except OSError as error:
         raise FerruleError(f"cannot read '{path}': {error.strerror or error}") from error

@@ -13,6 +13,7 @@ from typing import Any
 
 from ferrule.errors import FerruleError
 from ferrule.nativelib import NativeLibrary
+from ferrule.reading import read_text
 
 _LOG = logging.getLogger(__name__)
 _FOLDER = Path(__file__).with_name("native")
@@ -21,7 +22,7 @@ _FOLDER = Path(__file__).with_name("native")
 def _features() -> str:
     """Return the line with the processor's instruction sets; "" where Linux does not state it."""
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_text(Path("/proc/cpuinfo"), errors="replace").splitlines()
     except OSError:
         return ""
     return next((line for line in lines if line.startswith("flags")), "")

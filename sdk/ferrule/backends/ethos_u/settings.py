@@ -13,6 +13,7 @@ from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.option import BackendOption
 from ferrule.backends.target import Target
 from ferrule.errors import FerruleError, UnsupportedError, place, unknown_name
+from ferrule.reading import read_text
 
 DEFAULT_CONFIGURATION = "ethos-u55-128"
 DEFAULT = "default"
@@ -215,7 +216,7 @@ def _sections(path: Path, text: str) -> Sequence[str]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_text(path)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
         raise FerruleError(

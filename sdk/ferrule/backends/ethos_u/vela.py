@@ -16,6 +16,7 @@ from ferrule.backends.ethos_u.settings import Settings
 from ferrule.backends.ethos_u.vela_process import VelaDiedError, vela_process
 from ferrule.cache import Store
 from ferrule.errors import FerruleError, MissingToolError
+from ferrule.reading import exists, list_folder, read_bytes, read_text
 from ferrule.scratch import ScratchFolder
 
 REMEDY = "pip install 'ferrule[ethos-u]'"
@@ -133,20 +134,20 @@ def _run(model: bytes, settings: Settings, timeout_s: int, *, database: bool) ->
 
 
 def _text(log: Path) -> str:
-    return log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
+    return read_text(log, errors="replace") if exists(log) else ""
 
 
 def _result(output: Path, error: str, log: str, *, database: bool) -> VelaResult:
     if error:
         return VelaResult(error=error, log=log)
     try:
-        (summary,) = output.glob("model_summary_*.csv")
+        (summary,) = list_folder(output, "model_summary_*.csv")
         return VelaResult(
             error="",
             log=log,
-            npz=(output / "model_vela.npz").read_bytes(),
-            summary=summary.read_text(encoding="utf-8"),
-            database=(output / "model_debug.xml").read_text(encoding="utf-8") if database else "",
+            npz=read_bytes(output / "model_vela.npz"),
+            summary=read_text(summary),
+            database=read_text(output / "model_debug.xml") if database else "",
         )
     except (OSError, ValueError) as missing:
         raise VelaError(

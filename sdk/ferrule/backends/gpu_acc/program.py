@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ferrule.backends.gpu_acc.opencl import OpenClDevice
 from ferrule.backends.gpu_acc.parameters import STRUCTS, definitions
 from ferrule.errors import FerruleError
+from ferrule.reading import read_text
 
 if TYPE_CHECKING:
     import pyopencl as cl
@@ -45,7 +46,7 @@ def source() -> str:
     return "\n".join(
         [definitions()]
         + [struct.declaration() for struct in STRUCTS]
-        + [(_FOLDER / f"{name}.cl").read_text(encoding="utf-8") for name in _SOURCES]
+        + [read_text(_FOLDER / f"{name}.cl") for name in _SOURCES]
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from ferrule.cache import cache_folder
+from ferrule.cache import cache_subfolder
 
 TIMEOUT_S = 120
 """Time limit for one platform, which includes loading its compiler and the first compilation."""
@@ -62,7 +62,7 @@ def _kernels() -> Path:
     With a common folder, a trial without a linker would run a kernel that was linked earlier with one.
     """
     linker = hashlib.sha256(f"{shutil.which('ld')}\0{os.environ.get('PATH')}".encode()).hexdigest()[:16]
-    return cache_folder() / "opencl" / linker
+    return cache_subfolder("opencl") / linker
 
 
 def _end(code: int) -> str:

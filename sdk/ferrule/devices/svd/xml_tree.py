@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule.errors import FerruleError
+from ferrule.reading import open_file
 
 BYTES = 64 << 20
 """Largest file; those of silicon vendors have up to 10 MB."""
@@ -57,10 +59,11 @@ def read_xml(path: Path) -> Element:
         FerruleError: the file cannot be read, is not well-formed XML, declares a DTD, or exceeds a limit.
     """
     try:
-        size_bytes = path.stat().st_size
-        if size_bytes > BYTES:
-            raise FerruleError(f"{path} has {size_bytes} bytes, at most {BYTES} are read")
-        data = path.read_bytes()
+        with open_file(path) as file:
+            size_bytes = os.fstat(file.fileno()).st_size
+            if size_bytes > BYTES:
+                raise FerruleError(f"{path} has {size_bytes} bytes, at most {BYTES} are read")
+            data = file.read()
     except OSError as error:
         raise FerruleError(f"{path} cannot be read: {error.strerror or error}") from error
     return parse_xml(data, path)

@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 from ferrule.emulation.renode.errors import RenodeError
+from ferrule.reading import read_bytes
 
 VARIABLE = "RENODE"
 REMEDY = (
@@ -31,7 +32,7 @@ def find_renode() -> Path | None:
 def flavour(program: Path) -> str:
     """Return the kind of runtime of Renode's program: `portable`, `.NET`, `Mono` or `unknown`."""
     try:
-        head = program.read_bytes()[:65536]
+        head = read_bytes(program)[:65536]
     except OSError:
         return "unknown"
     if head.startswith(_ELF):

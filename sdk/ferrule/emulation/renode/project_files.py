@@ -33,6 +33,7 @@ from ferrule.link.protocol import (
 )
 from ferrule.network import Network
 from ferrule.network.samples import pattern_sample
+from ferrule.reading import read_bytes
 from ferrule.scratch import write_file
 
 SCRIPT_NAME, TEST_NAME = "ferrule.resc", "ferrule.robot"
@@ -83,7 +84,7 @@ def emit_renode(networks: Sequence[Network], program: Program, board: Board, pro
         SCRIPT_NAME: "\n".join(_script(board, Path(elf).as_posix())) + "\n",
         TEST_NAME: "\n".join(_test(networks, program, board)) + "\n",
     }
-    platforms = {board.path_for_renode(file): file.read_bytes() for file in board.files if file.suffix == ".repl"}
+    platforms = {board.path_for_renode(file): read_bytes(file) for file in board.files if file.suffix == ".repl"}
     contents = platforms | {name: text.encode() for name, text in files.items()}
     with explained(folder):
         for name, data in contents.items():

@@ -13,6 +13,7 @@ from ferrule.boards import Board, Dictionary, Entry, NewObject, Platform, Value,
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice
 from ferrule.emulation.renode import bridge
+from ferrule.reading import read_bytes
 from ferrule.rendering.quoting import REPL_STRING
 
 MACHINE = "ferrule"
@@ -201,7 +202,7 @@ def write_files(
         if file.suffix == ".repl":
             target = folder / board.path_for_renode(file)
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(file, target)
+            target.write_bytes(read_bytes(file))
     (folder / PLATFORM_FILE).write_text(platform_text(board, entries), encoding="utf-8")
     if any(isinstance(entry, BridgedDevice) for entry in entries):
         shutil.copyfile(bridge.SOURCE, folder / bridge.SOURCE.name)

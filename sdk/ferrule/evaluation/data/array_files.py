@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+import os
 import struct
 import tokenize
 import warnings
@@ -19,6 +20,7 @@ import numpy as np
 from ferrule.errors import InputError
 from ferrule.evaluation.data.conversion import Conversion, samples_in
 from ferrule.graph import Array, Shape
+from ferrule.reading import open_file
 
 COMPRESSED_LIMIT_BYTES = 1 << 30
 """The most that one compressed array may have; arrays that are not compressed are mapped and have no limit."""
@@ -35,17 +37,15 @@ def map_array(path: Path) -> Array:
         InputError: the file cannot be read, is no plain .npy file, has objects, or is shorter or longer than its
             header states.
     """
-    with _refusing(str(path), "write it with numpy.save"), path.open("rb") as file:
-        if not path.is_file():
-            raise InputError(f"{path}: is no file")
-        size = path.stat().st_size
-        return _mapped(path, file, size, str(path))
+    with _refusing(str(path), "write it with numpy.save"), open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        return _mapped(file, size, str(path))
 
 
 def map_arrays(path: Path) -> dict[str, Array]:
     """Return the arrays of a .npz file by name; the errors are those of `map_array`, and each names the array."""
     hint = "write it with numpy.savez"
-    with _refusing(str(path), hint), path.open("rb") as file, zipfile.ZipFile(file) as archive:
+    with _refusing(str(path), hint), open_file(path) as file, zipfile.ZipFile(file) as archive:
         arrays: dict[str, Array] = {}
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
@@ -61,7 +61,7 @@ def map_arrays(path: Path) -> dict[str, Array]:
                     if magic != _LOCAL_MAGIC:
                         raise InputError(f"{where}: the archive is damaged")
                     file.seek(name_bytes + extra_bytes, 1)
-                    arrays[name] = _mapped(path, file, member.file_size, where)
+                    arrays[name] = _mapped(file, member.file_size, where)
                 else:
                     with archive.open(member) as stream:
                         arrays[name] = _decompressed(stream, where)
@@ -127,16 +127,16 @@ def _by_sample(array: Array, count: int) -> Array:
     return array.reshape(count, array.shape[0] // count, *array.shape[1:])
 
 
-def _mapped(path: Path, file: IO[bytes], size: int, where: str) -> Array:
+def _mapped(file: IO[bytes], size: int, where: str) -> Array:
     """Map the array that begins at the file's position, in `size` bytes."""
     start = file.tell()
     shape, fortran, dtype = _header(file, where)
     offset = file.tell()
     _check_size(shape, dtype, size - (offset - start), where)
-    if offset + math.prod(shape) * dtype.itemsize > path.stat().st_size:
+    if offset + math.prod(shape) * dtype.itemsize > os.fstat(file.fileno()).st_size:
         raise InputError(f"{where} is cut off")
     order: Literal["F", "C"] = "F" if fortran else "C"
-    array: Array = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
+    array: Array = np.memmap(file, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)
     return array
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from ferrule.errors import InputError
 from ferrule.evaluation.data.labels import class_names
 from ferrule.facade.data_table import DataSettings
+from ferrule.reading import is_file, is_folder
+from ferrule.reading import list_folder as entries_of
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".webp")
 SOUNDS = (".wav",)
@@ -41,8 +43,8 @@ def list_folder(folder: Path, settings: DataSettings) -> Listing:
             folders, lacks a class, has a class without samples, or a link leads nowhere.
     """
     entries = _entries(folder)
-    folders = [entry for entry in entries if entry.is_dir()]
-    files = [entry for entry in entries if not entry.is_dir()]
+    folders = [entry for entry in entries if is_folder(entry)]
+    files = [entry for entry in entries if not is_folder(entry)]
     own, others = _samples(files)
     if folders and own:
         raise InputError(
@@ -79,7 +81,7 @@ def list_folder(folder: Path, settings: DataSettings) -> Listing:
 
 def _entries(folder: Path) -> list[Path]:
     try:
-        entries = sorted(folder.iterdir(), key=lambda entry: entry.name)
+        entries = sorted(entries_of(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise InputError(f"{folder} cannot be read: {error.strerror or error}") from error
     return [entry for entry in entries if not entry.name.startswith(".")]
@@ -89,11 +91,11 @@ def _samples(entries: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     """Return the samples and the other files; a folder among them has no samples of its own."""
     samples, others = list[Path](), list[Path]()
     for entry in entries:
-        if entry.is_dir():
+        if is_folder(entry):
             raise InputError(f"{entry} is a folder in the folder of a class, expected files")
         if entry.suffix.lower() not in IMAGES + SOUNDS:
             others.append(entry)
-        elif entry.is_file():
+        elif is_file(entry):
             samples.append(entry)
         else:
             raise InputError(f"{entry} is no file: " + ("the link leads nowhere" if entry.is_symlink() else "a device"))

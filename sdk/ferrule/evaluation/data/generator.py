@@ -17,6 +17,7 @@ import numpy as np
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data.conversion import Conversion, without_ones
 from ferrule.graph import Array
+from ferrule.reading import is_file
 
 LIMIT_BYTES = 1 << 31
 """The most that all samples may take, in the model's stored types: they are kept in memory."""
@@ -165,7 +166,7 @@ _END = object()
 
 
 def _function(path: Path, name: str) -> Any:  # noqa: ANN401 what the user's module has
-    if not path.is_file():
+    if not is_file(path):
         raise InputError(f"{path}: there is no such file")
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None  # the name ends with .py

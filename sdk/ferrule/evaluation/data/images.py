@@ -16,6 +16,7 @@ from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.folders import Listing
 from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
+from ferrule.reading import open_file
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -135,7 +136,7 @@ def read_pixels(path: Path, frame: Frame, settings: DataSettings) -> Array:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            with Image.open(path, formats=FORMATS) as image:
+            with open_file(path) as file, Image.open(file, formats=FORMATS) as image:
                 _check(path, image)
                 decoded = _fitted(path, image.convert("L" if frame.colour == "grey" else "RGB"), frame, settings)
     except FerruleError:

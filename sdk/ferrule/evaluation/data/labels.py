@@ -16,6 +16,7 @@ from ferrule.evaluation.data.dataset import Labels
 from ferrule.evaluation.data.table import read_header, read_table
 from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
+from ferrule.reading import open_file
 
 FORMS = (".npy", ".csv", ".txt")
 TEXT_LIMIT_BYTES = 1 << 28
@@ -49,7 +50,7 @@ def class_names(settings: DataSettings) -> tuple[str, ...] | None:
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 text, without empty ones at its end; InputError if it cannot be read."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             data = file.read(TEXT_LIMIT_BYTES + 1)
         text = data.decode("utf-8-sig")
     except OSError as error:

@@ -19,6 +19,7 @@ from ferrule.evaluation.data.sounds import SoundSource
 from ferrule.evaluation.data.table import TableSource, read_header, read_table
 from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
+from ferrule.reading import exists, is_folder
 from ferrule.report.evaluation_document import DataPart
 
 FILES = "files"
@@ -145,9 +146,9 @@ def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
         return _archive(path, wanted)
     if suffix == ".csv":
         return _table(path, wanted)
-    if path.is_dir():
+    if is_folder(path):
         return _folder(path, wanted)
-    if not path.exists():
+    if not exists(path):
         raise InputError(f"--data {text}: there is no such file or folder")
     raise InputError(
         f"--data {text}: is of no known form",

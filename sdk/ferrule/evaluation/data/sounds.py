@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import struct
 import wave
 from bisect import bisect_right
@@ -27,6 +28,7 @@ from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.folders import Listing
 from ferrule.facade.data_table import AudioSettings, DataSettings
 from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.reading import open_file
 
 MAX_BYTES = 1 << 28
 """The most that one recording may have."""
@@ -155,8 +157,8 @@ class SoundSource:
     def _pieces_of(self, path: Path) -> int:
         """Return how many samples a recording has; InputError if it does not fit."""
         audio, needed = self._settings, self._needed()
-        with _opened(path) as file:
-            _check(path, file, audio)
+        with _opened(path) as (file, size_bytes):
+            _check(path, file, audio, size_bytes)
             length = file.getnframes()
         rows = length
         if self._network is not None:
@@ -205,8 +207,8 @@ def read_sound(path: Path, settings: AudioSettings) -> Array:
     Raises:
         InputError: it cannot be read, is cut off or no PCM, or has another rate, width or number of channels.
     """
-    with _opened(path) as file:
-        _check(path, file, settings)
+    with _opened(path) as (file, size_bytes):
+        _check(path, file, settings, size_bytes)
         count, width, channels = file.getnframes(), file.getsampwidth(), file.getnchannels()
         data = file.readframes(count)
     if len(data) != count * width * channels:
@@ -227,7 +229,7 @@ def _exact_backends() -> BackendRegistry:
     return registry
 
 
-def _check(path: Path, file: wave.Wave_read, settings: AudioSettings) -> None:
+def _check(path: Path, file: wave.Wave_read, settings: AudioSettings, size_bytes: int) -> None:
     bits, rate, channels = 8 * file.getsampwidth(), file.getframerate(), file.getnchannels()
     if bits != 16 and (settings.bits != "any" or bits > 32):
         raise InputError(
@@ -244,7 +246,7 @@ def _check(path: Path, file: wave.Wave_read, settings: AudioSettings) -> None:
         raise InputError(f"{path} has {channels} channels, expected 1", hint="set channel in [data.audio] to take one")
     if wanted is not None and channels > 1 and wanted >= channels:
         raise InputError(f"{path} has the channels 0 to {channels - 1}, and [data.audio] channel is {wanted}")
-    stated, present = file.getnframes() * file.getsampwidth() * channels, path.stat().st_size
+    stated, present = file.getnframes() * file.getsampwidth() * channels, size_bytes
     if stated > MAX_BYTES:
         raise InputError(f"{path} has more than {MAX_BYTES} bytes of sound")
     if stated > present:
@@ -256,10 +258,10 @@ def _padded(sound: Array, size: int) -> Array:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[wave.Wave_read]:
+def _opened(path: Path) -> Iterator[tuple[wave.Wave_read, int]]:
     try:
-        with path.open("rb") as stream, wave.open(stream) as file:
-            yield file
+        with open_file(path) as stream, wave.open(stream) as file:
+            yield file, os.fstat(stream.fileno()).st_size
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     except (wave.Error, EOFError, ValueError, struct.error, OverflowError, ZeroDivisionError, RuntimeError) as error:

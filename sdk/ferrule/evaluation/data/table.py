@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 from array import array as packed
 from collections.abc import Iterator, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.graph import Array
+from ferrule.reading import open_file
 
 LIMIT_BYTES = 1 << 30
 """The most that the values of a file may take, as float64."""
@@ -184,7 +186,7 @@ def _rows(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
                 yield reader.line_num, row
 
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
+        with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
             yield rows(file)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error

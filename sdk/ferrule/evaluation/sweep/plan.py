@@ -16,6 +16,7 @@ from ferrule.evaluation.sweep.axes import MAIN_AXES, SEED, Axes, Choice, axes_of
 from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
 from ferrule.evaluation.sweep.run import Run, job_of, read_project
 from ferrule.evaluation.sweep.samples import data_digest, is_there, opened, placed
+from ferrule.reading import exists, is_file, open_file, read_bytes
 
 if TYPE_CHECKING:
     from ferrule.facade.configuration import Configuration
@@ -164,7 +165,7 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
     from ferrule.facade.configuration import CONFIGURATION_NAME
 
     file = read_file(path)
-    if configuration is None and Path(CONFIGURATION_NAME).exists():
+    if configuration is None and exists(Path(CONFIGURATION_NAME)):
         configuration = Path(CONFIGURATION_NAME)
     project_path = None if configuration is None else str(configuration.resolve())
     project = read_project(project_path)
@@ -226,9 +227,9 @@ def _with_included_models(path: Path, axes: Axes, models: dict[str, tuple[str, s
 def _model(path: Path, name: str) -> tuple[str, str]:
     file = (path.parent / name).resolve()
     try:
-        if not file.is_file():
+        if not is_file(file):
             raise FerruleError(f"model {name} is not a file", hint=f"paths are relative to {path.parent}")
-        with file.open("rb") as stream:
+        with open_file(file) as stream:
             return str(file), hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
         hint = f"paths are relative to {path.parent}"
@@ -317,7 +318,7 @@ def _digests(
     """Return the digests of the folders and files, besides the models, that decide results."""
     found = {board: _tree_digest((path.parent / board).resolve()) for board in axes.all_values("board") if "/" in board}
     if configuration is not None:
-        found["configuration"] = hashlib.sha256(Path(configuration).read_bytes()).hexdigest()
+        found["configuration"] = hashlib.sha256(read_bytes(Path(configuration))).hexdigest()
     if data is not None:
         found["data"] = data_digest(data)
     for index, folder in enumerate(project.folders):
@@ -329,7 +330,7 @@ def _tree_digest(folder: Path) -> str:
     """Return a digest of the names and contents of all files below a folder, but not of Python's caches."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            data = path.read_bytes()
+        if is_file(path) and "__pycache__" not in path.parts:
+            data = read_bytes(path)
             digest.update(f"{path.relative_to(folder).as_posix()}\0{len(data)}\0".encode() + data)
     return digest.hexdigest()

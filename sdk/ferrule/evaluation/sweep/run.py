@@ -22,6 +22,7 @@ from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.file import DataEntry
 from ferrule.evaluation.sweep.lease import LeaseEntry, leased
 from ferrule.evaluation.sweep.samples import proved
+from ferrule.reading import read_bytes
 from ferrule.report.sweep_document import SweepRow
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def _row(run: Run, document: ReportDocument, firmware: Firmware) -> SweepRow:
         ram_bytes=ram.total,
         stack_bytes=ram.stack_used,
         samples=len(document.samples),
-        firmware_digest=hashlib.sha256(firmware.elf.read_bytes()).hexdigest(),
+        firmware_digest=hashlib.sha256(read_bytes(firmware.elf)).hexdigest(),
     )
 
 
@@ -263,7 +264,7 @@ def _load(run: Run, firmware: Firmware) -> None:
 
 def _bytes_of(path: Path) -> bytes:
     try:
-        return path.read_bytes()
+        return read_bytes(path)
     except OSError as error:
         raise FerruleError(
             f"{path} cannot be read: {error.strerror or error}",

@@ -12,6 +12,7 @@ import msgspec
 
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.file import DataEntry
+from ferrule.reading import exists, files_below, is_folder, read_bytes
 
 if TYPE_CHECKING:
     from ferrule.emulation import EngineOptions
@@ -47,7 +48,7 @@ def data_digest(entry: DataEntry) -> str:
     """Return a digest of the contents of all files that the data, with absolute paths, name."""
     digest = hashlib.sha256()
     for path in _files(entry):
-        data = path.read_bytes()
+        data = read_bytes(path)
         digest.update(f"{path.name}\0{len(data)}\0".encode() + data)
     digest.update(repr(msgspec.to_builtins(msgspec.structs.replace(entry, path="", labels=None))).encode())
     return digest.hexdigest()
@@ -130,7 +131,7 @@ def _absolute(text: str, folder: Path, required: str | None) -> str:
 def is_there(path: Path) -> bool:
     """Return whether there is a file or folder; False also for a path that the system refuses, such as a long one."""
     try:
-        return path.exists()
+        return exists(path)
     except (OSError, ValueError):
         return False
 
@@ -153,5 +154,5 @@ def _files(entry: DataEntry) -> Iterator[Path]:
         for _, path, _ in _readings(text):
             found = Path(path)
             if found.is_absolute() and is_there(found):
-                yield from sorted(each for each in found.rglob("*") if each.is_file()) if found.is_dir() else [found]
+                yield from files_below(found) if is_folder(found) else [found]
                 break

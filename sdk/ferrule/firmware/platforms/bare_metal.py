@@ -30,6 +30,7 @@ from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
 from ferrule.firmware.uart import UartDriver, uart_driver
 from ferrule.firmware.wires import WireUse, wires
+from ferrule.reading import read_bytes
 
 BOARD_FOLDER = "board"
 MAIN = "main.c"
@@ -222,4 +223,4 @@ def _board_files(board: Board) -> dict[str, bytes]:
 
 def _each_board_file(board: Board) -> Iterator[tuple[str, bytes]]:
     for path in board.files:
-        yield f"{BOARD_FOLDER}/{board.path_among_boards(path).as_posix()}", path.read_bytes()
+        yield f"{BOARD_FOLDER}/{board.path_among_boards(path).as_posix()}", read_bytes(path)

@@ -40,6 +40,7 @@ from ferrule.firmware.probe import ToolStatus, probe_program
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, GccToolchain, check_optimization
 from ferrule.firmware.wires import wires
+from ferrule.reading import list_folder, read_text
 from ferrule.rendering import Verbatim
 
 BOARD_FOLDER = "board"
@@ -82,7 +83,7 @@ _RTX_SOURCES = (
 
 def _pack_version(path: Path) -> str | None:
     """Return the newest release that the description of a pack lists."""
-    text = next(iter(sorted(path.glob("*.pdsc")))).read_text(encoding="utf-8", errors="replace")
+    text = read_text(list_folder(path, "*.pdsc")[0], errors="replace")
     found = re.search(r'<release version="([^"]+)"', text)
     return None if found is None else found[1]
 

@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from ferrule.backends.contribution import LINK, Contribution, Warnings, defines_of, merged
 from ferrule.codegen import Program
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER
+from ferrule.reading import read_bytes
 
 
 def model_files(program: Program) -> dict[str, bytes]:
@@ -63,7 +64,7 @@ class Library:
     def files(self) -> dict[str, bytes]:
         """The contents of all files by path; FerruleError if a file does not exist."""
         return {
-            _in_project(part, name): (part.folder / name).read_bytes()
+            _in_project(part, name): read_bytes(part.folder / name)
             for part in self.contributions
             for name in part.files
         }

@@ -14,6 +14,7 @@ from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware.build import Commands
 from ferrule.firmware.probe import ToolStatus
 from ferrule.progress import Progress, Step
+from ferrule.reading import is_file, read_text
 from ferrule.scratch import locked
 
 CMAKE = "cmake"
@@ -64,7 +65,7 @@ class Tree:
     def find(self) -> Path | None:
         """Return the tree, or None if the variable is not set or names something else."""
         value = os.environ.get(self.variable)
-        return Path(value).resolve() if value and (Path(value) / self.marker).is_file() else None
+        return Path(value).resolve() if value and is_file(Path(value) / self.marker) else None
 
     def status(self, platform: str) -> ToolStatus:
         """Return the status for a platform."""
@@ -128,7 +129,7 @@ def build_with(tools: PlatformTools, folder: Path, build: Path, board: str, prog
             _run(Commands(folder, lock), steps, progress)
     except OSError as error:
         raise FerruleError(f"cannot build in {build}: {error}") from None
-    if not program.is_file():
+    if not is_file(program):
         raise FerruleError(f"the build for {tools.platform} ended without {program}")
     return program
 
@@ -149,7 +150,7 @@ def _forget_others(build: Path, key: str) -> None:
     CMake and Zephyr keep the generator, the tree and the board of a folder's first build, whatever later ones name.
     """
     record = build / "ferrule-build.txt"
-    if record.is_file() and record.read_text(encoding="utf-8") == key:
+    if is_file(record) and read_text(record) == key:
         return
     record.unlink(missing_ok=True)
     (build / "CMakeCache.txt").unlink(missing_ok=True)

@@ -21,6 +21,7 @@ from ferrule.firmware.platforms.zephyr_tools import NEWEST_TRIED, ZEPHYR_BOARDS,
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 from ferrule.firmware.wires import spare_uarts, wires
+from ferrule.reading import files_below, list_folder, read_bytes
 from ferrule.resources import root
 
 MODULE_FOLDER = "platforms/zephyr"
@@ -30,7 +31,7 @@ _MODULE = (DEVICE, LINK.without("serve"), RUNTIME.without("counter"))
 _ADAPTER = Contribution(
     name=MODULE_FOLDER,
     folder=root() / MODULE_FOLDER,
-    sources=tuple(f"src/{path.name}" for path in sorted((root() / MODULE_FOLDER / "src").glob("*.c"))),
+    sources=tuple(f"src/{path.name}" for path in list_folder(root() / MODULE_FOLDER / "src", "*.c")),
     include_dirs=("include",),
     licence="Apache-2.0",
 )
@@ -128,9 +129,8 @@ def _device_headers(request: ProjectRequest) -> Iterable[str]:
 def _module_files() -> dict[str, bytes]:
     folder = root() / MODULE_FOLDER
     return {
-        f"{LIBRARY_FOLDER}/{MODULE_FOLDER}/{path.relative_to(folder).as_posix()}": path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file()
+        f"{LIBRARY_FOLDER}/{MODULE_FOLDER}/{path.relative_to(folder).as_posix()}": read_bytes(path)
+        for path in files_below(folder)
     }
 
 

@@ -16,6 +16,7 @@ from ferrule._typing import override
 from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
 from ferrule.firmware.probe import ToolStatus, probe_program
+from ferrule.reading import is_file, is_folder, read_text
 from ferrule.rendering import Verbatim
 
 NEWEST_TRIED = "4.0.0"
@@ -89,7 +90,7 @@ class ZephyrTree:
     @classmethod
     def read(cls, base: Path) -> ZephyrTree:
         """Return the tree in a folder; FerruleError if its file VERSION states none."""
-        text = (base / "VERSION").read_text(encoding="utf-8", errors="replace")
+        text = read_text(base / "VERSION", errors="replace")
         numbers = [re.search(rf"{name} *= *(\d+)", text) for name in ("VERSION_MAJOR", "VERSION_MINOR", "PATCHLEVEL")]
         found = [int(number[1]) for number in numbers if number is not None]
         if len(found) != len(numbers):
@@ -190,7 +191,7 @@ def _toolchain(board: str) -> list[str]:
 
 
 def _has_workspace(base: Path) -> bool:
-    return (base.parent / ".west").is_dir()
+    return is_folder(base.parent / ".west")
 
 
 def _modules_status(base: Path) -> ToolStatus:
@@ -230,7 +231,7 @@ def _interpreter(base: Path) -> tuple[str, tuple[str, ...]]:
 
 def _imported(base: Path) -> tuple[str, ...]:
     """Return the modules that a tree's scripts import, as far as they are not Python's or Zephyr's own."""
-    texts = [(base / name).read_text(encoding="utf-8") for name in _SCRIPTS if (base / name).is_file()]
+    texts = [read_text(base / name) for name in _SCRIPTS if is_file(base / name)]
     names = {name for text in texts for name in _IMPORT.findall(text)} & _PACKAGES.keys()
     if _has_workspace(base) and not os.environ.get(_MODULES):
         names.add("west")  # lists the workspace's modules

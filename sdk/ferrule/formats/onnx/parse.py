@@ -14,6 +14,7 @@ import numpy as np
 from ferrule.errors import MissingToolError, ModelError, UnsupportedError, place
 from ferrule.formats.onnx.node import MICROSOFT, Attribute, GraphRecord, Node, ValueRecord
 from ferrule.graph import Array, DataType
+from ferrule.reading import open_file
 
 OLDEST_OPSET = 13
 MAX_EXTERNAL_BYTES = 1 << 28
@@ -210,7 +211,7 @@ class _Parser:
                     f"its data is in the file '{location}', outside of the model's folder",
                     hint="put the file into the folder of the model",
                 )
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 size = os.fstat(file.fileno()).st_size
                 length = size - offset if length < 0 else length
                 if not 0 <= offset <= offset + length <= size:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
+from ferrule.reading import read_text
 from ferrule.report.comparison_document import Comparison
 from ferrule.report.document import ReportDocument
 from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
@@ -66,7 +67,7 @@ def _render(template: str, documents: Sequence[Document], **values: object) -> s
             documents=documents,
             kinds=_KINDS,
             name_of=_name,
-            style=(TEMPLATES / "style.css").read_text(encoding="utf-8"),
+            style=read_text(TEMPLATES / "style.css"),
             memory_picture=memory_picture.memory_picture,
             largest_buffers=memory_picture.largest,
             timeline_picture=timeline_picture.timeline_picture,

@@ -16,13 +16,14 @@ from ferrule.backends.contribution import HEADERS, KERNELS, Contribution
 from ferrule.backends.cpu_acc.host.units import units
 from ferrule.errors import FerruleError
 from ferrule.nativelib import RUN_REMEDY, NativeLibrary
+from ferrule.reading import files_below, is_file, read_text
 
 FLAGS = ("-std=c11", "-O3", "-ffp-contract=off")
 OWN_FOLDER = Path(__file__).parents[1] / "src_c"
 HOST = Contribution(
     name="backends/cpu_acc",
     folder=OWN_FOLDER,
-    sources=tuple(sorted(path.relative_to(OWN_FOLDER).as_posix() for path in OWN_FOLDER.rglob("*.c"))),
+    sources=tuple(sorted(path.relative_to(OWN_FOLDER).as_posix() for path in files_below(OWN_FOLDER, "*.c"))),
     include_dirs=("include",),
     licence="Apache-2.0",
 )
@@ -60,7 +61,7 @@ def load(path: Path) -> HostLibrary:
     from cffi import FFI
 
     folders = [path for part in _PARTS for path in part.include_paths]
-    found = [path.relative_to(folder) for folder in folders for path in sorted(folder.rglob("*.h"))]
+    found = [path.relative_to(folder) for folder in folders for path in files_below(folder, "*.h")]
     headers = [path.as_posix() for path in found if not path.name.endswith(".inc.h")]  # .inc.h: bodies, for sources
     ffi = FFI()
     ffi.cdef(declarations(headers, _INCLUDE_DIRS))
@@ -114,10 +115,10 @@ def _with_includes(header: str, include_dirs: Sequence[Path], seen: set[str]) ->
     if header in seen:
         return ""
     seen.add(header)
-    path = next(folder / header for folder in include_dirs if (folder / header).is_file())
+    path = next(folder / header for folder in include_dirs if is_file(folder / header))
     lines = []
     depth = 0
-    for line in path.read_text(encoding="utf-8").splitlines():
+    for line in read_text(path).splitlines():
         depth += line.startswith("#if")
         own = _INCLUDE.match(line)
         if depth <= 1:

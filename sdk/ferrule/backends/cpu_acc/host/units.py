@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule.backends.contribution import Contribution
+from ferrule.reading import is_file, read_text
 
 _MOST = 40
 """The most sources of a unit."""
@@ -43,7 +44,7 @@ def units(part: Contribution) -> tuple[str, ...]:
     alone: list[_Unit] = []
     shared: list[_Unit] = []
     for source in part.sources:
-        own = (part.folder / source).read_text(encoding="utf-8")
+        own = read_text(part.folder / source)
         text = _with_bodies(own, part.include_paths)
         names = _declared(text)
         if len(own) > _SMALL_BYTES or _HEADER_AFTER_MACRO.search(own):
@@ -61,8 +62,8 @@ def units(part: Contribution) -> tuple[str, ...]:
 
 def _with_bodies(text: str, folders: Sequence[Path]) -> str:
     """Return the text of a source and of the bodies that it includes, which have macros in place of names."""
-    paths = [next(folder / name for folder in folders if (folder / name).is_file()) for name in _BODY.findall(text)]
-    return "\n".join([text, *(_with_bodies(path.read_text(encoding="utf-8"), folders) for path in paths)])
+    paths = [next(folder / name for folder in folders if is_file(folder / name)) for name in _BODY.findall(text)]
+    return "\n".join([text, *(_with_bodies(read_text(path), folders) for path in paths)])
 
 
 def _declared(text: str) -> set[str]:
