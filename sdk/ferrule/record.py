@@ -18,18 +18,19 @@ import stat
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, wraps
 from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Generic, NamedTuple, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from ferrule.resources import root
 
-CONTENTS, KIND, NAMES = "contents", "kind", "names "
-"""Questions; the last one is followed by a pattern of names."""
+CONTENTS, KIND, NAMES, VALUE = "contents", "kind", "names ", "value"
+"""Questions: NAMES is followed by a pattern of names, and VALUE is about an environment variable instead of a path."""
 FILE, FOLDER, OTHER, ABSENT = "file", "folder", "other", "absent"
 """Kinds of paths; OTHER is a pipe, a socket or a device."""
 CHANGED = "changed while it was read"
@@ -50,12 +51,14 @@ class Read(NamedTuple):
     question: str
     answer: str
 
-    def holds(self) -> bool:
-        """Return whether the question has this answer now."""
-        return self.answer != CHANGED and answer(placed(self.path), self.question) == self.answer
+    def holds(self, places: Places) -> bool:
+        """Return whether the question has this answer now; `places` are the folders of names in braces."""
+        return self.answer != CHANGED and answer(_placed(self.path, places), self.question) == self.answer
 
 
 Reads = tuple[Read, ...]
+Places = Mapping[str, str]
+"""Folders whose paths differ between machines, by their names in braces, which stand for them in a record."""
 
 
 def digest_of(reads: Reads) -> str:
@@ -63,15 +66,12 @@ def digest_of(reads: Reads) -> str:
     return hashlib.sha256(json.dumps(sorted(reads)).encode()).hexdigest()
 
 
-def changed(reads: Iterable[Read]) -> str | None:
-    """Return the first path for which a question has another answer now; None if all have the same."""
-    return next((each.path for each in reads if not each.holds()), None)
-
-
 def answer(path: str, question: str) -> str:
     """Return the present answer to a question about a path."""
     if path == SOURCES:
         return _own_digest()
+    if question == VALUE:
+        return _value_of(path)
     if question.startswith(NAMES):
         try:
             names = names_in(path, question.removeprefix(NAMES))
@@ -148,12 +148,13 @@ class Record:
         for (path, question), found in list(other._noted.items()):
             self.note(path, question, found)
 
-    def reads(self) -> Reads:
+    def reads(self, places: Places | None = None) -> Reads:
         """Return the questions with their answers, sorted; each file whose digest is unknown is read."""
         found = {key: self._answer(*key) for key in list(self._noted)}
         if self.foreign:
-            found = {**_modules(), **{key: _FOREIGN._answer(*key) for key in list(_FOREIGN._noted)}, **found}
-        return tuple(sorted(Read(_spelled(path), question, known) for (path, question), known in found.items()))
+            found = {**_modules(), **{key: _PROCESS._answer(*key) for key in list(_PROCESS._noted)}, **found}
+        known = {**(places or {}), **_places()}
+        return tuple(sorted(Read(_spelled(path, known), question, said) for (path, question), said in found.items()))
 
     def files(self) -> dict[str, str]:
         """Return the digests of the files whose contents were read, by path; Ferrule's own are left out."""
@@ -187,28 +188,49 @@ def _signature(path: str) -> _Signature | None:
 _CURRENT: ContextVar[tuple[Record, ...]] = ContextVar("records", default=())
 _OPEN: list[Record] = []
 """All records to which something may be added: threads of a pool have no context of their own, and add to all."""
-_FOREIGN = Record()
-"""All that other code has asked in this process: it may keep the answers in memory, and use them for later results."""
+_ATTACHED: WeakKeyDictionary[object, Record] = WeakKeyDictionary()
+_PROCESS = Record()
+"""What this process may use for all of its work: what is read once, and all that other code has asked."""
 
 
 @contextmanager
-def recording(*, foreign: bool = False) -> Iterator[Record]:
+def recording(*, foreign: bool = False, apart: bool = False) -> Iterator[Record]:
     """Record what is read in the block, in threads that it starts, too; records around it get the same.
 
-    With `foreign`, the record also has the files and folders that other Python code opens, since the process began to
-    record, and the modules that the process has imported from outside of Python's own library.
+    With `apart`, only those with `foreign` get it: a build is no input of what is generated before it. With `foreign`,
+    the record also has the files and folders that other Python code opens, since the process began to record, and the
+    modules that the process has imported from outside of Python's own library.
     """
+    outer = tuple(each for each in _CURRENT.get() if each.foreign or not apart)
     record = Record(foreign=foreign)
     if foreign:
         _watch()
-    outer = _CURRENT.get()
+    hidden = [each for each in _CURRENT.get() if each not in outer]
     token = _CURRENT.set((*outer, record))
-    _OPEN.append(record)
+    _OPEN[:] = [*(each for each in _OPEN if each not in hidden), record]
     try:
         yield record
     finally:
-        _OPEN[:] = [each for each in _OPEN if each is not record]
+        _OPEN[:] = [*(each for each in _OPEN if each is not record), *hidden]
         _CURRENT.reset(token)
+
+
+def attach(thing: object, record: Record) -> None:
+    """Keep the record of a value that was read, for `recall`."""
+    _ATTACHED[thing] = record
+
+
+def recall(thing: object) -> None:
+    """Add what was read for a value to the present records, since it is used for the present work."""
+    record = _ATTACHED.get(thing)
+    for each in records() if record is not None else ():
+        each.merge(record)
+
+
+def inputs() -> dict[str, str]:
+    """Return the digests, by path, of the files that were read for the innermost work that is recorded."""
+    current = records()
+    return current[-1].files() if current else {}
 
 
 def records() -> tuple[Record, ...]:
@@ -226,14 +248,28 @@ def note(path: str, question: str, found: str | _Signature | None = None) -> Non
     current = records()
     if not current:
         return
-    path = os.path.abspath(path)  # noqa: PTH100 links must stay in it
-    if _is_made(path):
-        return
+    if question != VALUE:
+        path = os.path.abspath(path)  # noqa: PTH100 links must stay in it
+        if _is_made(path):
+            return
     if _is_own(path):
         path, question, found = SOURCES, CONTENTS, SOURCES
     known = _noted_answer(path, question) if found is None else found
     for record in current:
         record.note(path, question, known)
+
+
+def variable(name: str) -> str:
+    """Return the value of an environment variable on which results depend, and note it; "" if there is none."""
+    note(name, VALUE)
+    return os.environ.get(name, "")
+
+
+def _value_of(name: str) -> str:
+    """Return the value of a variable; with the present folder if it has paths that are relative to it."""
+    value = os.environ.get(name, "")
+    relative = any(not os.path.isabs(each) for each in value.split(os.pathsep))  # noqa: PTH117 it may be no path
+    return f"{value} in {os.getcwd()}" if value and relative else value  # noqa: PTH109 as above
 
 
 def _noted_answer(path: str, question: str) -> str | _Signature:
@@ -247,25 +283,41 @@ class _Remembered(NamedTuple, Generic[_T]):
     record: Record
 
 
-def remembered(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Keep the results of a function that reads files: a result is used again as long as what it read is unchanged.
+def remembered(function: Callable[_P, _T], *, limit: int = 1 << 16) -> Callable[_P, _T]:
+    """Keep the last results of a function that reads files: one is used again as long as what it read is unchanged.
 
-    Each use adds to the present records what the function read. The arguments have to be hashable and positional.
+    Each use adds to the present records what the function read. The arguments have to be hashable.
     """
     kept: dict[Hashable, _Remembered[_T]] = {}
 
     @wraps(function)
     def call(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
         key: Hashable = (arguments, tuple(sorted(keywords.items())))
-        found = kept.get(key)
+        found = kept.pop(key, None)
         if found is None or not found.record.is_current():
             with recording() as record:
                 found = _Remembered(function(*arguments, **keywords), record)
-            kept[key] = found
         else:
             for each in records():
                 each.merge(found.record)
+        kept[key] = found
+        while len(kept) > limit:
+            del kept[next(iter(kept))]
         return found.value
+
+    return call
+
+
+def lasting(function: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Let what a function reads count for all later work of the process, since its result is used for all of it."""
+
+    @wraps(function)
+    def call(*arguments: _P.args, **keywords: _P.kwargs) -> _T:
+        token = _CURRENT.set((*records(), _PROCESS))
+        try:
+            return function(*arguments, **keywords)
+        finally:
+            _CURRENT.reset(token)
 
     return call
 
@@ -312,19 +364,18 @@ def _own_digest() -> str:
 def _places() -> Mapping[str, str]:
     """Return the folders that have different paths on different machines, by their names in braces."""
     paths = sysconfig.get_paths()
-    return {_SHIPPED: str(root()), _PYTHON: paths["purelib"]}
+    return {_PYTHON: paths["purelib"], _SHIPPED: str(root())}  # the former may be in the latter
 
 
-def _spelled(path: str) -> str:
-    for name, folder in _places().items():
+def _spelled(path: str, places: Places) -> str:
+    for name, folder in places.items():
         if _is_below(path, folder):
             return f"{name}{path[len(folder) :]}"
     return path
 
 
-def placed(path: str) -> str:
-    """Return the path on this machine of one in a record."""
-    for name, folder in _places().items():
+def _placed(path: str, places: Places) -> str:
+    for name, folder in {**places, **_places()}.items():
         if _is_below(path, name):
             return f"{folder}{path[len(name) :]}"
     return path
@@ -361,20 +412,23 @@ def _watch() -> None:
 @cache
 def _library() -> tuple[str, ...]:
     paths = sysconfig.get_paths()
-    return (paths["stdlib"], paths["platstdlib"], *_SYSTEM)
+    return (paths["stdlib"], paths["platstdlib"])
 
 
 def _hook(event: str, arguments: tuple[object, ...]) -> None:
     """Note a file that is opened, or a folder that is listed, by code that does not note it itself."""
     if event not in {"open", "os.listdir", "os.scandir"} or getattr(_QUIET, "on", False):
         return
-    if not any(each.foreign for each in _OPEN) or not isinstance(arguments[0], (str, bytes, os.PathLike)):
+    given = "." if arguments[0] is None else arguments[0]
+    if not any(each.foreign for each in _OPEN) or not isinstance(given, (str, bytes, os.PathLike)):
         return  # a number is a file that is open already
-    caller = sys._getframe(1).f_code.co_filename  # noqa: SLF001 who lists a folder is known in no other way
+    caller, imports = _caller()
+    if (_is_own(caller) and not imports) or "metadata" in imports:
+        return  # Ferrule handles its own output, and the versions of packages are known
     with unnoted(), suppress(OSError, ValueError):  # they are errors of the caller, too
-        path = os.path.abspath(os.fsdecode(arguments[0]))  # noqa: PTH100 as above
+        path = os.path.abspath(os.fsdecode(given))  # noqa: PTH100 as above
         if event != "open":
-            if "importlib" not in caller:  # where modules are looked for is noted below
+            if not imports:  # where modules are looked for is noted below
                 _note_foreign(path, f"{NAMES}*")
         elif _writes(*arguments[1:3]):
             _MADE.add(path)
@@ -382,9 +436,20 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
             _note_foreign(_source_of(path), CONTENTS)
 
 
+def _caller() -> tuple[str, str]:
+    """Return the file of the innermost code outside of Python's library, and that of importlib if it asks for it."""
+    frame, imports = sys._getframe(2), ""  # noqa: SLF001 it is known in no other way
+    while True:
+        name = frame.f_code.co_filename
+        imports = imports or (name if "importlib" in name else "")
+        if frame.f_back is None or not (name.startswith("<frozen") or _is_of_library(name)):
+            return name, imports
+        frame = frame.f_back
+
+
 def _note_foreign(path: str, question: str) -> None:
     if not _is_left_out(path) and kind_of(path) != OTHER:
-        _FOREIGN.note(path, question, _noted_answer(path, question))
+        _PROCESS.note(path, question, _noted_answer(path, question))
 
 
 def _source_of(path: str) -> str:
@@ -395,6 +460,10 @@ def _source_of(path: str) -> str:
 def _is_left_out(path: str) -> bool:
     if _is_made(path) or _is_own(path):
         return True
+    return _is_of_library(path) or any(_is_below(path, folder) for folder in _SYSTEM)
+
+
+def _is_of_library(path: str) -> bool:
     return not _is_installed(path) and any(_is_below(path, folder) for folder in _library())
 
 
@@ -410,7 +479,7 @@ def _writes(mode: object, flags: object) -> bool:
 
 def _modules() -> dict[tuple[str, str], str]:
     """Return the digests of this process's modules that are not Python's, and the names of those that it could find."""
-    found = {(SOURCES, CONTENTS): _own_digest()}
+    found = {(SOURCES, CONTENTS): _own_digest(), ("PYTHONPATH", VALUE): _value_of("PYTHONPATH")}
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if name not in {"__main__", "__mp_main__"} and isinstance(path, str):

@@ -13,6 +13,7 @@ from ferrule.backends.backend import Backend
 from ferrule.backends.origin import Origin, OriginKind
 from ferrule.errors import FerruleError
 from ferrule.reading import is_file, is_folder
+from ferrule.record import lasting, variable
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -54,18 +55,23 @@ def in_folders(paths: Iterable[Path]) -> Iterator[Found]:
     Raises:
         FerruleError: a path is neither.
     """
+    for path in paths:
+        for folder in _folders(path):
+            yield _found(folder.resolve(), Origin(OriginKind.FOLDER, str(folder.resolve())))
+
+
+@lasting  # backends are registered once in a process
+def _folders(path: Path) -> list[Path]:
     from ferrule.backends.manifest import MANIFEST_NAME, backend_folders
 
-    for path in paths:
-        own = is_file(path / MANIFEST_NAME)
-        folders = [path] if own else list(backend_folders(path)) if is_folder(path) else []
-        if not folders:
-            raise FerruleError(
-                f"{path} is no backend's folder and holds none",
-                hint=f"a backend's folder has a {MANIFEST_NAME}: see docs/backends.md",
-            )
-        for folder in folders:
-            yield _found(folder.resolve(), Origin(OriginKind.FOLDER, str(folder.resolve())))
+    own = is_file(path / MANIFEST_NAME)
+    folders = [path] if own else list(backend_folders(path)) if is_folder(path) else []
+    if not folders:
+        raise FerruleError(
+            f"{path} is no backend's folder and holds none",
+            hint=f"a backend's folder has a {MANIFEST_NAME}: see docs/backends.md",
+        )
+    return folders
 
 
 def environment() -> Iterator[Found]:
@@ -73,7 +79,7 @@ def environment() -> Iterator[Found]:
 
     An entry that is not such a folder gets its path as id, and its factory raises the error.
     """
-    for entry in filter(None, os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep)):
+    for entry in filter(None, lasting(variable)(FOLDERS_VARIABLE).split(os.pathsep)):
         try:
             yield from in_folders([Path(entry)])
         except FerruleError as error:
@@ -91,6 +97,7 @@ def installed() -> Iterator[Found]:
         yield Found(id=point.name, factory=_EntryPointFactory(point), origin=origin)
 
 
+@lasting
 def _found(folder: Path, origin: Origin) -> Found:
     from ferrule.backends.manifest import declared_id, read_manifest
 

@@ -28,6 +28,7 @@ from ferrule.boards.repl import Entry, Platform, Range
 from ferrule.boards.tags import Tag, tags
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.reading import is_file, is_folder, list_folder
+from ferrule.record import variable
 from ferrule.rendering import check_text
 from ferrule.resources import root
 
@@ -52,7 +53,7 @@ _KNOWN_SIZES = {
 
 def search_folders() -> tuple[Path, ...]:
     """Return the folders that hold boards: first those in the variable FERRULE_BOARDS, then Ferrule's own."""
-    extra = (Path(folder) for folder in os.environ.get(SEARCH_VARIABLE, "").split(os.pathsep) if folder)
+    extra = (Path(folder) for folder in variable(SEARCH_VARIABLE).split(os.pathsep) if folder)
     return (*extra, root() / "boards")
 
 

@@ -191,7 +191,7 @@ def _list(plan: Plan) -> int:
     """Print the runs of a plan and return their number."""
     from ferrule.evaluation.sweep.run import versions
 
-    found = versions(plan.toolchains)
+    found = versions(plan.toolchains, plan.engines)
     number = 0
     for number, run in enumerate(plan.runs(found), start=1):
         options = [f"{name}={value}" for name, value in run.options.items()]

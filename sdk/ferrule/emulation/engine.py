@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -16,6 +18,10 @@ from ferrule.emulation.crash import CrashReport
 from ferrule.emulation.ownership import OwnershipCounts, OwnershipPlan
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.link import DEFAULT_BAUD, BoardMemory, Channel
+from ferrule.record import file_digest
+
+_VERSION_S = 60
+"""Seconds for a program to state its version, before it is taken for one that does not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -154,6 +160,20 @@ class Session(Protocol):
         self.stop()
 
 
+def version_of(program: str) -> str:
+    """Return the first line that a program prints for --version, and a digest of it; "not installed" for ""."""
+    if not program:
+        return "not installed"
+    try:
+        done = subprocess.run(
+            [program, "--version"], capture_output=True, text=True, errors="replace", check=False, timeout=_VERSION_S
+        )
+        said = (done.stdout or done.stderr).strip().partition("\n")[0]
+    except (OSError, subprocess.TimeoutExpired) as error:
+        said = f"does not state its version: {type(error).__name__}"
+    return f"{said} ({file_digest(os.path.realpath(program))[:16]})"
+
+
 class Engine(Protocol):
     """An emulator, or a connection to real boards."""
 
@@ -163,6 +183,10 @@ class Engine(Protocol):
 
     def missing(self) -> MissingToolError | None:
         """Return the error for a missing program or package, or None if the engine can run here."""
+
+    def version(self) -> str:
+        """Return the version of the emulator in one line, which results may depend on; "" if there is none."""
+        return ""
 
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:
         """Return why the engine cannot run a board with device models of these names on its bus; None if it can."""

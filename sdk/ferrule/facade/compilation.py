@@ -49,6 +49,7 @@ from ferrule.memory import ArenaOverflowError
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 from ferrule.progress import Progress, Step, say_nothing
+from ferrule.record import recording
 from ferrule.report import RunReport
 from ferrule.report.explaining import explain_division, explain_kernels, explain_schedule
 from ferrule.report.inspection import Inspection, inspect_network
@@ -214,7 +215,8 @@ def compile(  # noqa: A001
         FerruleError: there is no such board, backend, device or layer, both a job and keywords are given, or the
             engine cannot run the firmware.
     """
-    firmwares = _compile(networks_of(network), job_from(job, keywords), progress, engine)
+    with recording():
+        firmwares = _compile(networks_of(network), job_from(job, keywords), progress, engine)
     return firmwares if isinstance(network, (list, tuple)) else firmwares[0]
 
 
@@ -290,12 +292,13 @@ def generate(
         FerruleError: a platform, board, toolchain, backend, device or layer is unknown, the job has no folder, or the
             folder has other contents.
     """
-    given, wanted = networks_of(network), job_from(job, keywords)
-    with _naming_boards(given, wanted):
-        program = emit_program(given, wanted)
-    if renode is not None:
-        check_renode(program, wanted.platform, Path(renode))
-    project = write_project(program, wanted, force=force)
+    with recording():
+        given, wanted = networks_of(network), job_from(job, keywords)
+        with _naming_boards(given, wanted):
+            program = emit_program(given, wanted)
+        if renode is not None:
+            check_renode(program, wanted.platform, Path(renode))
+        project = write_project(program, wanted, force=force)
     if renode is not None:
         emit_renode(given, program, wanted.load_board(), project.folder, Path(renode))
     return project

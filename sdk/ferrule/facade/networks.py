@@ -8,6 +8,7 @@ from os import PathLike
 from ferrule.errors import FerruleError
 from ferrule.formats import ModelFile, load
 from ferrule.network import Network
+from ferrule.record import recall
 
 Models = list[Network] | list[Network | ModelFile] | tuple[Network | ModelFile, ...]
 """Several models for one firmware."""
@@ -25,6 +26,7 @@ def networks_of(models: Network | ModelFile | Models) -> list[Network]:
 def network_of(model: Network | ModelFile) -> Network:
     """Return a network unchanged, and load anything else; raises as `load` does."""
     if isinstance(model, Network):
+        recall(model)
         return model
     if isinstance(model, (str, PathLike, bytes, bytearray, memoryview)):
         return load(model)

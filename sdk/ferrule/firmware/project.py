@@ -29,6 +29,7 @@ from ferrule.firmware.toolchain import check_optimization, toolchain
 from ferrule.graph import brief
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.reading import confined, exists, require_regular
+from ferrule.record import inputs, recording
 
 BUILD_FOLDER = "build"
 SMALLEST_STACK_BYTES = 2_048
@@ -88,7 +89,8 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
     program = _program(model)
     identities, files = project_files(program, job)
     placement = job.load_board().placement
-    generated = {**files.generated, SBOM_NAME: sbom(program, identities, files.contributions, files.generated)}
+    bill = sbom(program, identities, files.contributions, files.generated, inputs())
+    generated = {**files.generated, SBOM_NAME: bill}
     every = {**generated, **files.starters}
     manifest = Manifest(
         ferrule_version=VERSION,
@@ -188,7 +190,8 @@ def build_project(
         waiting = f"waiting for another build in {plan.folder}"
         progress(Step(phase=phase, done=done, total=total) if name else Step(phase=waiting))
 
-    elf = execute(plan, progress=say)
+    with recording(apart=True):
+        elf = execute(plan, progress=say)
     bound = stack_bound(elf, plan.link.inputs, fpu=plan.board.cpu.hard_float or plan.board.cpu.mve)
     reserved = plan.board.placement.stack_bytes
     if bound.size_bytes is not None and bound.size_bytes > reserved:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import uuid
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import Contribution
@@ -16,7 +17,7 @@ from ferrule.firmware.platforms.platform import LIBRARY_FOLDER
 from ferrule.reading import read_bytes
 
 SBOM_NAME = "sbom.cdx.json"
-_FIRMWARE, _MODEL, _GENERATED = "firmware", "model", "generated"
+_FIRMWARE, _MODEL, _INPUTS, _GENERATED = "firmware", "model", "inputs", "generated"
 """References of the components that are no contributions; their names have a folder in front."""
 _UNKNOWN = "NOASSERTION"
 
@@ -26,10 +27,13 @@ def sbom(
     identities: Sequence[Identity],
     contributions: tuple[Contribution, ...],
     generated: Mapping[str, bytes],
+    read: Mapping[str, str],
 ) -> bytes:
     """Return the bill of materials of a project with these identities, contributions and generated files.
 
-    It has no time stamp, and its serial number follows from its contents, so that equal projects have equal bills.
+    `read` has the digests of the files that were read for it, by path: models with the files beside them, boards,
+    backends' folders. The bill has their names without folders, which differ between machines. It has no time stamp,
+    and its serial number follows from its contents, so that equal projects have equal bills.
     """
     parts = [_contribution(each) for each in contributions]
     models = [
@@ -44,10 +48,10 @@ def sbom(
             "tools": {"components": [{"type": "application", "name": "ferrule", "version": VERSION}]},
             "component": _firmware(program, identities),
         },
-        "components": [*models, _generated(own), *parts],
+        "components": [*models, *_inputs(read), _generated(own), *parts],
         "dependencies": [
             {"ref": _FIRMWARE, "dependsOn": [*references, _GENERATED, *(str(part["bom-ref"]) for part in parts)]},
-            {"ref": _GENERATED, "dependsOn": references},
+            {"ref": _GENERATED, "dependsOn": [*references, *([_INPUTS] if read else [])]},
         ],
     }
     serial = uuid.UUID(bytes=hashlib.sha256(json.dumps(body).encode()).digest()[:16], version=4)
@@ -81,6 +85,13 @@ def _model(artifact: Artifact, identity: Identity, reference: str) -> dict[str, 
     }
 
 
+def _inputs(read: Mapping[str, str]) -> list[dict[str, object]]:
+    named = sorted({(Path(path).name, digest) for path, digest in read.items()})
+    components = [_file(name, digest) for name, digest in named]
+    described = {"type": "data", "bom-ref": _INPUTS, "name": "files that were read", "components": components}
+    return [described] if named else []
+
+
 def _generated(files: Mapping[str, bytes]) -> dict[str, object]:
     hashes = {name: hashlib.sha256(data).hexdigest() for name, data in files.items()}
     return {
@@ -110,7 +121,8 @@ def _contribution(part: Contribution) -> dict[str, object]:
 
 
 def _files(hashes: Mapping[str, str]) -> list[dict[str, object]]:
-    return [
-        {"type": "file", "name": name, "hashes": [{"alg": "SHA-256", "content": value}]}
-        for name, value in sorted(hashes.items())
-    ]
+    return [_file(name, value) for name, value in sorted(hashes.items())]
+
+
+def _file(name: str, digest: str) -> dict[str, object]:
+    return {"type": "file", "name": name, "hashes": [{"alg": "SHA-256", "content": digest}]}

@@ -15,6 +15,7 @@ from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.reading import open_file
+from ferrule.record import attach, recording
 from ferrule.rendering import one_line
 
 __all__ = ["FORMATS", "MAX_FILE_BYTES", "Format", "ModelFile", "load", "to_tflite"]
@@ -122,32 +123,37 @@ def load(
         FerruleError: `source` is neither a path nor bytes, or `rounding` or `signature` is unknown or not one for the
             format.
     """
+    with recording() as read:
+        data, label, found, formats, folder = _source(source, name)
+        options = ReadingOptions(
+            dequantize_weights=dequantize_weights,
+            max_iterations=max_iterations,
+            folder=folder,
+            rounding=rounding,
+            signature=signature,
+        )
+        with place(label):
+            network = _recognised(data, formats).read(data, found, options)
+    attach(network, read)
+    return network
+
+
+def _source(source: ModelFile, name: str | None) -> tuple[bytes, str, str, Sequence[Format], Path | None]:
+    """Return the bytes of a model, its names in messages and as a network, the formats to try, and its folder."""
     if isinstance(source, (bytes, bytearray, memoryview)):
-        label = name = name or "model"
-        data, formats, folder = bytes(source), FORMATS, None
-    elif not isinstance(source, (str, PathLike)):
+        return bytes(source), name or "model", name or "model", FORMATS, None
+    if not isinstance(source, (str, PathLike)):
         raise FerruleError(
             f"a model of type {type(source).__name__} cannot be loaded",
             hint=f"give a file's path or its bytes; {_known()}",
         )
-    else:
-        path = Path(source)
-        folder = path.parent
-        data = _file_bytes(path)
-        label, name = path.name, name or one_line(path.stem)
-        formats = [format_ for format_ in FORMATS if format_.suffix == path.suffix.lower()]
-        if not formats:
-            found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
-            raise ModelError(f"{label}: the file has {found}, expected {_suffixes()}", hint=_known())
-    options = ReadingOptions(
-        dequantize_weights=dequantize_weights,
-        max_iterations=max_iterations,
-        folder=folder,
-        rounding=rounding,
-        signature=signature,
-    )
-    with place(label):
-        return _recognised(data, formats).read(data, name, options)
+    path = Path(source)
+    data = _file_bytes(path)
+    formats = [format_ for format_ in FORMATS if format_.suffix == path.suffix.lower()]
+    if not formats:
+        found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
+        raise ModelError(f"{path.name}: the file has {found}, expected {_suffixes()}", hint=_known())
+    return data, path.name, name or one_line(path.stem), formats, path.parent
 
 
 def _folder_of_onnx(options: ReadingOptions) -> Path | None:

@@ -19,7 +19,9 @@ class SweepRow:
     """One run of a sweep."""
 
     run: str
-    """Digest of everything that decides its result, by which a sweep that is resumed knows it."""
+    """Digest of its choices and of the versions of its tools, by which a sweep that is resumed knows it."""
+    inputs: str = ""
+    """Digest of the record of all that was read for it; the record is in a file beside the results."""
     model: str
     """The model's file as the sweep names it."""
     model_digest: str = ""

@@ -155,24 +155,25 @@ def test_a_digest_depends_on_what_decides_the_result(planned: Planned, model: Pa
     assert not {*first} & {*digests(seeds=[1, 2], head="samples = 3")}
     assert not {*first} & {*digests(seeds=[1, 2], versions={**VERSIONS, "zig": "zig 2"})}
     assert not {*first} & {*digests(seeds=[1, 2], versions={**VERSIONS, "ferrule": "2"})}
+    assert not {*first} & {*digests(seeds=[1, 2], versions={**VERSIONS, "Python": "4"})}
     model.write_bytes(model.read_bytes() + bytes(4))
-    assert not {*first} & {*digests(seeds=[1, 2])}
+    assert digests(seeds=[1, 2]) == first  # contents are in the record of a run
 
 
 def test_a_digest_depends_on_data_and_configuration(
     planned: Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def digest() -> str:
-        (run,) = planned('[data]\npath = "x.npy"').runs(VERSIONS)
+    def digest(path: str) -> str:
+        (run,) = planned(f'[data]\npath = "{path}"').runs(VERSIONS)
         return run.digest
 
     monkeypatch.chdir(tmp_path)
     np.save(tmp_path / "x.npy", np.zeros((2, 6), np.float32))
-    first = digest()
-    np.save(tmp_path / "x.npy", np.ones((2, 6), np.float32))
-    second = digest()
+    np.save(tmp_path / "y.npy", np.zeros((2, 6), np.float32))
+    first = digest("x.npy")
+    second = digest("y.npy")
     (tmp_path / "ferrule.toml").write_text('goal = "size"\n')
-    assert len({first, second, digest()}) == 3
+    assert len({first, second, digest("x.npy")}) == 3
 
 
 def test_the_project_gives_defaults(planned: Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ferrule.backends.dynamic.build_paths import BUILD_PATHS
 from ferrule.backends.dynamic.report import LoadReport, Reason
+from ferrule.record import NAMES, declare, lasting, note, variable
 
 PATHS_VARIABLE = "FERRULE_DYNAMIC_BACKENDS"
 """Environment variable with folders, separated by colons; if set, it replaces the build's list."""
@@ -53,9 +54,14 @@ def search_paths(
     """
     if override is not None and str(override):
         return (str(override),)
-    variables = os.environ if environment is None else environment
-    listed = variables.get(PATHS_VARIABLE, build_paths)
+    if environment is None:
+        _variable(PATHS_VARIABLE)
+    listed = (os.environ if environment is None else environment).get(PATHS_VARIABLE, build_paths)
     return tuple(dict.fromkeys(listed.split(":"))) if listed else ()
+
+
+# backends are loaded once in a process, and used for all of its work
+_variable, _note, _declare = lasting(variable), lasting(note), lasting(declare)
 
 
 def check_path(path: str) -> LoadReport | None:
@@ -94,6 +100,7 @@ def find_candidates(paths: tuple[str, ...]) -> Iterator[Candidate | LoadReport]:
         if refusal is not None:
             yield refusal
             continue
+        _note(folder, f"{NAMES}*.so*")
         try:
             names = sorted(os.listdir(folder))  # noqa: PTH208 (names suffice, and Path objects sort slower)
         except OSError as error:
@@ -128,6 +135,7 @@ def _look_at(path: Path, seen: dict[Path, Path]) -> Iterator[Candidate | LoadRep
         yield _refused(path, Reason.DUPLICATE_FILE, f'it is the same file as "{seen[canonical]}"', canonical)
     else:
         seen[canonical] = path
+        _declare(canonical)
         yield Candidate(path=path, canonical=canonical)
 
 

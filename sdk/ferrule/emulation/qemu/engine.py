@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
-from ferrule.emulation.engine import Engine, Machine, Session
+from ferrule.emulation.engine import Engine, Machine, Session, version_of
 from ferrule.emulation.ownership import refuse_ownership
 from ferrule.emulation.qemu.session import QemuSession
 from ferrule.errors import MissingToolError
@@ -27,6 +27,10 @@ class QemuEngine(Engine):
         if shutil.which(PROGRAM) is None:
             return MissingToolError(f"{PROGRAM} is missing", hint="apt-get install qemu-system-arm")
         return None
+
+    @override
+    def version(self) -> str:
+        return version_of(shutil.which(PROGRAM) or "")
 
     @override
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:

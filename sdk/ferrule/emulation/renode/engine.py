@@ -9,7 +9,7 @@ from pathlib import Path
 from ferrule._typing import override
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
-from ferrule.emulation.engine import Engine, Machine, Session
+from ferrule.emulation.engine import Engine, Machine, Session, version_of
 from ferrule.emulation.ownership import refuse_ownership
 from ferrule.emulation.renode.attachment import AttachmentKind
 from ferrule.emulation.renode.install import REMEDY, find_renode
@@ -34,6 +34,10 @@ class RenodeEngine(Engine):
         if find_renode() is None:
             return MissingToolError("Renode is missing", hint=REMEDY)
         return None
+
+    @override
+    def version(self) -> str:
+        return version_of(str(find_renode() or ""))
 
     @override
     def refuses(self, board: Board, devices: Sequence[str] = ()) -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import CancelledError, Executor, Future
 from dataclasses import dataclass, replace
 
@@ -13,12 +14,15 @@ from ferrule._version import VERSION
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.plan import Plan
 from ferrule.evaluation.sweep.results import ResultsFile
-from ferrule.evaluation.sweep.run import FAILED, Run, carry_out, lacks, versions
+from ferrule.evaluation.sweep.run import FAILED, Run, carry_out, lacks, recorded, versions
 from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError, Workers
 from ferrule.progress import Progress, Step, say_nothing
+from ferrule.record import Reads
 from ferrule.report import Verdict
 from ferrule.report.sweep_document import SweepDocument, SweepRow
+from ferrule.report.words import counted
 
+_Ended = tuple[SweepRow, Reads]
 _AHEAD = 4
 """Runs that wait or are at work, for each that can be at work: enough that no worker waits for the next one."""
 _LINES = 10
@@ -59,21 +63,22 @@ def carry_out_plan(
         FerruleError: workers have different versions, no worker has the resources that a run takes, the scheduler is
             lost, or the results cannot be written.
     """
-    found = _agreed(workers.ask(versions, plan.toolchains))
+    found = _agreed(workers.ask(versions, plan.toolchains, plan.engines))
     _require_tools(plan, workers, found)
     for resources in plan.resource_sets():
         reason = workers.lacking(dict(resources))
         if reason:
             raise FerruleError(reason, hint="docs/sweeps.md says how resources are stated")
-    _Campaign(plan, workers, results, settings, progress, found).run()
-    return document(plan, results, found)
+    campaign = _Campaign(plan, workers, results, settings, progress, found)
+    campaign.run()
+    return _document(plan, results, found, campaign.outdated)
 
 
-def document(plan: Plan, results: ResultsFile, found: Mapping[str, str]) -> SweepDocument:
-    """Return the rows of a plan's runs, as far as there are any, in the order of the plan."""
+def _document(plan: Plan, results: ResultsFile, found: Mapping[str, str], outdated: Collection[str]) -> SweepDocument:
+    """Return the last rows of a plan's runs, without the outdated ones, in the order of the plan."""
     from ferrule.report.surroundings import environment
 
-    rows = {row.run: row for row in results.rows()}
+    rows = {row.run: row for row in results.rows() if row.run not in outdated}
     planned = [run.digest for run in plan.runs(found)]
     return SweepDocument(
         ferrule_version=VERSION,
@@ -108,11 +113,16 @@ class _Campaign:
         found: Mapping[str, str],
     ) -> None:
         self._plan, self._workers, self._results, self._settings = plan, workers, results, settings
-        self._ended: queue.SimpleQueue[tuple[_Group, Run, Future[SweepRow]]] = queue.SimpleQueue()
+        self._ended: queue.SimpleQueue[tuple[_Group, Run, Future[_Ended]]] = queue.SimpleQueue()
         self._attempts: dict[str, int] = {}
-        known = results.statuses
         repeated = {FAILED} if settings.retry_failed else set()
-        self._kept = {digest for digest, status in known.items() if status not in repeated}
+        self.outdated = _outdated(plan, results, found)
+        """By digest of the run: what has changed since its last row was made; a run leaves when it has a new one."""
+        for reason, count in Counter(self.outdated.values()).items():
+            progress(Step(phase=f"sweep {plan.name}: {counted(count, 'run')} again: {reason}"))
+        self._kept = {
+            run for run, status in results.statuses.items() if status not in repeated and run not in self.outdated
+        }
         self._groups = [
             _Group(executor=workers.executor(taken), runs=self._waiting(taken, found), at_work=set())
             for taken in plan.resource_sets()
@@ -126,11 +136,13 @@ class _Campaign:
             self._fill(group)
         while any(group.at_work for group in self._groups):
             group, run, future = self._ended.get()
-            row = self._row(group, run, future)
-            if row is None:
+            ended = self._row(group, run, future)
+            if ended is None:
                 continue
+            row, reads = ended
             group.at_work.remove(run.digest)
-            self._results.append(row)
+            self._results.append(row, reads)
+            self.outdated.pop(run.digest, None)
             self._pace.note(row)
             if self._settings.fail_fast and not row.succeeded:
                 return
@@ -152,15 +164,16 @@ class _Campaign:
             self._submit(group, run)
 
     def _submit(self, group: _Group, run: Run) -> None:
-        future = group.executor.submit(self._settings.job, run)
+        future = group.executor.submit(recorded, self._settings.job, run)
         future.add_done_callback(lambda done: self._ended.put((group, run, done)))
 
-    def _row(self, group: _Group, run: Run, future: Future[SweepRow]) -> SweepRow | None:
+    def _row(self, group: _Group, run: Run, future: Future[_Ended]) -> _Ended | None:
         """Return the row of a run that has ended; None if it was submitted again, since its worker was lost."""
+        reads = self._plan.reads
         assert isinstance(future, Attempt)
         attempts = self._attempts[run.digest] = self._attempts.get(run.digest, 0) + future.begun
         try:
-            row: SweepRow = future.result()
+            row, reads = future.result()
         except WorkerLostError as error:
             if attempts < self._settings.attempts:
                 self._submit(group, run)
@@ -174,7 +187,7 @@ class _Campaign:
         except Exception as error:  # noqa: BLE001 what a cluster reports, such as a result that cannot be sent
             row = run.failed(f"{type(error).__name__}: {error}")
         self._attempts.pop(run.digest)
-        return replace(row, worker=future.worker, attempts=max(1, attempts))
+        return replace(row, worker=future.worker, attempts=max(1, attempts)), reads
 
 
 class _Pace:
@@ -207,6 +220,16 @@ def in_words(seconds: float) -> str:
     if seconds < 100 * 60:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.1f} h"
+
+
+def _outdated(plan: Plan, results: ResultsFile, found: Mapping[str, str]) -> dict[str, str]:
+    """Return what has changed since the last rows of a plan's runs were made, by digest of the run."""
+    changes = {
+        run.digest: results.changed(run.digest, run.places)
+        for run in plan.runs(found)
+        if run.digest in results.statuses
+    }
+    return {run: reason for run, reason in changes.items() if reason is not None}
 
 
 def _agreed(found: Mapping[str, Mapping[str, str]]) -> Mapping[str, str]:

@@ -6,17 +6,21 @@ from __future__ import annotations
 import glob
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.evaluation.sweep.axes import MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
 from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
-from ferrule.evaluation.sweep.run import Run, job_of, read_project
-from ferrule.evaluation.sweep.samples import data_digest, is_there, opened, placed
-from ferrule.reading import exists, is_file, open_file, read_bytes
+from ferrule.evaluation.sweep.run import SWEEP_FOLDER, Run, job_of, read_project
+from ferrule.evaluation.sweep.samples import is_there, opened, placed
+from ferrule.reading import exists, is_file, open_file
+from ferrule.record import Reads, recording
 
 if TYPE_CHECKING:
     from ferrule.facade.configuration import Configuration
@@ -35,8 +39,8 @@ class Plan:
     axes: Axes
     models: Mapping[str, tuple[str, str]]
     """By name in the sweep: absolute path and SHA-256."""
-    digests: Mapping[str, str]
-    """Of boards' folders, ferrule.toml and backends' folders, by place."""
+    reads: Reads
+    """What was read to check all runs, which is a part of what is read for each."""
     needs: tuple[tuple[_Matched, NeedsEntry], ...]
     configuration: str | None
     data: DataEntry | None = None
@@ -45,6 +49,11 @@ class Plan:
     def __len__(self) -> int:
         """Return the number of runs, which takes time proportional to it."""
         return sum(1 for _ in self.axes.choices())
+
+    @property
+    def engines(self) -> tuple[str, ...]:
+        """The engines of all runs."""
+        return self.axes.all_values("engine")
 
     @property
     def toolchains(self) -> tuple[str, ...]:
@@ -87,6 +96,7 @@ class Plan:
             backends=tuple(name.strip() for name in choice["backends"].split(",")),
             options={axis: value for axis, value in choice.items() if axis not in MAIN_AXES},
             configuration=self.configuration,
+            folder=str(self.path.parent.resolve()),
             data=self.data,
             samples=self.file.samples,
             timeout_s=self.file.timeout_s,
@@ -99,24 +109,28 @@ class Plan:
         return replace(run, digest=self._digest(run, versions))
 
     def _digest(self, run: Run, versions: _Versions) -> str:
-        """Return the digest of all that decides a run's result; where it runs and for how long is not part of it.
+        """Return the digest of all choices of a run, and of the versions of its tools.
 
-        The names of models and boards are part of it, so that no two runs have the same digest.
+        The contents of files are not part of it: they are in the record of what was read for the run. Where it runs
+        and for how long is neither.
         """
-        toolchains = set(self.toolchains)
+        others = {*self.toolchains, *(f"engine {name}" for name in self.engines if name != run.engine)}
         facts = {
-            "model": [run.model, run.model_digest],
-            "board": [run.board, self.digests.get(run.board, "")],
+            "model": run.model,
+            "board": run.board,
             "toolchain": [run.toolchain, run.toolchain_version],
             "engine": run.engine,
             "backends": run.backends,
             "options": sorted(run.options.items()),
             "samples": run.samples,
-            "data": self.digests.get("data", ""),
-            "configuration": [text for key, text in sorted(self.digests.items()) if key.startswith("configuration")],
-            "versions": sorted((name, text) for name, text in versions.items() if name not in toolchains),
+            "data": msgspec.to_builtins(self.file.data),
+            "configuration": self._configuration_name(),
+            "versions": sorted((name, text) for name, text in versions.items() if name not in others),
         }
         return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
+
+    def _configuration_name(self) -> str | None:
+        return None if self.configuration is None else os.path.relpath(self.configuration, self.path.parent.resolve())
 
     def _board_path(self, board: str) -> str:
         return str((self.path.parent / board).resolve()) if "/" in board else board
@@ -185,15 +199,16 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
             file=file,
             axes=axes,
             models=models,
-            digests={},
+            reads=(),
             needs=tuple(
                 (rows_of(axes, entry.match, f"needs[{index}].match"), entry) for index, entry in enumerate(file.needs)
             ),
             configuration=project_path,
             data=data,
         )
-        _check(plan)
-        return replace(plan, digests=_digests(path, axes, project, project_path, data))
+        with recording(foreign=True) as record:
+            _check(plan)
+        return replace(plan, reads=record.reads({SWEEP_FOLDER: str(path.parent.resolve())}))
 
 
 def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
@@ -310,27 +325,3 @@ def _check_jobs(plan: Plan) -> None:
             )
             if plan.data is not None:
                 opened(network, plan.data, read_project(plan.configuration).data)
-
-
-def _digests(
-    path: Path, axes: Axes, project: Configuration, configuration: str | None, data: DataEntry | None
-) -> dict[str, str]:
-    """Return the digests of the folders and files, besides the models, that decide results."""
-    found = {board: _tree_digest((path.parent / board).resolve()) for board in axes.all_values("board") if "/" in board}
-    if configuration is not None:
-        found["configuration"] = hashlib.sha256(read_bytes(Path(configuration))).hexdigest()
-    if data is not None:
-        found["data"] = data_digest(data)
-    for index, folder in enumerate(project.folders):
-        found[f"configuration.folders[{index}]"] = _tree_digest(folder.resolve())
-    return found
-
-
-def _tree_digest(folder: Path) -> str:
-    """Return a digest of the names and contents of all files below a folder, but not of Python's caches."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        if is_file(path) and "__pycache__" not in path.parts:
-            data = read_bytes(path)
-            digest.update(f"{path.relative_to(folder).as_posix()}\0{len(data)}\0".encode() + data)
-    return digest.hexdigest()

@@ -8,6 +8,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
@@ -15,6 +16,8 @@ import msgspec
 from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.errors import FerruleError
+from ferrule.evaluation.sweep.inputs import SUFFIX, Inputs
+from ferrule.record import Places, Reads
 from ferrule.report.sweep_document import SweepRow
 from ferrule.report.sweep_rows import read_rows, whole_size
 
@@ -35,30 +38,40 @@ class ResultsFile(Closing):
         """Whether the last line was incomplete, since its writer was killed; it is removed."""
         self.statuses: dict[str, str] = {}
         """By digest of the run: the status of its last row that can be kept."""
+        self._last: dict[str, str] = {}
+        """By digest of the run: the record of its last row."""
         self._handle = -1
         self._synced = time.monotonic()
         try:
             self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o666)
             self._lock()
             self._repair()
+            self._inputs = Inputs(path.with_name(path.name + SUFFIX))
         except OSError as error:
             self.close()
             raise FerruleError(f"{path} cannot be used: {error.strerror or error}") from error
         except FerruleError:
             self.close()
             raise
-        self.statuses = {row.run: row.status for row in self.rows() if row.is_kept}
+        for row in self.rows():
+            if row.is_kept:
+                self.statuses[row.run], self._last[row.run] = row.status, row.inputs
+
+    def changed(self, run: str, places: Places) -> str | None:
+        """Return what has changed since the last row of a run was made; None if nothing has."""
+        return self._inputs.changed(self._last[run], places)
 
     def rows(self) -> Iterator[SweepRow]:
         """Yield all rows, in the order of their ends; of a run that was repeated, the last row counts."""
         with self.path.open("rb") as file:
             yield from read_rows(self.path, file, "name another file by --results, or delete the line")
 
-    def append(self, row: SweepRow) -> None:
-        """Add a row; FerruleError if that fails, and then the file has no part of it."""
-        line = msgspec.json.encode(row) + b"\n"
+    def append(self, row: SweepRow, reads: Reads | None = None) -> None:
+        """Add a row and the record of what was read for it; FerruleError if that fails, and then there is no row."""
         size = os.fstat(self._handle).st_size
         try:
+            row = row if reads is None else replace(row, inputs=self._inputs.keep(reads))
+            line = msgspec.json.encode(row) + b"\n"
             written = os.write(self._handle, line)
             if written < len(line):
                 os.ftruncate(self._handle, size)
@@ -71,7 +84,7 @@ class ResultsFile(Closing):
             ) from error
         if written < len(line):
             raise FerruleError(f"{self.path} cannot be written: the disk is full", hint="the rows before are kept")
-        self.statuses[row.run] = row.status
+        self.statuses[row.run], self._last[row.run] = row.status, row.inputs
 
     @override
     def close(self) -> None:

@@ -8,10 +8,10 @@ import os
 import subprocess
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache, lru_cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from ferrule.evaluation.sweep.file import DataEntry
 from ferrule.evaluation.sweep.lease import LeaseEntry, leased
 from ferrule.evaluation.sweep.samples import proved
 from ferrule.reading import read_bytes
+from ferrule.record import Reads, declare, recording, remembered
 from ferrule.report.sweep_document import SweepRow
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from ferrule.report import ReportDocument
 
 DONE, FAILED = "done", "failed"
+SWEEP_FOLDER = "{sweep}"
 LOAD_LIMIT_S = 300.0
 """Time limit for the command that loads a firmware onto a board."""
 
@@ -59,6 +61,8 @@ class Run:
     options: Mapping[str, str] = field(default_factory=dict)
     configuration: str | None = None
     """Absolute path of ferrule.toml; None without one."""
+    folder: str = ""
+    """Absolute path of the folder with the sweep's file."""
     data: DataEntry | None = None
     """Samples on which the model is evaluated, with absolute paths."""
     samples: int = 1
@@ -68,6 +72,11 @@ class Run:
     port: str | None = None
     baud: int | None = None
     load: tuple[str, ...] = ()
+
+    @property
+    def places(self) -> dict[str, str]:
+        """The name in braces that stands for the folder in records, so that they hold for a copy of it elsewhere."""
+        return {SWEEP_FOLDER: self.folder} if self.folder else {}
 
     def row(self, **results: object) -> SweepRow:
         """Return the row of this run with its results."""
@@ -90,6 +99,13 @@ class Run:
         return self.row(status=FAILED, error=error, **results)
 
 
+def recorded(job: Callable[[Run], SweepRow], run: Run) -> tuple[SweepRow, Reads]:
+    """Return the row of a run, and the record of all that was read for it; this is what a worker calls."""
+    with recording(foreign=True) as record:
+        row = job(run)
+        return row, record.reads(run.places)
+
+
 def carry_out(run: Run) -> SweepRow:
     """Compile and run a model, compare it with the reference, and return the row; problems become its `error`."""
     started, begun, worked = datetime.now(UTC), time.perf_counter(), _processor_s()
@@ -110,10 +126,26 @@ def carry_out(run: Run) -> SweepRow:
     )
 
 
-def versions(toolchains: tuple[str, ...]) -> dict[str, str]:
-    """Return the versions of Ferrule and of toolchains in this process; an absent toolchain's is "not installed"."""
-    found = {"ferrule": VERSION, "unicorn": _package("unicorn"), "numpy": np.__version__}
-    return {**found, **{name: _toolchain_version(name) for name in toolchains}}
+def versions(toolchains: tuple[str, ...], engines: tuple[str, ...] = ()) -> dict[str, str]:
+    """Return the versions of what runs depend on besides files: Ferrule, Python and its packages, installed backends,
+    and by their names the toolchains and engines; what is absent is "not installed".
+    """
+    from importlib.metadata import entry_points
+
+    from ferrule.backends.discovery import ENTRY_POINT_GROUP
+    from ferrule.emulation import engine
+    from ferrule.report.surroundings import environment
+
+    surroundings = environment()
+    packages = {point.dist for point in entry_points(group=ENTRY_POINT_GROUP) if point.dist is not None}
+    return {
+        "ferrule": VERSION,
+        "Python": f"{surroundings.python} on {surroundings.platform}",
+        **surroundings.packages,
+        **{package.name: package.version for package in packages},
+        **{f"engine {name}": engine(name).version() for name in engines},
+        **{name: _toolchain_version(name) for name in toolchains},
+    }
 
 
 def lacks(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
@@ -178,7 +210,7 @@ def _compiled(run: Run) -> Firmware:
     return _firmware(*key)
 
 
-@lru_cache(maxsize=4)
+@partial(remembered, limit=4)
 def _firmware(
     path: str,
     digest: str,
@@ -191,6 +223,7 @@ def _firmware(
     from ferrule import facade, formats
 
     chosen = dict(options)
+    _declare_program_of(toolchain)
     data = _bytes_of(Path(path))
     if hashlib.sha256(data).hexdigest() != digest:
         raise FerruleError(f"{path} is not the file with which the sweep began", hint="begin the sweep again")
@@ -226,7 +259,7 @@ def job_of(
     return project.complete(job, [f"{name}={value}" for name, value in options.items() if "." in name])
 
 
-@cache
+@remembered
 def read_project(configuration: str | None) -> Configuration:
     """Return the project's configuration; the default one for None. Raises as `read_configuration` does."""
     from ferrule.facade.configuration import Configuration, read_configuration
@@ -286,10 +319,11 @@ def _toolchain_version(name: str) -> str:
     return "not installed" if found.find() is None else found.version()
 
 
-def _package(name: str) -> str:
-    from importlib.metadata import PackageNotFoundError, version
+def _declare_program_of(toolchain_name: str) -> None:
+    """Record a compiler's program, except that of an installed package, whose version is known."""
+    from ferrule.firmware import toolchain
+    from ferrule.firmware.toolchain import ziglang_program
 
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return "not installed"
+    program = toolchain(toolchain_name).require()[0]
+    if program != str(ziglang_program()):
+        declare(program)

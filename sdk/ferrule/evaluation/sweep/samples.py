@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,8 @@ import msgspec
 
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.file import DataEntry
-from ferrule.reading import exists, files_below, is_folder, read_bytes
+from ferrule.reading import exists
+from ferrule.record import remembered
 
 if TYPE_CHECKING:
     from ferrule.emulation import EngineOptions
@@ -44,16 +46,6 @@ def placed(entry: DataEntry, folder: Path) -> DataEntry:
     )
 
 
-def data_digest(entry: DataEntry) -> str:
-    """Return a digest of the contents of all files that the data, with absolute paths, name."""
-    digest = hashlib.sha256()
-    for path in _files(entry):
-        data = read_bytes(path)
-        digest.update(f"{path.name}\0{len(data)}\0".encode() + data)
-    digest.update(repr(msgspec.to_builtins(msgspec.structs.replace(entry, path="", labels=None))).encode())
-    return digest.hexdigest()
-
-
 def opened(network: Network, entry: DataEntry, settings: DataSettings) -> DataSet:
     """Return the data for a network; raises as `open_data` does."""
     from ferrule.evaluation.data import open_data
@@ -81,26 +73,35 @@ def proved(
     from ferrule.evaluation.proof import prove
     from ferrule.progress import say_nothing
 
-    key = f"{firmware.artifact.digest} {msgspec.json.encode((entry, settings)).decode()}"
-    found = _HOST.get(key)
-    if found is None:
-        _HOST.clear()  # one network's answers are enough: the runs of a model follow one another
-        found = _HOST[key] = _on_host(firmware.network, entry, settings)
-    data, answers, metrics = found
+    asked = _Asked(
+        key=f"{firmware.artifact.digest} {msgspec.json.encode((entry, settings)).decode()}",
+        network=firmware.network,
+        entry=entry,
+        settings=settings,
+    )
+    data, answers, metrics = _on_host(asked)
     runner = Engine(name=engine, options=options, timeout_s=timeout_s)
     part, _ = prove(firmware, runner, data, answers, entry.proof, entry.seed, say_nothing)
     return part, metrics, answers.samples
 
 
-_HOST: dict[str, tuple[DataSet, Answers, dict[str, float]]] = {}
-"""By network and data: the answers of the host, in a worker's process."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    """A network and its data, which are equal if their key is."""
+
+    key: str
+    network: Network = field(compare=False)
+    entry: DataEntry = field(compare=False)
+    settings: DataSettings = field(compare=False)
 
 
-def _on_host(network: Network, entry: DataEntry, settings: DataSettings) -> tuple[DataSet, Answers, dict[str, float]]:
+@partial(remembered, limit=1)  # the runs of a model follow one another
+def _on_host(asked: _Asked) -> tuple[DataSet, Answers, dict[str, float]]:
     from ferrule.evaluation.answers import Answers
     from ferrule.evaluation.evaluate import evaluate
 
-    data = opened(network, entry, settings)
+    network, entry = asked.network, asked.entry
+    data = opened(network, entry, asked.settings)
     done = evaluate(
         network,
         data,
@@ -145,14 +146,3 @@ def _readings(text: str) -> Iterator[tuple[str, str, str]]:
     name, equals, path = text.partition("=")
     if equals:
         yield f"{name}=", path, ""
-
-
-def _files(entry: DataEntry) -> Iterator[Path]:
-    """Yield the files of the data, of the labels and of one's own metrics, in a fixed order."""
-    paths: Sequence[str] = (entry.path,) if isinstance(entry.path, str) else entry.path
-    for text in (*paths, entry.labels or "", entry.sequence or "", *(each for each in entry.metrics if ":" in each)):
-        for _, path, _ in _readings(text):
-            found = Path(path)
-            if found.is_absolute() and is_there(found):
-                yield from files_below(found) if is_folder(found) else [found]
-                break
