@@ -150,6 +150,7 @@ ALLOWED = {
     "evaluation/data/array_files.py": "maps and unpacks what the gateway has opened",
     "evaluation/data/images.py": "decodes what the gateway has opened",
     "evaluation/data/sounds.py": "decodes what the gateway has opened",
+    "evaluation/sweep/inputs.py": OWN + "the records of a sweep; they are read by the gateway",
     "evaluation/sweep/lease_keeper.py": "the null device",
     "evaluation/sweep/plan.py": "finds models by a pattern; the models are read by the gateway",
     "evaluation/sweep/results.py": OWN + "the rows of a sweep",

@@ -87,12 +87,15 @@ def test_the_exit_code_tells_of_differences_and_failures(
     ferrule: Ferrule, sweep: Path, tmp_path: Path, row: dict[str, str], code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep_run, "_toolchain_version", lambda _: "zig 1")
-    from ferrule.evaluation.sweep import read_plan
+    from ferrule.evaluation.sweep import ResultsFile, read_plan
 
-    runs = list(read_plan(sweep).runs(sweep_run.versions(("zig",))))
+    runs = list(read_plan(sweep).runs(sweep_run.versions(("zig",), ("unicorn",))))
     done = {"status": "done", "evidence": Evidence(samples=1, elements=4, numbers=4, runs=1)}
-    rows = [runs[0].row(verdict="exact", **done), runs[1].row(**done | row)]
-    (tmp_path / "two.jsonl").write_bytes(b"".join(msgspec.json.encode(each) + b"\n" for each in rows) + b'{"ru')
+    with ResultsFile(tmp_path / "two.jsonl") as results:
+        results.append(runs[0].row(verdict="exact", **done), ())
+        results.append(runs[1].row(**done | row), ())
+    with (tmp_path / "two.jsonl").open("ab") as file:
+        file.write(b'{"ru')
     outcome = ferrule("sweep", sweep, "-q", "--csv", tmp_path / "rows.csv")
     assert outcome.code == code
     assert "the last line was torn" in outcome.err
@@ -175,4 +178,4 @@ def test_an_interruption_ends_the_workers_and_keeps_the_rows(
     while group_is_alive(process.pid):
         assert time.monotonic() < deadline
         time.sleep(0.01)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["two.jsonl", "two.toml"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["two.jsonl", "two.jsonl.inputs", "two.toml"]
