@@ -197,7 +197,7 @@ def _reader(node: ast.AST, imported: set[str], defined: set[str]) -> str:
     if not isinstance(node, ast.Call):
         return ""
     match node.func:
-        case ast.Name(id=name) if name in READERS and name not in imported and name not in defined:
+        case ast.Name(id=name) if name in READERS - {"load", "walk"} - imported - defined:
             return f"line {node.lineno}: {name}"
         case ast.Attribute(attr="walk" | "load" as name, value=ast.Name(id=owner)):
             return f"line {node.lineno}: {owner}.{name}" if owner in {"os", "np", "numpy", "json"} else ""

@@ -223,8 +223,9 @@ def attach(thing: object, record: Record) -> None:
 def recall(thing: object) -> None:
     """Add what was read for a value to the present records, since it is used for the present work."""
     record = _ATTACHED.get(thing)
-    for each in records() if record is not None else ():
-        each.merge(record)
+    if record is not None:
+        for each in records():
+            each.merge(record)
 
 
 def inputs() -> dict[str, str]:

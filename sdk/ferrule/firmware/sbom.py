@@ -88,7 +88,12 @@ def _model(artifact: Artifact, identity: Identity, reference: str) -> dict[str, 
 def _inputs(read: Mapping[str, str]) -> list[dict[str, object]]:
     named = sorted({(Path(path).name, digest) for path, digest in read.items()})
     components = [_file(name, digest) for name, digest in named]
-    described = {"type": "data", "bom-ref": _INPUTS, "name": "files that were read", "components": components}
+    described: dict[str, object] = {
+        "type": "data",
+        "bom-ref": _INPUTS,
+        "name": "files that were read",
+        "components": components,
+    }
     return [described] if named else []
 
 

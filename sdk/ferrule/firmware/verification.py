@@ -24,6 +24,7 @@ from ferrule.firmware.toolchain import OPTIMIZATIONS, TOOLCHAINS, check_optimiza
 from ferrule.link import BuildInfo
 from ferrule.network import Network
 from ferrule.progress import Progress, say_nothing
+from ferrule.reading import is_file, read_bytes
 from ferrule.scratch import ScratchFolder, write_file
 
 DIGESTS = ("model", "plan", "sources")
@@ -199,8 +200,8 @@ def _take_starters(folder: Path, edited: Path | None) -> None:
     if edited is None:
         return
     for name in read_manifest(edited).starters:
-        if (edited / name).is_file():
-            write_file(folder / name, (edited / name).read_bytes())
+        if is_file(edited / name):
+            write_file(folder / name, read_bytes(edited / name, within=edited))
 
 
 def _stack_bytes(image: Image, board: Board) -> int | None:
