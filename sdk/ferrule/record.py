@@ -429,8 +429,8 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
     with unnoted(), suppress(OSError, ValueError):  # they are errors of the caller, too
         path = os.path.abspath(os.fsdecode(given))  # noqa: PTH100 as above
         if event != "open":
-            if not imports:  # where modules are looked for is noted below
-                _note_foreign(path, f"{NAMES}*")
+            if not (imports and _is_installed(path)):
+                _note_foreign(path, f"{NAMES}*.py" if imports else f"{NAMES}*")
         elif _writes(*arguments[1:3]):
             _MADE.add(path)
         else:
