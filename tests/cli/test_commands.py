@@ -40,7 +40,7 @@ Ferrule = Callable[..., Any]
 COMMANDS = ("boards", "build", "doctor", "generate", "inspect", "run")
 
 
-@pytest.mark.parametrize("option", ["--help", "-h"])
+@pytest.mark.parametrize("option", ["--help", "-h", "help"])
 def test_help_lists_the_commands(ferrule: Ferrule, option: str) -> None:
     outcome = ferrule(option)
     assert (outcome.code, outcome.err) == (0, "")
@@ -52,6 +52,12 @@ def test_each_command_has_help(ferrule: Ferrule, command: str) -> None:
     outcome = ferrule(command, "--help")
     assert (outcome.code, outcome.err) == (0, "")
     assert f"Usage: ferrule {command}" in outcome.out
+
+
+def test_help_and_version_are_words_too(ferrule: Ferrule) -> None:
+    assert ferrule("help", "inspect").out == ferrule("inspect", "--help").out
+    assert ferrule("version").out == ferrule("--version").out
+    assert ferrule("help", "inspct").err == "error: there is no command 'inspct'\nhint: did you mean inspect, init?\n"
 
 
 def test_errors_cannot_steer_the_terminal(ferrule: Ferrule) -> None:

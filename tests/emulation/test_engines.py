@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.boards import load_board
-from ferrule.emulation import CrashReport, EngineError, Machine, engine, engine_names
+from ferrule.boards import board_names, load_board
+from ferrule.emulation import CrashReport, EngineError, Machine, engine, engine_names, fitting_engine
 from ferrule.emulation.crash import called_from, disassemble
 from ferrule.emulation.fault_record import FIELDS, MAGIC, fault_record
 from ferrule.emulation.unicorn import engine as unicorn_engine
@@ -34,6 +34,20 @@ def test_names() -> None:
     with pytest.raises(FerruleError, match="no engine 'qmeu'") as caught:
         engine("qmeu")
     assert caught.value.hint == "did you mean qemu?"
+
+
+@pytest.mark.parametrize("board", sorted(board_names()))
+def test_the_engine_where_none_is_named_can_run_the_board(board: str) -> None:
+    description = load_board(board)
+    name = fitting_engine(description)
+    assert engine(name).refuses(description) is None
+    assert name == ("qemu" if board == "mps3-an547" else "unicorn")
+
+
+def test_a_fitting_engine_need_not_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another engine has other counters, so that an installation does not choose among them."""
+    monkeypatch.setattr(unicorn_engine, "find_spec", lambda _name: None)
+    assert fitting_engine(load_board("mps2-an386")) == "unicorn"
 
 
 def test_missing_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,15 @@ import click
 from ferrule.cli import completion
 from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, exit_of
-from ferrule.cli.options import ENGINE, JobOptions, check_toolchain, job_options, model_argument, platform_option
+from ferrule.cli.options import (
+    ENGINE,
+    JobOptions,
+    check_toolchain,
+    engine_name,
+    job_options,
+    model_argument,
+    platform_option,
+)
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ReadingOptions, reading_options
@@ -188,7 +196,7 @@ def command(
     board = options.board or configuration.board
     results.check_board(named=bool(board))
     check_toolchain(options.toolchain, platform)
-    engine = engine or configuration.engine or ENGINE
+    engine = engine_name(engine, configuration, board)
     with (
         results.failures("evaluate", [model], board=Path(board or "").name, engine=engine if board else ""),
         progress(quiet=quiet or results.takes_stdout) as say,

@@ -55,6 +55,20 @@ _COMMANDS = {
 }
 
 
+def _as_options(arguments: list[str]) -> list[str]:
+    """Return the arguments with `help [COMMAND]` and `version` as the options that they stand for."""
+    match arguments:
+        case ["help", command, *_] if command in _COMMANDS:
+            return [command, "--help"]
+        case ["help", command, *_]:
+            return [command]  # which is unknown
+        case ["help"]:
+            return ["--help"]
+        case ["version"]:
+            return ["--version"]
+    return arguments
+
+
 class _LazyGroup(click.Group):
     """Imports a command's module when the command is called, so that `--help` stays quick."""
 
@@ -81,6 +95,7 @@ class _LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        args = _as_options(args)
         if args and not args[0].startswith("-") and args[0] not in _COMMANDS:
             from ferrule.errors import unknown_name
 

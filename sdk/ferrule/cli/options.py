@@ -15,6 +15,7 @@ from ferrule.cli import completion
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
+    from ferrule.boards import Board
     from ferrule.codegen.acl import AclOptions
     from ferrule.facade.configuration import Configuration
     from ferrule.firmware import Job
@@ -23,7 +24,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 BOARD = "mps2-an386"
 TOOLCHAIN = "zig"
-ENGINE = "unicorn"
+ENGINE = "unicorn, or else one that can run the board"
+"""The default of --engine, as help texts state it."""
 OPTIMIZATIONS = ("O3", "O2", "Os")
 OVERLAPS = ("on", "off")
 """The values of ferrule.firmware.job.OVERLAPS, copied so that --help does not import it; a test compares them."""
@@ -41,6 +43,20 @@ PLATFORMS = ("bare-metal", "cmsis", "zephyr")
 
 ARENAS = ("separate", "shared")
 """The values of ferrule.firmware.Job.arena, copied so that --help does not import it; a test compares them."""
+
+
+def engine_name(given: str | None, configuration: Configuration, board: str | Path | Board | None) -> str:
+    """Return the engine: --engine, that of ferrule.toml, or one that can run the board."""
+    from ferrule.boards import load_board
+    from ferrule.emulation import engine_names, fitting_engine
+
+    named = given or configuration.engine
+    if named is not None:
+        return named
+    try:
+        return fitting_engine(load_board(board) if isinstance(board, (str, Path)) else board or load_board(BOARD))
+    except FerruleError:
+        return engine_names()[0]  # what uses the board reports that it cannot be loaded
 
 
 def model_argument(function: _F) -> _F:

@@ -17,6 +17,7 @@ from ferrule.cli.options import (
     JobOptions,
     arena_option,
     check_toolchain,
+    engine_name,
     job_options,
     models_argument,
     names_option,
@@ -188,8 +189,8 @@ def command(
         return run_elf(elf, options, engine, engine_options, injected, until, timeout_s, json, quiet=quiet)
     models = _without_until(given, until)
     configuration = read_configuration(options.config)
-    engine = engine or configuration.engine or ENGINE
     job = options.job(configuration, platform=platform, arena=arena, out=keep)
+    engine = engine_name(engine, configuration, job.board)
     job = replace(job, debug=gdb is not None)
     with (
         results.failures("run", models, board=Path(str(job.board)).name, engine=engine, faults=faults),

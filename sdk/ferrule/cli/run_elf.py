@@ -11,7 +11,7 @@ import click
 import msgspec
 
 from ferrule.cli.console import echo, print_json
-from ferrule.cli.options import BOARD, ENGINE, JobOptions
+from ferrule.cli.options import BOARD, JobOptions, engine_name
 from ferrule.errors import FerruleError
 from ferrule.reading import open_file
 
@@ -100,7 +100,7 @@ def run_elf(
 
     to_stdout = str(json_path) == "-"
     configuration = read_configuration(options.config).with_devices(options.devices)
-    chosen = engine or configuration.engine or ENGINE
+    chosen = engine_name(engine, configuration, options.board or configuration.board)
     if engine_options.gdb is not None:
         require_gdb(chosen)
         click.echo(f"waiting: gdb-multiarch {elf} -ex 'target remote localhost:{engine_options.gdb}'", err=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ferrule.cli import completion
-from ferrule.cli.options import BOARD, ENGINE, config_option
+from ferrule.cli.options import BOARD, ENGINE, config_option, engine_name
 from ferrule.cli.serve_accelerator import interrupted, logger
 
 
@@ -73,7 +73,7 @@ def command(
 
     configuration = read_configuration(config).with_devices(devices)
     log = logger(quiet=quiet)
-    chosen = engine or configuration.engine or ENGINE
+    chosen = engine_name(engine, configuration, board or configuration.board)
     with (
         contextlib.closing(PtyChannel() if port == SCHEME else open_port(port)) as channel,
         start(

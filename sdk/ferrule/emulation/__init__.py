@@ -21,7 +21,7 @@ from ferrule.emulation.ownership import (
     Violation,
     ownership_plan,
 )
-from ferrule.emulation.table import engine, engine_names, require_gdb, require_ownership
+from ferrule.emulation.table import engine, engine_names, fitting_engine, require_gdb, require_ownership
 
 __all__ = [
     "AttachedDevice",
@@ -42,6 +42,7 @@ __all__ = [
     "Violation",
     "engine",
     "engine_names",
+    "fitting_engine",
     "ownership_plan",
     "require_gdb",
     "require_ownership",

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ferrule.emulation.engine import Engine
+from ferrule.boards import Board
+from ferrule.emulation.engine import Engine, EngineOptions
 from ferrule.emulation.qemu.engine import QemuEngine
 from ferrule.emulation.renode.attachment import AttachmentKind
 from ferrule.emulation.renode.engine import RenodeEngine
@@ -52,6 +53,16 @@ def require_ownership(name: str) -> None:
 def engine_names() -> list[str]:
     """Return the names of the engines, the default first."""
     return list(ENGINES)
+
+
+def fitting_engine(board: Board) -> str:
+    """Return the engine that runs a board where none is named: the first that can, installed or not.
+
+    The engine of real boards is never chosen. If no engine can run the board, the first is returned, whose refusal
+    names the reason.
+    """
+    able = (each for each in ENGINES.values() if each.lacks(EngineOptions()) is None and each.refuses(board) is None)
+    return next(able, next(iter(ENGINES.values()))).name
 
 
 def engine(name: str) -> Engine:

@@ -13,7 +13,7 @@ import numpy as np
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.codegen.digest import digest
-from ferrule.emulation import EngineOptions
+from ferrule.emulation import EngineOptions, fitting_engine
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.answers import Answers, on_host
 from ferrule.evaluation.data import DataSet, DataSettings, open_data
@@ -149,7 +149,7 @@ def evaluate(
     worst: int = 10,
     on_board: bool = False,
     jobs: int = 1,
-    engine: str = "unicorn",
+    engine: str | None = None,
     options: EngineOptions | None = None,
     timeout_s: float = 60.0,
     progress: Progress = say_nothing,
@@ -173,9 +173,11 @@ def evaluate(
     question = _question(given, metrics, score, output, Confidence(level=confidence, seed=seed), worst)
     chosen = job_from(job, keywords) if job is not None or keywords else None
     _check_numbers(proof, jobs, engine, named=chosen is not None, on_board=on_board)
-    runner = Engine(name=engine, options=options or EngineOptions(), timeout_s=timeout_s)
+    runner = None
     if chosen is not None:
-        check_engine(engine, chosen, runner.options)
+        name = engine or fitting_engine(chosen.load_board())
+        runner = Engine(name=name, options=options or EngineOptions(), timeout_s=timeout_s)
+        check_engine(name, chosen, runner.options)
     if other is not None:
         check_float(given, other)
 
@@ -192,8 +194,8 @@ def evaluate(
     scored = _scored(given, samples, answers, question)  # labels that do not fit end it before anything is built
     paths, proved = [answers.path], None
     warnings: tuple[str, ...] = ()
-    if chosen is not None:
-        firmware = compile(given, chosen, engine=engine, progress=progress)
+    if chosen is not None and runner is not None:
+        firmware = compile(given, chosen, engine=runner.name, progress=progress)
         proved, path = prove(firmware, runner, samples, answers, proof, seed, progress)
         paths.append(path)
         warnings = firmware.warnings
@@ -249,7 +251,7 @@ def _question(
     )
 
 
-def _check_numbers(proof: int, jobs: int, engine: str, *, named: bool, on_board: bool) -> None:
+def _check_numbers(proof: int, jobs: int, engine: str | None, *, named: bool, on_board: bool) -> None:
     for name, number in (("proof", proof), ("jobs", jobs)):
         if number < 1:
             raise FerruleError(f"{name} is {number}, expected at least 1")

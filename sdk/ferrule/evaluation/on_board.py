@@ -38,7 +38,7 @@ def cpu_s() -> float:
 class Engine:
     """What runs a firmware."""
 
-    name: str = "unicorn"
+    name: str
     options: EngineOptions = field(default_factory=EngineOptions)
     timeout_s: float = 60.0
     """Wall-clock limit of one inference."""

@@ -18,7 +18,7 @@ from ferrule.boards import Board
 from ferrule.codegen import Artifact, Program
 from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
-from ferrule.emulation import EngineOptions
+from ferrule.emulation import EngineOptions, fitting_engine
 from ferrule.emulation.renode.project_files import check_renode, emit_renode
 from ferrule.errors import FerruleError
 from ferrule.facade.classes import inspect_class
@@ -104,7 +104,7 @@ class Firmware:
         self,
         inputs: Sequence[ArrayLike] | Mapping[str, ArrayLike] | None = None,
         *,
-        engine: str = "unicorn",
+        engine: str | None = None,
         options: EngineOptions = DEFAULT_OPTIONS,
         timeout_s: float = 60.0,
         source: str | None = None,
@@ -121,6 +121,7 @@ class Firmware:
         `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or a first axis
         n times as long for n samples. None selects the documented pattern (`ferrule.network.samples.pattern`).
         With `real`, they are real numbers, and so are the report's outputs; see `TensorInfo.quantize`.
+        `engine` is by default one that can run the board: unicorn, or else qemu or renode.
         `options` are the engine's, such as the port of a real board. `timeout_s` limits the wall-clock time of one
         inference. `source` is the origin of the inputs as stated in the report. `trace_devices` records every device
         call in the report. `faults` are injected into the devices' models, by device name; see `ferrule.devices`.
@@ -148,7 +149,7 @@ class Firmware:
             self,
             inputs,
             lambda: self.observed(progress),
-            engine=engine,
+            engine=engine or fitting_engine(self.board),
             options=options,
             timeout_s=timeout_s,
             source=source,

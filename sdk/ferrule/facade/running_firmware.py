@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 from ferrule._typing import override
 from ferrule.closing import Closing
-from ferrule.emulation import EngineError, EngineOptions, Machine
+from ferrule.emulation import EngineError, EngineOptions, Machine, fitting_engine
 from ferrule.emulation.attached import attached_devices, attached_wires
 from ferrule.facade.running import connect, engine_for, linked_board, reach_tensors
 from ferrule.graph import Array
@@ -25,7 +25,7 @@ class RunningFirmware(Closing):
         self,
         firmware: BuiltFirmware,
         *,
-        engine: str = "unicorn",
+        engine: str | None = None,
         options: EngineOptions | None = None,
         timeout_s: float = 60.0,
     ) -> None:
@@ -36,7 +36,7 @@ class RunningFirmware(Closing):
         """
         self._firmware = firmware
         given = options or EngineOptions()
-        chosen = engine_for(engine, firmware.board, firmware.program)
+        chosen = engine_for(engine or fitting_engine(firmware.board), firmware.board, firmware.program)
         machine = Machine(
             board=linked_board(firmware),
             elf=firmware.image.path,

@@ -28,6 +28,7 @@ from ferrule.emulation import (
     Machine,
     Session,
     engine,
+    fitting_engine,
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, own_devices
 from ferrule.emulation.console import TAIL_LINES, Console
@@ -248,7 +249,7 @@ def start(
     firmware: str | Path | Firmware,
     *,
     board: str | Path | Description | None = None,
-    engine: str | Engine = "unicorn",
+    engine: str | Engine | None = None,
     devices: Sequence[Device | AttachedDevice] = (),
     wires: Sequence[AttachedWire] = (),
     options: EngineOptions | None = None,
@@ -256,7 +257,8 @@ def start(
 ) -> Board:
     """Start a firmware on a board: one's own ELF, or a compiled model's, whose devices have their models already.
 
-    `board` defaults to that of the compiled firmware, or to mps2-an386. `devices` are models at addresses
+    `board` defaults to that of the compiled firmware, or to mps2-an386; `engine`, to one that can run the board:
+    unicorn, or else qemu or renode. `devices` are models at addresses
     (`AttachedDevice`), or devices of backends, placed by their bindings or where the board has room. `wires` are
     models behind UARTs. With unicorn, the text and the exit of semihosting are carried out.
 
@@ -265,7 +267,7 @@ def start(
         EngineError: the engine cannot run this board or this firmware.
         FerruleError: the file is no ELF for an Arm core, it does not fit the board, or a device has no place there.
     """
-    chosen = _engine(engine)
+    chosen = _engine(engine, firmware, board)
     missing = chosen.missing()
     if missing is not None:
         raise missing
@@ -279,7 +281,13 @@ def start(
     return Board(machine, chosen, compiled)
 
 
-def _engine(chosen: str | Engine) -> Engine:
+def _engine(
+    chosen: str | Engine | None, firmware: str | Path | Firmware, board: str | Path | Description | None
+) -> Engine:
+    if chosen is None:
+        if not isinstance(firmware, (str, Path)):
+            board = firmware.board
+        chosen = fitting_engine(board if isinstance(board, Description) else load_board(board or DEFAULT_BOARD))
     return engine(chosen) if isinstance(chosen, str) else chosen
 
 
