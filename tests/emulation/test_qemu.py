@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -122,6 +123,21 @@ def test_a_uart_without_a_serial_option(qemu: str, build: Callable[..., Machine]
     odd = QemuMachine(name="mps2-an386", instructions_per_tick=40, serial={})
     with pytest.raises(EngineError, match="assign a -serial option to uart0"):
         engine("qemu").start(Machine(board=replace(machine.board, qemu=odd), elf=machine.elf))
+
+
+@pytest.mark.usefixtures("proc")
+def test_no_time_passes_while_qemu_may_not_run(qemu: str, build: Callable[..., Machine]) -> None:
+    """A stopped process stands for one that waits for a processor; the time-out of 0.3 s is one of QEMU's time."""
+    before = descendants()
+    with engine("qemu").start(build("echo")) as session:
+        _, process = sorted(descendants() - before)
+        channel = session.channel()
+        os.kill(process, signal.SIGSTOP)
+        threading.Timer(1.0, os.kill, (process, signal.SIGCONT)).start()
+        started_s, started = time.monotonic(), channel.clock()
+        assert channel.read(1, 0.3) == b""
+        assert time.monotonic() - started_s >= 1.0
+        assert channel.clock() >= started + 0.3
 
 
 @pytest.mark.usefixtures("proc")

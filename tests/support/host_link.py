@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ferrule import resources
+from ferrule._typing import override
+from ferrule.link import Channel
 
 FOLDER = Path(__file__).parents[1] / "link"
 SOURCES = (
@@ -60,7 +62,7 @@ class HostFirmware:
         return answer
 
 
-class HostChannel:
+class HostChannel(Channel):
     """A channel to the firmware; `to_firmware` and `to_host` may alter the bytes on their way."""
 
     def __init__(self, firmware: HostFirmware) -> None:
@@ -70,13 +72,16 @@ class HostChannel:
         self._firmware = firmware
         self._waiting = b""
 
+    @override
     def write(self, data: bytes) -> None:
         self._waiting += self.to_host(self._firmware.exchange(self.to_firmware(data)))
 
+    @override
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
         assert timeout_s >= 0
         data, self._waiting = self._waiting[:max_bytes], self._waiting[max_bytes:]
         return data
 
+    @override
     def close(self) -> None:
         self.closed = True

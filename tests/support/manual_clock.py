@@ -13,3 +13,5 @@ class ManualClock:
     def monotonic(self) -> float:
         """Return the time, in seconds."""
         return self.now_s
+
+    thread_time = monotonic

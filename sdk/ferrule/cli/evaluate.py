@@ -140,7 +140,7 @@ if TYPE_CHECKING:
     type=click.FloatRange(min=0.001),
     default=60.0,
     show_default=True,
-    help="Time limit for one inference on the board, in seconds.",
+    help="Time limit for one inference on the board, in seconds in which the engine works or sleeps.",
 )
 @click.option("--through-link", is_flag=True, help="unicorn: transfer inputs and outputs through the link.")
 @outputs_options("evaluation")

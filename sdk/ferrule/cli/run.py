@@ -83,8 +83,8 @@ GDB_TIMEOUT_S = 7 * 24 * 3600.0
     type=click.FloatRange(min=0.001),
     default=60.0,
     show_default=True,
-    help="Time limit for one inference, in seconds; for your own firmware, the time that it runs, in seconds of the "
-    "board where the engine counts instructions (unicorn, renode).",
+    help="Time limit for one inference, in seconds in which the engine works or sleeps; for your own firmware, the "
+    "time that it runs, in seconds of the board where the engine counts instructions (unicorn, renode).",
 )
 @click.option(
     "--until",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import codecs
 import re
-import time
 from collections.abc import Callable, Iterator
 
 from ferrule.emulation.crash import CrashReport, EngineError, ExitError
@@ -15,9 +14,9 @@ from ferrule.errors import FerruleError
 TIMEOUT_S = 10.0
 """The default of the time that a firmware has, in seconds of its board."""
 WALL_S = 120.0
-"""The default of the time that an engine has for it, in seconds of the host."""
+"""The default of the time that an engine has for it, in seconds in which it works or sleeps."""
 PIECE_S = 0.05
-"""Longest time on the host between two looks at the instructions that an engine counts."""
+"""Longest time of the engine between two looks at the instructions that an engine counts."""
 CHUNK_BYTES = 4096
 TAIL_LINES = 20
 """The last lines of a console that an error quotes."""
@@ -59,8 +58,8 @@ class Console:
 
         The search begins after the last match, so that a text is matched once; `^` and `$` are those of lines. The
         firmware has `timeout_s` seconds of its board: its instructions at the board's clock where the engine counts
-        them (unicorn, renode), and elsewhere (qemu, serial) the time on the host. The engine has `wall_s` seconds of
-        the host.
+        them (unicorn, renode), and elsewhere the time of the engine: on qemu the processor time and sleep of its
+        process, on serial the host's. The engine has `wall_s` seconds of that time.
 
         Raises:
             ExpectationError: the text did not come, or cannot come, since the firmware sleeps until it gets input.
@@ -119,15 +118,16 @@ class Console:
         first = self._instructions()
         limit = None if first is None else first + int(timeout_s * self._clock_hz)
         host_s = min(timeout_s, wall_s) if limit is None else wall_s
-        ends = time.monotonic() + host_s
+        clock = self._channel.clock
+        ends = clock() + host_s
         yield "", ""  # what is here already
         before, why = first, ""
         while not why:
-            left_s = max(0.0, ends - time.monotonic())
+            left_s = max(0.0, ends - clock())
             wait_s = left_s if limit is None else min(left_s, PIECE_S)
-            asked = time.monotonic()
+            asked = clock()
             text = self._receive(self._read(wait_s))
-            early = time.monotonic() < asked + wait_s
+            early = clock() < asked + wait_s
             now = self._instructions()
             if self.exit_status is not None:
                 why = f"it has ended with status {self.exit_status}"
@@ -135,8 +135,8 @@ class Console:
                 why = "it sleeps until it gets input"
             elif limit is not None and first is not None and now is not None and now >= limit:
                 why = f"{timeout_s:g} s of the board ({now - first:,} instructions) have passed"
-            elif time.monotonic() >= ends:
-                why = f"{host_s:g} s of the host have passed"
+            elif clock() >= ends:
+                why = f"{host_s:g} s of the engine have passed"
             before = now
             yield text, why
 

@@ -120,16 +120,16 @@ class Firmware:
 
         `inputs` are arrays in the order of the model's inputs, or by name; each has its input's shape, or a first axis
         n times as long for n samples. None selects the documented pattern (`ferrule.network.samples.pattern`).
-        With `real`, they are real numbers, and so are the report's outputs; see `TensorInfo.quantize`.
-        `engine` is by default one that can run the board: unicorn, or else qemu or renode.
-        `options` are the engine's, such as the port of a real board. `timeout_s` limits the wall-clock time of one
-        inference. `source` is the origin of the inputs as stated in the report. `trace_devices` records every device
-        call in the report. `faults` are injected into the devices' models, by device name; see `ferrule.devices`.
-        If the outputs differ from the reference, `locate` builds and runs the firmware once more, with every tensor as
-        an output, and the report names the first layer that differs. `check_ownership` compares every access to the
-        workspace, by the core and by devices, with the plan; docs/emulation.md has the rules. The samples of a model
-        with state are a sequence, which begins with the initial state; with `reset_each`, each sample does, or each for
-        which a list of bools says so.
+        With `real`, they are real numbers, and so are the report's outputs; see `TensorInfo.quantize`. `engine` is by
+        default one that can run the board: unicorn, or else qemu or renode. `options` are the engine's, such as the
+        port of a real board. `timeout_s` limits the seconds in which the engine works on one inference, or sleeps; not
+        those in which it waits for a processor. `source` is the origin of the inputs as stated in the report.
+        `trace_devices` records every device call in the report. `faults` are injected into the devices' models, by
+        device name; see `ferrule.devices`. If the outputs differ from the reference, `locate` builds and runs the
+        firmware once more, with every tensor as an output, and the report names the first layer that differs.
+        `check_ownership` compares every access to the workspace, by the core and by devices, with the plan;
+        docs/emulation.md has the rules. The samples of a model with state are a sequence, which begins with the initial
+        state; with `reset_each`, each sample does, or each for which a list of bools says so.
 
         Raises:
             InputError: an input has the wrong name, shape or dtype.

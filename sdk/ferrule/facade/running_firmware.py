@@ -29,7 +29,7 @@ class RunningFirmware(Closing):
         options: EngineOptions | None = None,
         timeout_s: float = 60.0,
     ) -> None:
-        """Start the firmware; `timeout_s` limits the wall-clock time of one inference.
+        """Start the firmware; `timeout_s` limits one inference, as in `Firmware.run`.
 
         Raises:
             FerruleError: as `Firmware.run` does.

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -19,12 +20,19 @@ class Channel(Protocol):
     """A stream of bytes in both directions; the channel may lose, alter and repeat bytes."""
 
     def read(self, max_bytes: int, timeout_s: float) -> bytes:
-        """Return 1 to `max_bytes` received bytes, or b"" if none arrive within `timeout_s` seconds."""
+        """Return 1 to `max_bytes` received bytes, or b"" if none arrive within `timeout_s` seconds of `clock`."""
         ...
 
     def write(self, data: bytes) -> None:
         """Send all bytes of `data`."""
         ...
+
+    def clock(self) -> float:
+        """Return the seconds, from any start, that pass for the other end; all time-outs are in them.
+
+        An emulator's seconds are those in which it works or sleeps, and not those in which it waits for a processor.
+        """
+        return time.monotonic()
 
     def close(self) -> None:
         """Release the channel; a second call does nothing."""

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -99,7 +98,8 @@ class LinkSession(Closing):
 
     A request without an answer is repeated up to `retries` times, at intervals of `timeout_s`. A run may take
     `run_timeout_s` from the moment the firmware reports its start. The first request, HELLO, is repeated for at least
-    `start_timeout_s`, since a firmware may run its model once before it answers.
+    `start_timeout_s`, since a firmware may run its model once before it answers. These are seconds of the channel's
+    clock.
 
     After `use_direct`, the inputs and outputs do not pass through the channel.
     """
@@ -323,23 +323,23 @@ class LinkSession(Closing):
         sequence = self._next_sequence(kind)
         request = Frame(version=PROTOCOL_VERSION, type=kind, sequence=sequence, payload=payload).encode()
         wait_s, attempts, started_s = self._timeout_s, 0, None
-        patience_s = time.monotonic() + (self._start_timeout_s if kind is MessageType.HELLO else 0.0)
+        patience_s = self._channel.clock() + (self._start_timeout_s if kind is MessageType.HELLO else 0.0)
         while True:
             self._channel.write(request)
             attempts += 1
-            deadline_s = time.monotonic() + wait_s
+            deadline_s = self._channel.clock() + wait_s
             while (frame := self._receive(sequence, deadline_s)) is not None:
                 if kind is not MessageType.RUN or frame.type != MessageType.STARTED:
                     return _payload(frame, kind)
-                started_s = started_s or time.monotonic()
+                started_s = started_s or self._channel.clock()
             if started_s is None:
-                if attempts > self._retries and time.monotonic() >= patience_s:
+                if attempts > self._retries and self._channel.clock() >= patience_s:
                     raise LinkTimeoutError(
                         f"the firmware did not answer {kind.name}: {attempts} attempts of {wait_s:g} s each",
                         hint="is the firmware running, its first run over, and the channel its link UART?",
                     )
                 continue
-            left_s = started_s + self._run_timeout_s - time.monotonic()
+            left_s = started_s + self._run_timeout_s - self._channel.clock()
             if left_s <= 0:
                 raise LinkTimeoutError(f"the run did not end within {self._run_timeout_s:g} s")
             wait_s = min(2 * wait_s, left_s)  # repeat ever more rarely: only a lost response requires it
@@ -353,7 +353,7 @@ class LinkSession(Closing):
                     return frame
             if expired:
                 return None
-            left_s = deadline_s - time.monotonic()
+            left_s = deadline_s - self._channel.clock()
             expired = left_s <= 0
             self._frames = self._receiver.feed(self._channel.read(_READ_BYTES, max(left_s, 0.0)))
 

@@ -6,21 +6,26 @@ from __future__ import annotations
 import json
 import re
 import socket
+import time
+from collections.abc import Callable
 from typing import Any
 
 from ferrule.emulation.crash import EngineError
 
 TIMEOUT_S = 10.0
+LOOK_S = 0.5
+"""Time between two looks at the clock."""
 _REGISTER = re.compile(r"\b(R\d\d|XPSR|PSR)=([0-9a-f]{8})", re.IGNORECASE)
 _NAMES = {**{f"R{number:02d}": f"r{number}" for number in range(13)}, "R13": "sp", "R14": "lr", "R15": "pc"}
 
 
 class Monitor:
-    """A QMP client on a connected socket."""
+    """A QMP client on a connected socket; `clock` has the seconds that pass for QEMU."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        connection.settimeout(TIMEOUT_S)
+    def __init__(self, connection: socket.socket, clock: Callable[[], float] = time.monotonic) -> None:
+        connection.settimeout(LOOK_S)
         self._connection = connection
+        self._clock = clock
         self._received = b""
         self._greeted = False
 
@@ -28,7 +33,7 @@ class Monitor:
         """Execute a command and return its result.
 
         Raises:
-            EngineError: the command failed, or QEMU did not answer within 10 s.
+            EngineError: the command failed, or QEMU did not answer within 10 s of its own time.
         """
         if not self._greeted:
             self._receive()
@@ -47,9 +52,14 @@ class Monitor:
                 return answer["return"]
 
     def _receive(self) -> dict[str, Any]:
+        ends = self._clock() + TIMEOUT_S
         while b"\n" not in self._received:
             try:
                 chunk = self._connection.recv(65536)
+            except TimeoutError as error:
+                if self._clock() < ends:
+                    continue
+                raise EngineError(f"QEMU's monitor has not answered within {TIMEOUT_S:g} s of its own time") from error
             except OSError as error:
                 raise EngineError(f"QEMU's monitor does not answer: {error}") from error
             if not chunk:

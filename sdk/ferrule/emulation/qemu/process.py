@@ -15,6 +15,7 @@ from typing import IO
 from ferrule.boards import Board
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.last_words import last_words
+from ferrule.emulation.process_clock import ProcessClock
 from ferrule.emulation.qemu import supervisor
 
 END_TIMEOUT_S = 10
@@ -24,8 +25,9 @@ MONITOR = "monitor"
 def _end(process: subprocess.Popen[bytes], stderr: IO[bytes], sockets: Sequence[socket.socket]) -> None:
     """Make the supervisor kill QEMU, reap it and close its sockets."""
     try:
-        if process.stdin is not None:
-            process.stdin.close()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
         process.wait(END_TIMEOUT_S)
     except subprocess.TimeoutExpired:
         process.kill()
@@ -72,7 +74,7 @@ class QemuProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", supervisor.__file__, *self.argv],
                 stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=stderr,
                 pass_fds=list(files.values()),
                 start_new_session=True,
@@ -87,6 +89,10 @@ class QemuProcess:
                 theirs.close()
         self._stderr = stderr
         self._finalizer = weakref.finalize(self, _end, self._process, stderr, ours)
+        assert self._process.stdout is not None
+        said = self._process.stdout.readline()
+        self.clock = ProcessClock(int(said) if said else None)
+        """The time that passes for QEMU."""
         self.monitor = ours[0]
         self.uarts = dict(zip(uarts, ours[1:], strict=True))
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import select
 import socket
-import time
 
 from ferrule._typing import override
 from ferrule.emulation.crash import CrashReport, EngineError
@@ -40,19 +39,23 @@ class QemuChannel(Channel):
         Raises:
             EngineError: the firmware faulted, or QEMU ended.
         """
-        deadline = time.monotonic() + timeout_s
+        deadline = self.clock() + timeout_s
         silence = FIRST_SILENCE_S
         while not self._received:
-            remaining = deadline - time.monotonic()
+            remaining = deadline - self.clock()
             moved = self._exchange(min(max(remaining, 0), silence))
             if not moved:
                 if not self._session.check_health():
-                    deadline = time.monotonic() + timeout_s  # halted by a debugger: the time-out does not run
+                    deadline = self.clock() + timeout_s  # halted by a debugger: the time-out does not run
                 silence = min(2 * silence, SILENCE_S)
             if remaining <= 0:
                 break
         data, self._received = self._received[:max_bytes], self._received[max_bytes:]
         return data
+
+    @override
+    def clock(self) -> float:
+        return self._session.clock()
 
     @override
     def write(self, data: bytes) -> None:
@@ -93,7 +96,9 @@ class QemuSession(EmulatorSession):
         wired = {wire.uart: wire for wire in machine.wires}
         names = sorted(uarts | set(wired))
         self._process = QemuProcess(program, machine.board, machine.elf, names, machine.options.gdb)
-        self._monitor = Monitor(self._process.monitor)
+        self.clock = self._process.clock
+        """The seconds that pass for QEMU: its processor time, and the host's time while it sleeps."""
+        self._monitor = Monitor(self._process.monitor, self.clock)
         sockets = self._process.uarts
         self._channels = {name: QemuChannel(self, link) for name, link in sockets.items() if name in uarts}
         self._wires = [

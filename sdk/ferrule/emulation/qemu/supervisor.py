@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command until it ends or standard input closes, as it does when the parent dies.
+"""Runs a command until it ends or standard input closes, as it does when the parent dies; prints its process number.
 
 It is started as a separate script, `python -I -S supervisor.py program arguments...`, so that an emulator never
 outlives the Python process that started it.
@@ -17,8 +17,9 @@ POLL_S = 0.1
 
 def supervise(argv: list[str]) -> int:
     """Run a command and return its exit code; 128 plus the signal's number if a signal ended it."""
-    null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-    child = os.posix_spawn(argv[0], argv, os.environ, file_actions=[null])
+    null = [(os.POSIX_SPAWN_OPEN, number, os.devnull, os.O_RDWR, 0) for number in (0, 1)]
+    child = os.posix_spawn(argv[0], argv, os.environ, file_actions=null)
+    os.write(1, b"%d\n" % child)
     while True:
         pid, status = os.waitpid(child, os.WNOHANG)
         if pid:

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 
 from ferrule.devices import DeviceFaultError
 from ferrule.emulation.crash import EngineError
@@ -59,8 +58,6 @@ class Debugger:
         self._stub = GdbStub(self._target)
         self._stands = True
         self._attached = True
-        self.waited_s = 0.0
-        """Seconds during which GDB had halted the guest; time-outs must exclude them."""
 
     def run(self, instructions: int) -> Stop:
         """Run for about `instructions` instructions, with GDB's halts in between; see `Processor.run`.
@@ -134,10 +131,8 @@ class Debugger:
         Raises:
             EngineError: GDB ended the run.
         """
-        start = time.monotonic()
         self._connection.accept()
         how = self._serve()
-        self.waited_s += time.monotonic() - start
         if how is Resume.KILL:
             self._leave()
             raise EngineError("gdb ended the run")

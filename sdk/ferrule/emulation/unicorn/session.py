@@ -61,6 +61,11 @@ class UnicornChannel(Channel):
         return self._uart.take(max_bytes)
 
     @override
+    def clock(self) -> float:
+        """Return the processor time of this thread, in which the firmware runs."""
+        return time.thread_time()
+
+    @override
     def write(self, data: bytes) -> None:
         """Queue bytes for the firmware."""
         self._uart.give(data)
@@ -169,9 +174,8 @@ class UnicornSession(EmulatorSession):
             device.begin(operator)
 
     def run_until_output(self, uart: Uart, wanted_bytes: int, timeout_s: float) -> None:
-        """Run until the UART has bytes, the firmware waits for input, or the wall-clock time has elapsed."""
-        deadline = time.monotonic() + timeout_s
-        waited_before_s = self._debugger.waited_s if self._debugger else 0.0
+        """Run until the UART has bytes, the firmware waits for input, or the processor time has elapsed."""
+        deadline = time.thread_time() + timeout_s
         idle_from: int | None = None
         uart.state.output_wanted = max(1, wanted_bytes)
         while True:
@@ -193,8 +197,7 @@ class UnicornSession(EmulatorSession):
                     return
             else:
                 idle_from = None
-            waited_s = self._debugger.waited_s if self._debugger else 0.0
-            if time.monotonic() >= deadline + waited_s - waited_before_s:
+            if time.thread_time() >= deadline:
                 return
 
     def _carry(self) -> bool:
