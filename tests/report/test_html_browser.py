@@ -3,15 +3,17 @@
 
 from __future__ import annotations
 
+import html
 import json
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 import saved_documents
 from needs import require_variable
 
-from ferrule.report.html import html_page
+from ferrule.report.html import html_fragment, html_page
 
 OPTIONS = (
     "--headless",
@@ -42,6 +44,16 @@ SCRIPT = """
 """
 
 
+def run_page(chromium: Path, page: str, folder: Path, *options: str) -> dict[str, Any]:
+    """Return what the script of a page has put between RESULT and END, as JSON."""
+    (folder / "page.html").write_text(page, encoding="utf-8")
+    own = ("--window-size=500,900", f"--user-data-dir={folder / 'profile'}", (folder / "page.html").as_uri())
+    done = subprocess.run([chromium, *OPTIONS, *options, *own], capture_output=True, text=True, check=True, timeout=120)
+    text = html.unescape(done.stdout.split("RESULT")[-1].split("END")[0])
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("kind", saved_documents.documents())
@@ -54,23 +66,46 @@ def test_a_page_is_accessible(kind: str, scheme: str, tmp_path: Path) -> None:
     (tmp_path / "axe.js").write_text(script, encoding="utf-8")
     (tmp_path / "check.js").write_text(SCRIPT, encoding="utf-8")
     scripts = '<script src="axe.js"></script><script src="check.js"></script>'
-    (tmp_path / "page.html").write_text(page.replace("</body>", f"{scripts}</body>"), encoding="utf-8")
-    done = subprocess.run(
-        [
-            chromium,
-            *OPTIONS,
-            f"--blink-settings=preferredColorScheme={int(scheme == 'light')}",
-            "--window-size=500,900",
-            f"--user-data-dir={tmp_path / 'profile'}",
-            (tmp_path / "page.html").as_uri(),
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=120,
-    )
-    text = done.stdout.split("RESULT")[-1].split("END")[0]
-    found = json.loads(text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
+    scheme_option = f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"
+    found = run_page(chromium, page.replace("</body>", f"{scripts}</body>"), tmp_path, scheme_option)
     assert found["violations"] == []
     assert found["over"] == 0, f"wider than {found['width']} px"
     assert found["dark"] == (scheme == "dark")
+
+
+NOTEBOOK = """
+.common { font-family: serif; line-height: 3; text-align: right; letter-spacing: 2px; color: red; }
+.common dl { margin: 0 40px; } .common dt { float: left; width: 20%; clear: left; font-weight: bold; }
+.common dd { margin-left: 30%; } .common table { table-layout: fixed; border: 3px solid red; margin: 0 auto; }
+.common tbody tr:nth-child(odd) td.num { background: red; text-align: center; } .common tr:hover { background: red; }
+.common ul:not(.list-inline) li, .common ol { list-style: square; padding: 40px; } .common pre { border: 1px solid; }
+.common h1:first-child, .common h2, .common h3 { color: red; font-style: italic; } .common p + p { margin-top: 9em; }
+.common a:link { color: red; } .common * { text-indent: 3px; word-spacing: 4px; float: right; }
+"""
+"""Rules as notebooks have them: for elements in the class of an output."""
+COMPARE = """
+const [plain, within] = [...document.querySelectorAll(".ferrule")].map(each => [each, ...each.querySelectorAll("*")]);
+const found = { elements: plain.length, differences: [] };
+plain.forEach((element, index) => {
+  const [one, other] = [getComputedStyle(element), getComputedStyle(within[index])];
+  for (const name of one) {
+    const [mine, its] = [one.getPropertyValue(name), other.getPropertyValue(name)];
+    if (mine !== its && !/^(block|inline)-size$/.test(name))  // width and height are compared
+      found.differences.push(`${element.tagName}.${element.className}: ${name} ${mine}, ${its}`);
+  }
+});
+document.documentElement.textContent = "RESULT" + JSON.stringify(found) + "END";
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", saved_documents.documents())
+def test_the_style_of_a_notebook_does_not_leak_in(kind: str, tmp_path: Path) -> None:
+    chromium = require_variable("FERRULE_CHROMIUM")
+    fragment = html_fragment(saved_documents.documents("model")[kind])
+    (tmp_path / "check.js").write_text(COMPARE, encoding="utf-8")
+    page = f'<style>{NOTEBOOK}</style><div>{fragment}</div><div class="common">{fragment}</div>'
+    whole = f'<!DOCTYPE html><meta charset="utf-8"><body>{page}<script src="check.js"></script></body>'
+    found = run_page(chromium, whole, tmp_path)
+    assert found["elements"] > 10
+    assert found["differences"] == []

@@ -41,6 +41,10 @@ _KINDS = {
 }
 
 
+_ISOLATED = ".ferrule:not(#_)"
+"""Selects what `.ferrule` does, with the weight of an id, which the rules of notebooks have not."""
+
+
 def html_page(document: Document | Sequence[Document]) -> str:
     """Return a document, or several, as a web page: one file, without scripts, which loads nothing."""
     documents = _listed(document)
@@ -48,8 +52,12 @@ def html_page(document: Document | Sequence[Document]) -> str:
 
 
 def html_fragment(document: Document | Sequence[Document]) -> str:
-    """Return a document, or several, as a part of a page, with its own style, for notebooks."""
-    return _render("fragment.html", _listed(document))
+    """Return a document, or several, as a part of a page, for notebooks: only its own style applies to it."""
+    return _render("fragment.html", _listed(document), isolated_style=_style().replace(".ferrule", _ISOLATED))
+
+
+def _style() -> str:
+    return read_text(TEMPLATES / "style.css")
 
 
 def _listed(document: Document | Sequence[Document]) -> list[Document]:
@@ -67,7 +75,7 @@ def _render(template: str, documents: Sequence[Document], **values: object) -> s
             documents=documents,
             kinds=_KINDS,
             name_of=_name,
-            style=read_text(TEMPLATES / "style.css"),
+            style=_style(),
             memory_picture=memory_picture.memory_picture,
             largest_buffers=memory_picture.largest,
             timeline_picture=timeline_picture.timeline_picture,
