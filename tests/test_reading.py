@@ -164,6 +164,7 @@ ALLOWED = {
     "backends/shared/allocators.py": "allocates memory by a device",
     "backends/ethos_u/vela_child.py": OWN + "the log of Vela",
     "backends/ethos_u/vela_process.py": OWN + "the log of Vela",
+    "emulation/process_clock.py": "reads what the kernel says of an emulator",
     "emulation/renode/process.py": OWN + "the folder of Renode's process",
     "emulation/renode/project_files.py": OWN + "files for Renode",
     "emulation/renode/script.py": OWN + "the folder of Renode's process",
