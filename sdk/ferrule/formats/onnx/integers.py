@@ -65,6 +65,8 @@ class Integers:
         """Tensors of integers of the model, by name in the model."""
         self.absorbed: set[str] = set()
         """Outputs of nodes that another node takes over."""
+        self.same: dict[str, str] = {}
+        """Tensors that no node writes any more, and others of the same shape."""
         self.single = single_readers(record, nodes)
         self.final = {value.name for value in record.outputs}
         self._names = UniqueNames(constants)
@@ -248,6 +250,7 @@ class Integers:
         encoding, output = target.encoding, target.output
         self.absorbed |= target.absorbed
         stored = self.clamped(stored, target)
+        self.same.update(dict.fromkeys(target.absorbed, stored))
         if output in self.final and stored != output:
             self.types[output] = encoding.unsigned()
             self.add("QuantizeLinear" if encoding.offset else "Identity", (stored,), (output,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ferrule.errors import FerruleError, UnsupportedError, place
 from ferrule.formats.onnx.folding import Folding, constant_of
@@ -21,6 +21,8 @@ class Normalised:
     constants: Mapping[str, Array]
     types: Mapping[str, TensorType]
     """The stored types of quantised tensors, by name."""
+    same: Mapping[str, str] = field(default_factory=dict)
+    """Tensors that no node writes any more, and others of the same shape."""
 
 
 def normalised(record: GraphRecord, folding: Folding) -> Normalised:
@@ -34,8 +36,8 @@ def normalised(record: GraphRecord, folding: Folding) -> Normalised:
                     hint="export the model in float32",
                 )
     nodes, constants = _folded(record, folding)
-    nodes = _without_identities(record, nodes)
-    return Normalised(nodes=tuple(nodes), constants=constants, types={})
+    nodes, same = _without_identities(record, nodes)
+    return Normalised(nodes=tuple(nodes), constants=constants, types={}, same=same)
 
 
 def _folded(record: GraphRecord, folding: Folding) -> tuple[list[Node], dict[str, Array]]:
@@ -64,10 +66,13 @@ def _computed(node: Node, constants: Mapping[str, Array], folding: Folding) -> S
     return folding.outputs(node, [constants.get(name) for name in node.inputs])
 
 
-def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> list[Node]:
-    """Return the nodes without those whose output is their input, unless a graph has one as output or reads one."""
+def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> tuple[list[Node], dict[str, str]]:
+    """Return the nodes without those whose output is their input, unless a graph has one as output or reads one.
+
+    The second result has that input for each output.
+    """
     if any(node.graphs for node in nodes):
-        return list(nodes)
+        return list(nodes), {}
     kept = {value.name for value in record.outputs}
     read = Counter(name for node in nodes for name in node.inputs)
     names: dict[str, str] = {}
@@ -80,4 +85,4 @@ def _without_identities(record: GraphRecord, nodes: Sequence[Node]) -> list[Node
             names[node.outputs[0]] = node.inputs[0]
         else:
             remaining.append(node)
-    return remaining
+    return remaining, names

@@ -275,7 +275,7 @@ def _value(record: Any) -> ValueRecord:  # noqa: ANN401
     if tensor.HasField("shape"):
         extents: list[int | str] = []
         for dim in tensor.shape.dim:
-            known = dim.WhichOneof("value") == "dim_value" and dim.dim_value > 0
+            known = dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0
             extents.append(dim.dim_value if known else _text(dim.dim_param) or "?")
         shape = tuple(extents)
     return ValueRecord(name=_text(record.name), type=tensor.elem_type, shape=shape)

@@ -87,7 +87,8 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Norma
         if node.key in EXPANSIONS:
             linear.update(name for each in made for name in each.outputs)
     nodes = _without_repetitions(nodes, {value.name for value in record.outputs}, constants)
-    return _Pass(record, nodes, Integers(record, nodes, constants, folding), folding, linear).run()
+    found = _Pass(record, nodes, Integers(record, nodes, constants, folding), folding, linear).run()
+    return replace(found, same={**graph.same, **found.same})
 
 
 def _without_repetitions(nodes: Sequence[Node], kept: set[str], constants: Mapping[str, Array]) -> list[Node]:
@@ -138,7 +139,8 @@ class _Pass:
                 self._visit(node)
         for name in sorted(tensors.final):
             tensors.real(name)
-        return Normalised(nodes=tuple(tensors.nodes), constants=tensors.constants, types=tensors.types)
+        same = {name: held.name for name, held in tensors.reals.items() if held.data is None} | tensors.same
+        return Normalised(nodes=tuple(tensors.nodes), constants=tensors.constants, types=tensors.types, same=same)
 
     def _take_inputs(self) -> None:
         """Take the quantisation of inputs of the graph from the nodes that read them."""
@@ -254,6 +256,7 @@ class _Pass:
         tensors.nodes.append(replace(made, outputs=(stored,)))
         tensors.finish(target, stored)
         tensors.absorbed.add(node.outputs[0])
+        tensors.same[node.outputs[0]] = stored
         return True
 
     def _without_slopes(self, node: Node) -> Node:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +37,10 @@ _FIXED = (
     "export the model with inputs of fixed shapes, or fix them: "
     "python -m onnxruntime.tools.make_dynamic_shape_fixed --dim_param NAME --dim_value N model.onnx fixed.onnx"
 )
+_CONTRADICTION = (
+    "the file contradicts itself: infer its shapes anew (onnx.shape_inference.infer_shapes); or a first extent that is "
+    "unknown, which is read as 1, stands for another number: fix the inputs' shapes"
+)
 
 
 def read_onnx(data: bytes, name: str, folder: Path | None = None, max_iterations: int = DEFAULT_ITERATIONS) -> Network:
@@ -64,6 +68,7 @@ class _Reader:
         self._max_iterations = max_iterations
         graph = _prepared(record, folding)
         self._nodes = graph.nodes
+        self._same = graph.same
         self._emission = Emission(name, graph.constants, graph.types)
         self._emission.final = frozenset(value.name for value in record.outputs)
         self._lost: set[str] = set()
@@ -89,9 +94,35 @@ class _Reader:
             except FerruleError as error:
                 problems.append(error)
                 self._stand_in(node)
+        if not problems:
+            problems = self._contradictions(self._record, self._same)
         if problems:
             raise together(problems, "nodes")
         return self._finished()
+
+    def _contradictions(self, record: GraphRecord, same: Mapping[str, str]) -> list[FerruleError]:
+        """Return an error for each tensor of a graph that has another shape than the file states."""
+        emission, problems = self._emission, list[FerruleError]()
+        makers = {name: node for node in record.nodes for name in node.outputs}
+        for value in record.values.values():
+            name = value.name
+            while not emission.has(name) and name in same:
+                name = same[name]
+            if value.shape is None or not emission.has(name) or value.name in self._lost:
+                continue
+            shape, maker = emission.shape(name), makers.get(value.name)
+            if len(shape) == len(value.shape) and all(
+                isinstance(given, str) or given == extent for given, extent in zip(value.shape, shape, strict=True)
+            ):
+                continue
+            stated = ", ".join(map(str, value.shape))
+            error = ModelError(f"its shape is {list(shape)}, and the file states [{stated}]", hint=_CONTRADICTION)
+            if maker is None or value.name != maker.outputs[0]:
+                error.at(f"tensor '{value.name}'")
+            if maker is not None:
+                error.at(maker.where, maker.key)
+            problems.append(error)
+        return problems
 
     def _finished(self) -> Network:
         if not self._record.outputs:
@@ -140,6 +171,9 @@ class _Reader:
         for each in graph.nodes:
             with place(each.where, each.key):
                 self._add(each)
+        problems = self._contradictions(record, graph.same)
+        if problems:
+            raise together(problems, "nodes")
         for name, value in zip(node.outputs, record.outputs, strict=True):
             constant = emission.constant(value.name)
             if name and constant is not None:
@@ -232,6 +266,8 @@ def _described(value: ValueRecord) -> tuple[Shape, TensorType] | None:
     for axis, extent in enumerate(value.shape):
         if axis and isinstance(extent, str):
             raise UnsupportedError(f"the extent of its axis {axis} is '{extent}', expected a number", hint=_FIXED)
+        if extent == 0:
+            raise UnsupportedError(f"the extent of its axis {axis} is 0: no tensor of a network is empty", hint=_FIXED)
     info = tuple(1 if isinstance(extent, str) else extent for extent in value.shape)
     if len(info) > MAX_RANK:
         raise UnsupportedError(f"its shape is {list(info)}, expected at most {MAX_RANK} axes")

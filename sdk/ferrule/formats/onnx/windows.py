@@ -106,10 +106,16 @@ class Window:
 
     def transposed_size(self, axis: int, extent: int, extra: int, wanted: int | None) -> tuple[int, int]:
         """Return the extent of a transposed convolution's output and the pixels that are left out at its begin."""
-        full = (extent - 1) * self.strides[axis] + (self.extents[axis] - 1) * self.dilations[axis] + 1 + extra
+        stride = self.strides[axis]
+        full = (extent - 1) * stride + (self.extents[axis] - 1) * self.dilations[axis] + 1 + extra
         before, after = self.pads[axis], self.pads[2 + axis]
         if wanted is not None or self.auto in {"SAME_UPPER", "SAME_LOWER"}:
-            size = extent * self.strides[axis] if wanted is None else wanted
+            size = min(extent * stride, full) if wanted is None else wanted  # SAME pads nothing where the window ends
+            if size >= full + stride:
+                raise ModelError(
+                    f"its attribute 'output_shape' is {size} along spatial axis {axis}, expected less than "
+                    f"{full + stride}: a window for each pixel ends at {full}"
+                )
             total = max(full - size, 0)
             return size, total // 2 if self.auto == "SAME_UPPER" else total - total // 2
         if self.auto == "VALID":
@@ -137,23 +143,35 @@ def _pool(window: Window, padding: Padding) -> Pool2dDescriptor:
     )
 
 
-def _refuse_dilations(window: Window) -> None:
+def _check_pool(window: Window, stored: Shape) -> None:
+    """Refuse a pool with dilations, or one whose windows begin at places of which runtimes think differently."""
     if window.dilations != (1, 1):
         raise UnsupportedError(f"its attribute 'dilations' is {list(window.dilations)}, expected 1 along each axis")
+    if window.auto not in {"SAME_UPPER", "SAME_LOWER"}:
+        return
+    for axis, (kernel, stride) in enumerate(zip(window.extents, window.strides, strict=True)):
+        left_out = stored[1 + axis] - (-(-stored[1 + axis] // stride) - 1) * stride - kernel
+        if left_out > 1:
+            raise UnsupportedError(
+                f"its attribute 'auto_pad' is {window.auto}, and windows of {kernel} pixels every {stride} leave out "
+                f"{left_out} of {stored[1 + axis]}: runtimes differ in whether the padding is negative",
+                hint="state the padding by the attribute 'pads' in place of 'auto_pad'",
+            )
 
 
 def _max_pool(call: Call) -> None:
     call.refuse_outputs(1)
     source, window = image(call, 0), _pool_window(call)
-    _refuse_dilations(window)
-    padding = window.padding(call.info(source).shape, ceil=call.node.integer("ceil_mode", 0) != 0)
+    shape = call.info(source).shape
+    _check_pool(window, shape)
+    padding = window.padding(shape, ceil=call.node.integer("ceil_mode", 0) != 0)
     finish_image(call, LayerType.MAX_POOL_2D, _pool(window, padding), source)
 
 
 def _average_pool(call: Call) -> None:
     source, window = image(call, 0), _pool_window(call)
-    _refuse_dilations(window)
     shape = call.info(source).shape
+    _check_pool(window, shape)
     padding = window.padding(shape, ceil=call.node.integer("ceil_mode", 0) != 0)
     if call.node.integer("count_include_pad", 0) != 0 and padding != NO_PADDING:
         if padding != window.padding(shape):
