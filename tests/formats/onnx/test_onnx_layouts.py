@@ -124,6 +124,17 @@ class Chain:
         self.add("MatMul", self.floats(self.shape[-1], 3), (*self.shape[:-1], 3))
 
 
+def test_a_tensor_and_its_transpose_of_the_same_shape_are_not_mixed_up() -> None:
+    """Both are the same tensor of the network, in two orders of axes, and each needs its channels last."""
+    nodes = [
+        node("Transpose", "x", "t", perm=[0, 1, 3, 2]),
+        node("AveragePool", "x", "y", kernel_shape=[2, 1]),
+        node("AveragePool", "t", "z", kernel_shape=[2, 1]),
+    ]
+    for order in ([0, 1, 2], [0, 2, 1]):
+        agrees(model([nodes[index] for index in order], {"x": ("float32", [1, 4, 4, 4])}, ["y", "z"]))
+
+
 @pytest.mark.parametrize("seed", range(CHAINS))
 def test_a_chain_agrees_with_onnxruntime(seed: int) -> None:
     chain = Chain(seed)

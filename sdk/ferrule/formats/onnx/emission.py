@@ -34,7 +34,7 @@ class Emission:
         self._found: dict[str, tuple[str, Layout]] = {}
         """By tensor of the model: that of the network, and how its elements are ordered."""
         self._copies: dict[tuple[str, tuple[int, ...], Shape], str] = {}
-        """Tensors with other orders and shapes, by the first of the same elements, or by name of a constant."""
+        """Tensors with other orders and shapes, by the tensor and what is done with it, or by name of a constant."""
         self._variants: dict[tuple[str, tuple[object, ...]], str] = {}
         """Constants with other data than that of the model, by name and key."""
         self._layer_names = UniqueNames()
@@ -131,9 +131,9 @@ class Emission:
         """Return a tensor whose axis i is axis order[i] of `shape`, given one with the order `stored`."""
         if stored == order:
             return tensor
-        key = (tensor, order, shape)
+        permutation = tuple(stored.index(axis) for axis in order)  # `stored` differs between a tensor and its transpose
+        key = (tensor, permutation, shape)
         if key not in self._copies:
-            permutation = tuple(stored.index(axis) for axis in order)
             self._copies[key] = self._transposed(tensor, permutation, self._wanted(name, order))
         return self._copies[key]
 
