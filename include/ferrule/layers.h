@@ -168,6 +168,8 @@ enum ferrule_rounding {
     FERRULE_ROUNDING_SINGLE = 1,
     FERRULE_ROUNDING_ONNX = 2,
     FERRULE_ROUNDING_ONNX_UINT8 = 3,
+    FERRULE_ROUNDING_ONNX_FLOAT = 4,
+    FERRULE_ROUNDING_ONNX_COLUMNS = 5,
 };
 
 /** Pixels around an image; their value is zero, or the zero point for integers. */

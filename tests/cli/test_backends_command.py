@@ -40,7 +40,10 @@ def test_shipped_backends(ferrule: Ferrule) -> None:
     assert (cpu.origin, cpu.place, cpu.reason) == ("shipped", "ferrule/backends/cpu_acc", "")
     assert (cpu.host, cpu.firmware, cpu.devices) == (True, True, ("CpuAcc",))
     assert (reference.host, reference.firmware) == (True, False)
-    assert reference.capabilities == {"HasFp16": True, "RoundingRules": "onnx onnx-uint8 single tflm"}
+    assert reference.capabilities == {
+        "HasFp16": True,
+        "RoundingRules": "onnx onnx-columns onnx-float onnx-uint8 single tflm",
+    }
 
 
 def test_handles_are_listed(ferrule: Ferrule) -> None:

@@ -60,8 +60,8 @@ class Case:
     def values(self, *shape: int) -> Array:
         return self.random.integers(-128, 128, shape).astype(np.int8)
 
-    def ours(self, output: str) -> Array:
-        """Return the model's values of the layer's output by ONNX's rule."""
+    def ours(self, output: str, rule: Rounding | None = None) -> Array:
+        """Return the model's values of the layer's output by ONNX's rule, or by another one."""
         self.network.set_outputs([output])
         (layer,) = self.network.layers
         ruled = Network("ruled")
@@ -71,13 +71,13 @@ class Case:
         for info in self.network.inputs:
             ruled.add_input(info)
         adds_first = layer.type in {LayerType.ADD, LayerType.MUL}
-        rule = Rounding.ONNX_UINT8 if adds_first and self.offset else Rounding.ONNX
+        rule = rule or (Rounding.ONNX_UINT8 if adds_first and self.offset else Rounding.ONNX)
         ruled.add_layer(replace(layer, rounding=rule), self.network.output_infos(layer))
         ruled.set_outputs([output])
         return ruled.run(self.stored)[0].astype(np.int64) + self.offset
 
-    def theirs(self, *nodes: object) -> Array:
-        """Return what onnxruntime computes; the last node's output is `output`."""
+    def theirs(self, *nodes: object, fused: bool = True) -> Array:
+        """Return what onnxruntime computes, optimised or not; the last node's output is `output`."""
         from onnx import helper, numpy_helper
 
         inputs = [
@@ -89,7 +89,7 @@ class Case:
         graph = helper.make_graph(nodes, "case", inputs, [output], constants)
         imports = [helper.make_opsetid("", 21), helper.make_opsetid(DOMAIN, 1)]
         model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-        return onnxruntime_outputs(model, self.feeds)[0].astype(np.int64)
+        return onnxruntime_outputs(model, self.feeds, fused=fused)[0].astype(np.int64)
 
 
 def node(operator: str, inputs: list[str], output: str = "output", **attributes: int | str) -> object:
@@ -196,9 +196,12 @@ def test_elementwise_layers_equal_theirs(operator: str, seed: int, dtype: type[n
         "Mul": case.network.add_mul_layer,
         "Sub": case.network.add_sub_layer,
     }[operator]
-    ours = case.ours(add(left, right, quantization=output))
+    layer = add(left, right, quantization=output)
+    ours = case.ours(layer)
     theirs = case.theirs(*unfused(operator))
     assert np.array_equal(ours, theirs)
+    in_float = ours if operator == "Sub" else case.ours(layer, Rounding.ONNX_FLOAT)
+    assert np.array_equal(in_float, case.theirs(*unfused(operator), fused=False))
     if operator != "Sub":
         assert np.array_equal(
             ours, case.theirs(node(f"QLinear{operator}", [*QUANTISED, *WEIGHTS, *OUTPUT], domain=DOMAIN))

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 from layer_case import layer_network, tensor
 
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization, Rounding
+from ferrule.graph import FLOAT_ROUNDINGS, Array, DataType, Descriptor, LayerType, Quantization, Rounding
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor
@@ -164,22 +164,33 @@ def _output(dice: random.Random, own: Quantization) -> Quantization:
 
 
 def average_case(rule: Rounding, dice: random.Random) -> OnnxLayer:
-    """Return AVERAGE_POOL_2D; for uint8, the model's zero point is 128 more."""
+    """Return AVERAGE_POOL_2D; for uint8, the model's zero point is 128 more, and in float32 it comes last."""
     image, own = _image(dice), quantization(dice)
     output, descriptor = _output(dice, own), _pool(dice)
     source = tensor("x", image.shape, DataType.INT8, own.scale, own.zero_point)
     network = layer_network(LayerType.AVERAGE_POOL_2D, descriptor, [source], output, rounding=rule)
     offset = 128 if rule is Rounding.ONNX_UINT8 else 0
+    late = output.zero_point if rule in FLOAT_ROUNDINGS else -offset
     wanted = np.empty(network.outputs[0].shape, np.int8)
     for _, i, j, c in np.ndindex(*wanted.shape):
-        total, count = np.float32(0), 0
-        for y in range(i * descriptor.stride_h - descriptor.padding.top, image.shape[1])[: descriptor.pool_h]:
-            for x in range(j * descriptor.stride_w - descriptor.padding.left, image.shape[2])[: descriptor.pool_w]:
-                if min(y, x) >= 0:
-                    total, count = total + real(int(image[0, y, x, c]), own), count + 1
-        steps = total / np.float32(count) / np.float32(output.scale) + np.float32(output.zero_point + offset)
-        wanted[0, i, j, c] = saturated(to_even(float(steps)) - offset)
+        rows = range(i * descriptor.stride_h - descriptor.padding.top, image.shape[1])[: descriptor.pool_h]
+        columns = range(j * descriptor.stride_w - descriptor.padding.left, image.shape[2])[: descriptor.pool_w]
+        values = [[real(int(image[0, y, x, c]), own) for x in columns if x >= 0] for y in rows if y >= 0]
+        if rule is Rounding.ONNX_COLUMNS:
+            total = _total([_total(column) for column in zip(*values, strict=True)])
+        else:
+            total = _total([value for row in values for value in row])
+        count = sum(map(len, values))
+        steps = total / np.float32(count) / np.float32(output.scale) + np.float32(output.zero_point - late)
+        wanted[0, i, j, c] = saturated(to_even(float(steps)) + late)
     return OnnxLayer(network=network, inputs=[image], wanted=wanted)
+
+
+def _total(values: Sequence[np.float32]) -> np.float32:
+    total = np.float32(0)
+    for value in values:
+        total = total + value
+    return total
 
 
 def _pool(dice: random.Random) -> Pool2dDescriptor:
@@ -206,7 +217,28 @@ def mean_case(dice: random.Random) -> OnnxLayer:
     return OnnxLayer(network=network, inputs=[image], wanted=np.array(wanted, np.int8).reshape(1, 1, 1, -1))
 
 
-def softmax_case(dice: random.Random) -> OnnxLayer:
+def mean_in_float_case(dice: random.Random) -> OnnxLayer:
+    """Return MEAN over the height and the width in float32: four sums, in pairs, and the values that are left over."""
+    image, own = _image(dice), quantization(dice)
+    output = _output(dice, own)
+    source = tensor("x", image.shape, DataType.INT8, own.scale, own.zero_point)
+    descriptor = ReduceDescriptor(axes=(1, 2), keep_dims=True)
+    network = layer_network(LayerType.MEAN, descriptor, [source], output, rounding=Rounding.ONNX_FLOAT)
+    wanted = []
+    for column in image.reshape(-1, image.shape[-1]).T.tolist():
+        values = [real(value, own) for value in column]
+        whole = len(values) // 4 * 4
+        lanes = [np.float32(0)] * 4
+        for index, value in enumerate(values[:whole]):
+            lanes[index % 4] = lanes[index % 4] + value
+        total = (lanes[0] + lanes[2]) + (lanes[1] + lanes[3])
+        for value in values[whole:]:
+            total = total + value
+        wanted.append(quantized(total / np.float32(len(values)), output))
+    return OnnxLayer(network=network, inputs=[image], wanted=np.array(wanted, np.int8).reshape(1, 1, 1, -1))
+
+
+def softmax_case(rule: Rounding, dice: random.Random) -> OnnxLayer:
     """Return SOFTMAX of a few rows."""
     depth = dice.choice([1, 2, 10, 300])
     data = np.random.default_rng(dice.getrandbits(32)).integers(-128, 127, (3, depth), dtype=np.int8, endpoint=True)
@@ -214,7 +246,7 @@ def softmax_case(dice: random.Random) -> OnnxLayer:
     step = dice.choice([1 / 256, 1 / 118, float(np.float32(1 / 255)), float(np.float32(dice.uniform(0.001, 0.02)))])
     output = Quantization.of(step, dice.choice([-128, 0, 5]))
     source = tensor("x", data.shape, DataType.INT8, own.scale, own.zero_point)
-    network = layer_network(LayerType.SOFTMAX, SoftmaxDescriptor(), [source], output, rounding=Rounding.ONNX)
+    network = layer_network(LayerType.SOFTMAX, SoftmaxDescriptor(), [source], output, rounding=rule)
     largest = float(np.finfo(np.float32).max / np.float32(depth))
     bonus = max(0.0, float(np.float32(math.log(largest))) - 5) / own.scale
     whole = float(np.floor(np.float32(1) / np.float32(step)))
@@ -224,7 +256,11 @@ def softmax_case(dice: random.Random) -> OnnxLayer:
         total = np.float32(0)
         for share in shares:
             total = total + share
-        results[:] = [saturated(to_even(float(share) * whole / float(total)) + output.zero_point) for share in shares]
+        if rule is Rounding.ONNX_FLOAT:
+            results[:] = [quantized(share / total, output) for share in shares]
+        else:
+            steps = [to_even(float(share) * whole / float(total)) for share in shares]
+            results[:] = [saturated(each + output.zero_point) for each in steps]
     return OnnxLayer(network=network, inputs=[data], wanted=wanted)
 
 
@@ -267,8 +303,8 @@ def _taps(index: int, extent: int, count: int, descriptor: ResizeDescriptor) -> 
 PAIRS = tuple(
     (type_, rule)
     for type_ in (LayerType.ADD, LayerType.SUB, LayerType.MUL)
-    for rule in (Rounding.ONNX, Rounding.ONNX_UINT8)
-    if (type_, rule) != (LayerType.SUB, Rounding.ONNX_UINT8)
+    for rule in (Rounding.ONNX, Rounding.ONNX_UINT8, Rounding.ONNX_FLOAT)
+    if type_ is not LayerType.SUB or rule is Rounding.ONNX
 )
 """The layers of two inputs, with their rules."""
 
@@ -329,8 +365,12 @@ CASES: Mapping[str, Callable[[random.Random], OnnxLayer]] = {
     "QUANTIZE of float32": quantize_case,
     "AVERAGE_POOL_2D": partial(average_case, Rounding.ONNX),
     "AVERAGE_POOL_2D of uint8": partial(average_case, Rounding.ONNX_UINT8),
+    "AVERAGE_POOL_2D in float32": partial(average_case, Rounding.ONNX_FLOAT),
+    "AVERAGE_POOL_2D in float32, columns first": partial(average_case, Rounding.ONNX_COLUMNS),
     "MEAN": mean_case,
-    "SOFTMAX": softmax_case,
+    "MEAN in float32": mean_in_float_case,
+    "SOFTMAX": partial(softmax_case, Rounding.ONNX),
+    "SOFTMAX in float32": partial(softmax_case, Rounding.ONNX_FLOAT),
     "DIV": partial(real_pair_case, LayerType.DIV),
     "PRELU": partial(real_pair_case, LayerType.PRELU),
     "RESIZE_BILINEAR": resize_case,

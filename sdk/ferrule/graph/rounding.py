@@ -39,12 +39,22 @@ class Rounding(StrEnum):
 
     It differs from `ONNX` in layers that add the output's zero point before they round: the zero point is the model's.
     """
+    ONNX_FLOAT = "onnx-float", 4, "ONNX's rule for operators in float32"
+    """Each step as the file has it: real values, the operator in float32, and QuantizeLinear.
+
+    It differs from `ONNX` in the layers that onnxruntime fuses with the conversions round them: ADD, MUL,
+    AVERAGE_POOL_2D, MEAN and SOFTMAX.
+    """
+    ONNX_COLUMNS = "onnx-columns", 5, "ONNX's rule for averages in float32, columns first"
+    """The same for AVERAGE_POOL_2D, where each column of a window is added up for itself."""
 
 
 ALL_ROUNDINGS = frozenset(Rounding)
 """Every rule."""
-ONNX_ROUNDINGS = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8})
-"""ONNX's rule, for tensors of either type."""
+FLOAT_ROUNDINGS = frozenset({Rounding.ONNX_FLOAT, Rounding.ONNX_COLUMNS})
+"""ONNX's rule for operators in float32."""
+ONNX_ROUNDINGS = frozenset({Rounding.ONNX, Rounding.ONNX_UINT8, Rounding.ONNX_FLOAT})
+"""ONNX's rule, for tensors of either type, and for operators in float32."""
 
 
 def roundings(names: Iterable[str]) -> frozenset[Rounding]:

@@ -163,7 +163,7 @@ def _sample_extremum(sample: LayerSample) -> None:
 
 
 ADD = _arithmetic(LayerType.ADD, _ONNX_RULES)
-SUB = _arithmetic(LayerType.SUB, _ONNX_RULES - {Rounding.ONNX_UINT8})
+SUB = _arithmetic(LayerType.SUB, frozenset({Rounding.TFLM, Rounding.ONNX}))
 MUL = _arithmetic(LayerType.MUL, _ONNX_RULES)
 MAXIMUM = _extremum(LayerType.MAXIMUM)
 MINIMUM = _extremum(LayerType.MINIMUM)

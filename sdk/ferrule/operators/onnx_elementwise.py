@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import LayerType, Rounding, TensorInfo
+from ferrule.graph import FLOAT_ROUNDINGS, LayerType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.elementwise import STORED, Combination, Parts
 from ferrule.operators.fixed_point import (
@@ -29,6 +29,8 @@ from ferrule.operators.operator import Operands
 
 LEAST_FACTOR, LARGEST_FACTOR = 2.0**-60, 2.0**30
 """The least and the largest quotient of scales; numbers between them keep float32 from the ends of its range."""
+_LARGEST_SCALE = 2.0**118
+"""With it, 255 steps are a finite number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,7 @@ class OnnxOutput:
     def of(cls, info: TensorInfo, activation: Activation, rounding: Rounding) -> OnnxOutput:
         """Return the output of a layer."""
         low, high = activation_range(activation, info)
-        offset = stored_offset(rounding)
+        offset = stored_offset(info, rounding)
         return cls(zero_point=info.zero_point - offset, stored_offset=offset, low=low, high=high)
 
     def store(self, values: Float32Array) -> Int64Array:
@@ -87,7 +89,10 @@ class FusedSum:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatDifference:
-    """SUB: real values are subtracted and divided by the scale; the zero point is added after the rounding."""
+    """SUB: real values are subtracted and divided by the scale; the zero point is added after the rounding.
+
+    ADD of float32 values is that, too, with the second scale negated.
+    """
 
     first_scale: float
     first_zero_point: int
@@ -144,8 +149,33 @@ class FloatProduct:
         return self.output.store(scaled + np.float32(self.output.zero_point))
 
 
-def stored_offset(rounding: Rounding) -> int:
-    """Return what turns a value of the model into the stored one."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RealProduct:
+    """MUL: real values are multiplied and divided by the scale; the zero point is added after the rounding."""
+
+    first_scale: float
+    first_zero_point: int
+    second_scale: float
+    second_zero_point: int
+    scale: float
+    fused: FloatProduct
+    """The product that rounds only once before the zero point is added; few results differ."""
+
+    def apply(self, first: Int64Array, second: Int64Array) -> Int64Array:
+        """Return the stored products of stored values with broadcastable shapes."""
+        with np.errstate(over="ignore", under="ignore"):
+            left = np.float32(self.first_scale) * (first - self.first_zero_point).astype(np.float32)
+            right = np.float32(self.second_scale) * (second - self.second_zero_point).astype(np.float32)
+            return self.fused.output.store(np.asarray((left * right) / np.float32(self.scale), np.float32))
+
+
+def stored_offset(info: TensorInfo, rounding: Rounding) -> int:
+    """Return what is added to a rounded result: what turns a value of the model into the stored one.
+
+    In float32, that is the whole zero point, since QuantizeLinear adds it after the rounding.
+    """
+    if rounding in FLOAT_ROUNDINGS:
+        return info.zero_point
     return -128 if rounding is Rounding.ONNX_UINT8 else 0
 
 
@@ -159,12 +189,13 @@ def onnx_combination_of(layer_type: LayerType, activation: Activation, operands:
     if layer_type is not LayerType.MUL:
         _check_quotient(first, output)
         _check_quotient(second, output)
-    if layer_type is LayerType.SUB:
+    in_float = operands.rounding is Rounding.ONNX_FLOAT
+    if layer_type is LayerType.SUB or (in_float and layer_type is LayerType.ADD):
         low, high = activation_range(activation, output)
         return FloatDifference(
             first_scale=first.scale,
             first_zero_point=first.zero_point,
-            second_scale=second.scale,
+            second_scale=second.scale if layer_type is LayerType.SUB else -second.scale,
             second_zero_point=second.zero_point,
             scale=output.scale,
             zero_point=output.zero_point,
@@ -180,12 +211,25 @@ def onnx_combination_of(layer_type: LayerType, activation: Activation, operands:
             f"the product's scale over that of '{output.name}' is {factor:g}, expected at most {LARGEST_FACTOR:g}"
         )
     multiplier, shift = quantize_multiplier(factor)
-    return FloatProduct(
+    product = FloatProduct(
         first_offset=-first.zero_point,
         second_offset=-second.zero_point,
         multiplier=multiplier,
         shift=shift,
         output=result,
+    )
+    if not in_float:
+        return product
+    for info in (first, second):
+        if info.scale > _LARGEST_SCALE:
+            raise UnsupportedError(f"tensor '{info.name}' has scale {info.scale:g}, expected at most 2^118")
+    return RealProduct(
+        first_scale=first.scale,
+        first_zero_point=first.zero_point,
+        second_scale=second.scale,
+        second_zero_point=second.zero_point,
+        scale=output.scale,
+        fused=product,
     )
 
 

@@ -112,16 +112,26 @@ def _average(descriptor: Pool2dDescriptor, operands: Operands, arrays: Sequence[
 
 
 def _average_onnx(descriptor: Pool2dDescriptor, operands: Operands, image: Array) -> Array:
-    """Return the means as onnxruntime's QLinearAveragePool: float32 sums in the order of the pixels, row by row."""
+    """Return the means as onnxruntime's QLinearAveragePool: float32 sums in the order of the pixels, row by row.
+
+    By the rule with columns first, the sums of the columns of a window are added.
+    """
     output, window = operands.output, descriptor.window
     _, out_h, out_w, _ = output.shape
     source = padded(real_values(image, operands.input(0)), descriptor.padding, 0, np.dtype(np.float32))
     total = np.zeros(output.shape, np.float32)
     down, across = (out_h - 1) * window.stride_h + 1, (out_w - 1) * window.stride_w + 1
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        for y in range(window.height):
+        if operands.rounding is Rounding.ONNX_COLUMNS:
+            rows = np.zeros((source.shape[0], out_h, *source.shape[2:]), np.float32)
+            for y in range(window.height):
+                rows += source[:, y : y + down : window.stride_h]
             for x in range(window.width):
-                total += source[:, y : y + down : window.stride_h, x : x + across : window.stride_w]
+                total += rows[:, :, x : x + across : window.stride_w]
+        else:
+            for y in range(window.height):
+                for x in range(window.width):
+                    total += source[:, y : y + down : window.stride_h, x : x + across : window.stride_w]
         means = total / _counts(descriptor, operands).astype(np.float32)
         result = OnnxOutput.of(output, descriptor.activation, operands.rounding)
         steps = np.asarray(means / np.float32(output.scale) + np.float32(result.zero_point), np.float32)
@@ -220,7 +230,7 @@ AVERAGE_POOL_2D = Operator(
     check=_check,
     kernel=_average,
     bound=of_floats(sums(_terms), monotone),
-    rules=frozenset({Rounding.TFLM}) | ONNX_ROUNDINGS,
+    rules=frozenset({Rounding.TFLM, Rounding.ONNX_COLUMNS}) | ONNX_ROUNDINGS,
     sample=_sample,
 )
 MAX_POOL_2D = Operator(

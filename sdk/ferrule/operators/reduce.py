@@ -15,12 +15,13 @@ from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shap
 from ferrule.operators.error_bound import mean_terms, monotone, of_floats, sums
 from ferrule.operators.fixed_point import MAX_SHIFT, quantize_multiplier, rescale, wrap_int32
 from ferrule.operators.operator import Operands, Operator
-from ferrule.operators.quantize import requantize
+from ferrule.operators.quantize import quantize_to_even, real_values, requantize
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor
 
 MAX_RANK = 8
 """The most dimensions of a tensor that is reduced."""
+_LANES = 4
 _TYPES = (DataType.FLOAT32, DataType.INT8, DataType.INT16)
 
 
@@ -79,10 +80,32 @@ def kernel(
     total = wrap_int32(data.sum(axis=axes, keepdims=descriptor.keep_dims, dtype=np.int64))
     multiplier, shift = rescaling(layer_type, descriptor, operands)
     offset = source.zero_point * reduced_count(descriptor, source)
+    if operands.rounding is Rounding.ONNX_FLOAT:
+        return [_mean_of_lanes(descriptor, operands, data)]
     if operands.rounding is Rounding.ONNX:
         moved = rescale(wrap_int32(total - offset), multiplier, shift, operands.rounding) + output.zero_point
         return [np.asarray(np.clip(moved, -128, 127), np.int8)]
     return [requantize(total, offset, multiplier, shift, output)]
+
+
+def _mean_of_lanes(descriptor: ReduceDescriptor, operands: Operands, data: Array) -> Array:
+    """Return the means of float32 values as onnxruntime's GlobalAveragePool adds them up.
+
+    Every fourth value goes to the same of four sums, which are added in pairs; the values that are left over come last.
+    """
+    source, output = operands.input(0), operands.output
+    kept = tuple(axis for axis in range(data.ndim) if axis not in descriptor.axes)
+    count = reduced_count(descriptor, source)
+    values = real_values(data, source).transpose((*kept, *descriptor.axes)).reshape(-1, count)
+    whole = count // _LANES * _LANES
+    with np.errstate(over="ignore", invalid="ignore"):
+        lanes = np.zeros((values.shape[0], _LANES), np.float32)
+        if whole:
+            lanes += np.add.accumulate(values[:, :whole].reshape(-1, count // _LANES, _LANES), axis=1)[:, -1]
+        total = (lanes[:, 0] + lanes[:, 2]) + (lanes[:, 1] + lanes[:, 3])
+        for index in range(whole, count):
+            total += values[:, index]
+        return quantize_to_even(total / np.float32(count), output).reshape(output.shape)
 
 
 def reduced_count(descriptor: ReduceDescriptor, source: TensorInfo) -> int:
@@ -98,7 +121,7 @@ def divisor(layer_type: LayerType, descriptor: ReduceDescriptor, source: TensorI
 def rescaling(layer_type: LayerType, descriptor: ReduceDescriptor, operands: Operands) -> tuple[int, int]:
     """Return the multiplier and the shift of integer sums; for MEAN they include the division."""
     source, output = operands.input(0), operands.output
-    if operands.rounding is Rounding.ONNX:
+    if operands.rounding is not Rounding.TFLM:
         return quantize_multiplier(onnx_factor(source, output, reduced_count(descriptor, source)))
     multiplier, shift = quantize_multiplier(source.scale / output.scale)
     if layer_type is LayerType.SUM:
@@ -144,5 +167,5 @@ def _operator(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
     )
 
 
-MEAN = _operator(LayerType.MEAN, frozenset({Rounding.TFLM, Rounding.ONNX}))
+MEAN = _operator(LayerType.MEAN, frozenset({Rounding.TFLM, Rounding.ONNX, Rounding.ONNX_FLOAT}))
 SUM = _operator(LayerType.SUM, frozenset({Rounding.TFLM}))

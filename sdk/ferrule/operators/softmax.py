@@ -6,7 +6,8 @@ in Q12.19. The int16 kernel interpolates linearly in two tables of 513 values, o
 1 / (1 + x) over [0, 1].
 
 By ONNX's rule (onnxruntime's QLinearSoftmax), the exponentials of the differences are a table of 256 float32 numbers,
-as large as their sum allows, which is added up in order. The quotients are rounded in float64.
+as large as their sum allows, which is added up in order. The quotients are rounded in float64; by the rule in float32,
+they are quantised as QuantizeLinear does.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from ferrule.operators.fixed_point import (
 )
 from ferrule.operators.movement import check_types
 from ferrule.operators.operator import Evaluation, Operands, Operator
+from ferrule.operators.quantize import quantize_to_even
 from ferrule.operators.sample import FROM_0_TO_1, sample_fixed
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
@@ -61,7 +63,7 @@ def check(descriptor: SoftmaxDescriptor, operands: Operands) -> None:
     if not source.shape:
         raise UnsupportedError(f"tensor '{source.name}' is a scalar, SOFTMAX needs an axis")
     check_per_tensor(source, output)
-    if operands.rounding is Rounding.ONNX:
+    if operands.rounding is not Rounding.TFLM:
         check_types(operands, frozenset({DataType.INT8}))
         if descriptor.beta != 1:
             raise UnsupportedError(f"SOFTMAX has beta {descriptor.beta:g}, expected 1 by {operands.rounding.phrase}")
@@ -122,6 +124,8 @@ def kernel(descriptor: SoftmaxDescriptor, operands: Operands, arrays: Sequence[A
     source, output = operands.input(0), operands.output
     if operands.rounding is Rounding.ONNX:
         return [_softmax_onnx(data, source, output)]
+    if operands.rounding is Rounding.ONNX_FLOAT:
+        return [_softmax_real(data, source, output)]
     if source.dtype is DataType.FLOAT32:
         return [_softmax_float(data, descriptor.beta)]
     if source.dtype is DataType.INT8:
@@ -233,6 +237,14 @@ def _softmax_onnx(data: Array, source: TensorInfo, output: TensorInfo) -> Array:
     return np.asarray(np.clip(steps + output.zero_point, -128, 127), np.int8)
 
 
+def _softmax_real(data: Array, source: TensorInfo, output: TensorInfo) -> Array:
+    """Return the quotients of `_softmax_onnx`, rounded to float32 and then quantised."""
+    difference = data.astype(np.intp) - data.max(axis=-1, keepdims=True)
+    exponential = onnx_exponentials(source.scale, data.shape[-1])[difference + 255]
+    total = np.add.accumulate(exponential, axis=-1)[..., -1:]
+    return quantize_to_even(exponential / total, output)
+
+
 def _softmax_int16(data: Array, beta: float, scale: float) -> Array:
     exp_table, inverse_table = int16_tables()
     multiplier, shift = int16_multiplier(beta, scale)
@@ -275,6 +287,6 @@ SOFTMAX = Operator(
     check=check,
     kernel=kernel,
     bound=of_floats(_bound),
-    rules=frozenset({Rounding.TFLM, Rounding.ONNX}),
+    rules=frozenset({Rounding.TFLM, Rounding.ONNX, Rounding.ONNX_FLOAT}),
     sample=sample_fixed(SoftmaxDescriptor(beta=0.5), FROM_0_TO_1),
 )

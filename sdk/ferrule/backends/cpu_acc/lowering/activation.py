@@ -10,7 +10,7 @@ from ferrule.backends.cpu_acc.lowering.unary import look_up, unary_call
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Integer
 from ferrule.errors import UnsupportedError
-from ferrule.graph import DataType
+from ferrule.graph import DataType, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.nonlinear import hard_swish_table, logistic_table, sigmoid_multiplier, tanh_table
 from ferrule.operators.rectify import LeakyReluDescriptor, Slope, int8_table, prelu_of, rectifier_of
@@ -165,6 +165,18 @@ def lower_onnx_softmax(context: LoweringContext) -> LoweredOp:
     """Return the call for SOFTMAX by ONNX's rule."""
     source, output = context.input(0), context.operands.output
     depth = source.shape[-1]
+    if context.operands.rounding is Rounding.ONNX_FLOAT:
+        return unary_call(
+            context,
+            "real_softmax_s8",
+            header="softmax",
+            parameters="real_softmax_params",
+            exponentials=context.blob("exponentials", onnx_exponentials(source.scale, depth)),
+            scale=output.scale,
+            zero_point=output.zero_point,
+            rows=source.elements // depth,
+            depth=depth,
+        )
     return unary_call(
         context,
         "float_softmax_s8",

@@ -14,7 +14,7 @@ import numpy as np
 
 from ferrule.graph import Array
 from ferrule.operators.elementwise import STORED, Combination, int8_results
-from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum
+from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, RealProduct
 
 _MOST_SHIFT = 30
 _LIMIT = 2**31
@@ -49,6 +49,9 @@ def even(combination: Combination) -> Even | None:
             slopes = (combination.factor,)
             zero_point, low, high = output.stored_offset, output.low, output.high
             constant = output.zero_point
+        case RealProduct(fused=fused):
+            found = even(fused)
+            return found if found is not None and _is_exact(found, combination) else None
         case _:
             return None
     shift = _shift_of((*slopes, constant))
@@ -84,7 +87,7 @@ def _shift_of(numbers: tuple[float, ...]) -> int | None:
 
 def _is_exact(found: Even, combination: Combination) -> bool:
     rows = STORED[:, np.newaxis]
-    if isinstance(combination, FloatProduct):
+    if isinstance(combination, FloatProduct | RealProduct):
         values: Array = (rows + found.first) * (STORED + found.second) * found.multiplier
     else:
         values = rows * found.first + STORED * found.second

@@ -23,12 +23,12 @@ from ferrule.backends.cpu_acc.lowering.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Float, Integer
 from ferrule.errors import UnsupportedError
-from ferrule.graph import ONNX_ROUNDINGS, LayerType
+from ferrule.graph import ONNX_ROUNDINGS, LayerType, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
-from ferrule.operators.elementwise import Combination
+from ferrule.operators.elementwise import Combination, int8_results
 from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput
+from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput, RealProduct
 from ferrule.operators.quantize import quantize_to_even
 
 
@@ -47,7 +47,7 @@ def _scaled_sum(context: LoweringContext) -> Candidate | str:
 
 def _exact(context: LoweringContext) -> Candidate:
     """Return the kernel with the float32 steps of the rule."""
-    kernel = _ONNX_KERNELS[context.layer.type]
+    kernel = _exact_kernel(context)
     fast = context.target.core is None or context.target.core.fpu
     return Candidate(
         kernel=kernel,
@@ -71,8 +71,8 @@ def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
                 constant=total.constant,
                 rounded=rounded_fields(total.output),
             )
-        case FloatDifference():
-            return lower_onnx_pair(context)
+        case FloatDifference() | RealProduct() as pair:
+            return _lower_pair(context, kernel, pair.first_scale, pair.second_scale)
         case FloatProduct() as product:
             return binary_call(
                 context,
@@ -89,8 +89,20 @@ def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
             raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
 
 
+def _exact_kernel(context: LoweringContext) -> str:
+    """Return the kernel with the float32 steps of ADD, SUB or MUL."""
+    if context.operands.rounding is Rounding.ONNX_FLOAT:  # a sum is the difference of a negated value
+        return "real_product_s8" if context.layer.type is LayerType.MUL else "float_difference_s8"
+    return _ONNX_KERNELS[context.layer.type]
+
+
 def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
-    """Return the call of the kernel that computes SUB, DIV or PRELU with float32 values."""
+    """Return the call of the kernel that computes DIV or PRELU with float32 values."""
+    kernel = _ONNX_KERNELS[context.layer.type]
+    return _lower_pair(context, kernel, context.input(0).scale, context.input(1).scale)
+
+
+def _lower_pair(context: LoweringContext, kernel: str, first_scale: float, second_scale: float) -> LoweredOp:
     descriptor = context.layer.descriptor
     activation = descriptor.activation if isinstance(descriptor, BinaryDescriptor) else Activation.NONE
     first, second, output = context.input(0), context.input(1), context.operands.output
@@ -99,11 +111,11 @@ def lower_onnx_pair(context: LoweringContext) -> LoweredOp:
         low, high = quantize_to_even(np.array(float_limits(activation), np.float32), output).tolist()
     return binary_call(
         context,
-        _ONNX_KERNELS[context.layer.type],
+        kernel,
         "float_pair_params",
         shape=broadcast_shape(context),
-        first_scale=first.scale,
-        second_scale=second.scale,
+        first_scale=first_scale,
+        second_scale=second_scale,
         scale=output.scale,
         first_zero_point=first.zero_point,
         second_zero_point=second.zero_point,
@@ -134,6 +146,10 @@ def rounded_fields(output: OnnxOutput) -> Aggregate:
 
 def _scaled_product(context: LoweringContext) -> Candidate | str:
     product = _combination(context)
+    if isinstance(product, RealProduct):
+        if not np.array_equal(int8_results(product), int8_results(product.fused)):
+            return "the result depends on more than the product"
+        product = product.fused
     constants = scaled_product(product) if isinstance(product, FloatProduct) else None
     if constants is None or not isinstance(product, FloatProduct):
         return "no factor has the exact result for all products"
@@ -179,8 +195,13 @@ _ONNX_KERNELS = {
     LayerType.PRELU: "float_prelu_s8",
     LayerType.MUL: "float_product_s8",
 }
-_FPU_COSTS = {"fused_sum_s8": 30, "float_difference_s8": 50, "float_product_s8": 30}
-_SOFT_FLOAT_COSTS = {"fused_sum_s8": 500, "float_difference_s8": 600, "float_product_s8": 300}
+_FPU_COSTS = {"fused_sum_s8": 30, "float_difference_s8": 50, "float_product_s8": 30, "real_product_s8": 50}
+_SOFT_FLOAT_COSTS = {
+    "fused_sum_s8": 500,
+    "float_difference_s8": 600,
+    "float_product_s8": 300,
+    "real_product_s8": 600,
+}
 ONNX_SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=ONNX_ROUNDINGS, candidate=_scaled_sum),
     Row(kernel="sum_table_s8", rules=ONNX_ROUNDINGS, candidate=table_candidate),

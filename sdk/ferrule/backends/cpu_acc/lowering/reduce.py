@@ -43,6 +43,20 @@ def lower_reduce(context: LoweringContext) -> LoweredOp:
             reduced=loops_value(reduced),
             divisor=float(divisor(layer.type, descriptor, source)),
         )
+    if context.operands.rounding is Rounding.ONNX_FLOAT:
+        return unary_call(
+            context,
+            "real_mean_s8",
+            header="reduce",
+            parameters="real_mean_params",
+            kept=loops_value(kept),
+            reduced=loops_value(reduced),
+            count=reduced_count(descriptor, source),
+            zero_point=source.zero_point,
+            output_zero_point=output.zero_point,
+            scale=source.scale,
+            output_scale=output.scale,
+        )
     offset = int(wrap_int32(-source.zero_point * reduced_count(descriptor, source)))
     multiplier, shift = rescaling(layer.type, descriptor, context.operands)
     if context.operands.rounding is not Rounding.TFLM:
@@ -113,13 +127,15 @@ def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
     descriptor, image, output = _pool_descriptor(context), context.input(0), context.operands.output
     window = descriptor.window
     result = OnnxOutput.of(output, descriptor.activation, context.operands.rounding)
+    columns = context.operands.rounding is Rounding.ONNX_COLUMNS
+    kernel = "columns_average_pool2d_s8" if columns else "float_average_pool2d_s8"
     return kernel_call(
         context,
-        "float_average_pool2d_s8",
+        kernel,
         header="pool2d",
         table="float_pool2d_params",
         overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
-        contribution=KERNELS.part("float_average_pool2d_s8"),
+        contribution=KERNELS.part(kernel),
         window=window_value(window, image, output),
         scale=image.scale,
         zero_point=image.zero_point,

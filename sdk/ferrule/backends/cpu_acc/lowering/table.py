@@ -226,18 +226,19 @@ _TABULATED = dict.fromkeys(
     ),
     _ONNX,
 )
-_BOTH_ONNX = _ONNX | {Rounding.ONNX_UINT8}
+_FLOAT_ONNX = _ONNX | {Rounding.ONNX_FLOAT}
+_ALL_ONNX = _FLOAT_ONNX | {Rounding.ONNX_UINT8}
 RULES: Mapping[LayerType, frozenset[Rounding]] = {
     **_WEIGHTED,
     **_TABULATED,
-    LayerType.ADD: _BOTH_ONNX,
+    LayerType.ADD: _ALL_ONNX,
     LayerType.SUB: _ONNX,
-    LayerType.MUL: _BOTH_ONNX,
+    LayerType.MUL: _ALL_ONNX,
     LayerType.DIV: _ONNX,
     LayerType.PRELU: _ONNX,
-    LayerType.AVERAGE_POOL_2D: _BOTH_ONNX,
-    LayerType.MEAN: _ONNX,
-    LayerType.SOFTMAX: _ONNX,
+    LayerType.AVERAGE_POOL_2D: _ALL_ONNX | {Rounding.ONNX_COLUMNS},
+    LayerType.MEAN: _FLOAT_ONNX,
+    LayerType.SOFTMAX: _FLOAT_ONNX,
     LayerType.RESIZE_BILINEAR: _ONNX,
 }
 """The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""

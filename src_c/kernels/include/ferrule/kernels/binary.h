@@ -167,6 +167,10 @@ void ferrule_fused_sum_s8(const struct ferrule_fused_sum_params *params, const i
 /** @brief Subtract int8 in float32, rounding halves to even (ONNX's rule). */
 void ferrule_float_difference_s8(const struct ferrule_float_pair_params *params,
                                  const int8_t *first, const int8_t *second, int8_t *output);
+/** @brief Multiply int8 in float32 step by step, rounding halves to even (ONNX's rule in float32).
+ */
+void ferrule_real_product_s8(const struct ferrule_float_pair_params *params, const int8_t *first,
+                             const int8_t *second, int8_t *output);
 /** @brief Divide int8 in float32, rounding halves to even (ONNX's rule); x / 0 is a limit, and 0 /
  * 0 the lower one. */
 void ferrule_float_quotient_s8(const struct ferrule_float_pair_params *params, const int8_t *first,

@@ -54,6 +54,10 @@ void ferrule_average_pool2d_f32(const struct ferrule_pool2d_f32_params *params, 
 void ferrule_float_average_pool2d_s8(const struct ferrule_float_pool2d_params *params,
                                      const int8_t *input, int8_t *output);
 
+/** @brief The same, but each column of a window is added up for itself. */
+void ferrule_columns_average_pool2d_s8(const struct ferrule_float_pool2d_params *params,
+                                       const int8_t *input, int8_t *output);
+
 /** @brief Root of the mean of the squares of the pixels inside the image; no scratch. */
 void ferrule_l2_pool2d_f32(const struct ferrule_pool2d_f32_params *params, const float *input,
                            float *output);

@@ -34,6 +34,16 @@ struct ferrule_float_mean_params {
     float factor; /* includes the division */
 };
 
+struct ferrule_real_mean_params {
+    struct ferrule_reduce_loops kept;
+    struct ferrule_reduce_loops reduced;
+    int32_t count; /* elements of each mean */
+    int32_t zero_point;
+    int32_t output_zero_point;
+    float scale;
+    float output_scale;
+};
+
 struct ferrule_reduce_f32_params {
     struct ferrule_reduce_loops kept;
     struct ferrule_reduce_loops reduced;
@@ -47,6 +57,10 @@ void ferrule_reduce_s8(const struct ferrule_reduce_int_params *params, const int
 /** @brief Mean of int8, rounded to even in float32 (ONNX's rule); the results saturate. */
 void ferrule_float_mean_s8(const struct ferrule_float_mean_params *params, const int8_t *input,
                            int8_t *output);
+
+/** @brief Mean of int8 in float32 with four sums, rounded to even (ONNX's rule in float32). */
+void ferrule_real_mean_s8(const struct ferrule_real_mean_params *params, const int8_t *input,
+                          int8_t *output);
 
 /** @brief Mean or sum of int16; the sums wrap at 32 bits, the results saturate. */
 void ferrule_reduce_s16(const struct ferrule_reduce_int_params *params, const int16_t *input,

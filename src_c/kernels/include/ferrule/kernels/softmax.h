@@ -34,6 +34,14 @@ struct ferrule_float_softmax_params {
     int32_t depth;
 };
 
+struct ferrule_real_softmax_params {
+    const float *exponentials; /* of the differences from -255 to 0 */
+    float scale;
+    int32_t zero_point;
+    int32_t rows;
+    int32_t depth;
+};
+
 struct ferrule_softmax_f32_params {
     float beta;
     int32_t rows;
@@ -56,6 +64,11 @@ void ferrule_softmax_s16(const struct ferrule_softmax_s16_params *params, const 
  * rule). */
 void ferrule_float_softmax_s8(const struct ferrule_float_softmax_params *params,
                               const int8_t *input, int8_t *output);
+
+/** @brief Softmax of int8 with any scales in float32, quantised as QuantizeLinear does (ONNX's rule
+ * in float32). */
+void ferrule_real_softmax_s8(const struct ferrule_real_softmax_params *params, const int8_t *input,
+                             int8_t *output);
 
 /** @brief Softmax of float32; a row with a NaN or an infinite maximum gives NaN. */
 void ferrule_softmax_f32(const struct ferrule_softmax_f32_params *params, const float *input,
