@@ -1,14 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random quantised ONNX models of one operator, in the forms of onnxruntime's quantize_static, for `onnx_oracle.py`.
 
-QDQ models have float inputs and outputs, as exporters write them. QLinear models have 8-bit inputs and outputs. Types
-(int8, uint8), zero points and scales are random; every third model has scales that are powers of two, so that results
-lie on ties, and another third has scales next to powers of two.
+QDQ models have the inputs and outputs of an `Edges`: float32, as exporters write them, or 8 bits, as after a cut at
+QuantizeLinear and DequantizeLinear. QLinear models have 8-bit inputs and outputs. Types (int8, uint8), zero points and
+scales are random; every third model has scales that are powers of two, so that results lie on ties, and another third
+has scales next to powers of two. Of the models whose results are as large as the first input, half have one scale.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import StrEnum
 
 import numpy as np
 from onnx import ModelProto, NodeProto, helper, numpy_helper
@@ -18,7 +20,25 @@ from ferrule.graph import Array
 CONTRIBUTED = "com.microsoft"
 STANDARD = {"QLinearConv", "QLinearMatMul", "QuantizeLinear"}
 """The quantised operators of the standard; others whose names begin with Q are onnxruntime's own."""
-OPSET = 21
+OPSETS = (17, 21)
+"""onnxruntime has two kernels of AveragePool in float32, one until opset 18."""
+
+
+class Edges(StrEnum):
+    """The types of the inputs and outputs of a QDQ model."""
+
+    FLOAT = "float32 to float32"
+    INTEGER_INPUT = "8 bits to float32"
+    INTEGER_OUTPUT = "float32 to 8 bits"
+    INTEGER = "8 bits to 8 bits"
+    BOTH_OUTPUTS = "float32 to both"
+    """The 8-bit result is an output, and so is what DequantizeLinear makes of it."""
+
+    @property
+    def has_integer_inputs(self) -> bool:
+        """Whether the inputs have 8 bits."""
+        return self in {Edges.INTEGER_INPUT, Edges.INTEGER}
+
 
 Triple = list[str]
 """The names of a stored tensor, its scale and its zero point."""
@@ -28,14 +48,18 @@ Attributes = dict[str, int | float | str | Sequence[int]]
 class Case:
     """The nodes and constants of one random model."""
 
-    def __init__(self, random: np.random.Generator) -> None:
+    def __init__(self, random: np.random.Generator, edges: Edges = Edges.FLOAT, dtype: str | None = None) -> None:
         self.random = random
-        self.dtype = np.dtype(random.choice(["int8", "uint8"]))
+        self.edges = edges
+        self.dtype = np.dtype(dtype or random.choice(["int8", "uint8"]))
         self.ties = int(random.integers(3))
+        self.opset = int(random.choice(OPSETS))
+        self._keeps_scale = bool(random.integers(2))
         self.constants: dict[str, Array] = {}
         self.inputs: dict[str, tuple[np.dtype[np.generic], Sequence[int]]] = {}
         self.nodes: list[NodeProto] = []
         self.output: np.dtype[np.generic] = np.dtype(np.float32)
+        self.both = False
 
     def scale(self, about: float = 0.03) -> float:
         """Return a scale within a factor of 2 of the wanted one."""
@@ -64,13 +88,23 @@ class Case:
     def real(self, name: str, shape: Sequence[int], about: float = 0.03) -> str:
         """Add a float graph input, quantise and dequantise it, and return the dequantised tensor's name."""
         parameters = self.parameters(name, self.scale(about))
+        if self.edges.has_integer_inputs:
+            self.inputs[name] = (self.dtype, shape)
+            return self.node("DequantizeLinear", [name, *parameters], f"{name}_real")
         self.inputs[name] = (np.dtype(np.float32), shape)
         stored = self.node("QuantizeLinear", [name, *parameters], f"{name}_stored")
         return self.node("DequantizeLinear", [stored, *parameters], f"{name}_real")
 
     def quantised(self, name: str, about: float, zero_point: int | None = None) -> None:
-        """Quantise and dequantise the model's float result."""
-        parameters = self.parameters("output", self.scale(about), zero_point)
+        """Quantise the model's float result, and dequantise it if the output is float."""
+        first = float(self.constants["x_scale"])
+        scale = first if self._keeps_scale and about / 4 < first < about * 4 else self.scale(about)
+        parameters = self.parameters("output", scale, zero_point)
+        if self.edges in {Edges.INTEGER_OUTPUT, Edges.INTEGER}:
+            self.output = self.dtype
+            self.node("QuantizeLinear", [name, *parameters], "output")
+            return
+        self.both = self.edges is Edges.BOTH_OUTPUTS
         stored = self.node("QuantizeLinear", [name, *parameters], "output_stored")
         self.node("DequantizeLinear", [stored, *parameters], "output")
 
@@ -102,11 +136,15 @@ class Case:
             helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), shape)
             for name, (dtype, shape) in self.inputs.items()
         ]
-        output = helper.make_tensor_value_info("output", helper.np_dtype_to_tensor_dtype(self.output), None)
+        outputs = {"output": self.output} | ({"output_stored": self.dtype} if self.both else {})
         used = {name for node in self.nodes for name in node.input}
         constants = [numpy_helper.from_array(array, name) for name, array in self.constants.items() if name in used]
-        graph = helper.make_graph(self.nodes, "case", inputs, [output], constants)
-        imports = [helper.make_opsetid("", OPSET), helper.make_opsetid(CONTRIBUTED, 1)]
+        results = [
+            helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype), None)
+            for name, dtype in outputs.items()
+        ]
+        graph = helper.make_graph(self.nodes, "case", inputs, results, constants)
+        imports = [helper.make_opsetid("", self.opset), helper.make_opsetid(CONTRIBUTED, 1)]
         return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
@@ -115,8 +153,13 @@ def _dequantised(case: Case, triple: Triple, axis: int) -> str:
     return case.node("DequantizeLinear", triple, f"{triple[0]}_real", **attributes)
 
 
-def _convolution(operator: str, after: str | None = None, groups: int = 1) -> Callable[[Case], None]:
-    """Return the builder of Conv, ConvTranspose or QLinearConv; `after` is fused to it."""
+def _convolution(
+    operator: str, after: str | None = None, groups: int = 1, *, real: bool = False
+) -> Callable[[Case], None]:
+    """Return the builder of Conv, ConvTranspose or QLinearConv; `after` is fused to it.
+
+    `real` weights and biases are float32.
+    """
     transposed, stored = operator == "ConvTranspose", operator == "QLinearConv"
     channels = 24 if groups == 1 else groups
     image, axis = (1, 16, 9, 8), 1 if transposed else 0
@@ -131,7 +174,8 @@ def _convolution(operator: str, after: str | None = None, groups: int = 1) -> Ca
             output = case.parameters("output", case.scale(size))
             case.node(operator, [*first, *triple, *output, bias], "output", **attributes)
             return
-        names = [_dequantised(case, triple, axis), _dequantised(case, [bias, "bias_scale", "bias_zero"], 0)]
+        names = _real_weights(case, triple, bias, axis) if real else []
+        names = names or [_dequantised(case, triple, axis), _dequantised(case, [bias, "bias_scale", "bias_zero"], 0)]
         result = case.node(operator, [*first, *names], "exact", **attributes)
         zero_point = None
         if after == "Relu":
@@ -144,8 +188,17 @@ def _convolution(operator: str, after: str | None = None, groups: int = 1) -> Ca
     return build
 
 
-def _product(operator: str, constant: bool) -> Callable[[Case], None]:
-    """Return the builder of Gemm, MatMul, QGemm or QLinearMatMul."""
+def _real_weights(case: Case, triple: Triple, bias: str, axis: int) -> list[str]:
+    """Add what weights and a bias stand for as float32 constants, and return their names."""
+    data, scales = case.constants[triple[0]], case.constants[triple[1]]
+    along = [-1 if index == axis else 1 for index in range(data.ndim)]
+    case.constants["real_weights"] = data.astype(np.float32) * (scales.reshape(along) if scales.shape else scales)
+    case.constants["real_bias"] = (case.constants[bias] * case.constants["bias_scale"]).astype(np.float32)
+    return ["real_weights", "real_bias"]
+
+
+def _product(operator: str, constant: bool, *, real: bool = False) -> Callable[[Case], None]:
+    """Return the builder of Gemm, MatMul, QGemm or QLinearMatMul; `real` weights are float32."""
 
     def build(case: Case) -> None:
         rows, depth, columns = 6, 40, 24
@@ -155,8 +208,11 @@ def _product(operator: str, constant: bool) -> Callable[[Case], None]:
         bias: list[str] = []
         if constant:
             triple, name, size = case.weights((depth, columns), 1, columns, data)
-            second = triple if stored else [_dequantised(case, triple, 1)]
-            if operator in {"Gemm", "QGemm"}:
+            if real:
+                second, bias = [], _real_weights(case, triple, name, 1)
+            else:
+                second = triple if stored else [_dequantised(case, triple, 1)]
+            if operator in {"Gemm", "QGemm"} and not real:
                 bias = [name] if stored else [_dequantised(case, [name, "bias_scale", "bias_zero"], 0)]
         else:
             second = case.source("w", (depth, columns), 0.01) if stored else [case.real("w", (depth, columns), 0.01)]
@@ -169,6 +225,37 @@ def _product(operator: str, constant: bool) -> Callable[[Case], None]:
             case.quantised(case.node(operator, [*first, *second, *bias], "exact"), size)
 
     return build
+
+
+def _same(operator: str, about: float) -> Callable[[Case], None]:
+    """Return the builder of an operator on a tensor and itself."""
+
+    def build(case: Case) -> None:
+        name = case.real("x", (1, 16, 12, 10))
+        case.quantised(case.node(operator, [name, name], "exact"), about)
+
+    return build
+
+
+def _with_constant(operator: str, about: float, *, first: bool) -> Callable[[Case], None]:
+    """Return the builder of an operator on a tensor and a quantised constant, wide or narrow, before or behind it."""
+
+    def build(case: Case) -> None:
+        names = [case.real("x", (1, 16, 12, 10))]
+        reach = int(case.random.choice([64, 128]))
+        values = case.random.integers(-reach, reach, (16, 1, 1)) + (128 if case.dtype == np.uint8 else 0)
+        case.constants["w"] = values.astype(case.dtype)
+        names.insert(0 if first else 1, _dequantised(case, ["w", *case.parameters("w", case.scale(0.03))], 0))
+        case.quantised(case.node(operator, names, "exact"), about)
+
+    return build
+
+
+def _reshaped_average(case: Case) -> None:
+    """Build an average that is reshaped before it is quantised."""
+    case.constants["shape"] = np.array([1, -1])
+    mean = case.node("AveragePool", [case.real("x", (1, 16, 8, 8))], "mean", kernel_shape=[2, 2], strides=[2, 2])
+    case.quantised(case.node("Reshape", [mean, "shape"], "exact"), 0.02)
 
 
 def _pair(operator: str, about: float) -> Callable[[Case], None]:
@@ -239,22 +326,39 @@ OPERATORS: dict[str, Callable[[Case], None]] = {
     "Conv, Relu": _convolution("Conv", after="Relu"),
     "Conv, Clip": _convolution("Conv", after="Clip"),
     "Conv, groups": _convolution("Conv", groups=16),
+    "Conv, float32 weights": _convolution("Conv", real=True),
     "QLinearConv": _convolution("QLinearConv"),
     "QLinearConv, groups": _convolution("QLinearConv", groups=16),
     "ConvTranspose": _convolution("ConvTranspose"),
     "Gemm": _product("Gemm", constant=True),
+    "Gemm, float32 weights": _product("Gemm", constant=True, real=True),
     "QGemm": _product("QGemm", constant=True),
     "MatMul": _product("MatMul", constant=True),
     "MatMul, inputs": _product("MatMul", constant=False),
     "QLinearMatMul": _product("QLinearMatMul", constant=True),
     "QLinearMatMul, inputs": _product("QLinearMatMul", constant=False),
     "Add": _pair("Add", 0.05),
+    "Add, itself": _same("Add", 0.05),
+    "Add, constant": _with_constant("Add", 0.05, first=False),
+    "Add, constant first": _with_constant("Add", 0.05, first=True),
     "QLinearAdd": _pair("QLinearAdd", 0.05),
     "Sub": _pair("Sub", 0.05),
     "Mul": _pair("Mul", 0.06),
+    "Mul, itself": _same("Mul", 0.06),
+    "Mul, constant": _with_constant("Mul", 0.06, first=False),
+    "Mul, constant first": _with_constant("Mul", 0.06, first=True),
     "QLinearMul": _pair("QLinearMul", 0.06),
     "Div": _pair("Div", 0.06),
     "AveragePool": _single("AveragePool", 0.02, kernel_shape=[3, 3], pads=[1, 1, 1, 1], strides=[2, 2]),
+    "AveragePool, 2 x 2": _single("AveragePool", 0.02, kernel_shape=[2, 2], strides=[2, 2]),
+    "AveragePool, 3 apart": _single("AveragePool", 0.02, kernel_shape=[2, 2], strides=[3, 3]),
+    "AveragePool, whole": _single("AveragePool", 0.02, kernel_shape=[8, 8]),
+    "AveragePool, whole, 2 apart": _single("AveragePool", 0.02, kernel_shape=[8, 8], strides=[2, 2]),
+    "AveragePool, whole and padded": _single("AveragePool", 0.02, kernel_shape=[8, 8], pads=[1, 0, 0, 0]),
+    "AveragePool, padding counted": _single(
+        "AveragePool", 0.02, kernel_shape=[2, 2], pads=[1, 1, 1, 1], count_include_pad=1
+    ),
+    "AveragePool, Reshape": _reshaped_average,
     "QLinearAveragePool": _single("QLinearAveragePool", 0.02, kernel_shape=[2, 2], strides=[2, 2]),
     "GlobalAveragePool": _single("GlobalAveragePool", 0.01),
     "QLinearGlobalAveragePool": _single("QLinearGlobalAveragePool", 0.01),
@@ -282,8 +386,15 @@ OPERATORS: dict[str, Callable[[Case], None]] = {
 """What builds a random model, by the name of the operator and its variant."""
 
 
-def case_of(name: str, random: np.random.Generator) -> ModelProto:
-    """Return a random model of an operator of `OPERATORS`."""
-    case = Case(random)
+def edges_of(name: str) -> tuple[Edges, ...]:
+    """Return the edges that an operator of `OPERATORS` can have."""
+    return (Edges.INTEGER,) if name.startswith("Q") or name == "DequantizeLinear, QuantizeLinear" else tuple(Edges)
+
+
+def case_of(name: str, random: np.random.Generator, edges: Edges = Edges.FLOAT, dtype: str | None = None) -> ModelProto:
+    """Return a random model of an operator of `OPERATORS`, by default of a random type."""
+    case = Case(random, edges, dtype)
+    if name in {"Gelu", "ReduceMean"}:
+        case.opset = OPSETS[-1]
     OPERATORS[name](case)
     return case.model()

@@ -1,22 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ferrule's reference compared with onnxruntime, operator by operator, on ONNX models or on random single operators.
 
-    python benchmarks/onnx_oracle.py [model.onnx ...] [--inputs N] [--cases N] [--operators Conv ...]
+    python benchmarks/onnx_oracle.py [model.onnx ...] [--inputs N] [--cases N] [--operators Conv ...] [--as-written]
 
-onnxruntime runs the whole model in the configuration of `onnxruntime_outputs` (tests/support/oracle.py). Each int8 or
-uint8 tensor that it computes is then compared with what Ferrule's reference computes for that tensor alone, from the
-8-bit tensors that onnxruntime has before it. So a difference counts once, at its operator. The exit status is 1 if an
-operator of `EXACT` differs, or is refused in all models.
+A random operator stands between conversions, in a model with 8-bit or float32 inputs and outputs (`Edges`), and the
+model's outputs are compared. Of a model from a file, onnxruntime runs the whole, and each int8 or uint8 tensor that it
+computes is compared with what Ferrule's reference computes for that tensor alone, from the 8-bit tensors that
+onnxruntime has before it, by the rule that the layer has in the whole model. So a difference counts once, at its
+operator. onnxruntime has the configuration of `onnxruntime_outputs` (tests/support/oracle.py); with --as-written it
+does not optimise. The exit status is 1 if an operator that is not in `NEAR` differs, or is refused in all models.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,14 +28,21 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
-from onnx_cases import OPERATORS, case_of
+from onnx_cases import OPERATORS, case_of, edges_of
 from oracle import onnxruntime_outputs
 
 from ferrule import FerruleError, Network, load
-from ferrule.graph import Array
+from ferrule.graph import Array, GraphEditor, Layer, LayerType, Rounding
+from ferrule.network.copying import network_of
 
-EXACT = {"QLinearConv", "QLinearMatMul", "QLinearAdd", "QLinearMul", "QuantizeLinear", "DequantizeLinear"}
-"""The operators for which Ferrule promises onnxruntime's bits."""
+NEAR: Mapping[str, str] = {
+    "Conv": "onnxruntime adds up float32 products where it does not fuse, in an order of its own",
+    "ConvTranspose": "the same: onnxruntime has no such operator on integers",
+    "Gemm": "as Conv",
+    "MatMul": "as Conv",
+    "ReduceMean": "onnxruntime adds up float32 values in vectors of its own",
+}
+"""The operators whose results next to a tie may differ by 1, with the reason."""
 CONVERSIONS = ("QuantizeLinear", "DequantizeLinear")
 EIGHT_BITS = (TensorProto.INT8, TensorProto.UINT8)
 OBSERVED = "__observed"
@@ -134,6 +144,10 @@ class Model:
             name: array if array.dtype != np.float32 else self._stored(name, array) for name, array in found.items()
         }
 
+    def scale_of(self, output: str) -> float:
+        """Return the scale of an output that a DequantizeLinear makes."""
+        return float(self._constants[self._producers[output].input[1]])
+
     def _readers(self, name: str) -> list[NodeProto]:
         return [node for node in self._model.graph.node if name in node.input]
 
@@ -217,6 +231,7 @@ def _value_info(name: str, array: Array) -> onnx.ValueInfoProto:
 def compare(model: ModelProto, random: np.random.Generator, inputs: int, counts: dict[str, Count]) -> None:
     """Add what one model's tensors show on random inputs to the counts by operator."""
     subject = Model(model)
+    rules = _rules(model)
     networks: dict[str, Network | None] = {}
     for index in range(inputs):
         feeds = subject.feeds(random)
@@ -224,7 +239,7 @@ def compare(model: ModelProto, random: np.random.Generator, inputs: int, counts:
         for name, operators, part in subject.parts(values):
             count = counts[operators]
             if index == 0:
-                networks[name] = _network(part, count)
+                networks[name] = _network(part, count, rules)
             network = networks[name]
             if network is None:
                 continue
@@ -235,27 +250,61 @@ def compare(model: ModelProto, random: np.random.Generator, inputs: int, counts:
             count.largest = max(count.largest, int(distance.max(initial=0)))
 
 
-def _network(part: ModelProto, count: Count) -> Network | None:
-    """Return the network of a part; None, with the message in the count, if the reader refuses it."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "part.onnx"
-        path.write_bytes(part.SerializeToString())
-        try:
-            return load(path)
-        except FerruleError as error:
-            count.refused.add(str(error))
-            return None
+def compare_case(model: ModelProto, random: np.random.Generator, count: Count, *, optimised: bool) -> None:
+    """Add to a count what the outputs of a model of one operator show on random inputs."""
+    subject = Model(model)
+    feeds = subject.feeds(random)
+    try:
+        network = load(model.SerializeToString(), onnx_arithmetic="optimised" if optimised else "as-written")
+    except FerruleError as error:
+        count.refused.add(str(error))
+        return
+    wanted = onnxruntime_outputs(model, feeds, fused=optimised)
+    for info, ours, theirs in zip(model.graph.output, network.run(dict(feeds)), wanted, strict=True):
+        step = subject.scale_of(info.name) if theirs.dtype == np.float32 else 1.0
+        distance = np.rint(np.abs(ours.astype(np.float64) - theirs) / step).astype(np.int64)
+        count.values += distance.size
+        count.differences += int(((distance > 0) | (ours != theirs)).sum())
+        count.largest = max(count.largest, int(distance.max(initial=0)))
+
+
+def _rules(model: ModelProto) -> dict[tuple[str, LayerType], Rounding]:
+    """Return the rules of the layers of a whole model, by output and type."""
+    return {(_plain(layer), layer.type): layer.rounding for layer in load(model.SerializeToString()).layers}
+
+
+def _plain(layer: Layer) -> str:
+    return layer.outputs[0].removesuffix("_unclamped").removesuffix("_int8")
+
+
+def _network(part: ModelProto, count: Count, rules: Mapping[tuple[str, LayerType], Rounding]) -> Network | None:
+    """Return the network of a part with the rules that its layers have in the whole model.
+
+    If the reader refuses it, the message comes into the count.
+    """
+    try:
+        editor = GraphEditor(load(part.SerializeToString()))
+    except FerruleError as error:
+        count.refused.add(str(error))
+        return None
+    for layer in editor.layers():
+        editor.replace_layer(replace(layer, rounding=rules.get((_plain(layer), layer.type), layer.rounding)))
+    return network_of(editor.finish())
 
 
 def report(counts: Mapping[str, Count]) -> bool:
-    """Print the table and return whether everything made of operators of `EXACT` was compared and is equal."""
-    print(f"{'operator':40}{'values':>12}{'differences':>13}{'largest':>9}")
+    """Print the table and return whether all operators were compared, and all but those of `NEAR` are equal."""
+    print(f"{'operator':48}{'values':>12}{'differences':>13}{'largest':>9}")
     exact = True
     for name, count in sorted(counts.items()):
-        print(f"{name:40}{count.values:12,}{count.differences:13,}{count.largest:9}")
+        print(f"{name:48}{count.values:12,}{count.differences:13,}{count.largest:9}")
         for message in sorted(count.refused):
             print(f"    refused: {message.replace(chr(10), ';')}")
-        exact &= not EXACT.issuperset(name.split(" + ")) or (count.values > 0 and not count.differences)
+        operators = re.split(" [+] |[,:] ", name)
+        near = next((reason for operator, reason in NEAR.items() if operator in operators), "")
+        exact &= count.values > 0 and (not count.differences or (near != "" and count.largest <= 1))
+        if count.differences and near:
+            print(f"    {near}")
     return exact
 
 
@@ -265,15 +314,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--inputs", type=int, default=4, help="random inputs per model")
     parser.add_argument("--cases", type=int, default=20, help="random models per operator")
     parser.add_argument("--operators", nargs="*", choices=sorted(OPERATORS), help="random operators (default: all)")
+    parser.add_argument("--as-written", action="store_true", help="compare random operators without the optimiser")
     options = parser.parse_args(arguments)
     counts: dict[str, Count] = defaultdict(Count)
     for path in options.models:
         compare(onnx.load(path), np.random.default_rng(0), options.inputs, counts)
     if not options.models:
         for name in options.operators or OPERATORS:
-            for seed in range(options.cases):
-                random = np.random.default_rng(seed)
-                compare(case_of(name, random), random, 1, counts)
+            for edges, dtype in product(edges_of(name), ("int8", "uint8")):
+                for seed in range(options.cases):
+                    random = np.random.default_rng(seed)
+                    count = counts[f"{name}: {edges}"]
+                    compare_case(case_of(name, random, edges, dtype), random, count, optimised=not options.as_written)
     return 0 if report(counts) else 1
 
 

@@ -226,6 +226,13 @@ def test_inspect_with_a_rounding(ferrule: Ferrule, dense: Path, version: str, ru
     assert [layer["rounding"] for layer in json.loads(outcome.out)["layers"]] == [rule]
 
 
+def test_the_arithmetic_of_an_onnx_model_is_refused_for_another_one(ferrule: Ferrule, dense: Path) -> None:
+    outcome = ferrule("inspect", dense, "--onnx-arithmetic", "as-written")
+    assert outcome.code == 2
+    assert "the arithmetic 'as-written' is one for ONNX models, and this is a TensorFlow Lite model" in outcome.err
+    assert "is not one of 'optimised', 'as-written'" in ferrule("inspect", dense, "--onnx-arithmetic", "fast").err
+
+
 def test_an_output_becomes_a_state(ferrule: Ferrule, two_by_two: Path, dense: Path, tmp_path: Path) -> None:
     outcome = ferrule("inspect", two_by_two, "--state", "left=sum")
     assert "input 'left'" not in outcome.out

@@ -152,7 +152,14 @@ def _is_given(context: click.Context, parameter: str) -> bool:
     return context.get_parameter_source(parameter) is click.core.ParameterSource.COMMANDLINE
 
 
-_READING_OPTIONS = {"dequantize_weights", "max_iterations", "rounding", "signature", "states"}
+_READING_OPTIONS = {
+    "dequantize_weights",
+    "max_iterations",
+    "onnx_arithmetic",
+    "rounding",
+    "signature",
+    "states",
+}
 _CLASS_OPTIONS = _READING_OPTIONS | {"models", "target", "acl_version", "float16", "names", "force", "out"}
 
 

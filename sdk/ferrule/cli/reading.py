@@ -23,6 +23,8 @@ ITERATIONS = 10_000
 """The default of --max-iterations; a test compares it with the operator's."""
 VERSIONS = ("tflm", "litert-2.3")
 """The values of --rounding; a test compares them with the format's."""
+ARITHMETICS = ("optimised", "as-written")
+"""The values of --onnx-arithmetic; a test compares them with the format's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +36,7 @@ class ReadingOptions:
     states: tuple[str, ...]
     rounding: str | None
     signature: str | None
+    onnx_arithmetic: str | None = None
 
     def load(self, models: Sequence[Path], names: Sequence[str] = ()) -> list[Network]:
         """Return the networks of model files, with names if they are given.
@@ -55,6 +58,7 @@ class ReadingOptions:
                 max_iterations=self.max_iterations,
                 rounding=self.rounding,
                 signature=self.signature,
+                onnx_arithmetic=self.onnx_arithmetic,
             )
             for model, name in zip(models, given, strict=True)
         ]
@@ -87,12 +91,14 @@ def reading_options(function: _F) -> _F:
         max_iterations: int,
         states: tuple[str, ...],
         signature: str | None,
+        onnx_arithmetic: str | None,
         **given: Any,  # noqa: ANN401
     ) -> Any:  # noqa: ANN401
         reading = ReadingOptions(
             dequantize_weights=dequantize_weights,
             max_iterations=max_iterations,
             states=states,
+            onnx_arithmetic=onnx_arithmetic,
             rounding=None if own_rounding else given.pop("rounding"),
             signature=signature,
         )
@@ -120,6 +126,12 @@ def reading_options(function: _F) -> _F:
             metavar="INPUT=OUTPUT",
             help="Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
             "model leaves that to its caller. Neither is then an input or output.",
+        ),
+        click.option(
+            "--onnx-arithmetic",
+            type=click.Choice(ARITHMETICS),
+            help="How operators of an ONNX model between DequantizeLinear and QuantizeLinear compute: as onnxruntime "
+            "does after its optimiser (the default), or in float32, as the file has it (docs/onnx.md).",
         ),
         click.option(
             "--max-iterations",

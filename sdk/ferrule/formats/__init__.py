@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from ferrule.errors import FerruleError, ModelError, place
-from ferrule.formats.onnx import read_onnx
+from ferrule.errors import FerruleError, ModelError, place, unknown_name
+from ferrule.formats.onnx import Arithmetic, read_onnx
 from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
@@ -38,6 +38,8 @@ class ReadingOptions:
     """The folder of the file, in which further files may have data; None for bytes."""
     rounding: str | None
     """The program whose results layers are to have; None for what the format says."""
+    onnx_arithmetic: str | None
+    """How operators between conversions compute; None for what the format says."""
     signature: str | None = None
     """The signature that the network computes; None for the file's only one."""
 
@@ -60,27 +62,53 @@ class Format:
         return data[self.magic_offset :].startswith(self.magic)
 
 
+def _read_tflite(data: bytes, name: str, options: ReadingOptions) -> Network:
+    if options.onnx_arithmetic is not None:
+        raise FerruleError(
+            f"the arithmetic '{options.onnx_arithmetic}' is one for ONNX models, and this is a TensorFlow Lite model",
+            hint="leave the arithmetic out; the rounding of a TensorFlow Lite model can be chosen",
+        )
+    return read_tflite(
+        data,
+        name,
+        options.dequantize_weights,
+        options.max_iterations,
+        options.rounding or "tflm",
+        options.signature,
+    )
+
+
+def _read_onnx(data: bytes, name: str, options: ReadingOptions) -> Network:
+    if options.signature is not None:
+        raise FerruleError(
+            f"the signature '{options.signature}' is wanted, and an ONNX model has none",
+            hint="leave the signature out",
+        )
+    if options.rounding is not None:
+        raise FerruleError(
+            f"the rounding '{options.rounding}' is one for TensorFlow Lite models, and this is an ONNX model",
+            hint="an ONNX model states its rule: leave the rounding out",
+        )
+    wanted = options.onnx_arithmetic or Arithmetic.OPTIMISED
+    if wanted not in set(Arithmetic):
+        raise unknown_name("arithmetic", wanted, list(Arithmetic))
+    return read_onnx(data, name, options.folder, options.max_iterations, Arithmetic(wanted))
+
+
 FORMATS: Sequence[Format] = (
     Format(
         name="TensorFlow Lite",
         suffix=".tflite",
         magic=b"TFL3",
         magic_offset=4,
-        read=lambda data, name, options: read_tflite(
-            data,
-            name,
-            options.dequantize_weights,
-            options.max_iterations,
-            options.rounding or "tflm",
-            options.signature,
-        ),
+        read=_read_tflite,
     ),
     Format(
         name="ONNX",
         suffix=".onnx",
         magic=b"\x08",  # the first field of the message, `ir_version`
         magic_offset=0,
-        read=lambda data, name, options: read_onnx(data, name, _folder_of_onnx(options), options.max_iterations),
+        read=_read_onnx,
     ),
 )
 """The formats that `load` supports."""
@@ -94,6 +122,7 @@ def load(
     max_iterations: int = DEFAULT_ITERATIONS,
     rounding: str | None = None,
     signature: str | None = None,
+    onnx_arithmetic: str | None = None,
 ) -> Network:
     """Return the network of a model, given the path or the bytes of its file.
 
@@ -116,12 +145,16 @@ def load(
 
     A TensorFlow Lite file may have several signatures, such as "serving_default" and "train"; `signature` chooses one.
 
+    Operators of a quantised ONNX model that stand between DequantizeLinear and QuantizeLinear compute as onnxruntime
+    does after its optimiser ("optimised", the default of `onnx_arithmetic`): fused with the conversions where that
+    fuses them, and in float32 elsewhere. With "as-written", all compute in float32, as without the optimiser.
+
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
         UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
         MissingToolError: the file is ONNX, and the package `onnx` is not installed.
-        FerruleError: `source` is neither a path nor bytes, or `rounding` or `signature` is unknown or not one for the
-            format.
+        FerruleError: `source` is neither a path nor bytes, or `rounding`, `signature` or `onnx_arithmetic` is unknown or
+            not one for the format.
     """
     with recording() as read:
         data, label, found, formats, folder = _source(source, name)
@@ -131,6 +164,7 @@ def load(
             folder=folder,
             rounding=rounding,
             signature=signature,
+            onnx_arithmetic=onnx_arithmetic,
         )
         with place(label):
             network = _recognised(data, formats).read(data, found, options)
@@ -154,21 +188,6 @@ def _source(source: ModelFile, name: str | None) -> tuple[bytes, str, str, Seque
         found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
         raise ModelError(f"{path.name}: the file has {found}, expected {_suffixes()}", hint=_known())
     return data, path.name, name or one_line(path.stem), formats, path.parent
-
-
-def _folder_of_onnx(options: ReadingOptions) -> Path | None:
-    """Return the folder of an ONNX file, whose layers round by ONNX's rule only, and which has no signatures."""
-    if options.signature is not None:
-        raise FerruleError(
-            f"the signature '{options.signature}' is wanted, and an ONNX model has none",
-            hint="leave the signature out",
-        )
-    if options.rounding is not None:
-        raise FerruleError(
-            f"the rounding '{options.rounding}' is one for TensorFlow Lite models, and this is an ONNX model",
-            hint="an ONNX model states its rule: leave the rounding out",
-        )
-    return options.folder
 
 
 def _recognised(data: bytes, formats: Sequence[Format]) -> Format:

@@ -508,7 +508,7 @@ def test_shared_conversions() -> None:
     )
     made.graph.output.add().name = "e"
     network = agrees(made, drawn((2, 6, 8, 8)), exact=True)
-    assert rules(network, LayerType.ADD) == [Rounding.ONNX_UINT8]
+    assert rules(network, LayerType.ADD) == [Rounding.ONNX_FLOAT]
     assert count(network, LayerType.QUANTIZE) == 1
     assert count(network, LayerType.DEQUANTIZE) == 2
 

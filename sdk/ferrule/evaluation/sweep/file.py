@@ -28,6 +28,7 @@ class OptionsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     signature: tuple[str, ...] = ()
     input_rows: tuple[bool, ...] = ()
     dequantize_weights: tuple[bool, ...] = ()
+    onnx_arithmetic: tuple[str, ...] = ()
     seed: tuple[Annotated[int, msgspec.Meta(ge=0)], ...] = ()
     """Seeds of random inputs; without a seed, the input is the fixed pattern of docs/running.md."""
 

@@ -255,6 +255,7 @@ def _check_values(axes: Axes) -> None:
     """Raise FerruleError for an option without such a value."""
     from ferrule.firmware.job import GOALS, OVERLAPS
     from ferrule.firmware.toolchain import OPTIMIZATIONS
+    from ferrule.formats.onnx import Arithmetic
     from ferrule.formats.tflite.versions import VERSIONS
 
     truth = ("true", "false")
@@ -265,6 +266,7 @@ def _check_values(axes: Axes) -> None:
         "rounding": tuple(VERSIONS),
         "input_rows": truth,
         "dequantize_weights": truth,
+        "onnx_arithmetic": tuple(Arithmetic),
     }
     for axis in axes.values:
         for value in axes.all_values(axis):
@@ -308,20 +310,23 @@ def _check_jobs(plan: Plan) -> None:
     from ferrule import formats
 
     jobs: set[tuple[str, ...]] = set()
-    models: set[tuple[str, str | None, str | None, str | None]] = set()
+    models: set[tuple[str | None, ...]] = set()
     for choice in plan.axes.choices():
         options = {axis: value for axis, value in choice.items() if axis not in MAIN_AXES and axis != SEED}
         job = tuple(options.values())
         if job not in jobs:
             jobs.add(job)
             job_of(choice["board"], choice["toolchain"], ("CpuAcc",), options, plan.configuration)
-        rounding, dequantized, signature = map(options.get, ("rounding", "dequantize_weights", "signature"))
-        model = choice["model"], rounding, dequantized, signature
+        reading = [options.get(name) for name in ("rounding", "dequantize_weights", "onnx_arithmetic", "signature")]
+        model = (choice["model"], *reading)
         if model not in models:
             models.add(model)
-            path = plan.models[model[0]][0]
             network = formats.load(
-                path, rounding=rounding, dequantize_weights=dequantized == "true", signature=signature
+                plan.models[choice["model"]][0],
+                rounding=reading[0],
+                dequantize_weights=reading[1] == "true",
+                onnx_arithmetic=reading[2],
+                signature=reading[3],
             )
             if plan.data is not None:
                 opened(network, plan.data, read_project(plan.configuration).data)

@@ -232,6 +232,7 @@ def _firmware(
         rounding=chosen.get("rounding"),
         dequantize_weights=chosen.get("dequantize_weights") == "true",
         signature=chosen.get("signature"),
+        onnx_arithmetic=chosen.get("onnx_arithmetic"),
     )
     return facade.compile(network, job_of(board, toolchain, backends, chosen, configuration))
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ONNX file format."""
 
+from ferrule.formats.onnx.quantised import Arithmetic
 from ferrule.formats.onnx.reader import read_onnx
 
-__all__ = ["read_onnx"]
+__all__ = ["Arithmetic", "read_onnx"]

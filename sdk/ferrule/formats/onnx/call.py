@@ -12,7 +12,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.emission import Emission
 from ferrule.formats.onnx.layout import NHWC, Layout, identity
 from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, elements
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.network.execution import operator_of
 
@@ -171,15 +171,17 @@ class Call:
         order: Sequence[int] | None = None,
         layout: Layout | None = None,
         dtype: DataType | None = None,
+        rounding: Rounding | None = None,
     ) -> None:
         """Add the layer whose result is the node's first output.
 
-        Its axis i is axis order[i] of the model's tensor, by default in the model's order; `layout` says more.
+        Its axis i is axis order[i] of the model's tensor, by default in the model's order; `layout` says more. The
+        rule is that of the output, unless another one is given.
         """
-        wanted = self.wanted(0, order, layout)
-        tensor = self.emission.add(
-            type_, descriptor, inputs, wanted=wanted, stored=self.stored(dtype=dtype), layer=self.layer_name
-        )
+        wanted, stored = self.wanted(0, order, layout), self.stored(dtype=dtype)
+        if stored is not None and rounding is not None:
+            stored = replace(stored, rounding=rounding)
+        tensor = self.emission.add(type_, descriptor, inputs, wanted=wanted, stored=stored, layer=self.layer_name)
         self.declare(tensor, order=order, layout=layout)
 
     def finish_all(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
+from enum import StrEnum
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.onnx import moved, weights
 from ferrule.formats.onnx.encoding import DEQUANTIZE, EIGHT_BITS, QUANTIZE
 from ferrule.formats.onnx.folding import Folding
+from ferrule.formats.onnx.fusion import FUSED, fusions
 from ferrule.formats.onnx.integers import Held, Integers, Target, expect_bytes
 from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
 from ferrule.formats.onnx.normalise import Normalised
+from ferrule.formats.onnx.optimised import Rewriting
 from ferrule.formats.onnx.parse import TYPES
 from ferrule.formats.onnx.qlinear import EXPANSIONS, expanded
 from ferrule.graph import Array, LayerType, Rounding
@@ -63,7 +66,16 @@ _ORDERING = frozenset({"ArgMax", "ArgMin", "Shape", "Size"})
 """The operators whose results depend on the shape of their first input, or on which elements are larger."""
 
 
-def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Normalised:
+class Arithmetic(StrEnum):
+    """How the operators of a quantised model between DequantizeLinear and QuantizeLinear compute."""
+
+    OPTIMISED = "optimised"
+    """As onnxruntime does after its optimiser: fused with the conversions where that fuses them."""
+    AS_WRITTEN = "as-written"
+    """As the file has it: each operator in float32, and the result quantised."""
+
+
+def quantised(record: GraphRecord, graph: Normalised, folding: Folding, arithmetic: Arithmetic) -> Normalised:
     """Return a graph in which quantised tensors are stored as int8, and layers round by ONNX's rule.
 
     Raises:
@@ -73,7 +85,7 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Norma
     keys = {node.key for node in graph.nodes}
     if not keys & (QUANTIZE | DEQUANTIZE | set(EXPANSIONS)):
         return graph
-    constants = dict(graph.constants)
+    constants, kept = dict(graph.constants), {value.name for value in record.outputs}
     nodes: list[Node] = []
     linear: set[str] = set()
     for node in graph.nodes:
@@ -86,12 +98,30 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding) -> Norma
         nodes += made
         if node.key in EXPANSIONS:
             linear.update(name for each in made for name in each.outputs)
-    nodes = _without_repetitions(nodes, {value.name for value in record.outputs}, constants)
-    found = _Pass(record, nodes, Integers(record, nodes, constants, folding), folding, linear).run()
-    return replace(found, same={**graph.same, **found.same})
+    nodes = without_repetitions(nodes, kept, constants)
+    fused: Mapping[str, str] = {}
+    rewriting = Rewriting(record, nodes, constants, folding)
+    if arithmetic is Arithmetic.OPTIMISED:
+        found = fusions(without_repetitions(graph.nodes, kept, constants), constants, frozenset(kept))
+        rewriting.quantise_weights(found.weighted)
+        fused = found.types
+    rewriting.move_conversions()
+    nodes = rewriting.nodes
+    fused = {**fused, **_named(nodes, linear, constants)}
+    result = _Pass(record, nodes, Integers(record, nodes, constants, folding), folding, fused).run()
+    return replace(result, same={**graph.same, **result.same})
 
 
-def _without_repetitions(nodes: Sequence[Node], kept: set[str], constants: Mapping[str, Array]) -> list[Node]:
+def _named(nodes: Sequence[Node], linear: Container[str], constants: Mapping[str, Array]) -> dict[str, str]:
+    """Return the types of integers of operators that name scales, by output."""
+    points = {
+        node.inputs[0]: constants.get(node.inputs[2]) for node in nodes if node.key in QUANTIZE and node.has_input(2)
+    }
+    found = {name: points.get(name) for node in nodes for name in node.outputs if name in linear}
+    return {name: "uint8" if point is None else str(point.dtype) for name, point in found.items()}
+
+
+def without_repetitions(nodes: Sequence[Node], kept: set[str], constants: Mapping[str, Array]) -> list[Node]:
     """Return the nodes with one conversion in place of several that do the same."""
     names: dict[str, str] = {}
     found: dict[tuple[object, ...], str] = {}
@@ -119,14 +149,19 @@ class _Pass:
     """The rewriting of the nodes of one graph."""
 
     def __init__(
-        self, record: GraphRecord, nodes: Sequence[Node], tensors: Integers, folding: Folding, linear: Container[str]
+        self,
+        record: GraphRecord,
+        nodes: Sequence[Node],
+        tensors: Integers,
+        folding: Folding,
+        fused: Mapping[str, str],
     ) -> None:
         self._record = record
         self._nodes = nodes
         self._tensors = tensors
         self._folding = folding
-        self._linear = linear
-        """The outputs of nodes that stand for one with scales."""
+        self._fused = fused
+        """The types of integers of operators that are fused with the conversions round them, by output."""
 
     def run(self) -> Normalised:
         """Return the rewritten graph."""
@@ -240,7 +275,7 @@ class _Pass:
     # operators that compute
 
     def _compute(self, node: Node) -> bool:
-        tensors = self._tensors
+        tensors, original = self._tensors, node
         node = self._with_bias(self._without_slopes(node))
         rules = operator_of(COMPUTED[node.key]).rules
         target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
@@ -249,15 +284,20 @@ class _Pass:
         made = weights.on_integers(node, tensors) if node.key in _WEIGHTED else self._on_bytes(node, target)
         if made is None:
             return False
-        # onnxruntime on x86-64 converts the form QDQ from int8 to uint8; operators with scales keep int8
-        unsigned = target.encoding.offset != 0 or node.outputs[0] not in self._linear
-        rule = Rounding.ONNX_UINT8 if unsigned and Rounding.ONNX_UINT8 in rules else Rounding.ONNX
+        rule = self._rule(original)
         stored = tensors.name(target, rule)
         tensors.nodes.append(replace(made, outputs=(stored,)))
         tensors.finish(target, stored)
         tensors.absorbed.add(node.outputs[0])
         tensors.same[node.outputs[0]] = stored
         return True
+
+    def _rule(self, node: Node) -> Rounding:
+        """Return the rule by which an operator rounds: that of the fused one, or float32."""
+        rules, fused = operator_of(COMPUTED[node.key]).rules, self._fused.get(node.outputs[0])
+        if fused is None and node.key in FUSED and Rounding.ONNX_FLOAT in rules:
+            return Rounding.ONNX_FLOAT
+        return Rounding.ONNX_UINT8 if fused == "uint8" and Rounding.ONNX_UINT8 in rules else Rounding.ONNX
 
     def _without_slopes(self, node: Node) -> Node:
         """Return a PRelu that has one constant slope as LeakyRelu."""

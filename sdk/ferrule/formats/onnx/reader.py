@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from ferrule.formats.onnx.normalise import Normalised, normalised
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.formats.onnx.parse import MAX_RANK, TYPES, parse, type_name
 from ferrule.formats.onnx.qlinear import EXPANSIONS
-from ferrule.formats.onnx.quantised import quantised
+from ferrule.formats.onnx.quantised import Arithmetic, quantised
 from ferrule.formats.onnx.refusals import unsupported
 from ferrule.graph import Rounding, Shape
 from ferrule.network import Network
@@ -43,12 +44,19 @@ _CONTRADICTION = (
 )
 
 
-def read_onnx(data: bytes, name: str, folder: Path | None = None, max_iterations: int = DEFAULT_ITERATIONS) -> Network:
+def read_onnx(
+    data: bytes,
+    name: str,
+    folder: Path | None = None,
+    max_iterations: int = DEFAULT_ITERATIONS,
+    arithmetic: Arithmetic = Arithmetic.OPTIMISED,
+) -> Network:
     """Return the network of an ONNX model.
 
     The names of tensors are kept. Inputs and outputs have the model's order of axes; images have their channels last
     inside. A first extent that is unknown is read as 1. A network that is returned is valid (`Network.validate`).
     `folder` is that of the file, in which further files may have data. `max_iterations` is the limit of each loop.
+    `arithmetic` is that of operators between conversions.
 
     Raises:
         ModelError: the file is malformed; the message names the place.
@@ -56,17 +64,26 @@ def read_onnx(data: bytes, name: str, folder: Path | None = None, max_iterations
             refused, and the reason.
         MissingToolError: the package `onnx` is not installed.
     """
-    return with_affine_folded(_Reader(parse(data, folder), name, Folding(len(data)), max_iterations).network())
+    options = _Options(max_iterations=max_iterations, arithmetic=arithmetic)
+    return with_affine_folded(_Reader(parse(data, folder), name, Folding(len(data)), options).network())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Options:
+    """How graphs are read."""
+
+    max_iterations: int
+    arithmetic: Arithmetic
 
 
 class _Reader:
     """The state while one graph is read."""
 
-    def __init__(self, record: GraphRecord, name: str, folding: Folding, max_iterations: int) -> None:
+    def __init__(self, record: GraphRecord, name: str, folding: Folding, options: _Options) -> None:
         self._record = record
         self._folding = folding
-        self._max_iterations = max_iterations
-        graph = _prepared(record, folding)
+        self._options = options
+        graph = _prepared(record, folding, options.arithmetic)
         self._nodes = graph.nodes
         self._same = graph.same
         self._emission = Emission(name, graph.constants, graph.types)
@@ -156,14 +173,14 @@ class _Reader:
         if condition is not None:
             self._inline(node, with_constants(self._emission, chosen(node, condition)))
             return
-        row.emit(Call(node, self._emission, self._inner, self._max_iterations))
+        row.emit(Call(node, self._emission, self._inner, self._options.max_iterations))
 
     def _inner(self, record: GraphRecord) -> Network:
-        return _Reader(record, record.name, self._folding, self._max_iterations).network()
+        return _Reader(record, record.name, self._folding, self._options).network()
 
     def _inline(self, node: Node, record: GraphRecord) -> None:
         """Add the layers of a graph in place of a node that always runs it."""
-        graph, emission = _prepared(record, self._folding), self._emission
+        graph, emission = _prepared(record, self._folding, self._options.arithmetic), self._emission
         for name, data in graph.constants.items():
             if not emission.has(name):
                 emission.add_constant(name, data)
@@ -217,7 +234,7 @@ class _Reader:
                 self._lost.add(name)
 
 
-def _prepared(record: GraphRecord, folding: Folding) -> Normalised:
+def _prepared(record: GraphRecord, folding: Folding, arithmetic: Arithmetic) -> Normalised:
     """Return the nodes that become layers.
 
     If they cannot be prepared, the error names the nodes whose operator is not supported, too.
@@ -226,7 +243,7 @@ def _prepared(record: GraphRecord, folding: Folding) -> Normalised:
     try:
         if wrong:
             raise together(wrong, "nodes")
-        return quantised(record, normalised(record, folding), folding)
+        return quantised(record, normalised(record, folding), folding, arithmetic)
     except FerruleError as error:
         others = _problems(record.nodes, _check_known)
         raise together([error, *others], "nodes") from None

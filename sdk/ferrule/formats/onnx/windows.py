@@ -10,7 +10,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import NHWC, Layout
 from ferrule.formats.onnx.rows import Row
-from ferrule.graph import Descriptor, LayerType, Shape
+from ferrule.graph import ONNX_ROUNDINGS, Descriptor, LayerType, Rounding, Shape
 from ferrule.operators.pad import PadDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.reduce import ReduceDescriptor
@@ -18,6 +18,10 @@ from ferrule.operators.window import NO_PADDING, Padding, same_padding
 
 MAX_EXTENT = 1 << 14
 """The most pixels that a window may span along one axis, that it may be moved by, and that padding may have."""
+_ROWS_FIRST = 19
+"""The opset from which on onnxruntime adds up the pixels of a window row by row."""
+_WIDEST = 2045
+"""The most pixels of a row, with padding, of which onnxruntime adds up columns first."""
 _AUTO_PADS = ("NOTSET", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
@@ -35,12 +39,20 @@ def _image_shape(shape: Shape) -> Shape:
     return shape if len(shape) == 4 else (shape[0], shape[1], 1, shape[2])
 
 
-def finish_image(call: Call, type_: LayerType, descriptor: Descriptor, source: str, *others: str | None) -> None:
+def finish_image(
+    call: Call,
+    type_: LayerType,
+    descriptor: Descriptor,
+    source: str,
+    *others: str | None,
+    rounding: Rounding | None = None,
+) -> None:
     """Add the layer whose result is the node's output, an NHWC tensor, with as many axes as its first input."""
     stored = call.infer(type_, descriptor, source, *others)
     split = (stored[0], stored[3], stored[1], stored[2])
     shape = split if call.rank(0) == 4 else (split[0], split[1], split[3])
-    call.finish(type_, descriptor, source, *others, layout=Layout(order=NHWC, split=split, shape=shape))
+    layout = Layout(order=NHWC, split=split, shape=shape)
+    call.finish(type_, descriptor, source, *others, layout=layout, rounding=rounding)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,17 +185,36 @@ def _average_pool(call: Call) -> None:
     shape = call.info(source).shape
     _check_pool(window, shape)
     padding = window.padding(shape, ceil=call.node.integer("ceil_mode", 0) != 0)
+    descriptor, rounding = _average(call, window, padding, shape)
     if call.node.integer("count_include_pad", 0) != 0 and padding != NO_PADDING:
         if padding != window.padding(shape):
             raise UnsupportedError(
                 "its attributes count_include_pad and ceil_mode are both set, and windows exceed the padded image",
                 hint="export the pool with ceil_mode=False or count_include_pad=False",
             )
-        descriptor = PadDescriptor(
-            before=(0, padding.top, padding.left, 0), after=(0, padding.bottom, padding.right, 0)
-        )
-        source, padding = call.add(LayerType.PAD, descriptor, source), NO_PADDING
-    finish_image(call, LayerType.AVERAGE_POOL_2D, _pool(window, padding), source)
+        pad = PadDescriptor(before=(0, padding.top, padding.left, 0), after=(0, padding.bottom, padding.right, 0))
+        source, descriptor = call.add(LayerType.PAD, pad, source), _pool(window, NO_PADDING)
+    type_ = LayerType.MEAN if isinstance(descriptor, ReduceDescriptor) else LayerType.AVERAGE_POOL_2D
+    finish_image(call, type_, descriptor, source, rounding=rounding)
+
+
+def _average(call: Call, window: Window, padding: Padding, image: Shape) -> tuple[Descriptor, Rounding | None]:
+    """Return the descriptor of an average and its rule, unless that is the output's.
+
+    A window as large as the image is fused as GlobalAveragePool is. In float32 before opset 19, it is added up as that,
+    if it moves by one pixel; other windows have columns first, if they move by at most two pixels, and if a row of the
+    image fits into a buffer.
+    """
+    stored, pool = call.stored(), _pool(window, padding)
+    if stored is None or stored.rounding not in ONNX_ROUNDINGS:
+        return pool, None
+    in_float, whole = stored.rounding is Rounding.ONNX_FLOAT, window.extents == image[1:3] and padding == NO_PADDING
+    early = call.node.version < _ROWS_FIRST
+    if whole and (not in_float or (early and window.strides == (1, 1))):
+        rule = Rounding.ONNX_FLOAT if in_float else Rounding.ONNX
+        return ReduceDescriptor(axes=(1, 2), keep_dims=True), rule
+    columns = call.rank(0) == 4 and window.strides[1] <= 2 and image[2] + padding.left + padding.right <= _WIDEST
+    return pool, Rounding.ONNX_COLUMNS if in_float and early and columns else None
 
 
 def _global_pool(call: Call, type_: LayerType) -> None:

@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites a quantised graph as onnxruntime's optimiser does, where that decides which integers come out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
+from ferrule.formats.onnx.folding import Folding
+from ferrule.formats.onnx.fusion import MOVING
+from ferrule.formats.onnx.node import GraphRecord, Node, single_readers
+from ferrule.graph import Array
+from ferrule.graph.names import UniqueNames
+
+_OPSET = 21
+"""The opset of the nodes that are made."""
+_INT8 = np.iinfo(np.int8)
+_INT32 = np.iinfo(np.int32)
+
+
+class Rewriting:
+    """The nodes of one graph and the constants that are made for them."""
+
+    def __init__(
+        self, record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array], folding: Folding
+    ) -> None:
+        self.nodes = list(nodes)
+        self._record = record
+        self._constants = constants
+        self._folding = folding
+        self._makers = {name: node for node in nodes for name in node.outputs}
+        self._names = UniqueNames(constants)
+        for name in (*self._makers, *(value.name for value in record.inputs)):
+            self._names.add(name)
+        self._weights: dict[str, tuple[str, ...]] = {}
+        """The integers, the scale and the zero point of float32 weights, by name."""
+
+    # conversions before operators that move elements
+
+    def move_conversions(self) -> None:
+        """Quantise before operators that move elements what is quantised behind them."""
+        single = single_readers(self._record, self.nodes)
+        found: dict[str, tuple[str, ...]] = {}
+        for node in self.nodes:
+            if node.key in QUANTIZE and self._has_one_scale(node):
+                found.update(dict.fromkeys(self._before(node, single), node.inputs[1:]))
+        made: list[Node] = []
+        renamed: dict[str, str] = {}
+        for node in self.nodes:
+            made.append(replace(node, inputs=tuple(renamed.get(name, name) for name in node.inputs)))
+            for name in set(found).intersection(node.outputs):
+                stored, renamed[name] = self._names.take(f"{name}_quantised"), self._names.take(f"{name}_dequantised")
+                made.append(_conversion(node, "QuantizeLinear", (name, *found[name]), stored))
+                made.append(_conversion(node, "DequantizeLinear", (stored, *found[name]), renamed[name]))
+        self.nodes = made
+
+    def _has_one_scale(self, node: Node) -> bool:
+        found = [self._constants.get(name) for name in node.inputs[1:3] if name]
+        return bool(found) and all(each is not None and each.size == 1 for each in found)
+
+    def _before(self, node: Node, single: Mapping[str, Node]) -> list[str]:
+        """Return the tensors before the operators that move the elements which a QuantizeLinear reads."""
+        found: list[str] = []
+        name = node.inputs[0]
+        while name in single and (maker := self._makers.get(name)) is not None and maker.key in MOVING:
+            name = maker.inputs[0] if maker.inputs else ""
+            source = self._makers.get(name)
+            if source is None or name not in single or name in found or name != source.outputs[0]:
+                return found
+            if source.key in DEQUANTIZE:
+                return []
+            found.append(name)
+        return found
+
+    # weights and biases of float32
+
+    def quantise_weights(self, weighted: frozenset[str]) -> None:
+        """Quantise the constant weights and biases of operators, by name of their outputs."""
+        made: list[Node] = []
+        for node in self.nodes:
+            between = node.outputs[0] in weighted and len(node.inputs) > 1
+            scale = self._data_scale(node) if between else None
+            made.append(node if scale is None else self._with_integers(node, scale, made))
+        self.nodes = made
+
+    def _data_scale(self, node: Node) -> Array | None:
+        """Return the only scale of the data; None if there is no such constant."""
+        maker = self._makers.get(node.inputs[0])
+        while maker is not None and maker.key in MOVING and maker.inputs:
+            maker = self._makers.get(maker.inputs[0])
+        if maker is None or maker.key not in DEQUANTIZE or len(maker.inputs) < 2:
+            return None
+        scale = self._constants.get(maker.inputs[1])
+        return scale if scale is not None and scale.size == 1 and scale.dtype == np.float32 else None
+
+    def _with_integers(self, node: Node, data_scale: Array, made: list[Node]) -> Node:
+        weights, maker = self._constants.get(node.inputs[1]), self._makers.get(node.inputs[1])
+        bias = self._constants.get(node.inputs[2]) if node.has_input(2) else None
+        if node.has_input(2) and (bias is None or bias.ndim != 1 or bias.dtype != np.float32):
+            return node
+        if bias is not None and not np.isfinite(bias).all():
+            return node
+        inputs = list(node.inputs)
+        if weights is not None and weights.dtype == np.float32 and weights.size and np.isfinite(weights).all():
+            names = self._quantised_weights(node.inputs[1], weights)
+            scale = self._constants[names[1]]
+            inputs[1] = self._names.take(f"{node.inputs[1]}_dequantised")
+            made.append(_conversion(node, "DequantizeLinear", names, inputs[1]))
+        elif maker is not None and maker.key in DEQUANTIZE and len(maker.inputs) > 1:
+            found = self._constants.get(maker.inputs[1])
+            if found is None or not self._fits(node, maker, found, 0 if bias is None else bias.size):
+                return node
+            scale = found
+        else:
+            return node
+        if bias is not None and (names := self._quantised_bias(node.inputs[2], bias, data_scale, scale)):
+            inputs[2] = self._names.take(f"{node.inputs[2]}_dequantised")
+            made.append(_conversion(node, "DequantizeLinear", names, inputs[2], axis=0))
+        return replace(node, inputs=tuple(inputs))
+
+    def _fits(self, node: Node, maker: Node, scale: Array, channels: int) -> bool:
+        """Whether the weights have one scale, or as many as the bias has elements, along the axis of the results."""
+        if scale.size == 1:
+            return True
+        axis = 1 if node.op == "Gemm" and not node.integer("transB", 0) else 0
+        return (
+            scale.ndim == 1
+            and scale.size == channels
+            and maker.integer("block_size", 0) == 0
+            and maker.integer("axis", 1) == axis
+        )
+
+    def _quantised_weights(self, name: str, data: Array) -> tuple[str, ...]:
+        """Return the names of integers, scale and zero point, which span the weights and 0 in 256 steps."""
+        if name not in self._weights:
+            self._folding.spend(data.shape)
+            low, high = np.minimum(data.min(), np.float32(0)), np.maximum(data.max(), np.float32(0))
+            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+                scale = np.float32(1) if low == high else np.float32((high - low) / np.float32(255))
+                point = np.rint(np.clip(np.float32(_INT8.min) - low / scale, _INT8.min, _INT8.max))
+                steps = np.nan_to_num(np.rint(data / scale).astype(np.float64)) + np.nan_to_num(np.float64(point))
+            roles: dict[str, Array] = {
+                "quantised": np.clip(steps, _INT8.min, _INT8.max).astype(np.int8),
+                "scale": np.asarray(scale),
+                "zero_point": np.asarray(np.nan_to_num(point), np.int8),
+            }
+            self._weights[name] = tuple(self._constant(f"{name}_{role}", each) for role, each in roles.items())
+        return self._weights[name]
+
+    def _quantised_bias(self, name: str, data: Array, data_scale: Array, scale: Array) -> tuple[str, ...]:
+        """Return the names of integers and scale; nothing if the integers do not fit."""
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            steps = np.asarray(data_scale.reshape(()) * scale.reshape(-1 if scale.size > 1 else ()), np.float32)
+            whole = np.rint(data / steps).astype(np.float64)
+        if not np.isfinite(whole).all() or whole.min(initial=0) < _INT32.min or whole.max(initial=0) > _INT32.max:
+            return ()
+        return (
+            self._constant(f"{name}_quantised", whole.astype(np.int32)),
+            self._constant(f"{name}_scale", steps),
+        )
+
+    def _constant(self, wanted: str, data: Array) -> str:
+        name = self._names.take(wanted)
+        data.setflags(write=False)
+        self._constants[name] = data
+        return name
+
+
+def _conversion(near: Node, op: str, inputs: Sequence[str], output: str, axis: int = 1) -> Node:
+    """Return a conversion, with the place of another node."""
+    return replace(
+        near,
+        op=op,
+        domain="",
+        version=_OPSET,
+        inputs=tuple(inputs),
+        outputs=(output,),
+        attributes={"axis": axis},
+        graphs={},
+    )
