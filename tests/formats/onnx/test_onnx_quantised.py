@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from needs import require_module
+from needs import require_module, require_vnni
 from onnx_models import agrees, count, load, model, node
 
 from ferrule.errors import ModelError, UnsupportedError
@@ -168,6 +168,8 @@ LINEAR = {
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("name", LINEAR)
 def test_weights_of_operators_with_scales(name: str, per_channel: bool, dtype: str) -> None:
+    if name == "QLinearMatMul" and dtype == "uint8":
+        require_vnni()
     build, layer = LINEAR[name]
     shapes = {"QLinearConv": (6, 6, 3, 3), "QLinearMatMul": (6, 20), "QGemm": (20, 6)}
     shape = (2, 6, 8, 8) if name == "QLinearConv" else (40, 6)
