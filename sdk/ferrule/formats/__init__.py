@@ -153,8 +153,8 @@ def load(
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
         UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
         MissingToolError: the file is ONNX, and the package `onnx` is not installed.
-        FerruleError: `source` is neither a path nor bytes, or `rounding`, `signature` or `onnx_arithmetic` is unknown or
-            not one for the format.
+        FerruleError: `source` is neither a path nor bytes, or `rounding`, `signature` or `onnx_arithmetic` is unknown,
+            or not one for the format.
     """
     with recording() as read:
         data, label, found, formats, folder = _source(source, name)
