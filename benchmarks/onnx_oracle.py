@@ -32,8 +32,7 @@ from onnx_cases import OPERATORS, case_of, edges_of
 from oracle import onnxruntime_outputs
 
 from ferrule import FerruleError, Network, load
-from ferrule.graph import Array, GraphEditor, Layer, LayerType, Rounding
-from ferrule.network.copying import network_of
+from ferrule.graph import Array, Layer, LayerType, Rounding
 
 NEAR: Mapping[str, str] = {
     "Conv": "onnxruntime adds up float32 products where it does not fuse, in an order of its own",
@@ -283,13 +282,21 @@ def _network(part: ModelProto, count: Count, rules: Mapping[tuple[str, LayerType
     If the reader refuses it, the message comes into the count.
     """
     try:
-        editor = GraphEditor(load(part.SerializeToString()))
+        network = load(part.SerializeToString())
     except FerruleError as error:
         count.refused.add(str(error))
         return None
-    for layer in editor.layers():
-        editor.replace_layer(replace(layer, rounding=rules.get((_plain(layer), layer.type), layer.rounding)))
-    return network_of(editor.finish())
+    ruled = Network(network.name)
+    for tensor in network.tensors:
+        if tensor.data is not None:
+            ruled.add_constant(tensor.info, tensor.data)
+    for info in network.inputs:
+        ruled.add_input(info)
+    for layer in network.layers:
+        rule = rules.get((_plain(layer), layer.type), layer.rounding)
+        ruled.add_layer(replace(layer, rounding=rule), network.output_infos(layer))
+    ruled.set_outputs([info.name for info in network.outputs])
+    return ruled
 
 
 def report(counts: Mapping[str, Count]) -> bool:

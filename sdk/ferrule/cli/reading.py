@@ -77,6 +77,43 @@ def _keep(state: str, networks: Sequence[Network]) -> None:
         network.keep_output(output, source)
 
 
+_OPTIONS = (
+    click.option(
+        "--signature",
+        metavar="NAME",
+        help="The signature of a TensorFlow Lite model with several ones, such as serving_default; "
+        "`ferrule inspect` lists them.",
+    ),
+    click.option(
+        "--state",
+        "states",
+        multiple=True,
+        metavar="INPUT=OUTPUT",
+        help="Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
+        "model leaves that to its caller. Neither is then an input or output.",
+    ),
+    click.option(
+        "--onnx-arithmetic",
+        type=click.Choice(ARITHMETICS),
+        help="How operators of an ONNX model between DequantizeLinear and QuantizeLinear compute: as onnxruntime "
+        "does after its optimiser (the default), or in float32, as the file has it (docs/onnx.md).",
+    ),
+    click.option(
+        "--max-iterations",
+        type=click.IntRange(1, 2**31 - 1),
+        default=ITERATIONS,
+        show_default=True,
+        help="The most iterations of a WHILE in one run, which fails with more.",
+    ),
+    click.option(
+        "--dequantize-weights",
+        is_flag=True,
+        help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing them.",
+    ),
+)
+"""The options with which every command reads models."""
+
+
 def reading_options(function: _F) -> _F:
     """Add the options with which models are read, passed as one argument `reading`.
 
@@ -112,40 +149,6 @@ def reading_options(function: _F) -> _F:
             help="The program whose rounding the layers of a TensorFlow Lite model have: TensorFlow Lite Micro (the "
             "default), or LiteRT with XNNPACK (docs/operators.md).",
         )(result)
-    for option in (
-        click.option(
-            "--signature",
-            metavar="NAME",
-            help="The signature of a TensorFlow Lite model with several ones, such as serving_default; "
-            "`ferrule inspect` lists them.",
-        ),
-        click.option(
-            "--state",
-            "states",
-            multiple=True,
-            metavar="INPUT=OUTPUT",
-            help="Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
-            "model leaves that to its caller. Neither is then an input or output.",
-        ),
-        click.option(
-            "--onnx-arithmetic",
-            type=click.Choice(ARITHMETICS),
-            help="How operators of an ONNX model between DequantizeLinear and QuantizeLinear compute: as onnxruntime "
-            "does after its optimiser (the default), or in float32, as the file has it (docs/onnx.md).",
-        ),
-        click.option(
-            "--max-iterations",
-            type=click.IntRange(1, 2**31 - 1),
-            default=ITERATIONS,
-            show_default=True,
-            help="The most iterations of a WHILE in one run, which fails with more.",
-        ),
-        click.option(
-            "--dequantize-weights",
-            is_flag=True,
-            help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing "
-            "them.",
-        ),
-    ):
+    for option in _OPTIONS:
         result = option(result)
     return result

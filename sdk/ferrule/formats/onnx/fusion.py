@@ -3,7 +3,7 @@
 
 It moves conversions over operators that only move elements, turns int8 tensors between a QuantizeLinear and its only
 DequantizeLinear into uint8, and fuses an operator with the conversions round it if all of them have the same type.
-Everything here was measured with onnxruntime 1.32.0: `benchmarks/onnx_fusion.py` compares it on random graphs.
+Everything here was measured with onnxruntime 1.32.0: `tests/support/onnx_fusion.py` compares it on random graphs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What onnxruntime's optimiser fuses in random quantised graphs, compared with what the reader says, and the outputs.
 
-    python benchmarks/onnx_fusion.py [--graphs N] [--first N]
+    python tests/support/onnx_fusion.py [--graphs N] [--first N]
 
 A graph has up to five operators between conversions, which share tensors, constants and conversions, move elements and
 clamp; its inputs and outputs are float32 or 8 bits. Whether an operator is fused is read in the optimised model that
@@ -153,7 +153,7 @@ def _info(name: str, dtype: str, shape: Sequence[int] | None) -> onnx.ValueInfoP
 
 def random_graph(seed: int) -> ModelProto:
     """Return a random quantised model; every operator depends on an input."""
-    dice = random.Random(seed)  # noqa: S311
+    dice = random.Random(seed)
     graph = Graph(dice, dice.choice(["int8", "int8", "int8", "uint8"]))
     tensors = [graph.source() for _ in range(dice.randint(1, 3))]
     varying = [each for each in tensors if each[0] not in graph.constants]
@@ -274,12 +274,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     tally = Tally()
     for seed in range(options.first, options.first + options.graphs):
         compare(seed, tally)
-    print(f"{tally.graphs} graphs, of which onnxruntime cannot optimise {tally.refused}")
-    for (op, kind), count in sorted(tally.operators.items()):
-        print(f"  {op:20}{kind:10}{count:6}")
-    print(f"with a Transpose that onnxruntime moves: {len(tally.transposed)} {tally.transposed[:10]}")
-    print(f"fused in another way than said: {len(tally.wrong)} {tally.wrong[:10]}")
-    print(f"with other outputs: {len(tally.differing)} {tally.differing[:10]}")
+    lines = [f"{tally.graphs} graphs, of which onnxruntime cannot optimise {tally.refused}"]
+    lines += [f"  {op:20}{kind:10}{count:6}" for (op, kind), count in sorted(tally.operators.items())]
+    lines.append(f"with a Transpose that onnxruntime moves: {len(tally.transposed)} {tally.transposed[:10]}")
+    lines.append(f"fused in another way than said: {len(tally.wrong)} {tally.wrong[:10]}")
+    lines.append(f"with other outputs: {len(tally.differing)} {tally.differing[:10]}")
+    sys.stdout.write("\n".join(lines) + "\n")
     compared = tally.graphs > tally.refused and tally.operators.total() > 0
     return 0 if compared and not tally.wrong and not tally.differing else 1
 
