@@ -16,7 +16,9 @@ from needs import require_module
 
 from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.firmware import Job, emit, write_project
+from ferrule.firmware.manifest import MANIFEST_NAME
 from ferrule.firmware.sbom import SBOM_NAME
+from ferrule.firmware.toolchain import GccToolchain
 
 JOB = Job(toolchain="arm-none-eabi-gcc")
 
@@ -33,7 +35,7 @@ def test_it_lists_every_file_of_the_library(platform: str, tmp_path: Path) -> No
     listed = {
         f"lib/{part['name']}/{each['name']}": each["hashes"]
         for part in bill["components"]
-        if part["name"] != "generated files"
+        if part["bom-ref"].startswith("lib/")
         for each in part.get("components", ())
     }
     library = tmp_path / "project" / "lib"
@@ -46,7 +48,47 @@ def test_it_lists_every_file_of_the_library(platform: str, tmp_path: Path) -> No
     assert {"model/ferrule_dense.c", "model/ferrule_dense_identity.c"} <= names
     shipped = [part for part in bill["components"] if "licenses" in part]
     assert {part["licenses"][0]["expression"] for part in shipped} == {"Apache-2.0"}
-    assert len(shipped) == len(bill["components"]) - 2
+    assert len(shipped) == len(bill["components"]) - 3  # the model, generated files, files to edit
+
+
+def test_it_lists_every_file_of_the_project(tmp_path: Path) -> None:
+    """Those to edit, too, such as main.c and the build files; the bill and the manifest cannot list themselves."""
+    bill = write(tmp_path / "project")
+    listed = {
+        (f"lib/{part['name']}/" if part["bom-ref"].startswith("lib/") else "") + each["name"]: each["hashes"]
+        for part in bill["components"]
+        if part["bom-ref"] != "inputs"
+        for each in part.get("components", ())
+    }
+    present = {path.relative_to(tmp_path / "project").as_posix(): path for path in (tmp_path / "project").rglob("*.*")}
+    present = {name: path for name, path in present.items() if path.is_file()}
+    assert set(present) - set(listed) == {SBOM_NAME, MANIFEST_NAME}
+    assert {"main.c", "Makefile"} <= set(listed)
+    for name, hashes in listed.items():
+        data = (tmp_path / "project" / name).read_bytes()
+        assert hashes == [{"alg": "SHA-256", "content": hashlib.sha256(data).hexdigest()}], name
+
+
+def test_it_names_packages_and_the_compiler(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = "arm-none-eabi-gcc (15:12.2.rel1-1) 12.2.1 20221205"
+    monkeypatch.setattr(GccToolchain, "find", lambda _self: ("arm-none-eabi-gcc",))
+    monkeypatch.setattr(GccToolchain, "version", lambda _self: said)
+    bill = write(tmp_path / "one")
+    ferrule, compiler = bill["metadata"]["tools"]["components"]
+    assert ferrule["purl"] == f"pkg:pypi/ferrule@{ferrule['version']}"
+    assert compiler == {
+        "type": "application",
+        "name": "arm-none-eabi-gcc",
+        "version": "12.2.1",
+        "description": said,
+        "purl": "pkg:generic/arm-none-eabi-gcc@12.2.1",
+    }
+    parts = [part for part in bill["components"] if part["bom-ref"].startswith("lib/")]
+    assert parts
+    assert {part["purl"] for part in parts} == {f"{ferrule['purl']}#{part['name']}" for part in parts}
+    monkeypatch.setattr(GccToolchain, "find", lambda _self: None)
+    assert "version" not in write(tmp_path / "two")["metadata"]["tools"]["components"][1]
+    assert len(write(tmp_path / "three", "zephyr")["metadata"]["tools"]["components"]) == 1
 
 
 def test_it_is_the_same_for_the_same_project(tmp_path: Path) -> None:

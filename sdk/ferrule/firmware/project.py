@@ -23,7 +23,7 @@ from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
 from ferrule.firmware.platforms import platform
 from ferrule.firmware.platforms.tools import PlatformTools, build_with
-from ferrule.firmware.sbom import SBOM_NAME, sbom
+from ferrule.firmware.sbom import SBOM_NAME, Compiler, sbom
 from ferrule.firmware.stack_bound import stack_bound
 from ferrule.firmware.toolchain import check_optimization, toolchain
 from ferrule.graph import brief
@@ -89,7 +89,8 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
     program = _program(model)
     identities, files = project_files(program, job)
     placement = job.load_board().placement
-    bill = sbom(program, identities, files.contributions, files.generated, inputs())
+    compiler = None if platform(job.platform).tools is not None else _compiler(job.toolchain)
+    bill = sbom(program, identities, files.contributions, files.generated, files.starters, inputs(), compiler)
     generated = {**files.generated, SBOM_NAME: bill}
     every = {**generated, **files.starters}
     manifest = Manifest(
@@ -118,6 +119,11 @@ def write_project(model: Artifact | Program, job: Job, *, force: bool = False) -
         notes=files.notes,
         build_hint=files.build_hint.format(folder=folder),
     )
+
+
+def _compiler(name: str) -> Compiler:
+    chosen = toolchain(name)
+    return Compiler(name=name, said="" if chosen.find() is None else chosen.version())
 
 
 def load_project(folder: Path) -> Project:

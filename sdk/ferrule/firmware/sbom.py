@@ -5,9 +5,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import Contribution
@@ -15,11 +18,35 @@ from ferrule.codegen import Artifact, Program
 from ferrule.codegen.identity import Identity
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER
 from ferrule.reading import read_bytes
+from ferrule.resources import root
 
 SBOM_NAME = "sbom.cdx.json"
-_FIRMWARE, _MODEL, _INPUTS, _GENERATED = "firmware", "model", "inputs", "generated"
+_FIRMWARE, _MODEL, _INPUTS, _GENERATED, _STARTERS = "firmware", "model", "inputs", "generated", "starters"
 """References of the components that are no contributions; their names have a folder in front."""
 _UNKNOWN = "NOASSERTION"
+_FERRULE_URL = f"pkg:pypi/ferrule@{VERSION}"
+"""The package URL (purl, ECMA-427) of this release, of which the shipped contributions are parts."""
+_FERRULE = {"type": "application", "name": "ferrule", "version": VERSION, "purl": _FERRULE_URL}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiler:
+    """The compiler that a project's build files call, and what it says of its version; "" if it is not installed."""
+
+    name: str
+    said: str
+
+    def component(self) -> dict[str, object]:
+        """Return the compiler as a component."""
+        found: dict[str, object] = {"type": "application", "name": self.name}
+        numbers = _VERSION.search(re.sub(r"\(.*?\)", "", self.said))
+        if numbers is None:
+            return found
+        package = "pypi/ziglang" if self.name == "zig" else f"generic/{self.name}"
+        return found | {"version": numbers[0], "description": self.said, "purl": f"pkg:{package}@{numbers[0]}"}
+
+
+_VERSION = re.compile(r"\d+(\.\d+)+")
 
 
 def sbom(
@@ -27,13 +54,16 @@ def sbom(
     identities: Sequence[Identity],
     contributions: tuple[Contribution, ...],
     generated: Mapping[str, bytes],
+    starters: Mapping[str, bytes],
     read: Mapping[str, str],
+    compiler: Compiler | None,
 ) -> bytes:
-    """Return the bill of materials of a project with these identities, contributions and generated files.
+    """Return the bill of materials of a project with these identities, contributions, generated and starter files.
 
     `read` has the digests of the files that were read for it, by path: models with the files beside them, boards,
-    backends' folders. The bill has their names without folders, which differ between machines. It has no time stamp,
-    and its serial number follows from its contents, so that equal projects have equal bills.
+    backends' folders. The bill has their names without folders, which differ between machines. `compiler` is the one
+    that the project's build files call; None if the platform's tools choose it. The bill has no time stamp, and its
+    serial number follows from its contents, so that equal projects have equal bills.
     """
     parts = [_contribution(each) for each in contributions]
     models = [
@@ -42,15 +72,16 @@ def sbom(
     ]
     references = [str(model["bom-ref"]) for model in models]
     own = {name: data for name, data in generated.items() if not name.startswith(f"{LIBRARY_FOLDER}/")}
+    own_parts = [_GENERATED, *([_STARTERS] if starters else [])]
     body: dict[str, object] = {
         "version": 1,
         "metadata": {
-            "tools": {"components": [{"type": "application", "name": "ferrule", "version": VERSION}]},
+            "tools": {"components": [_FERRULE, *([] if compiler is None else [compiler.component()])]},
             "component": _firmware(program, identities),
         },
-        "components": [*models, *_inputs(read), _generated(own), *parts],
+        "components": [*models, *_inputs(read), _generated(own), *_starters(starters), *parts],
         "dependencies": [
-            {"ref": _FIRMWARE, "dependsOn": [*references, _GENERATED, *(str(part["bom-ref"]) for part in parts)]},
+            {"ref": _FIRMWARE, "dependsOn": [*references, *own_parts, *(str(part["bom-ref"]) for part in parts)]},
             {"ref": _GENERATED, "dependsOn": [*references, *([_INPUTS] if read else [])]},
         ],
     }
@@ -108,6 +139,13 @@ def _generated(files: Mapping[str, bytes]) -> dict[str, object]:
     }
 
 
+def _starters(files: Mapping[str, bytes]) -> list[dict[str, object]]:
+    """Return main.c and the build files as they were generated, as a list of one; the user may edit them."""
+    if not files:
+        return []
+    return [_generated(files) | {"bom-ref": _STARTERS, "name": "files to edit, as generated"}]
+
+
 def _contribution(part: Contribution) -> dict[str, object]:
     hashes = {name: hashlib.sha256(read_bytes(part.folder / name)).hexdigest() for name in part.files}
     found: dict[str, object] = {
@@ -120,9 +158,16 @@ def _contribution(part: Contribution) -> dict[str, object]:
         ],
         "components": _files(hashes),
     }
+    shipped = any(part.folder.resolve().is_relative_to(folder) for folder in _shipped())
+    found["purl"] = f"{_FERRULE_URL}#{part.name}" if shipped else f"pkg:generic/{quote(part.name)}@{part.digest[:16]}"
     if part.licence != _UNKNOWN:  # CycloneDX states an unknown licence by leaving it out
         found["licenses"] = [{"expression": part.licence}]
     return found
+
+
+def _shipped() -> tuple[Path, ...]:
+    """Return the folders of this release's own sources."""
+    return (Path(__file__).parents[1], *(root() / name for name in ("include", "platforms", "src_c")))
 
 
 def _files(hashes: Mapping[str, str]) -> list[dict[str, object]]:

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol, get_args
 
@@ -258,6 +259,13 @@ def _zig_cpu(cpu: Cpu) -> str:
 
 
 def _first_line(command: tuple[str, ...]) -> str:
+    """Return the first line that a command prints, once for each state of its program."""
+    status = Path(command[0]).stat() if Path(command[0]).is_absolute() else None
+    return _printed(command, None if status is None else (status.st_mtime_ns, status.st_size))
+
+
+@cache
+def _printed(command: tuple[str, ...], _state: tuple[int, int] | None) -> str:
     try:
         done = subprocess.run(command, env=tool_environment(), capture_output=True, text=True, timeout=60, check=True)
     except (OSError, subprocess.SubprocessError) as error:
