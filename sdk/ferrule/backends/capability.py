@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from ferrule.graph import Rounding, roundings
 
@@ -30,6 +30,27 @@ does not have it computes "tflm" only; layers with other rules are not offered t
 RUNS_BESIDE = "RunsBeside"
 """int: in firmware, its devices work on whole subgraphs beside the core; the value is what it costs the core to begin
 and to collect one of them, in instructions. Such a subgraph is divided where this lets other layers begin earlier."""
+
+
+FIRMWARE_FLOATS = "FirmwareFloats"
+"""str: the options of a model, as name=value between spaces, with which workloads on the host compute the same bits of
+floats as the firmware; "" if they always do. Without it, these bits are not known on the host."""
+
+
+def firmware_float_options(capabilities: Capabilities) -> dict[str, str] | None:
+    """Return the value of FIRMWARE_FLOATS, None without it; ValueError if it is not name=value between spaces."""
+    declared = capabilities.get(FIRMWARE_FLOATS)
+    if declared is None:
+        return None
+    if not isinstance(declared, str) or not all(name and value for name, value in _pairs(declared)):
+        raise ValueError(f"{FIRMWARE_FLOATS} is {declared!r}, expected name=value between spaces")
+    return dict(_pairs(declared))
+
+
+def _pairs(text: str) -> Iterator[tuple[str, str]]:
+    for part in text.split():
+        name, _, value = part.partition("=")
+        yield name, value
 
 
 def subgraph_cost(capabilities: Capabilities) -> int | None:

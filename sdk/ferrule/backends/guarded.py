@@ -9,7 +9,13 @@ from typing import TypeVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import Backend, Policy
-from ferrule.backends.capability import Capabilities, CapabilityValue, declared_rules, subgraph_cost
+from ferrule.backends.capability import (
+    Capabilities,
+    CapabilityValue,
+    declared_rules,
+    firmware_float_options,
+    subgraph_cost,
+)
 from ferrule.backends.context import (
     BackendContext,
     BackendProfilingContext,
@@ -63,6 +69,7 @@ class _Guarded(Backend):
     def capabilities(self) -> Capabilities:
         found: Capabilities = self._asker.ask("capabilities", Mapping[str, CapabilityValue])
         self._read(found, subgraph_cost)
+        self._read(found, firmware_float_options)
         return found
 
     def _rules(self) -> frozenset[Rounding]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Protocol, runtime_checkable
 
 from ferrule.errors import FerruleError
-from ferrule.graph import Descriptor, Layer, LayerType, SubgraphView, Tensor, TensorInfo
+from ferrule.graph import Descriptor, Graph, Layer, LayerType, SubgraphView, Tensor, TensorInfo
 
 ModelOptions = Mapping[str, bool | int | float | str]
 """The user's options for one backend and one model, by name."""
@@ -52,6 +53,15 @@ class PreCompiledDescriptor(Descriptor):
     macs: int = 0
     estimate: Estimate | None = field(default=None, repr=False)
     """What its compiler expects of it; None if the compiler does not say."""
+
+
+@runtime_checkable
+class LayeredPayload(Protocol):
+    """A payload that computes the layers of a graph one by one, each with the bits of the layer alone."""
+
+    @property
+    def layers(self) -> Graph:
+        """The layers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

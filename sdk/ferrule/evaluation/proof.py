@@ -11,7 +11,8 @@ from ferrule.evaluation.answers import Answers
 from ferrule.evaluation.data import DataSet
 from ferrule.evaluation.on_board import Engine, beginnings, cpu_s, drawn_for_proof, processes, run_all
 from ferrule.facade import Firmware
-from ferrule.facade.reference import has_floats, references
+from ferrule.facade.own_code import has_floats
+from ferrule.facade.reference import bounded_references
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.network.samples import Sample, split
@@ -100,7 +101,7 @@ def _compared(
     verdicts = [compare(host, board)[0] for host, board in zip(hosts, boards, strict=True)]
     if all(verdict is Verdict.EXACT for verdict in verdicts) or not has_floats(network):
         return verdicts
-    expected = references(network, samples, begins)
+    expected = bounded_references(network, samples, begins)
     return [
         verdict if verdict is Verdict.EXACT else worst(compare(each, wanted.outputs, wanted.bounds)[0] for each in pair)
         for verdict, wanted, *pair in zip(verdicts, expected, hosts, boards, strict=True)

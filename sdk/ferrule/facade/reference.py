@@ -4,29 +4,102 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
-from ferrule.graph import Graph
+from ferrule.errors import FerruleError
+from ferrule.facade.own_code import OwnCode, has_floats
+from ferrule.graph import Array
+from ferrule.link import BuildInfo
 from ferrule.network import Network
 from ferrule.network.bounds import initial_bounded, run_bounded
 from ferrule.network.samples import Sample
+from ferrule.report import ReportDocument, Verdict
+from ferrule.report.assembly import BuiltFirmware
 from ferrule.report.compare import Expected
+from ferrule.report.document import BoundPart, ReferencePart
+
+_OWN_PLATFORMS = ("bare-metal", "zephyr", "cmsis")
+"""Those whose builds compile without contraction; a library is built by its user, with flags of another choice."""
+_OWN_COMPILERS = ("GCC", "Clang", "clang")
+"""As they name themselves; they keep to IEEE 754 unless a flag says otherwise."""
 
 
-def has_floats(graph: Graph) -> bool:
-    """Return whether a tensor of a graph, or of a graph that a layer calls, is of a float type."""
-    return any(tensor.info.dtype.is_float for tensor in graph.tensors) or any(
-        has_floats(inner) for layer in graph.layers for inner in layer.descriptor.graphs.values()
+class References:
+    """What each sample of one firmware is compared with.
+
+    Without floats, that is the numpy reference. With floats, it is the firmware's own C on this machine, bit for bit;
+    this C is compared with the numpy reference within bounds, layer by layer of the network as it was given.
+    """
+
+    def __init__(self, firmware: BuiltFirmware, build: BuildInfo | None) -> None:
+        """`build` is what the firmware that runs states of itself."""
+        self._network, self._floats = firmware.network, has_floats(firmware.network)
+        self._strict = has_own_flags(build)
+        self._own: OwnCode | None = None
+        self._reason = ""
+        if self._floats:
+            try:
+                self._own = OwnCode(firmware.optimized, firmware.job.backend_source(), network=firmware.network)
+            except FerruleError as error:
+                self._reason = str(error)
+
+    def of(self, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
+        """Yield what is expected for each sample, with the state of the one before."""
+        if not self._floats:
+            yield from _numpy(self._network, samples, begins)
+        elif self._own is None:
+            yield from bounded_references(self._network, samples, begins)
+        elif self._strict:
+            yield from (Expected(own, own=own, strict=True) for own in self._own_results(self._own, samples, begins))
+        else:
+            given = bounded_references(self._network, samples, begins)
+            own = self._own_results(self._own, samples, begins)
+            yield from (replace(each, own=found) for each, found in zip(given, own, strict=True))
+
+    def _own_results(self, own: OwnCode, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[list[Array]]:
+        state = self._network.initial_state()
+        for sample, begin in zip(samples, begins, strict=True):
+            state = self._network.initial_state() if begin else state
+            yield own.run(sample, state)
+
+    def noted(self, document: ReportDocument) -> ReportDocument:
+        """Return the report of a run with what its floats were compared with; DIFFERENT if the C left its bounds."""
+        if not self._floats:
+            return document
+        if self._own is None:
+            return replace(document, reference=ReferencePart(reason=self._reason))
+        found = self._own.judged
+        bound = BoundPart(
+            layers=len(found.layers),
+            elements=found.elements,
+            outside=found.outside,
+            unknown=found.unknown,
+            first=found.first,
+        )
+        verdict = Verdict.DIFFERENT if bound.outside else document.verdict
+        return replace(document, verdict=verdict, reference=ReferencePart(bits=self._strict, bound=bound))
+
+
+def has_own_flags(build: BuildInfo | None) -> bool:
+    """Return whether a firmware states a build of Ferrule's, whose floats have the bits of its C anywhere."""
+    return (
+        build is not None
+        and build.platform.startswith(_OWN_PLATFORMS)
+        and build.compiler.startswith(_OWN_COMPILERS)
+        and "fast" not in build.flags
     )
 
 
-def references(network: Network, samples: Iterable[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
-    """Yield what numpy computes for each sample, with the state of the one before; with the bounds of floats."""
-    floats = has_floats(network)
-    state, bounded = network.initial_state(), initial_bounded(network)
+def bounded_references(network: Network, samples: Iterable[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
+    """Yield what numpy computes for each sample, with the state of the one before, and the bounds of other code."""
+    state = initial_bounded(network)
     for sample, begin in zip(samples, begins, strict=True):
-        if begin:
-            state, bounded = network.initial_state(), initial_bounded(network)
-        if floats:
-            yield Expected.of(run_bounded(network, sample, bounded))
-        else:
-            yield Expected(network.run(sample, state=state))
+        state = initial_bounded(network) if begin else state
+        yield Expected.of(run_bounded(network, sample, state))
+
+
+def _numpy(network: Network, samples: Iterable[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
+    state = network.initial_state()
+    for sample, begin in zip(samples, begins, strict=True):
+        state = network.initial_state() if begin else state
+        yield Expected(network.run(sample, state=state))

@@ -30,7 +30,7 @@ from ferrule.emulation import (
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, failures, inject, statistics
 from ferrule.errors import FerruleError
-from ferrule.facade.reference import references
+from ferrule.facade.reference import References
 from ferrule.firmware import Job, platform
 from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
 from ferrule.network.samples import Sample, beginnings, joined, pattern_sample, split
@@ -115,15 +115,17 @@ def run(
 
     done = execute(firmware)
     progress(Step(phase="comparing with the numpy reference"))
+    expected = References(firmware, done.build)
     document = assemble(
         firmware,
         done,
-        references(network, samples, begins),
+        expected.of(samples, begins),
         engine=engine,
         source=source or ("pattern" if inputs is None else "arrays"),
         trace=trace_devices,
         faults=faults,
     )
+    document = expected.noted(document)
     if locate and document.verdict is Verdict.DIFFERENT:
         document = replace(document, first_difference=_located(observed, samples, execute, begins))
     outputs = joined(network.outputs, [result.outputs for result in done.runs], real=real)
@@ -174,7 +176,7 @@ def _located(
         done = execute(again)
     except FerruleError as error:
         return DifferencePart(note=f"not found, since the firmware with every tensor as an output fails: {error}")
-    expected = references(again.network, samples, begins)
+    expected = References(again, done.build).of(samples, begins)
     runs = [(run.outputs, each) for runs, each in zip(done.by_sample(), expected, strict=True) for run in runs]
     return first_difference(again.network, again.optimized, layer_parts(again, done), runs)
 

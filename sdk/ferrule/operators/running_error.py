@@ -11,7 +11,7 @@ import numpy as np
 from ferrule.graph import Array, Graph, Layer
 from ferrule.operators import interpreter
 from ferrule.operators.error_bound import monotone
-from ferrule.operators.operator import OWN_CODE, Arithmetic, Evaluation, Operands, Operator
+from ferrule.operators.operator import OWN_CODE, Arithmetic, Evaluation, Operands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,37 +32,32 @@ def execute(
     """Run all layers and return the results, as `interpreter.execute` does, with their bounds."""
 
     def run(graph: Graph, layer: Layer, inputs: Sequence[Bounded | None]) -> list[Bounded]:
-        arrays = [None if each is None else each.values for each in inputs]
-        outputs = interpreter.run_layer(graph, layer, operator_of, arrays)
-        errors = [None if each is None else each.error for each in inputs]
-        bounds = bounds_of(
-            operator_of(layer.type), layer, Operands.of(graph, layer), arrays, errors, outputs, arithmetic
-        )
-        return [Bounded(output, bound if bound.any() else None) for output, bound in zip(outputs, bounds, strict=True)]
+        return run_layer(graph, layer, inputs, operator_of, arithmetic)
 
     return interpreter.walk(graph, sources, Bounded, run)
 
 
-def bounds_of(
-    operator: Operator,
+def run_layer(
+    graph: Graph,
     layer: Layer,
-    operands: Operands,
-    inputs: Sequence[Array | None],
-    errors: Sequence[Array | None],
-    outputs: Sequence[Array],
+    inputs: Sequence[Bounded | None],
+    operator_of: interpreter.FindOperator,
     arithmetic: Arithmetic = OWN_CODE,
-) -> list[Array]:
-    """Return the bound of each output of a layer whose kernel gave `outputs`, by element."""
-    bound = operator.bound or monotone
-    found = bound(
+) -> list[Bounded]:
+    """Return the outputs of one layer with their bounds."""
+    arrays = [None if each is None else each.values for each in inputs]
+    outputs = interpreter.run_layer(graph, layer, operator_of, arrays)
+    operator = operator_of(layer.type)
+    found = (operator.bound or monotone)(
         Evaluation(
             descriptor=layer.descriptor,
-            operands=operands,
+            operands=Operands.of(graph, layer),
             kernel=operator.kernel,
-            inputs=inputs,
-            errors=errors,
+            inputs=arrays,
+            errors=[None if each is None else each.error for each in inputs],
             outputs=outputs,
             arithmetic=arithmetic,
         )
     )
-    return [np.nan_to_num(each, nan=np.inf, posinf=np.inf) for each in found]
+    bounds = [np.nan_to_num(each, nan=np.inf, posinf=np.inf) for each in found]
+    return [Bounded(output, bound if bound.any() else None) for output, bound in zip(outputs, bounds, strict=True)]

@@ -276,6 +276,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
         exponent = np.minimum(beta * np.abs(wide - wide.max(axis=-1, keepdims=True)), _VANISHING)
         spread = (shares * exponent).sum(axis=-1, keepdims=True)
         moved = shares * np.expm1(beta * (error + error.max(axis=-1, keepdims=True)))
+        moved = np.fmin(moved, np.maximum(shares, 1 - shares))  # shares lie between 0 and 1
     units = exponent + spread + 5  # a unit in the last place is up to two unit roundoffs
     return [moved + rounding(evaluation, shares + moved, units) + least(evaluation)]
 

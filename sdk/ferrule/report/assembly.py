@@ -18,7 +18,7 @@ from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
-from ferrule.report.compare import Expected, compare, worst
+from ferrule.report.compare import Expected, judge, worst
 from ferrule.report.document import (
     BuildPart,
     CountPart,
@@ -241,7 +241,7 @@ def _work_part(work: DeviceWork) -> DeviceWorkPart:
 def _samples(done: EngineRun, expected: Iterable[Expected]) -> Iterator[SamplePart]:
     """Yield the comparison of each sample's worst run with the reference."""
     for index, (runs, reference) in enumerate(zip(done.by_sample(), expected, strict=True)):
-        compared = [compare(run.outputs, reference.outputs, reference.bounds) for run in runs]
+        compared = [judge(run.outputs, reference) for run in runs]
         evidence = evidence_of(runs[-1].outputs, reference.outputs)
         verdict = worst(each for each, _ in compared)
         extents = [extent for each, extent in compared if each is verdict]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -22,13 +22,43 @@ class Expected:
     """What the outputs of one inference are compared with."""
 
     outputs: Sequence[Array]
+    """Those of the numpy reference."""
     bounds: Sequence[Array | None] | None = None
-    """By output, how far each element of other code's float32 may be away; None where every bit is known."""
+    """By output, how far each element of other code's float32 may be away; None for a network without floats."""
+    own: Sequence[Array] | None = None
+    """The outputs of the firmware's own C on this machine; None if they are not known, or for a network without floats.
+    """
+    strict: bool = False
+    """Whether only the bits of `own` will do; otherwise, `bounds` do, too."""
 
     @classmethod
     def of(cls, results: Sequence[Bounded]) -> Self:
         """Return the outputs of a run with bounds."""
         return cls([each.values for each in results], [each.error for each in results])
+
+    @property
+    def bounded(self) -> list[Bounded]:
+        """The outputs of the numpy reference with their bounds."""
+        bounds = [None] * len(self.outputs) if self.bounds is None else self.bounds
+        return [Bounded(*each) for each in zip(self.outputs, bounds, strict=True)]
+
+    def at(self, index: int) -> Self:
+        """Return what one of the outputs is compared with."""
+        return replace(
+            self,
+            outputs=[self.outputs[index]],
+            bounds=None if self.bounds is None else [self.bounds[index]],
+            own=None if self.own is None else [self.own[index]],
+        )
+
+
+def judge(outputs: Sequence[Array], expected: Expected) -> tuple[Verdict, float | None]:
+    """Return the verdict over all outputs of one inference and the largest difference, as `compare` does."""
+    if expected.own is not None:
+        verdict, largest = compare(outputs, expected.own)
+        if expected.strict or verdict is not Verdict.DIFFERENT:
+            return verdict, largest
+    return compare(outputs, expected.outputs, expected.bounds)
 
 
 def compare(

@@ -47,6 +47,8 @@ def print_report(document: ReportDocument, console: Console) -> None:
     elif document.verdict is Verdict.DIFFERENT and document.engine != "serial":
         console.print("ferrule run --locate names the first layer that differs", highlight=False)
     console.print(f"compared: {document.evidence.text}", highlight=False)
+    if document.reference is not None:
+        console.print(f"floats: compared with {document.reference.text}", highlight=False, markup=False)
     console.print(f"verdict: {styled_verdict(document.verdict)}", highlight=False)
 
 

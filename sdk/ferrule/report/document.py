@@ -276,6 +276,53 @@ class OwnershipPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BoundPart:
+    """How the floats of the firmware's own C, on this machine, compare with float64 and the bound of each element.
+
+    Each layer of the network as it was given is compared from the inputs that the C had.
+    """
+
+    layers: int
+    """Layers with floats."""
+    elements: int
+    """Elements of their outputs, of all samples."""
+    outside: int
+    unknown: int
+    """Elements without a bound, such as sums that may overflow; they are not among `elements`."""
+    first: str = ""
+    """The first layer that is outside."""
+
+    @property
+    def text(self) -> str:
+        """The counts in words."""
+        counts = f"{self.elements:,} elements of {self.layers:,} layer{'' if self.layers == 1 else 's'}"
+        rest = f", {self.unknown:,} without a bound" if self.unknown else ""
+        if self.outside:
+            return f"outside its bounds in {self.outside:,} of {counts}, first in '{self.first}'{rest}"
+        return f"within its bounds: {counts}{rest}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferencePart:
+    """What the floats of a run were compared with."""
+
+    bits: bool = False
+    """Whether only the bits of the firmware's own C would do; otherwise, other code may be within its bounds."""
+    reason: str = ""
+    """Why that C did not run on this machine, so that the bits are not known; empty if it did."""
+    bound: BoundPart | None = None
+    """That C compared with float64; None if it did not run."""
+
+    @property
+    def text(self) -> str:
+        """What the floats were compared with, in words."""
+        if self.bound is None:
+            return f"the bounds of each element, since the bits are not known: {self.reason}"
+        rule = "the bits of the firmware's C" if self.bits else "the bits of its C, or the bounds of other code"
+        return f"{rule} on this machine, {self.bound.text}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LayerRefusalsPart:
     """The reasons why backends did not get a layer."""
 
@@ -316,6 +363,8 @@ class ReportDocument(Notebook):
     """None unless it was requested and the run differs from the reference."""
     plan: tuple[RegionPlanPart, ...] = ()
     """The memory plan of each region of the workspace."""
+    reference: ReferencePart | None = None
+    """What its floats were compared with; None for a network without floats."""
     timeline: tuple[SpanPart, ...] = ()
     """What the core and the devices worked on, in the order of the starts."""
     refusals: tuple[LayerRefusalsPart, ...] = ()

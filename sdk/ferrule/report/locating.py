@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from ferrule.graph import Array, State, Tensor
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
-from ferrule.report.compare import Expected, compare
+from ferrule.report.compare import Expected, judge
 from ferrule.report.document import DifferencePart, LayerPart, Verdict
 
 
@@ -52,8 +52,7 @@ def first_difference(
                 if output not in names:
                     continue
                 index = names.index(output)
-                bounds = None if expected.bounds is None else [expected.bounds[index]]
-                verdict, extent = compare([outputs[index]], [expected.outputs[index]], bounds)
+                verdict, extent = judge([outputs[index]], expected.at(index))
                 if verdict is Verdict.DIFFERENT:
                     return DifferencePart(
                         layer=part.name,

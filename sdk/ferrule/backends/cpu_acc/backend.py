@@ -8,10 +8,11 @@ from typing import ClassVar
 
 from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Support
-from ferrule.backends.capability import ROUNDING_RULES, Capabilities
+from ferrule.backends.capability import FIRMWARE_FLOATS, ROUNDING_RULES, Capabilities
 from ferrule.backends.context import BackendContext, CreationOptions
+from ferrule.backends.cpu_acc.host.instruction_set import PORTABLE
 from ferrule.backends.cpu_acc.host.library import host_library
-from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, HostOptions
+from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, INSTRUCTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW, lower_control_flow
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, RULES, check_rule, lowering_of
@@ -79,7 +80,10 @@ class CpuAcc(HostMemoryBackend):
 
     @override
     def capabilities(self) -> Capabilities:
-        return {ROUNDING_RULES: " ".join(sorted(frozenset().union(*RULES.values())))}
+        return {
+            ROUNDING_RULES: " ".join(sorted(frozenset().union(*RULES.values()))),
+            FIRMWARE_FLOATS: f"{INSTRUCTIONS.name}={PORTABLE}",
+        }
 
     @override
     def model_options(self) -> Sequence[BackendOption]:

@@ -143,6 +143,11 @@ class Streamed:
     fed: bool = False
     """Whether the rows of the input are given one by one."""
 
+    @property
+    def layers(self) -> Graph:
+        """The chain's layers; see `LayeredPayload`."""
+        return self.graph
+
     def chain(self) -> Chain:
         """Return the stages."""
         return Chain.of(self.graph, self.rows)
