@@ -3,6 +3,10 @@
 
 python tests/support/vela_campaign.py [--count N] [--configurations ethos-u55-128 ...] [--kinds conv ...] [--samples N]
     [--options drawn | default | memory_mode=Sram_Only,optimise=Size ...]
+
+Random networks of several operators, divided between EthosU and the core, each on one of the configurations:
+
+python tests/support/vela_campaign.py --networks N [--first SEED] [--results FILE]
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import re
 import sys
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +26,7 @@ from pathlib import Path
 import numpy as np
 from oracle import edge_inputs, random_inputs
 from vela_cases import KINDS, vela_case
+from vela_divided import Row, run_networks
 from vela_legacy import ARGUMENT as LEGACY
 from vela_legacy import legacy_explanation, legacy_hazard, tensor_names, written_stream
 from vela_options import DRAWN, OptionRow, drawn, row
@@ -29,14 +34,13 @@ from vela_options import DRAWN, OptionRow, drawn, row
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.dense import with_convolutions
 from ferrule.backends.ethos_u.errors import NpuBusError, StreamError
-from ferrule.backends.ethos_u.otherwise import BY_ONE, otherwise
+from ferrule.backends.ethos_u.otherwise import BY_ONE, known_reason
 from ferrule.backends.ethos_u.standalone import EthosUStream
 from ferrule.errors import FerruleError, InputError
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, DataType, LayerType
 from ferrule.network import Network
 from ferrule.network.copying import network_of
-from ferrule.operators.operator import Operands
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case
 
 EXACT = "exact"
@@ -254,7 +258,7 @@ def _known(network: Network, options: Sequence[str]) -> str:
 
     Of the older code generator, which the backend never uses, also return what that one does otherwise.
     """
-    reasons = [otherwise(layer, Operands.of(network, layer)) for layer in network.layers]
+    reasons = [known_reason(network, layer) for layer in network.layers]
     return next(filter(None, reasons), legacy_explanation(network, options) if LEGACY in options else "")
 
 
@@ -321,6 +325,24 @@ def _totals(results: Counter[str]) -> str:
     )
 
 
+def print_rows(rows: Iterable[Row]) -> None:
+    """Print the counts of each configuration and of all, and what failed."""
+    counts: dict[str, Counter[str]] = {}
+    for each in (listed := list(rows)):
+        for name in (each.configuration, "all"):
+            count = counts.setdefault(name, Counter())
+            count["networks"] += 1
+            count["with a stream"] += bool(each.streams)
+            count["exact"] += not each.failure
+            count["different"] += bool(each.failure)
+            count.update(f"refused: {kind}" for kind in each.found)
+    for name, count in sorted(counts.items()):
+        print(f"{name}: " + ", ".join(f"{number} {what}" for what, number in count.items()))
+    for each in listed:
+        if each.failure:
+            print(f"DIFFERENT: network {each.seed} on {each.configuration}: {each.failure}")
+
+
 def main() -> int:
     """Run a campaign from the command line; exit code 1 if a case failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -331,7 +353,13 @@ def main() -> int:
     parser.add_argument("--configurations", nargs="*", default=["ethos-u55-128"])
     parser.add_argument("--option", action="append", default=[], help="a further option of Vela, as --option=--x=y")
     parser.add_argument("--options", nargs="*", default=[], help=f"rows of options, or '{DRAWN}' for one of each case")
+    parser.add_argument("--networks", type=int, help="networks of several operators, in place of all else")
+    parser.add_argument("--results", type=Path, help="the file of rows with which --networks goes on")
     options = parser.parse_args()
+    if options.networks is not None:
+        found = run_networks(range(options.first, options.first + options.networks), results=options.results)
+        print_rows(found)
+        return int(not found or any(each.failure for each in found))
     listed = list(cases(options.kinds, options.count, options.samples, options.first))
     report = run_campaign(listed, options.configurations, *options.option, rows=options.options)
     print_report(report)

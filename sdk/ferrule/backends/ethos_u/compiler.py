@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compiles subgraphs with Vela; what Vela would leave to the core goes back, and the rest is compiled in parts."""
+"""Compiles subgraphs with Vela; what Vela would leave to the core, or computes otherwise, goes back to the optimizer.
+
+The rest is compiled in parts.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from ferrule.backends.ethos_u.bisection import Culprits, culprits
 from ferrule.backends.ethos_u.compiled import CompiledStream, StreamTensor, read_npz
 from ferrule.backends.ethos_u.model_file import ModelFile, model_file
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.refusals import reasons_of
 from ferrule.backends.ethos_u.report import read_report
 from ferrule.backends.ethos_u.settings import Settings, settings_of, timeout_s
+from ferrule.backends.ethos_u.trial import needs_own_trial, verdict
 from ferrule.backends.ethos_u.vela import VelaError, VelaResult, last_lines, run_vela
 from ferrule.backends.optimization_views import (
     OptimizationViews,
@@ -52,9 +57,10 @@ def compile_subgraph(view: SubgraphView, target: Target) -> OptimizationViews:
 
 
 def compile_part(part: SubgraphView, settings: Settings, *, limit_s: int) -> EthosUProgram | dict[str, str]:
-    """Return the stream of a subgraph; if Vela does not compile it as a whole, the layers to leave out, with reasons.
+    """Return the stream of a subgraph; if there is none that passes its trial, the layers to leave out, with reasons.
 
-    At least one layer is left out then: those that Vela names, else those that it refuses on their own, else all.
+    At least one layer is left out then: if Vela does not compile the subgraph as a whole, those that it names, else
+    those that it refuses on their own, else all; if its stream fails the trial, those to which the stream owes that.
     """
     try:
         file = model_file(part)
@@ -63,7 +69,10 @@ def compile_part(part: SubgraphView, settings: Settings, *, limit_s: int) -> Eth
     (result,) = run_vela([file.data], settings, timeout_s=limit_s, database=True)
     if not result.error:
         stream = _named(read_npz(result.npz), file, part)
-        return EthosUProgram(stream=stream, report=read_report(result, settings, file.layers))
+        found = verdict(stream, part, file.data)
+        if found.passes:
+            return EthosUProgram(stream=stream, report=read_report(result, settings, file.layers))
+        return dict(found.tables) or _failing(part, found.wrong, settings, limit_s)
     named = {file.owners[tensor]: reason for tensor, reason in reasons_of(result).items() if file.owners.get(tensor)}
     if named or len(part.names) == 1:
         return named or {part.names[0]: _failure(result)}
@@ -72,7 +81,7 @@ def compile_part(part: SubgraphView, settings: Settings, *, limit_s: int) -> Eth
 
 
 def refused_alone(view: SubgraphView, settings: Settings, *, limit_s: int) -> dict[str, str]:
-    """Return Vela's reasons against single layers of a subgraph, by name; one that it compiles alone has none."""
+    """Return the reasons against single layers of a subgraph, by name: Vela's, and those of trials of their own."""
     reasons: dict[str, str] = {}
     files: dict[str, ModelFile] = {}
     for name in view.names:
@@ -84,7 +93,35 @@ def refused_alone(view: SubgraphView, settings: Settings, *, limit_s: int) -> di
     for name, result in zip(files, results, strict=True):
         if result.error:
             reasons[name] = "; ".join(reasons_of(result).values()) or _failure(result)
+        elif needs_own_trial(view.graph.layer(name), view.graph):
+            alone = SubgraphView.of(view.graph, [name])
+            found = verdict(_named(read_npz(result.npz), files[name], alone), alone, files[name].data)
+            if not found.passes:
+                reasons[name] = found.tables.get(name) or Culprits(names=(name,), wrong=found.wrong).reason
     return reasons
+
+
+def _failing(part: SubgraphView, wrong: str, settings: Settings, limit_s: int) -> dict[str, str]:
+    """Return the layers to leave out of a subgraph whose stream fails its trial, with the reason.
+
+    Of the layers that are found, those that multiply weights stay if others are found: they are worth the most on the
+    NPU, and their next stream has its own trial.
+    """
+
+    def judge(view: SubgraphView) -> str:
+        try:
+            file = model_file(view)
+        except FerruleError:
+            return ""
+        (result,) = run_vela([file.data], settings, timeout_s=limit_s)
+        if result.error:
+            return ""
+        found = verdict(_named(read_npz(result.npz), file, view), view, file.data)
+        return "; ".join(found.tables.values()) or found.wrong
+
+    found = culprits(part, wrong, judge)
+    light = [name for name in found.names if not _macs(part, name)]
+    return dict.fromkeys(light or found.names, found.reason)
 
 
 def connected_parts(view: SubgraphView, without: Iterable[str]) -> list[SubgraphView]:

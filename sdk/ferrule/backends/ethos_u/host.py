@@ -3,54 +3,17 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from ferrule._typing import override
-from ferrule.backends.ethos_u.compiled import (
-    FAST_SCRATCH_REGION,
-    READ_ONLY_REGION,
-    SCRATCH_REGION,
-    CompiledStream,
-    StreamTensor,
-)
+from ferrule.backends.ethos_u.compiled import CompiledStream
 from ferrule.backends.ethos_u.compiler import compile_part
-from ferrule.backends.ethos_u.machine import ArrayMemory
-from ferrule.backends.ethos_u.npu import Npu
+from ferrule.backends.ethos_u.instance import StreamInstance
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.settings import settings_of, timeout_s
-from ferrule.backends.ethos_u.stream import parse_payload
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, LayerType, SubgraphView, Tensor
+from ferrule.graph import LayerType, SubgraphView, Tensor
 from ferrule.graph.assembly import assemble
-
-
-class StreamInstance:
-    """A stream with memory of its own and an NPU that executes it."""
-
-    def __init__(self, stream: CompiledStream) -> None:
-        self._stream = stream
-        scratch = np.zeros(stream.scratch_bytes, np.uint8)
-        fast = np.zeros(stream.fast_scratch_bytes, np.uint8) if stream.fast_scratch_bytes else scratch
-        self._regions = {
-            READ_ONLY_REGION: np.frombuffer(stream.read_only, np.uint8),
-            SCRATCH_REGION: scratch,
-            FAST_SCRATCH_REGION: fast,
-        }
-        self._payload = parse_payload(stream.payload)
-        self._npu = Npu(stream.configuration, ArrayMemory(self._regions))
-
-    def run(self, inputs: list[Array], outputs: list[Array]) -> None:
-        """Execute the stream: read one array per input, and write one array per output, in the stream's order."""
-        for tensor, array in zip(self._stream.inputs, inputs, strict=True):
-            self._place(tensor)[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-        self._npu.run(self._payload)
-        for tensor, array in zip(self._stream.outputs, outputs, strict=True):
-            array[...] = self._place(tensor).view(tensor.dtype.numpy).reshape(array.shape)
-
-    def _place(self, tensor: StreamTensor) -> Array:
-        return self._regions[tensor.region][tensor.offset : tensor.offset + tensor.size_bytes]
 
 
 class EthosUWorkload:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule.backends.ethos_u.activation import activation
 from ferrule.backends.ethos_u.commands import Kind
 from ferrule.backends.ethos_u.configuration import Configuration
 from ferrule.backends.ethos_u.convolution import Convolution
@@ -37,6 +38,7 @@ PLANS = 8
 """The number of streams whose preparation is kept."""
 _PREPARATION, _NO_PREPARATION = 130_000, 20_000
 """Estimated nanoseconds for an operation that computes, and for others."""
+_COMPUTING = frozenset({Kind.CONV, Kind.DEPTHWISE, Kind.POOL, Kind.ELEMENTWISE})
 _NO_WORK = Work(macs=0, reads=(), writes=(), bytes_read=0, bytes_written=0, effort=0)
 
 
@@ -207,6 +209,13 @@ class Npu:
         except FerruleError:
             self._plans.pop(digest, None)  # its parser has ended
             raise
+
+    def table(self, operation: Operation) -> bytes:
+        """Return the look-up table that an operation has used which was executed last; empty if it uses none."""
+        if operation.kind not in _COMPUTING:
+            return b""
+        last = activation(operation.registers)
+        return self._machine.table(last.table_slot, last.table_bytes).tobytes() if last.table_bytes else b""
 
     def run(self, payload: Payload) -> Run:
         """Execute a stream to its end; errors as for `steps`, and StreamError if it is for another configuration."""

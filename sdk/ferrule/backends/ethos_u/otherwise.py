@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ferrule.graph import DataType, Layer, LayerType
+from ferrule.backends.ethos_u.wrapping import may_wrap
+from ferrule.graph import DataType, Graph, Layer, LayerType
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, reduced_multiplier
 from ferrule.operators.operator import Operands
 
@@ -30,8 +31,14 @@ _AROUND = 8
 """Sums around a tie, one of which is the first to be rounded up."""
 
 
+def known_reason(graph: Graph, layer: Layer) -> str:
+    """Return what the NPU or Vela computes otherwise for a layer of a graph; "" if nothing is known."""
+    reason = otherwise(layer, Operands.of(graph, layer))
+    return reason or ("the NPU saturates sums that may wrap in TensorFlow Lite Micro" if may_wrap(graph, layer) else "")
+
+
 def otherwise(layer: Layer, operands: Operands) -> str:
-    """Return what Vela computes otherwise for a layer; "" if nothing is known."""
+    """Return what is computed otherwise whatever the constants are; "" if nothing is known."""
     check, what = TABLE.get(layer.type, (_never, ""))
     if check(layer.descriptor, operands):
         return f"Vela 5.2 {what}"

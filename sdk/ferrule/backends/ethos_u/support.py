@@ -7,7 +7,7 @@ from weakref import WeakKeyDictionary
 
 from ferrule.backends.backend import Support
 from ferrule.backends.ethos_u.compiler import refused_alone
-from ferrule.backends.ethos_u.otherwise import otherwise
+from ferrule.backends.ethos_u.otherwise import known_reason
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.settings import Settings, configuration_of_device, settings_of, timeout_s
 from ferrule.backends.ethos_u.vela import vela_version
@@ -73,4 +73,4 @@ def _refused_at_once(graph: Graph, layer: Layer) -> str:
         OPERATORS[layer.type].accept(layer.descriptor, operands)
     except FerruleError as error:
         return str(error)
-    return otherwise(layer, operands)
+    return known_reason(graph, layer)

@@ -40,12 +40,6 @@ def settings() -> Settings:
     return settings_of(default_target(BackendId("EthosU")))
 
 
-@pytest.fixture
-def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
 def test_it_answers_again_and_again(process: VelaProcess, tmp_path: Path) -> None:
     for number in range(2):
         log = tmp_path / f"log{number}"
