@@ -76,7 +76,7 @@ def _check(descriptor: FullyConnectedDescriptor, operands: Operands) -> None:
 
 
 def _check_values(_: FullyConnectedDescriptor, operands: Operands, values: Sequence[Array | None]) -> None:
-    check_weights(operands, values, channel_axis=0)
+    check_weights(operands, values, channel_axis=0, offset_from_run_time=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -107,11 +107,13 @@ def check_weighted(operands: Operands, activation: Activation, *, channel_axis: 
     factors(operands, channel_axis)
 
 
-def check_weights(operands: Operands, values: Sequence[Array | None], *, channel_axis: int) -> None:
+def check_weights(
+    operands: Operands, values: Sequence[Array | None], *, channel_axis: int, offset_from_run_time: bool = False
+) -> None:
     """Check weights and bias: those that are constants by their values, those from run time for any value.
 
-    Weights from run time are accepted. A bias of integers from run time is not: with some values, the accumulator of
-    the reference kernels overflows.
+    Weights from run time are accepted, with a zero point only if `offset_from_run_time`. A bias of integers from run
+    time is not: with some values, the accumulator of the reference kernels overflows.
 
     Raises:
         UnsupportedError: weights are not finite, the bias must be a constant, or a sum of products may overflow.
@@ -121,6 +123,10 @@ def check_weights(operands: Operands, values: Sequence[Array | None], *, channel
         if weights is not None:
             _check_finite(info, weights)
         return
+    if weights is None and has_zero_point(info) and not offset_from_run_time:
+        raise UnsupportedError(
+            f"weights '{info.name}' have a zero point that is not 0 and are computed at run time, expected a constant"
+        )
     bias_of, bias = bias_info(operands), optional_array(values, _BIAS_AT)
     if bias_of is not None and bias is None:
         raise UnsupportedError(
