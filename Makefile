@@ -8,6 +8,7 @@
 # PYTEST_OPTIONS adds options for pytest to these four, such as `-n 0` or a folder.
 # make docs: build the documentation as a site, in build/docs.
 # make tools: install at once what all of these need; each target also installs what it lacks.
+# make locked: install the same at the versions and hashes of .ci/requirements.txt, if they are for this Python.
 # make mutants: put faults into the sources, which the tests must notice (SEED, NUMBER, JOBS; 0 is one job per core).
 
 # make scoreboard: run the cases of third parties' test suites (docs/how-ferrule-is-tested.md).
@@ -66,6 +67,8 @@ dev: $(VENV)/dev
 
 tools: $(VENV)/tools
 
+locked: $(VENV)/locked
+
 mutants: $(VENV)/dev
 	PYTHONPATH=tests/support $(BIN)/python tests/mutants.py --seed $(SEED) --number $(NUMBER) --jobs $(JOBS)
 
@@ -87,16 +90,23 @@ $(VENV)/dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/pip install --quiet -e '.[$(DEV)]'
 	@touch $@
 
+# What `make tools` installs, at the versions and hashes of the lock, which is for one Python: see .ci/lock.py.
+$(VENV)/locked: pyproject.toml .ci/requirements.txt | $(VENV)/bin/python
+	$(BIN)/python .ci/lock.py --covers
+	$(BIN)/pip install --quiet --require-hashes --only-binary :all: -r .ci/requirements.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $(VENV)/demo $(VENV)/dev $(VENV)/docs $(VENV)/tools $@
+
 # One installation after the other would resolve the dependencies and build the package each time.
 $(VENV)/tools: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e '.[$(DEV),docs]'
+	$(BIN)/pip install --quiet -e '.[$(DEV),docs,testing]'
 	@touch $(VENV)/demo $(VENV)/dev $(VENV)/docs $@
 
 $(VENV)/docs: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e '.[docs]'
+	$(BIN)/pip install --quiet -e '.[docs,testing]'
 	@touch $@
 
 clean:
 	rm -rf $(VENV) build
 
-.PHONY: demo test test-rest test-all nightly lint lint-python lint-c mutants scoreboard docs tools dev clean
+.PHONY: demo test test-rest test-all nightly lint lint-python lint-c mutants scoreboard docs tools locked dev clean

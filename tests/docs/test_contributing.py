@@ -22,8 +22,8 @@ def first_column(page: Path) -> set[str]:
 
 
 def entries(folder: Path) -> set[str]:
-    """Return the names in a folder, except its README.md and __pycache__."""
-    return {path.name for path in folder.iterdir()} - {"README.md", "__pycache__"}
+    """Return the names in a folder, except its README.md, conftest.py and __pycache__."""
+    return {path.name for path in folder.iterdir()} - {"README.md", "conftest.py", "__pycache__"}
 
 
 def test_the_map_of_the_helpers_names_every_file() -> None:

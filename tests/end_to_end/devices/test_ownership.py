@@ -180,17 +180,21 @@ def test_a_device_that_writes_after_its_result_was_collected(
     assert (caught.value.violation, caught.value.device) == (OUTSIDE_LAYER, "npu0")
 
 
-def test_from_the_command_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The report states what was checked, on the terminal and as JSON; an engine that cannot check is refused."""
-    require_module("ziglang", "pip install 'ferrule[run]'")
-    require_module("unicorn", "pip install 'ferrule[run]'")
-    monkeypatch.chdir(tmp_path)
+def write_small_model() -> None:
     network = ferrule.Network("small")
     network.add_input(int8_input("x", 1, 16))
     network.set_outputs([network.add_tanh_layer(network.add_relu_layer("x", name="a"), name="b")])
     Path("small.tflite").write_bytes(to_tflite(network))
+
+
+def test_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report states what was checked, on the terminal and as JSON."""
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    monkeypatch.chdir(tmp_path)
+    write_small_model()
     with pytest.raises(SystemExit) as left:
         main(["run", "small.tflite", "--check-ownership", "--json", "report.json"])
     assert left.value.code == 0
@@ -198,6 +202,15 @@ def test_from_the_command_line(
     report = msgspec.json.decode(Path("report.json").read_bytes(), type=ReportDocument)
     assert report.ownership is not None
     assert not report.ownership.cache
+
+
+@pytest.mark.usefixtures("qemu")
+def test_an_engine_that_cannot_check_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    monkeypatch.chdir(tmp_path)
+    write_small_model()
     with pytest.raises(SystemExit) as left:
         main(["run", "small.tflite", "--check-ownership", "--engine", "qemu"])
     assert left.value.code == 2
