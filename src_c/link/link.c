@@ -11,6 +11,10 @@
 #include "message.h"
 #include "run.h"
 
+#ifdef FERRULE_WITH_SELF_TEST
+#include "ferrule/self_test.h"
+#endif
+
 #define WRITE_HEADER  8u  /* bytes before the data in WRITE_INPUT */
 #define CALL_BYTES    12u /* bytes of one call in DEVICE_TRACE */
 #define DIGESTS_AT    offsetof(struct ferrule_identity, model)
@@ -308,6 +312,13 @@ static void device_trace(struct exchange *exchange)
     finish(exchange, at);
 }
 
+#ifdef FERRULE_WITH_SELF_TEST
+static void self_test(struct exchange *exchange)
+{
+    finish(exchange, ferrule_put32(exchange->payload, ferrule_self_test_result()));
+}
+#endif
+
 /* The requests by type; the payload of each has `least` to `most` bytes. */
 static const struct {
     void (*handle)(struct exchange *exchange);
@@ -326,6 +337,9 @@ static const struct {
     [FERRULE_BUILD_INFO] = {build_info, 0, 0},
 #if FERRULE_LINK_MODELS
     [FERRULE_CHOOSE_MODEL] = {choose_model, 2, 2},
+#endif
+#ifdef FERRULE_WITH_SELF_TEST
+    [FERRULE_SELF_TEST] = {self_test, 0, 0},
 #endif
 };
 

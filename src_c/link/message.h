@@ -16,6 +16,7 @@ enum ferrule_message {
     FERRULE_DEVICE_TRACE = 0x09,
     FERRULE_BUILD_INFO = 0x0A,
     FERRULE_CHOOSE_MODEL = 0x0B, /* only a firmware with several models knows it */
+    FERRULE_SELF_TEST = 0x0C,    /* only a firmware with a self-test knows it */
     FERRULE_STARTED = 0x45,      /* the requested run starts now */
     FERRULE_RESPONSE = 0x80,
     FERRULE_ERROR = 0xFF,

@@ -2,6 +2,10 @@
 
 #include "startup.h"
 
+#ifdef FERRULE_WITH_SELF_TEST
+#include "ferrule/self_test.h"
+#endif
+
 /* System control block (Armv7-M ARM, B3.2.2). */
 #define SCB_VTOR  (*(volatile uint32_t *)0xE000ED08u)
 #define SCB_CPACR (*(volatile uint32_t *)0xE000ED88u)
@@ -90,6 +94,9 @@ __attribute__((noinline, noreturn)) static void start(void)
         *to = 0;
     }
 
+#ifdef FERRULE_WITH_SELF_TEST
+    (void)ferrule_self_test(); /* the program asks for the result, and so does a host */
+#endif
     (void)main(); /* a firmware has no caller to report to */
     for (;;) {
         ferrule_exit_halt();

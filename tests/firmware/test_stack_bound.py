@@ -29,9 +29,9 @@ from ferrule.firmware import (
     make_firmware,
 )
 from ferrule.firmware.frames import Code
-from ferrule.firmware.identification import verify
 from ferrule.firmware.pointer_calls import Kind, Pointers
 from ferrule.firmware.stack_bound import stack_bound
+from ferrule.firmware.verification import State, verify
 from ferrule.resources import root
 
 pytestmark = pytest.mark.cc
@@ -387,7 +387,7 @@ def test_the_bound_decides_the_size_of_the_stack(arm_gcc: str, tmp_path: Path) -
     usual, image = make_firmware(artifact, job)
     assert (usual.manifest.stack_bytes, image.groups[Group.STACK]) == (2048, 2048)
     assert "stack_bytes" not in (tmp_path / "project/board/mps2-an386/board.toml").read_text()
-    assert verify(image, [network], job)[0].different == ()
+    assert verify(image, [network], job).state is State.EQUAL
     data = image.path.read_bytes()
     assert build_project(load_project(tmp_path / "project")).path.read_bytes() == data
 
@@ -398,7 +398,7 @@ def test_the_bound_decides_the_size_of_the_stack(arm_gcc: str, tmp_path: Path) -
     bound = image.stack.size_bytes or 0
     assert bound > 4000
     assert 1.25 * bound <= large.manifest.stack_bytes == image.groups[Group.STACK] <= 1.25 * bound + 8
-    assert verify(image, [network], job)[0].different == ()
+    assert verify(image, [network], job, project=tmp_path / "project").state is State.EQUAL
 
     (tmp_path / "project/main.c").write_text(started)
     again = "static int again(volatile int *n)\n{\n    *n = *n > 0 ? again(n) : 0;\n    return *n;\n}\n"

@@ -232,6 +232,13 @@ STARTUP = _shipped("src_c/startup", "include")
 """Vector table, reset, fault handler, and functions such as memcpy."""
 
 
+SELF_TEST = (
+    replace(_shipped("src_c/self_test", "include"), defines={"FERRULE_WITH_SELF_TEST": "1"}),
+    LINK.part("crc32"),
+)
+"""The comparison of code, constants and weights with the CRC-32 of each that `firmware/seal.py` records."""
+
+
 def startup(cache_line_bytes: int) -> Contribution:
     """Return the start-up code for a core with a data cache of that line size, which it switches on; 0: without one."""
     if not cache_line_bytes:

@@ -170,6 +170,7 @@ class JobOptions:
     overlap: str | None = None
     goal: str | None = None
     input_rows: bool = False
+    self_test: bool = False
 
     def job(
         self,
@@ -197,6 +198,7 @@ class JobOptions:
             overlap=self.overlap or project.overlap or OVERLAPS[0],
             goal=self.goal or project.goal or GOALS[1],
             input_rows=self.input_rows or project.input_rows,
+            self_test=self.self_test,
             backends=[name.strip() for name in self.backends.split(",")],
             fallback=not self.no_fallback,
             hints=_hints(self.hints),
@@ -249,6 +251,12 @@ def job_options(function: _F) -> _F:
             show_default=TOOLCHAIN,
             shell_complete=completion.toolchains,
             help="The compiler: zig or arm-none-eabi-gcc.",
+        ),
+        click.option(
+            "--self-test",
+            is_flag=True,
+            help="Bare metal, libraries: compare code, constants and weights at start-up with the CRC-32 of each, "
+            "which a step after the link records (docs/running.md#self-test).",
         ),
     ):
         function = option(function)

@@ -32,7 +32,8 @@ from ferrule.emulation.attached import attached_devices, attached_wires, check_f
 from ferrule.errors import FerruleError
 from ferrule.facade.reference import References
 from ferrule.firmware import Job, platform
-from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError
+from ferrule.firmware.seal import RECORD_SYMBOL
+from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError, SelfTest
 from ferrule.network.samples import Sample, beginnings, joined, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
@@ -244,6 +245,7 @@ def _execute(
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
             done = _serve(link, session, devices, samples, resets, said, started, trace=trace, announced=announced)
+            done = replace(done, self_test=_self_test(firmware, link))
         except RunFailedError as error:
             raise explained(error, firmware.artifact, failures(devices)) from error
         except LinkTimeoutError as error:
@@ -262,6 +264,7 @@ def connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> Link
     """Return the link to a firmware that runs; FerruleError if it is another one."""
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
     _choose(firmware, link)
+    _check_self_test(_self_test(firmware, link))
     _check_identity(firmware, link.model_info(), link.build_info())
     return link
 
@@ -334,6 +337,21 @@ def _grown(before: Statistics, after: Statistics) -> Statistics:
         device: {name: number - before[device].get(name, 0) for name, number in found.items()}
         for device, found in after.items()
     }
+
+
+def _self_test(firmware: BuiltFirmware, link: LinkSession) -> SelfTest | None:
+    return link.self_test() if firmware.image.has(RECORD_SYMBOL) else None
+
+
+def _check_self_test(result: SelfTest | None) -> None:
+    """Raise FerruleError if the firmware has found at its start that it is damaged."""
+    if result is None or result in {SelfTest.EQUAL, SelfTest.NOT_RECORDED}:
+        return
+    what = "the record of the self-test" if result is SelfTest.RECORD else f"its {result.name.lower()}"
+    raise FerruleError(
+        f"the firmware has found at its start that {what} in memory cannot be what was linked: the CRC-32 differs",
+        hint="load the firmware again; if that does not help, the memory is faulty, or the file was changed",
+    )
 
 
 def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | None) -> None:

@@ -17,7 +17,7 @@ from ferrule.firmware.job import Job
 from ferrule.firmware.linker import linker_script, reserving
 from ferrule.firmware.mlperf_tiny import check_app
 from ferrule.firmware.plan import SCRIPT_NAME
-from ferrule.firmware.platforms import ProjectFiles, ProjectRequest, platform
+from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.platforms.platform import MODEL_FOLDER
 from ferrule.link import BuildInfo
 from ferrule.network import Network
@@ -72,7 +72,20 @@ def project_files(program: Program, job: Job) -> tuple[tuple[Identity, ...], Pro
     board = job.load_board()
     usual = board if board.placement.stack_is_stated else reserving(board, DEFAULT_STACK_BYTES)
     check_app(job.app, job.platform)
-    request = ProjectRequest(program=program, board=usual, toolchain=job.toolchain, optimization=job.level, app=job.app)
+    request = ProjectRequest(
+        program=program,
+        board=usual,
+        toolchain=job.toolchain,
+        optimization=job.level,
+        self_test=job.self_test,
+        app=job.app,
+    )
+    if job.self_test and not platform(job.platform).tests_itself:
+        able = ", ".join(name for name, each in PLATFORMS.items() if each.tests_itself)
+        raise FerruleError(
+            f"a project for {job.platform} has no start-up of Ferrule's that could test it",
+            hint=f"leave out --self-test; it is for {able}",
+        )
     identities, files = identified(platform(job.platform).files(request), program, job.platform, board.name)
     if files.board_folder:  # the digests do not depend on a size that a build has derived
         files = replace(files, generated={**files.generated, SCRIPT_NAME: linker_script(board).encode()})

@@ -72,6 +72,9 @@ class Job:
     app: str = "link"
     """What a bare-metal firmware does: "link" serves Ferrule's link, and "mlperf-tiny" the runner of MLPerf Tiny, for
     the benchmark of the model's shapes or, as "mlperf-tiny:kws01", for a named one."""
+    self_test: bool = False
+    """Whether a bare-metal firmware compares its code, constants and weights at start-up with the CRC-32 of each, which
+    a step after the link records; a library has the function for it."""
     out: str | Path | None = None
     """The folder of the project; None for a temporary folder that is removed together with its Firmware."""
     registry: BackendRegistry | None = None
@@ -122,6 +125,8 @@ class Job:
         said.append(f"platform={self.platform!r}")
         if self.app != "link":
             said.append(f"app={self.app!r}")
+        if self.self_test:
+            said.append("self_test=True")
         if self.out is not None:
             said.append(f"out={str(self.out)!r}")
         return f"Job({', '.join(said)})"
@@ -183,6 +188,7 @@ class JobKeywords(TypedDict, total=False):
     arena: str
     platform: str
     app: str
+    self_test: bool
     out: str | Path | None
     registry: BackendRegistry | None
 

@@ -22,8 +22,10 @@ from ferrule.firmware.linker import reserving
 from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.firmware.plan import plan_build
 from ferrule.firmware.platforms import platform
+from ferrule.firmware.platforms.platform import SEAL
 from ferrule.firmware.platforms.tools import PlatformTools, build_with
 from ferrule.firmware.sbom import SBOM_NAME, Compiler, sbom
+from ferrule.firmware.seal import SealError, seal_file
 from ferrule.firmware.stack_bound import stack_bound
 from ferrule.firmware.toolchain import check_optimization, toolchain
 from ferrule.graph import brief
@@ -198,6 +200,8 @@ def build_project(
 
     with recording(apart=True):
         elf = execute(plan, progress=say)
+        if SEAL in manifest.files:
+            seal_image(elf)
     bound = stack_bound(elf, plan.link.inputs, fpu=plan.board.cpu.hard_float or plan.board.cpu.mve)
     reserved = plan.board.placement.stack_bytes
     if bound.size_bytes is not None and bound.size_bytes > reserved:
@@ -224,6 +228,15 @@ def _check_places(project: Project) -> None:
             f"{error.filename}: {error.strerror}",
             hint="a build stays in the project's folder: put the file or folder itself there, instead of a link",
         ) from error
+
+
+def seal_image(elf: Path) -> None:
+    """Record what the self-test of a firmware compares; without the record, no firmware is left."""
+    try:
+        seal_file(elf)
+    except (SealError, OSError) as error:
+        elf.unlink(missing_ok=True)
+        raise FerruleError(f"{elf}: {error}") from None
 
 
 def _built_by(tools: PlatformTools, project: Project, progress: Progress) -> Image:

@@ -20,6 +20,7 @@ from ferrule.firmware.manifest import read_manifest
 from ferrule.firmware.placement import emit_program
 from ferrule.firmware.platforms import platform
 from ferrule.firmware.project import StackTooSmallError, build_project, write_project
+from ferrule.firmware.seal import RECORD_SYMBOL, SealError, damaged
 from ferrule.firmware.toolchain import OPTIMIZATIONS, TOOLCHAINS, check_optimization
 from ferrule.link import BuildInfo
 from ferrule.network import Network
@@ -37,6 +38,8 @@ class State(StrEnum):
 
     EQUAL = "equal"
     DIFFERENT = "DIFFERENT"
+    NOT_RECORDED = "not recorded"
+    """The firmware has no self-test."""
     NOT_CHECKED = "not checked"
     """Nothing was compared, which is no success."""
 
@@ -105,22 +108,39 @@ def verify(
             has none.
     """
     found = [read_identity(image, network) for network in networks]
+    job = replace(job, self_test=job.self_test or image.has(RECORD_SYMBOL))
     program = emit_program(networks, job)
     identities, _ = project_files(program, job)
     models = tuple(
         Verification(
             found=each,
             expected={name: getattr(expected, name) for name in DIGESTS},
-            tables=_tables(image, artifact),
+            tables=compare_tables(image, artifact),
         )
         for each, expected, artifact in zip(found, identities, program.artifacts, strict=True)
     )
     skipped = Check(name="code", state=State.NOT_CHECKED, text="as asked")
     checked = _code(image, program, job, found[0], project, progress) if code else skipped
-    return FirmwareVerification(models=models, checks=(checked,), needed=code)
+    return FirmwareVerification(models=models, checks=(checked, _self_test(image)), needed=code)
 
 
-def _tables(image: Image, artifact: Artifact) -> Check:
+def _self_test(image: Image) -> Check:
+    """Compare what the self-test compares on the board with what is recorded in the file."""
+    name = "selftest"
+    if not image.has(RECORD_SYMBOL):
+        return Check(name=name, state=State.NOT_RECORDED, text="the firmware was generated without --self-test")
+    try:
+        wrong = damaged(image.path.read_bytes())
+    except (SealError, OSError) as error:
+        return Check(name=name, state=State.NOT_CHECKED, text=str(error))
+    if wrong is None:
+        return Check(name=name, state=State.NOT_CHECKED, text="not recorded: run python3 seal.py on the ELF file")
+    if wrong:
+        return Check(name=name, state=State.DIFFERENT, text=f"damaged: {', '.join(wrong)}")
+    return Check(name=name, state=State.EQUAL, text="the CRC-32 of code, constants and weights, as recorded")
+
+
+def compare_tables(image: Image, artifact: Artifact) -> Check:
     """Compare each constant table with the bytes at its symbol."""
     sources = {Path(name).name for name in artifact.files}
     wrong, absent, size = [], 0, 0
@@ -192,7 +212,7 @@ def _code(
         compilers = {each.compiler for each in read_identities(built)}
         if stated.compiler not in compilers:
             return unchecked(f"it was built by {stated.compiler or '?'}, here is {', '.join(compilers)}")
-        return _compared(image, built)
+        return compare_images(image, built)
 
 
 def _take_starters(folder: Path, edited: Path | None) -> None:
@@ -213,7 +233,8 @@ def _stack_bytes(image: Image, board: Board) -> int | None:
     return top - limit if 0 < top - limit <= board.memory(board.placement.stack).size_bytes else None
 
 
-def _compared(image: Image, built: Image) -> Check:
+def compare_images(image: Image, built: Image) -> Check:
+    """Compare all that is loaded onto the board, section by section, with a new build."""
     wrong = list(_differences(image, built))
     if wrong:
         return Check(name="code", state=State.DIFFERENT, text="; ".join(wrong))

@@ -36,6 +36,7 @@ class MessageType(IntEnum):
     DEVICE_TRACE = 0x09
     BUILD_INFO = 0x0A
     CHOOSE_MODEL = 0x0B
+    SELF_TEST = 0x0C
     STARTED = 0x45
     ERROR = 0xFF
 
@@ -256,6 +257,27 @@ class ModelInfo:
     workspace_bytes: int
     stack_bytes: int
     counter: CounterSource
+
+
+class SelfTest(IntEnum):
+    """The result of a firmware's self-test: the first part that is damaged; enum ferrule_self_test_part."""
+
+    EQUAL = 0
+    CODE = 1
+    CONSTANTS = 2
+    WEIGHTS = 3
+    RECORD = 4
+    NOT_RECORDED = 5
+
+    @classmethod
+    def decode(cls, payload: bytes) -> SelfTest:
+        """Decode the response to SELF_TEST."""
+        reader = _Reader(MessageType.SELF_TEST, payload)
+        (part,) = reader.take(Struct("<I"))
+        reader.end()
+        if part not in set(cls):
+            raise reader.fail(f"the result is {part}, expected 0 to {max(cls)}")
+        return cls(part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

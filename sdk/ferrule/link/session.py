@@ -34,6 +34,7 @@ from ferrule.link.protocol import (
     ModelInfo,
     ModelSummary,
     RunResult,
+    SelfTest,
     StackUse,
     choose_request,
     counters_request,
@@ -168,6 +169,13 @@ class LinkSession(Closing):
             self.hello()
         payload = self._ask_if_known(MessageType.BUILD_INFO, b"")
         return None if payload is None else BuildInfo.decode(payload)
+
+    def self_test(self) -> SelfTest | None:
+        """Return the result of the firmware's self-test at its start; None if it has none."""
+        if self._hello is None:
+            self.hello()
+        payload = self._ask_if_known(MessageType.SELF_TEST, b"")
+        return None if payload is None else SelfTest.decode(payload)
 
     def model_count(self) -> int:
         """Return the number of models in the firmware."""

@@ -15,7 +15,7 @@ from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Job, Project, StackBound
 from ferrule.firmware.identification import linked_sizes, read_identities
-from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo
+from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo, SelfTest
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 from ferrule.report.compare import Expected, judge, worst
@@ -108,6 +108,8 @@ class EngineRun:
     """Another run of the first sample with its device calls, if they were requested."""
     counters: Counters
     run_s: float
+    self_test: SelfTest | None = None
+    """The result of the firmware's self-test; None if it has none."""
     ownership: OwnershipCounts | None = None
     """What the check of ownership has covered; None without it."""
     work: Work | None = None
@@ -149,6 +151,7 @@ def assemble(
         count=count,
         layers=layers,
         memory=_memory(firmware, done),
+        self_test="" if done.self_test is None else done.self_test.name.lower(),
         run_s=done.run_s,
         samples=samples,
         evidence=sum((part.evidence for part in samples), Evidence(layers=len(layers))),

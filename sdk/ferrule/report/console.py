@@ -38,6 +38,8 @@ def print_report(document: ReportDocument, console: Console) -> None:
         _print_trace(document.device_trace, console)
     console.print(_totals(document))
     _print_samples(document, console)
+    if document.self_test:
+        console.print(f"self-test at start-up: {document.self_test.replace('_', ' ')}", highlight=False)
     if document.ownership is not None:
         console.print(_ownership(document.ownership), highlight=False)
     for fault in document.faults:

@@ -357,6 +357,8 @@ class ReportDocument(Notebook):
     """None unless it was requested."""
     faults: tuple[str, ...] = ()
     """The faults injected into device models, each with its device."""
+    self_test: str = ""
+    """The result of the firmware's self-test at start-up: "equal" or "not_recorded"; empty if it has none."""
     ownership: OwnershipPart | None = None
     """None unless the check was requested."""
     first_difference: DifferencePart | None = None

@@ -5,13 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, UART_DRIVERS, Contribution, startup
+from ferrule.backends.contribution import (
+    BARE_METAL,
+    MLPERF_TINY,
+    RUNTIME,
+    SELF_TEST,
+    UART_DRIVERS,
+    Contribution,
+    startup,
+)
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import DeviceUse, Program
 from ferrule.errors import FerruleError
+from ferrule.firmware import seal
 from ferrule.firmware.compile_commands import editor_compiler
 from ferrule.firmware.linker import linker_script
 from ferrule.firmware.mlperf_tiny import is_runner, runner_values
@@ -25,7 +35,7 @@ from ferrule.firmware.platforms.library import (
     model_files,
     model_sources,
 )
-from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
 from ferrule.firmware.uart import UartDriver, uart_driver
@@ -46,6 +56,11 @@ class BareMetalPlatform(Platform):
     @override
     def name(self) -> str:
         return "bare-metal"
+
+    @property
+    @override
+    def tests_itself(self) -> bool:
+        return True
 
     @property
     @override
@@ -71,6 +86,7 @@ class BareMetalPlatform(Platform):
             startup(board.cache_line_bytes),
             uart_driver(board).contribution,
             *_adapter(request),
+            *(SELF_TEST if request.self_test else ()),
         )
         glue = (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
         sources = (
@@ -88,6 +104,8 @@ class BareMetalPlatform(Platform):
             "ferrule.cmake": _rendered("ferrule.cmake.j2", values),
             "toolchain.cmake": _rendered("toolchain.cmake.j2", values),
         }
+        if request.self_test:
+            generated |= {SEAL: Path(seal.__file__).read_bytes()}
         if program.devices:
             generated |= {
                 "devices.c": _rendered("devices.c.j2", values),
@@ -196,6 +214,7 @@ def _values(
             | ({"ferrule/drivers/uart_transport.h", "ferrule/transport.h"} if _wires(request) else set())
             | {uart.header for _, uart in _wires(request)}
         ),
+        "seal": SEAL if request.self_test else "",
         "toolchain": chosen,
         "sources": sources,
         "third_party": library.third_party,

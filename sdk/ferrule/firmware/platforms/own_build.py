@@ -9,12 +9,13 @@ from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import BARE_METAL, CMSIS, HEADERS, Contribution
+from ferrule.backends.contribution import BARE_METAL, CMSIS, HEADERS, SELF_TEST, Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
+from ferrule.firmware import seal
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
-from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import PlatformTools
 from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.template import render
@@ -77,6 +78,11 @@ class LibraryPlatform(Platform):
 
     @property
     @override
+    def tests_itself(self) -> bool:
+        return True
+
+    @property
+    @override
     def title(self) -> str:
         adapter = f", with the device adapter for {self.adapter}" if self.adapter else ""
         return f"a library for your own build{adapter}: a CMake package, a list for make, and plain lists"
@@ -99,7 +105,8 @@ class LibraryPlatform(Platform):
                 hint="generate a library for each: one program can have several",
             )
         adapter = [part.part(*names) for part, names in _ADAPTERS[self.adapter]] if artifact.devices else []
-        library = Library.of(*artifact.contributions, *adapter, *_cache(request))
+        tested = SELF_TEST if request.self_test else ()
+        library = Library.of(*artifact.contributions, *adapter, *_cache(request), *tested)
         model = {name: data for name, data in model_files(request.program).items() if not _is_link(artifact, name)}
         own = [name for name in model_sources(request.program) if not _is_link(artifact, name)]
         sources = tuple(sorted((*own, *library.sources)))
@@ -124,6 +131,7 @@ class LibraryPlatform(Platform):
                 **library.files,
                 **{name: _rendered(f"{name}.j2", values) for name in ("CMakeLists.txt", "ferrule.mk", "README.md")},
                 f"{artifact.symbol}-config.cmake": _rendered("config.cmake.j2", values),
+                **({SEAL: Path(seal.__file__).read_bytes()} if request.self_test else {}),
                 "sources.txt": _lines(sources),
                 "include_dirs.txt": _lines((*include_dirs, *library.system_include_dirs)),
             },

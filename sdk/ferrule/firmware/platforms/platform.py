@@ -13,6 +13,8 @@ from ferrule.codegen import Program
 from ferrule.firmware.platforms.tools import PlatformTools
 
 MODEL_FOLDER = "model"
+SEAL = "seal.py"
+"""The file of a project with a self-test that records, after the link, what the test compares."""
 """Folder of the model's generated C in every project."""
 LIBRARY_FOLDER = "lib"
 """Folder of Ferrule's own C in every project, with the layout of the sources: lib/include, lib/src_c, ..."""
@@ -28,6 +30,8 @@ class ProjectRequest:
     """Name of the default toolchain of a bare-metal project."""
     optimization: str
     """O2, O3 or Os."""
+    self_test: bool = False
+    """Whether the firmware has a self-test; see `Job.self_test`."""
     app: str = "link"
     """What the program does: it serves Ferrule's link, or answers the runner of a benchmark; see `Job.app`."""
 
@@ -66,6 +70,11 @@ class Platform(Protocol):
     def name(self) -> str:
         """The name that users select the platform by, such as "bare-metal"."""
         ...
+
+    @property
+    def tests_itself(self) -> bool:
+        """Whether its projects can have a self-test; see `Job.self_test`."""
+        return False
 
     @property
     def title(self) -> str:
