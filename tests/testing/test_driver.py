@@ -243,7 +243,9 @@ def test_sources_that_do_not_compile_or_link(tmp_path: Path) -> None:
         build_driver(sources=[source], headers=[])
     assert "build_adapter('bare_metal')" in (caught.value.hint or "")
     source.write_text("int first;\n#include <zephyr/drivers/gpio.h>\n")
-    with pytest.raises(FerruleError, match=rf"^can't preprocess .*: {source}:2: zephyr/drivers/gpio.h: No such"):
+    with pytest.raises(
+        FerruleError, match=rf"^can't preprocess .*: {source}:2: .?zephyr/drivers/gpio.h.?:? (No such|file not)"
+    ):
         build_driver(sources=[source], headers=[])
     with pytest.raises(FerruleError, match="there is no source"):
         build_driver(sources=[tmp_path / "none.c"], headers=[])
