@@ -71,6 +71,21 @@ def test_other_code_may_be_within_its_bounds(built: Build) -> None:
         assert judge([array + np.abs(array) for array in expected.own], expected)[0] is Verdict.DIFFERENT
 
 
+def test_the_widest_bound_of_other_code_is_told(built: Build) -> None:
+    firmware = built(own_network())
+    sample, (build,) = pattern_sample(firmware.network.inputs), read_identities(firmware.image)
+    document = firmware.run().document
+    assert document.reference is not None
+    assert document.reference.widest is None
+    references = References(firmware, replace(build, compiler="other 1"))
+    (expected,) = references.of([sample], [True])
+    reference = references.noted(document).reference
+    assert reference is not None
+    assert expected.bounded[0].error is not None
+    assert reference.widest == expected.bounded[0].error.max() > 0
+    assert f"(the widest of an output is {reference.widest:.3g})" in reference.text
+
+
 def test_what_a_build_states_decides(built: Build) -> None:
     (build,) = read_identities(built(own_network()).image)
     assert has_own_flags(build)

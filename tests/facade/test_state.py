@@ -56,8 +56,8 @@ def test_a_difference_is_located_in_a_firmware_with_the_same_states(
 ) -> None:
     network = state_networks.running_sum()
     firmware = built(network)
-    run = type(network).run
-    monkeypatch.setattr(type(network), "run", lambda self, x, *, state: run(self, x, state={"sum": state["sum"] * 2}))
+    begin = type(network).initial_state
+    monkeypatch.setattr(type(network), "initial_state", lambda self: {"sum": begin(self)["sum"] * 2})
     report = firmware.run([SAMPLES[0]], locate=True)
     assert report.verdict is ferrule.Verdict.DIFFERENT
     assert (report.document.first_difference.layer, report.document.first_difference.tensor) == ("total", "total")

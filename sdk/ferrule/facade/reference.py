@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ferrule.errors import FerruleError
 from ferrule.facade.own_code import OwnCode, has_floats
 from ferrule.graph import Array
@@ -37,6 +39,7 @@ class References:
         self._strict = has_own_flags(build)
         self._own: OwnCode | None = None
         self._reason = ""
+        self._widest: float | None = None
         if self._floats:
             try:
                 self._own = OwnCode(firmware.optimized, firmware.job.backend_source(), network=firmware.network)
@@ -48,11 +51,11 @@ class References:
         if not self._floats:
             yield from _numpy(self._network, samples, begins)
         elif self._own is None:
-            yield from bounded_references(self._network, samples, begins)
+            yield from self._bounded(samples, begins)
         elif self._strict:
             yield from (Expected(own, own=own, strict=True) for own in self._own_results(self._own, samples, begins))
         else:
-            given = bounded_references(self._network, samples, begins)
+            given = self._bounded(samples, begins)
             own = self._own_results(self._own, samples, begins)
             yield from (replace(each, own=found) for each, found in zip(given, own, strict=True))
 
@@ -62,12 +65,18 @@ class References:
             state = self._network.initial_state() if begin else state
             yield own.run(sample, state)
 
+    def _bounded(self, samples: Sequence[Sample], begins: Sequence[bool]) -> Iterator[Expected]:
+        for expected in bounded_references(self._network, samples, begins):
+            errors = [each.error[np.isfinite(each.error)] for each in expected.bounded if each.error is not None]
+            self._widest = max([self._widest or 0.0, *(float(error.max(initial=0.0)) for error in errors)])
+            yield expected
+
     def noted(self, document: ReportDocument) -> ReportDocument:
         """Return the report of a run with what its floats were compared with; DIFFERENT if the C left its bounds."""
         if not self._floats:
             return document
         if self._own is None:
-            return replace(document, reference=ReferencePart(reason=self._reason))
+            return replace(document, reference=ReferencePart(reason=self._reason, widest=self._widest))
         found = self._own.judged
         bound = BoundPart(
             layers=len(found.layers),
@@ -77,7 +86,9 @@ class References:
             first=found.first,
         )
         verdict = Verdict.DIFFERENT if bound.outside else document.verdict
-        return replace(document, verdict=verdict, reference=ReferencePart(bits=self._strict, bound=bound))
+        return replace(
+            document, verdict=verdict, reference=ReferencePart(bits=self._strict, bound=bound, widest=self._widest)
+        )
 
 
 def has_own_flags(build: BuildInfo | None) -> bool:

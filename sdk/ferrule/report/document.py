@@ -312,13 +312,18 @@ class ReferencePart:
     """Why that C did not run on this machine, so that the bits are not known; empty if it did."""
     bound: BoundPart | None = None
     """That C compared with float64; None if it did not run."""
+    widest: float | None = None
+    """The widest bound of an element of the outputs of other code, of those that have one; None where only bits do."""
 
     @property
     def text(self) -> str:
         """What the floats were compared with, in words."""
+        widest = "" if self.widest is None else f" (the widest of an output is {self.widest:.3g})"
         if self.bound is None:
-            return f"the bounds of each element, since the bits are not known: {self.reason}"
-        rule = "the bits of the firmware's C" if self.bits else "the bits of its C, or the bounds of other code"
+            return f"the bounds of each element{widest}, since the bits are not known: {self.reason}"
+        rule = (
+            "the bits of the firmware's C" if self.bits else f"the bits of its C, or the bounds of other code{widest}"
+        )
         return f"{rule} on this machine, {self.bound.text}"
 
 
