@@ -132,9 +132,11 @@ def file_digest(path: str) -> str:
 class Record:
     """Questions and answers of one piece of work; several threads may add to it."""
 
-    def __init__(self, *, foreign: bool = False) -> None:
+    def __init__(self, *, foreign: bool = False, builds: bool = True) -> None:
         self.foreign = foreign
         """Whether it has what other code than Ferrule's reads, too."""
+        self.builds = builds
+        """Whether it has what is read while a project is built."""
         self._noted: dict[tuple[str, str], str | _Signature] = {}
 
     def note(self, path: str, question: str, found: str | _Signature) -> None:
@@ -194,24 +196,35 @@ _PROCESS = Record()
 
 
 @contextmanager
-def recording(*, foreign: bool = False, apart: bool = False) -> Iterator[Record]:
+def recording(*, foreign: bool = False, builds: bool = True) -> Iterator[Record]:
     """Record what is read in the block, in threads that it starts, too; records around it get the same.
 
-    With `apart`, only those with `foreign` get it: a build is no input of what is generated before it. With `foreign`,
-    the record also has the files and folders that other Python code opens, since the process began to record, and the
-    modules that the process has imported from outside of Python's own library.
+    With `foreign`, the record also has the files and folders that other Python code opens, since the process began to
+    record, and the modules that the process has imported from outside of Python's own library. Without `builds`, it has
+    nothing that is read while a project is built.
     """
-    outer = tuple(each for each in _CURRENT.get() if each.foreign or not apart)
-    record = Record(foreign=foreign)
+    record = Record(foreign=foreign, builds=builds)
     if foreign:
         _watch()
-    hidden = [each for each in _CURRENT.get() if each not in outer]
-    token = _CURRENT.set((*outer, record))
-    _OPEN[:] = [*(each for each in _OPEN if each not in hidden), record]
+    token = _CURRENT.set((*_CURRENT.get(), record))
+    _OPEN.append(record)
     try:
         yield record
     finally:
-        _OPEN[:] = [*(each for each in _OPEN if each is not record), *hidden]
+        _OPEN[:] = [each for each in _OPEN if each is not record]
+        _CURRENT.reset(token)
+
+
+@contextmanager
+def building() -> Iterator[None]:
+    """Build a project in the block: what compilers read is no input of what was generated before."""
+    hidden = [each for each in _CURRENT.get() if not each.builds]
+    token = _CURRENT.set(tuple(each for each in _CURRENT.get() if each.builds))
+    _OPEN[:] = [each for each in _OPEN if each not in hidden]
+    try:
+        yield
+    finally:
+        _OPEN.extend(hidden)
         _CURRENT.reset(token)
 
 
@@ -229,8 +242,8 @@ def recall(thing: object) -> None:
 
 
 def inputs() -> dict[str, str]:
-    """Return the digests, by path, of the files that were read for the innermost work that is recorded."""
-    current = records()
+    """Return the digests, by path, of the files that were read for the innermost generation that is recorded."""
+    current = [each for each in records() if not each.builds]
     return current[-1].files() if current else {}
 
 
@@ -488,7 +501,8 @@ def _modules() -> dict[tuple[str, str], str]:
             if not _is_left_out(path):
                 found[path, CONTENTS] = answer(path, CONTENTS)
     question = f"{NAMES}*.py"
-    for folder in dict.fromkeys(os.path.abspath(each) for each in sys.path):  # noqa: PTH100 as above
+    searched = [*sys.path, *sys.path_importer_cache]  # a finder lists a folder once for all of its imports
+    for folder in dict.fromkeys(os.path.abspath(each) for each in searched):  # noqa: PTH100 as above
         if kind_of(folder) == FOLDER and not _is_installed(folder) and not _is_left_out(folder):
             found[folder, question] = answer(folder, question)
     return found

@@ -14,11 +14,13 @@ import pytest
 import small_networks
 from needs import require_module
 
+import ferrule
 from ferrule.backends.contribution import Contribution, Warnings
 from ferrule.firmware import Job, emit, write_project
 from ferrule.firmware.manifest import MANIFEST_NAME
 from ferrule.firmware.sbom import SBOM_NAME
 from ferrule.firmware.toolchain import GccToolchain
+from ferrule.formats import to_tflite
 
 JOB = Job(toolchain="arm-none-eabi-gcc")
 
@@ -139,3 +141,21 @@ def test_it_is_valid_by_the_schema(tmp_path: Path) -> None:
     text = (tmp_path / "project" / SBOM_NAME).read_text()
     assert validator.validate_str(text) is None
     assert validator.validate_str(text.replace('"firmware"', '"firmwares"', 1)) is not None
+
+
+def test_it_lists_what_was_read(tmp_path: Path) -> None:
+    """The model and the board, by name and digest; a build of the project adds nothing, and the place is not in it."""
+    bills = []
+    for place in ("one", "two"):
+        model = tmp_path / place / "dense.tflite"
+        model.parent.mkdir()
+        model.write_bytes(to_tflite(small_networks.dense()))
+        given = model if place == "one" else ferrule.load(model)
+        ferrule.generate(given, out=tmp_path / place / "project", toolchain="arm-none-eabi-gcc")
+        bills.append((tmp_path / place / "project" / SBOM_NAME).read_bytes())
+    assert bills[0] == bills[1]
+    (part,) = (part for part in json.loads(bills[0])["components"] if part["bom-ref"] == "inputs")
+    listed = {each["name"]: each["hashes"][0]["content"] for each in part["components"]}
+    assert listed["dense.tflite"] == hashlib.sha256(to_tflite(small_networks.dense())).hexdigest()
+    assert {"board.toml", "mps2.repl"} <= listed.keys()
+    assert not [name for name in listed if name.endswith((".h", ".c"))]

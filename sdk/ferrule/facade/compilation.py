@@ -216,7 +216,7 @@ def compile(  # noqa: A001
         FerruleError: there is no such board, backend, device or layer, both a job and keywords are given, or the
             engine cannot run the firmware.
     """
-    with recording():
+    with recording(builds=False):
         firmwares = _compile(networks_of(network), job_from(job, keywords), progress, engine)
     return firmwares if isinstance(network, (list, tuple)) else firmwares[0]
 
@@ -293,7 +293,7 @@ def generate(
         FerruleError: a platform, board, toolchain, backend, device or layer is unknown, the job has no folder, or the
             folder has other contents.
     """
-    with recording():
+    with recording(builds=False):
         given, wanted = networks_of(network), job_from(job, keywords)
         with _naming_boards(given, wanted):
             program = emit_program(given, wanted)

@@ -31,7 +31,7 @@ from ferrule.firmware.toolchain import check_optimization, toolchain
 from ferrule.graph import brief
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.reading import confined, exists, require_regular
-from ferrule.record import inputs, recording
+from ferrule.record import building, inputs
 
 BUILD_FOLDER = "build"
 SMALLEST_STACK_BYTES = 2_048
@@ -198,7 +198,7 @@ def build_project(
         waiting = f"waiting for another build in {plan.folder}"
         progress(Step(phase=phase, done=done, total=total) if name else Step(phase=waiting))
 
-    with recording(apart=True):
+    with building():
         elf = execute(plan, progress=say)
         if SEAL in manifest.files:
             seal_image(elf)
