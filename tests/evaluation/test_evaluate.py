@@ -244,7 +244,7 @@ def test_errors_of_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
         def start(self, firmware: object) -> NoReturn:
             raise EngineError("hung", hint="reset it", report=report)
 
-    _begin(cast(Any, None), Failing())
+    _begin(cast(Any, None), Failing(name="unicorn"))
     chunk = Chunk(inputs=[], labels=None, names=(), sequences=None)
     answer = pickle.loads(pickle.dumps(_work(chunk, [])))  # noqa: S301 (made here)
     with pytest.raises(EngineError, match="hung") as caught:
