@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -12,10 +13,13 @@ import msgspec
 
 from ferrule.errors import FerruleError
 from ferrule.reading import open_file
+from ferrule.recognition import recognised
 from ferrule.rendering import check_values
 
 MAX_BYTES = 1 << 22
 """4 MiB, far more than a file that people write has."""
+_LONG_NUMBER = re.compile(rb"\d{20}")
+"""What JSON has wherever an integer has more than 64 bits."""
 _Kind = TypeVar("_Kind")
 _Read = TypeVar("_Read")
 
@@ -44,6 +48,9 @@ def read_toml(path: Path, *, hint: str | None = None) -> dict[str, Any]:
     data = file_bytes(path)
 
     def read() -> dict[str, Any]:
+        other = recognised(data)
+        if other is not None:
+            raise FerruleError(f"{path}: it is {other.what}, expected TOML", hint=other.remedy or hint)
         found = tomllib.loads(data.decode("utf-8"))
         check_values(found, str(path))
         return found
@@ -67,11 +74,23 @@ def decode_json(where: str, data: bytes, kind: type[_Kind], *, hint: str | None 
     """
 
     def read() -> _Kind:
+        other = recognised(data)
+        if other is not None:
+            raise FerruleError(f"{where}: it is {other.what}, expected JSON", hint=other.remedy or hint)
         found = msgspec.json.decode(data, type=kind)
         check_values(msgspec.to_builtins(found), where)
         return found
 
     return _guarded(where, hint, read)
+
+
+def check_integers(data: bytes, where: str) -> None:
+    """Raise FerruleError if a JSON document has an integer of more than 64 bits, with which not all can be computed.
+
+    What is no JSON raises as msgspec does.
+    """
+    if _LONG_NUMBER.search(data):
+        check_values(msgspec.json.decode(data), where, texts=False)
 
 
 def _guarded(where: str, hint: str | None, read: Callable[[], _Read]) -> _Read:

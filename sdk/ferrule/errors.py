@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -26,21 +27,21 @@ class Problem:
 class FerruleError(Exception):
     """A problem the user can fix, with the remedy in `hint`; the command line prints both and exits with 2.
 
-    Messages quote what files and peers contain, so characters that a terminal would obey become escapes.
+    Messages quote what files and peers contain, so what a terminal or a CI runner would obey becomes escapes.
     `problems` has the single problems of a model that is refused, and is empty for other errors.
     """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(_visible(message))
-        self.hint = None if hint is None else _visible(hint)
+        super().__init__(visible(message))
+        self.hint = None if hint is None else visible(hint)
         self.problems: tuple[Problem, ...] = ()
-        self._reason = _visible(message)
+        self._reason = visible(message)
         self._places: tuple[str, ...] = ()
         self._kind = ""
 
     def at(self, where: str, kind: str = "") -> None:
         """Prefix the message with a place; `kind` is the type of the operator or layer there."""
-        where = _visible(where)
+        where = visible(where).replace("\n", "\\n")
         self.args = (f"{where}: {self}",)
         self._places = (where, *self._places)
         self._kind = kind or self._kind
@@ -77,11 +78,32 @@ class IterationLimitError(FerruleError):
 _LISTED = 20
 
 
-def _visible(text: str) -> str:
-    """Return a text with unprintable characters, other than line breaks and tabs, written as escapes."""
-    if text.isprintable():
+def visible(text: str) -> str:
+    """Return a text in which what a terminal or a CI runner would obey is written as escapes.
+
+    These are unprintable characters, other than line breaks and tabs, and the commands of `without_commands`.
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    return without_commands(text)
+
+
+COMMAND = re.compile(r"#(?=#(?:\[|vso\[|teamcity\[))", re.IGNORECASE)
+"""The first character of a command that a CI runner obeys anywhere in a line."""
+_COMMAND_LINE = re.compile(r"^(\s*):(?=:)", re.MULTILINE)
+
+
+def without_commands(text: str, *, within_line: bool = False) -> str:
+    """Return a text in which a CI runner that reads it in a log finds no command; `within_line` if it begins no line.
+
+    GitHub's runner obeys lines that begin with "::" and, as Azure's and TeamCity's do, "##[", "##vso[" and
+    "##teamcity[" anywhere in a line. The first character of these becomes an escape.
+    """
+    if "::" not in text and "##" not in text:
         return text
-    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+    if within_line:
+        return without_commands(f"-{text}")[1:]
+    return _COMMAND_LINE.sub(r"\1\\x3a", COMMAND.sub(r"\\x23", text))
 
 
 class MissingToolError(FerruleError):

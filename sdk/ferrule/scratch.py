@@ -29,6 +29,8 @@ from ferrule.record import made
 PREFIX = "ferrule-scratch-"
 """Beginning of the name of each temporary file and folder; in a folder of the user's, a full stop precedes it."""
 _ATTEMPTS = 100
+_OWNED: set[Path] = set()
+"""The temporary files and folders of this process."""
 _NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -95,6 +97,8 @@ def write_file(path: Path, data: bytes, *, scratch: Path | None = None, private:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        _OWNED.discard(temporary)
 
 
 def sweep(folder: Path) -> None:
@@ -147,6 +151,7 @@ def _own(parent: Path, prefix: str, *, folder: bool) -> tuple[Path, int]:
             raise
         _lock(handle, wait=True, shared=False)
         if _is_at(path, handle):
+            _OWNED.add(path)
             return path, handle
         _close(handle)
 
@@ -199,7 +204,15 @@ def _is_at(path: Path, handle: int) -> bool:
 def _delete(path: Path, handle: int, owner: int) -> None:
     if os.getpid() == owner:  # a fork does not delete what its parent uses
         _remove(path)
+        _OWNED.discard(path)
     _close(handle)
+
+
+def remove_own() -> None:
+    """Delete the temporary files and folders of this process, which is to end without Python's finalizers."""
+    for path in tuple(_OWNED):
+        with contextlib.suppress(OSError):
+            _remove(path)
 
 
 def _remove(path: Path) -> None:

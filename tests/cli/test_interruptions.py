@@ -223,3 +223,22 @@ def test_a_signal_that_the_caller_ignores_stays_ignored(monkeypatch: pytest.Monk
             os.kill(os.getpid(), signal.SIGTERM)
     finally:
         signal.signal(signal.SIGHUP, old)
+
+
+_IN_A_KERNEL = """
+import hashlib, os, sys, threading
+from ferrule.cli.signals import signals_raised
+from ferrule.scratch import ScratchFolder
+with ScratchFolder(), signals_raised():
+    threading.Timer(1, os.kill, (os.getpid(), int(sys.argv[1]))).start()
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # as a product of large matrices: one call that lasts for minutes
+"""
+
+
+@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "ended by SIGTERM")])
+def test_a_signal_ends_a_call_that_python_cannot_leave(number: int, said: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _IN_A_KERNEL, str(int(number))]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert (done.returncode, done.stderr) == (128 + number, f"{said}\n")
+    assert not any(tmp_path.iterdir())

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ferrule.cli.console import console, echo
+from ferrule.cli.console import console, echo_document, log_safe
 from ferrule.cli.main import exit_of
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -91,7 +91,7 @@ def run(
             progress=say,
         )
     if str(json_path) == "-":
-        echo(report.to_json())
+        echo_document(log_safe(report.to_json()) + "\n")
     elif json_path is not None:
         save(json_path, (report.to_json() + "\n").encode())
     if not quiet and str(json_path) != "-":

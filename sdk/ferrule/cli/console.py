@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from ferrule._typing import override
-from ferrule.errors import FerruleError
+from ferrule.errors import COMMAND, FerruleError, without_commands
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -35,6 +35,20 @@ def report_stream() -> TextIO:
 def echo(text: str, *, nl: bool = True) -> None:
     """Print a part of the command's report."""
     click.echo(text, file=report_stream(), nl=nl)
+
+
+def echo_document(text: str) -> None:
+    """Print a document that other programs read; it is not changed as other lines are, so its writer quotes texts."""
+    stream = report_stream()
+    if isinstance(stream, _Log):
+        stream.write_verbatim(text)
+    else:
+        click.echo(text, file=stream, nl=False)
+
+
+def log_safe(json: str) -> str:
+    """Return JSON of the same values in which a CI runner finds no command, as in `without_commands`."""
+    return COMMAND.sub(r"\\u0023", json)
 
 
 def console() -> Console:
@@ -59,7 +73,7 @@ def print_json(document: object) -> None:
     """Print a document of dataclasses or msgspec structs as indented JSON."""
     import msgspec
 
-    echo(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+    echo_document(log_safe(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n")
 
 
 def reserve_output(command: click.Command) -> None:
@@ -132,9 +146,36 @@ class _Checked(io.FileIO):
             raise FerruleError(f"standard output cannot be written: {error.strerror or error}") from error
 
 
+class _Dropping(io.FileIO):
+    """A file for errors: what it cannot write is dropped, since there is no place for the error about it."""
+
+    @override
+    def write(self, data: ReadableBuffer, /) -> int | None:  # type: ignore[override]  # as above
+        with suppress(OSError):
+            super().write(data)
+        return memoryview(data).nbytes
+
+
+class _Log(io.TextIOWrapper):
+    """A stream that a person or a CI runner may read: what the latter would obey is written as escapes."""
+
+    _within_line = False
+
+    @override
+    def write(self, text: str, /) -> int:
+        super().write(without_commands(text, within_line=self._within_line))
+        line = text.rpartition("\n")[2]
+        self._within_line = bool(line.strip()) or (self._within_line and "\n" not in text)
+        return len(text)
+
+    def write_verbatim(self, text: str) -> None:
+        """Write a text as it is."""
+        super().write(text)
+
+
 def _reopened(stream: TextIO, descriptor: int) -> TextIO:
     """Return a checked stream like the given one that writes to a duplicate of the descriptor; the caller closes it."""
-    return io.TextIOWrapper(
+    return _Log(
         io.BufferedWriter(_Checked(os.dup(descriptor), "wb")),
         encoding=stream.encoding,
         errors=stream.errors,
@@ -156,6 +197,48 @@ def output_checked() -> Iterator[None]:
     finally:
         sys.stdout = stdout
         _close(checked)
+
+
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    """Give the process the standard streams that it was started without, and quote what it writes to standard error.
+
+    Writing to a standard output that was closed is an error, as if its file were open for reading only; what is written
+    to a closed standard error is dropped.
+    """
+    for descriptor, flags in ((0, os.O_RDONLY), (_STDOUT, os.O_RDONLY), (_STDERR, os.O_WRONLY)):
+        _occupy(descriptor, flags)
+    sys.stdout = sys.stdout or _writer(_STDOUT)
+    sys.stderr = stderr = sys.stderr or _writer(_STDERR)
+    if not _is_descriptor(stderr, _STDERR):
+        yield
+        return
+    sys.stderr = _Log(
+        _Dropping(_STDERR, "wb", closefd=False),
+        encoding=stderr.encoding,
+        errors=stderr.errors,
+        write_through=True,
+    )
+    try:
+        yield
+    finally:
+        sys.stderr = stderr
+
+
+def _occupy(descriptor: int, flags: int) -> None:
+    """Open the null device at a descriptor that is closed, which the next file would get otherwise."""
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        opened = os.open(os.devnull, flags)
+        if opened != descriptor:
+            os.dup2(opened, descriptor)
+            os.close(opened)
+        os.set_inheritable(descriptor, True)
+
+
+def _writer(descriptor: int) -> TextIO:
+    return io.TextIOWrapper(io.FileIO(descriptor, "wb", closefd=False), "utf-8", "replace", write_through=True)
 
 
 def _flush_c() -> None:

@@ -19,7 +19,7 @@ import click
 from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.cli.completion import VARIABLE, complete
-from ferrule.cli.console import echo, output_checked, report_stream, reserve_output
+from ferrule.cli.console import echo, output_checked, report_stream, reserve_output, standard_streams
 from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.cli.verbosity import add_option
 from ferrule.errors import FerruleError, caused_by_signal
@@ -126,12 +126,19 @@ def cli(debug: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit the process with its exit code."""
-    args = sys.argv[1:] if arguments is None else arguments
+    with standard_streams():
+        code = _exit_code(sys.argv[1:] if arguments is None else arguments)
+    sys.exit(code)
+
+
+def _exit_code(args: list[str]) -> int:
+    """Run the command line, print its error, and return its exit code."""
     debug = "--debug" in args
-    if VARIABLE in os.environ:
-        sys.exit(complete(cli, os.environ[VARIABLE]))
+    code: object
     try:
         with signals_raised(), output_checked():
+            if VARIABLE in os.environ:
+                return complete(cli, os.environ[VARIABLE])
             code = cli.main(args, prog_name="ferrule", standalone_mode=False, obj=tuple(args))
     except FerruleError as error:
         if debug:
@@ -159,7 +166,7 @@ def main(arguments: list[str] | None = None) -> None:
         traceback.print_exc()
         _complain("this is a bug in ferrule; please report it with the traceback above", None)
         code = EXIT_BUG
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 def exit_of(verdicts: Iterable[str]) -> int:

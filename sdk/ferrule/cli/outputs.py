@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from ferrule.cli.console import echo
+from ferrule.cli.console import echo_document, log_safe
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -219,7 +219,8 @@ class Outputs:
         if summary is not None:
             _append(_summary_file(), summary)
         if STDOUT in files:
-            echo(files[STDOUT], nl=False)
+            json = self.paths.get("json") == STDOUT
+            echo_document(log_safe(files[STDOUT]) if json else files[STDOUT])
 
 
 def _with_command(document: Document) -> Document:

@@ -15,6 +15,7 @@ from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.reading import open_file
+from ferrule.recognition import recognised
 from ferrule.record import attach, recording
 from ferrule.rendering import one_line
 
@@ -185,6 +186,8 @@ def _source(source: ModelFile, name: str | None) -> tuple[bytes, str, str, Seque
     data = _file_bytes(path)
     formats = [format_ for format_ in FORMATS if format_.suffix == path.suffix.lower()]
     if not formats:
+        with place(path.name):
+            _refuse_other(data, f"a model in a file {_suffixes()}")
         found = f"the suffix '{path.suffix}'" if path.suffix else "no suffix"
         raise ModelError(f"{path.name}: the file has {found}, expected {_suffixes()}", hint=_known())
     return data, path.name, name or one_line(path.stem), formats, path.parent
@@ -193,9 +196,10 @@ def _source(source: ModelFile, name: str | None) -> tuple[bytes, str, str, Seque
 def _recognised(data: bytes, formats: Sequence[Format]) -> Format:
     """Return the first of the given formats whose magic bytes the data has; ModelError if there is none."""
     for format_ in formats:
-        if format_.fits(data):
+        if format_.fits(data) and not (format_.name == "ONNX" and recognised(data)):
             return format_
     wanted = formats[0]
+    _refuse_other(data, f"a model of {wanted.name}")
     first, last = wanted.magic_offset, wanted.magic_offset + len(wanted.magic)
     if len(data) < last:
         raise ModelError(f"the file has {len(data)} bytes, expected at least {last}", hint=_known())
@@ -205,6 +209,23 @@ def _recognised(data: bytes, formats: Sequence[Format]) -> Format:
         f"bytes {first} to {last - 1} are {data[first:last].hex(' ')}, expected {expected} of {wanted.name}",
         hint=_known(),
     )
+
+
+def _refuse_other(data: bytes, expected: str) -> None:
+    """Raise ModelError if a file is recognised as something else than expected."""
+    if not data:
+        raise ModelError(f"the file is empty, expected {expected}")
+    other = recognised(data)
+    if other is not None:
+        renamed = "give it a name that ends in .tflite" if "TensorFlow Lite" in other.what else ""
+        raise ModelError(f"it is {other.what}, expected {expected}", hint=other.remedy or renamed or _known())
+    if _has_graph(data):
+        raise ModelError(f"it may be a model of ONNX, expected {expected}", hint="give it a name that ends in .onnx")
+
+
+def _has_graph(data: bytes) -> bool:
+    """Return whether data may be an ONNX model: a version, and a producer, domain or graph."""
+    return data[:1] == b"\x08" and len(data) > 3 and 3 <= data[1] <= 20 and data[2] in b"\x12\x1a\x22\x2a\x32\x3a\x42"
 
 
 def _suffixes() -> str:

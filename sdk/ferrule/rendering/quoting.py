@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, visible
 from ferrule.rendering.c_text import c_comment, string_literal
 
 
@@ -36,9 +36,8 @@ def one_line(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return text for a terminal: characters that are not printable, except line breaks, become escapes."""
-    parts = (c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
-    return text if is_plain(text) else "".join(parts)
+    """Return text for a terminal or a log: what these would obey, except line breaks, becomes escapes."""
+    return visible(text).replace("\t", "\\t")
 
 
 def check_text(text: str, what: str, *, longest: int | None = None) -> None:
@@ -53,8 +52,8 @@ def check_text(text: str, what: str, *, longest: int | None = None) -> None:
         raise FerruleError(f"{what} has {len(text)} characters, at most {longest} are allowed")
 
 
-def check_values(document: object, where: str) -> None:
-    """Check the keys and values of a document from JSON or TOML.
+def check_values(document: object, where: str, *, texts: bool = True) -> None:
+    """Check the keys and values of a document from JSON or TOML; without `texts`, its integers only.
 
     Raises:
         FerruleError: a key or a text has a character that is not printable, or an integer has more than 64 bits.
@@ -62,7 +61,8 @@ def check_values(document: object, where: str) -> None:
     for key, value in _values(document):
         place = f"{where}: {key}" if key.isprintable() else where
         if isinstance(value, str):
-            check_text(value, place)
+            if texts:
+                check_text(value, place)
         elif not -(1 << 63) <= value < 1 << 64:
             raise FerruleError(f"{place} is an integer of more than 64 bits")
 

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from ferrule.documents import check_integers
 from ferrule.errors import FerruleError
 from ferrule.reading import open_file
+from ferrule.recognition import recognised
 from ferrule.report.comparison_document import COMPARISON_SCHEMA_VERSION, Comparison
 from ferrule.report.document import SCHEMA_VERSION, ReportDocument
 from ferrule.report.evaluation_document import EVALUATION_SCHEMA_VERSION, EvaluationDocument
@@ -101,6 +103,9 @@ def _contents(path: Path) -> bytes:
         raise FerruleError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
     if len(data) > MAX_BYTES:
         raise FerruleError(f"{path}: it has more than {MAX_BYTES} bytes")
+    other = recognised(data)
+    if other is not None:
+        raise FerruleError(f"{path}: it is {other.what}, expected a document of Ferrule", hint=other.remedy or _HINT)
     return data
 
 
@@ -118,6 +123,7 @@ def _document(where: str, data: bytes) -> Document:
             hint="make it again, or read it with the version of Ferrule that wrote it",
         )
     with _decoding(where):
+        check_integers(data, where)
         return msgspec.json.decode(data, type=type_)
 
 

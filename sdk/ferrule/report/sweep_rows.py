@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from ferrule.documents import check_integers
 from ferrule.errors import FerruleError
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 from ferrule.report.words import counted
@@ -39,10 +40,11 @@ def read_rows(path: Path, lines: Iterable[bytes], hint: str) -> Iterator[SweepRo
     decoder = msgspec.json.Decoder(SweepRow)
     for number, line in enumerate(lines, start=1):
         try:
+            check_integers(line, "it")
             yield decoder.decode(line)
         except RecursionError:
             reason = "its values are nested too deep"
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, ValueError, FerruleError) as error:  # of UTF-8 and of integers, too
             reason = str(error)
         else:
             continue
@@ -54,7 +56,7 @@ def has_rows(path: Path, data: bytes) -> bool:
     first = data[: data.find(b"\n")] if b"\n" in data else data
     try:
         msgspec.json.decode(first, type=_Head)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         begins_document = first.strip() in {b"{", b"["} or b'"schema_version"' in first
         return path.suffix.lower() == SUFFIX and not begins_document
     return True

@@ -21,9 +21,11 @@ from ferrule.errors import InputError
 from ferrule.evaluation.data.conversion import Conversion, samples_in
 from ferrule.graph import Array, Shape
 from ferrule.reading import open_file
+from ferrule.recognition import recognised
 
 COMPRESSED_LIMIT_BYTES = 1 << 30
 """The most that one compressed array may have; arrays that are not compressed are mapped and have no limit."""
+_HEAD_BYTES = 1 << 16
 _PIECE_BYTES = 1 << 20
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_MAGIC = b"PK\x03\x04"
@@ -38,6 +40,7 @@ def map_array(path: Path) -> Array:
             header states.
     """
     with _refusing(str(path), "write it with numpy.save"), open_file(path) as file:
+        _refuse_other(path, file, "numpy.save", own=b"\x93NUMPY")
         size = os.fstat(file.fileno()).st_size
         return _mapped(file, size, str(path))
 
@@ -45,7 +48,9 @@ def map_array(path: Path) -> Array:
 def map_arrays(path: Path) -> dict[str, Array]:
     """Return the arrays of a .npz file by name; the errors are those of `map_array`, and each names the array."""
     hint = "write it with numpy.savez"
-    with _refusing(str(path), hint), open_file(path) as file, zipfile.ZipFile(file) as archive:
+    with _refusing(str(path), hint), open_file(path) as file:
+        _refuse_other(path, file, "numpy.savez", own=b"PK")
+        archive = zipfile.ZipFile(file)
         arrays: dict[str, Array] = {}
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
@@ -176,6 +181,15 @@ def _check_size(shape: Shape, dtype: np.dtype[Any], present: int, where: str) ->
     if stated != present:
         amount = "only " if present < stated else ""
         raise InputError(f"{where} has {amount}{present} bytes of values, and its header states {stated}")
+
+
+def _refuse_other(path: Path, file: IO[bytes], writer: str, *, own: bytes) -> None:
+    """Raise InputError if a file does not begin with the bytes of its own format and is recognised as another."""
+    head = file.read(_HEAD_BYTES)
+    other = None if head.startswith(own) else recognised(head)
+    file.seek(0)
+    if other is not None:
+        raise InputError(f"{path}: it is {other.what}, expected arrays", hint=other.remedy or f"write it with {writer}")
 
 
 @contextmanager

@@ -7,6 +7,7 @@ import csv
 import io
 import math
 from array import array as packed
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,9 +20,11 @@ from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.graph import Array
 from ferrule.reading import open_file
+from ferrule.recognition import recognised
 
 LIMIT_BYTES = 1 << 30
 """The most that the values of a file may take, as float64."""
+_HEAD_BYTES = 1 << 12
 LINE_LIMIT = 1 << 22
 """The most characters of one line."""
 
@@ -54,12 +57,13 @@ def read_table(path: Path, numbers: Sequence[str], texts: Sequence[str] = ()) ->
     """
     with _rows(path) as rows:
         header = _header(path, rows)
+        index = {name: place for place, name in enumerate(header)}
         for name in (*numbers, *texts):
-            if name not in header:
+            if name not in index:
                 error = unknown_name("column", name, header)
                 raise InputError(f"{path}: {error}", hint=error.hint)
-        places = [header.index(name) for name in numbers]
-        text_places = [(name, header.index(name)) for name in texts]
+        places = [index[name] for name in numbers]
+        text_places = [(name, index[name]) for name in texts]
         values, found, lines = packed("d"), {name: list[str]() for name in texts}, packed("q")
         for line, row in rows:
             if len(row) != len(header):
@@ -144,9 +148,9 @@ def _header(path: Path, rows: Iterator[tuple[int, list[str]]]) -> tuple[str, ...
         raise InputError(f"{path} is empty, expected a header")
     if all(_is_number(cell) for cell in header):
         raise InputError(f"{path}, line 1: has numbers only, expected a header with the names of the columns")
-    for name in header:
-        if header.count(name) > 1:
-            raise InputError(f"{path}, line 1: there are two columns '{name}'")
+    twice = next((name for name, number in Counter(header).items() if number > 1), None)
+    if twice is not None:
+        raise InputError(f"{path}, line 1: there are two columns '{twice}'")
     return header
 
 
@@ -187,6 +191,9 @@ def _rows(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
 
     try:
         with io.TextIOWrapper(open_file(path), encoding="utf-8-sig", newline="") as file:
+            other = recognised(file.buffer.peek(_HEAD_BYTES))
+            if other is not None:
+                raise InputError(f"{path}: it is {other.what}, expected CSV", hint=other.remedy or None)
             yield rows(file)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
