@@ -11,9 +11,8 @@
 #define RECORD_SECTION
 #endif
 
-/* Volatile: the compiler must not know the values, which a later step writes. */
-extern const volatile struct ferrule_self_test_record ferrule_self_test_record;
-RECORD_SECTION const volatile struct ferrule_self_test_record ferrule_self_test_record = {
+extern const struct ferrule_self_test_record ferrule_self_test_record;
+RECORD_SECTION const struct ferrule_self_test_record ferrule_self_test_record = {
     .magic = FERRULE_SELF_TEST_MAGIC,
     .version = FERRULE_SELF_TEST_VERSION,
     .count = 0,
@@ -29,6 +28,7 @@ static const uint8_t *at(uint32_t address)
 
 static uint32_t compared(void)
 {
+    /* Volatile: the compiler must not know the values, which a later step writes. */
     const volatile struct ferrule_self_test_record *record = &ferrule_self_test_record;
     const uint32_t count = record->count;
     if (count == 0) {
