@@ -155,6 +155,7 @@ ALLOWED = {
     "evaluation/sweep/plan.py": "finds models by a pattern; the models are read by the gateway",
     "evaluation/sweep/results.py": OWN + "the rows of a sweep",
     "firmware/build.py": OWN + "a firmware",
+    "firmware/seal.py": "a program of its own that imports nothing of Ferrule",
     "firmware/folder.py": OWN + "a project",
     "firmware/project.py": OWN + "a build",
     "firmware/platforms/zephyr_tools.py": "asks a tree for boards, before its own tools build",

@@ -130,7 +130,7 @@ def _self_test(image: Image) -> Check:
     if not image.has(RECORD_SYMBOL):
         return Check(name=name, state=State.NOT_RECORDED, text="the firmware was generated without --self-test")
     try:
-        wrong = damaged(image.path.read_bytes())
+        wrong = damaged(read_bytes(image.path))
     except (SealError, OSError) as error:
         return Check(name=name, state=State.NOT_CHECKED, text=str(error))
     if wrong is None:

@@ -27,6 +27,7 @@ from ferrule.graph import Array, DataType, Graph, Layer, SubgraphView, TensorInf
 from ferrule.network.execution import execute
 from ferrule.operators import table
 from ferrule.operators.operator import Operands
+from ferrule.reading import list_folder, read_bytes
 
 _EFFORT_LIMIT = 1 << 62
 """How much a stream of Vela computes is decided by the network."""
@@ -75,8 +76,8 @@ def trial_version() -> str:
     """Return the digest of the sources of the reference and of our model."""
     digest = hashlib.sha256()
     for folder in (Path(table.__file__).parent, Path(__file__).parent):
-        for path in sorted(path for pattern in _SOURCES for path in folder.glob(pattern)):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+        for path in sorted(path for pattern in _SOURCES for path in list_folder(folder, pattern)):
+            digest.update(path.name.encode() + b"\0" + read_bytes(path))
     return digest.hexdigest()
 
 

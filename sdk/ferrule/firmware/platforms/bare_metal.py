@@ -105,7 +105,7 @@ class BareMetalPlatform(Platform):
             "toolchain.cmake": _rendered("toolchain.cmake.j2", values),
         }
         if request.self_test:
-            generated |= {SEAL: Path(seal.__file__).read_bytes()}
+            generated |= {SEAL: read_bytes(Path(seal.__file__))}
         if program.devices:
             generated |= {
                 "devices.c": _rendered("devices.c.j2", values),

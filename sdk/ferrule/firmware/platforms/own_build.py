@@ -20,6 +20,7 @@ from ferrule.firmware.platforms.tools import PlatformTools
 from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
+from ferrule.reading import read_bytes
 
 LIBRARY = "library"
 """Name of the platform whose projects have no adapter; with one, its platform's name follows."""
@@ -131,7 +132,7 @@ class LibraryPlatform(Platform):
                 **library.files,
                 **{name: _rendered(f"{name}.j2", values) for name in ("CMakeLists.txt", "ferrule.mk", "README.md")},
                 f"{artifact.symbol}-config.cmake": _rendered("config.cmake.j2", values),
-                **({SEAL: Path(seal.__file__).read_bytes()} if request.self_test else {}),
+                **({SEAL: read_bytes(Path(seal.__file__))} if request.self_test else {}),
                 "sources.txt": _lines(sources),
                 "include_dirs.txt": _lines((*include_dirs, *library.system_include_dirs)),
             },
