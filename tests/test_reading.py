@@ -142,6 +142,7 @@ ALLOWED = {
     "resources.py": "finds the folder of Ferrule's own files",
     "scratch.py": OWN + "temporary files",
     "cache.py": OWN + "the cache; entries are read by the gateway",
+    "cli/console.py": "the null device",
     "cli/init.py": OWN + "the folder of a new project",
     "cli/main.py": "the null device",
     "cli/new.py": OWN + "the folder of a new backend or board",
