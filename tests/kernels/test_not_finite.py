@@ -81,10 +81,12 @@ def test_pads_of_infinity_and_nan() -> None:
 def test_weights_are_finite(value: float) -> None:
     network = Network("weights")
     network.add_input(TensorInfo(name="x", shape=(1, 4, 4, 1), dtype=DataType.FLOAT32))
-    weights = np.ones((1, 3, 3, 1), np.float32)
-    weights[0, 1, 1, 0] = value
-    network.set_outputs([network.add_conv2d_layer("x", weights, padding="same")])
+    weights = np.arange(1, 10, dtype=np.float32).reshape(1, 3, 3, 1)
+    wrong = np.where(weights == 5, np.float32(value), weights)
     with pytest.raises(UnsupportedError, match="have 1 infinities or NaN, the first at element 4"):
-        network.validate()
+        network.add_conv2d_layer("x", wrong, padding="same")
+    network.set_outputs([network.add_conv2d_layer("x", weights, padding="same")])
+    data = formats.to_tflite(network)
+    assert weights.tobytes() in data
     with pytest.raises(UnsupportedError, match="the first at element 4"):
-        formats.load(formats.to_tflite(network))
+        formats.load(data.replace(weights.tobytes(), wrong.tobytes()))

@@ -136,3 +136,11 @@ def test_differences_are_finite_or_none() -> None:
         result, difference = compare([output], [reference])
         assert difference is None or math.isfinite(difference)
         assert result is Verdict.DIFFERENT or difference is not None
+
+
+def test_the_sign_of_a_zero_counts_only_among_the_bits_of_the_firmwares_own_c() -> None:
+    zero, minus = np.zeros(3, np.float32), np.full(3, -0.0, np.float32)
+    assert compare([minus], [zero])[0] is Verdict.DIFFERENT
+    assert compare([minus], [zero], [None])[0] is Verdict.WITHIN_BOUND
+    assert compare([minus + np.float32(1e-30)], [zero], [None])[0] is Verdict.DIFFERENT
+    assert compare([np.array([1])], [np.array([2])], [None])[0] is Verdict.DIFFERENT

@@ -68,9 +68,11 @@ def compare(
 
     The difference is None if it is undefined: shapes differ, or only one side has a NaN or an infinity. All types are
     compared bit for bit, except that a NaN equals a NaN. With `bounds`, one array or None for each output, a float32
-    value may be as far from its reference as the bound of its own element says.
+    value may be as far from its reference as the bound of its own element says; without one it must be equal, whatever
+    the sign of a zero.
     """
-    limits = [None] * len(expected) if bounds is None else list(bounds)
+    exact = np.zeros((), np.float64)
+    limits = [None] * len(expected) if bounds is None else [exact if bound is None else bound for bound in bounds]
     pairs = list(zip(outputs, expected, strict=True))
     differences = [_difference(output, reference) for output, reference in pairs]
     largest = max([0.0, *differences])
