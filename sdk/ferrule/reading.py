@@ -99,11 +99,14 @@ def exists(path: Path) -> bool:
 def list_folder(folder: Path, pattern: str = "*") -> list[Path]:
     """Return the sorted paths of what a folder contains, as far as names match; a pattern that ends with / has folders.
 
-    Python's caches are left out. Raises OSError if the folder cannot be listed.
+    Python's caches are left out. Without such a folder, there is nothing. Raises OSError if it cannot be listed.
     """
     record.note(str(folder), f"{NAMES}{pattern}")
     with record.unnoted():
-        return [folder / name for name in record.names_in(str(folder), pattern)]
+        try:
+            return [folder / name for name in record.names_in(str(folder), pattern)]
+        except FileNotFoundError:
+            return []
 
 
 def files_below(folder: Path, pattern: str = "*") -> list[Path]:

@@ -228,7 +228,8 @@ def test_the_rows_of_sweeps_are_compared(ferrule: Ferrule, saved: Callable[[Docu
     torn = f"warning: {old}: the last line is torn and is left out\n"
     outcome = ferrule("compare", old, new)
     assert (outcome.code, outcome.err) == (0, torn)
-    assert outcome.out.splitlines()[-2:] == ["15 values are equal", "comparison: within the limits"]
+    end = ["15 values are equal", "compared: 3 runs, 16 values", "comparison: within the limits"]
+    assert outcome.out.splitlines()[-3:] == end
     assert ferrule("compare", new, old).code == 1, "a run differs now"
     for given in ((old, saved(document)), (saved(document), old)):
         outcome = ferrule("compare", *given, "--json", "-")

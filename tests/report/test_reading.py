@@ -52,7 +52,7 @@ def changed(**fields: Any) -> bytes:  # noqa: ANN401 any JSON
 
 WRONG = {
     "empty": (b"", "malformed|truncated"),
-    "not JSON": (b"<html>", "malformed"),
+    "not JSON": (b"not JSON", "malformed|invalid"),
     "not UTF-8": (b'{"kind": "\xff"}', "utf-8|UTF-8"),
     "another object": (b"{}", "it is not a document of Ferrule: it has no schema_version"),
     "a number": (b"7", "Expected `object`, got `int`"),

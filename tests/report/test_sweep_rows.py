@@ -121,7 +121,7 @@ WRONG = {
     "empty": (b"", "it has no whole row of a sweep"),
     "torn only": (b'{"run": "a', "it has no whole row of a sweep"),
     "not JSON": (lines(ROW) + b"<html>\n", "line 2 is not a row of a sweep: JSON is malformed"),
-    "not JSON at once": (b"<html>\n" + lines(ROW), "line 1 is not a row of a sweep: JSON is malformed"),
+    "not JSON at once": (b"{no\n" + lines(ROW), "line 1 is not a row of a sweep: JSON is malformed"),
     "an empty line": (lines(ROW, ROW) + b"\n" + lines(ROW), "line 3 is not a row of a sweep: Input data was truncated"),
     "not UTF-8": (lines(ROW) + b'{"run": "\xff"}\n', "line 2 is not a row of a sweep: .*utf-8"),
     "no row": (lines(ROW) + b"{}\n", "line 2 is not a row of a sweep: Object missing required field `run`"),

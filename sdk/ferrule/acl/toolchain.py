@@ -272,8 +272,7 @@ def _environment(cross: Path | None) -> dict[str, str]:
     """Return the variables with which the compiler in a sysroot's folder finds its libraries."""
     if cross is None or not is_folder(cross):
         return {}
-    libraries = list_folder(cross / "lib", "*-linux-gnu") if is_folder(cross / "lib") else []
-    folders = [str(folder) for folder in libraries if is_folder(folder)]
+    folders = [str(folder) for folder in list_folder(cross / "lib", "*-linux-gnu") if is_folder(folder)]
     before = os.environ.get("LD_LIBRARY_PATH")
     return {"LD_LIBRARY_PATH": ":".join([*folders, *([before] if before else [])])} if folders else {}
 

@@ -103,7 +103,7 @@ class _Watch:
     def _watch(self, receiver: int) -> None:
         while found := os.read(receiver, 64):
             number = next((each for each in found if each in self._numbers), None)
-            if number is None:
+            if number is None or signal.getsignal(number) != self.handle:  # a command that serves has its own
                 continue
             if not self._handled.wait(_GRACE_S):
                 _end(number)
