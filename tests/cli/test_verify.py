@@ -30,8 +30,9 @@ def test_a_firmware_is_compared_with_a_model(ferrule: Ferrule, dense: Path, two_
     assert [line.split()[::2] for line in lines[:3]] == [["model", "equal"], ["plan", "equal"], ["sources", "equal"]]
     assert lines[3].startswith("tables   equal: ")
     assert lines[4].startswith("code     equal: ")
-    assert lines[5].startswith("built for bare-metal on mps2-an500 by GCC ")
-    assert lines[5].endswith(" -Os")
+    assert lines[5] == "selftest not recorded: the firmware was generated without --self-test"
+    assert lines[6].startswith("built for bare-metal on mps2-an500 by GCC ")
+    assert lines[6].endswith(" -Os")
 
     different = ferrule("verify", elf, two_by_two)
     assert different.code == 1
