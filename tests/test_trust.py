@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from needs import lacking
 
 from ferrule import trust
 from ferrule.cache import Store, cache_folder, tool_environment
@@ -32,7 +33,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def given_away(path: Path) -> None:
     if os.geteuid():
-        pytest.skip("only root can give a file to another user; run the tests as root")
+        lacking("the right to give a file to another user", "run the tests as root", rare=True)
     os.chown(path, STRANGER, -1, follow_symlinks=False)
 
 

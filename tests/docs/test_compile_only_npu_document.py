@@ -61,7 +61,7 @@ def test_the_commands_run(documented: Path) -> None:
     commands = [match.split() for match in COMMAND.findall(DOCUMENT.read_text(encoding="utf-8"))]
     expected = (
         ("inspect", r"PRE_COMPILED \(1 layers for 32 MACs\)[ │]*Tern/large"),
-        ("run", r"transfers of devices: all allowed\nverdict: exact"),
+        ("run", r"transfers of devices: all allowed\ncompared: .*\nverdict: exact"),
         ("generate", ""),
     )
     for command, (name, words) in zip(commands, expected, strict=True):
