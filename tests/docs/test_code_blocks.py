@@ -61,6 +61,7 @@ PROGRAMS = {
     "renode",
     "renode-test",
     "scripts/acl_sysroot.sh",
+    "scripts/fresh_machine.sh",
     "towncrier",
     "vela",
     "west",
