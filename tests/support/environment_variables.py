@@ -24,6 +24,7 @@ COMPUTED = {
     "sdk/ferrule/firmware/platforms/tools.py: os.environ.get(self.variable)":
         ("CMSIS_PATH", "CMSIS_RTX_PATH", "ZEPHYR_BASE"),
     "sdk/ferrule/firmware/probe.py: os.environ.get(program.variable)": ("RENODE",),
+    "sdk/ferrule/record.py: os.environ.get(name, '')": ("FERRULE_BOARDS", "FERRULE_DYNAMIC_BACKENDS"),
     "tests/support/needs.py: os.environ.get(name)": tuple(RARE),
     "tests/support/score_table.py: os.environ.get(suite.variable)":
         ("FERRULE_CMSIS_NN_SOURCE", "FERRULE_TFLM_CASES", "FERRULE_TFLM_SOURCE"),

@@ -12,9 +12,11 @@ from ferrule.backends import capability
 from ferrule.backends.backend import Backend
 from ferrule.backends.capability import (
     ASYNC_EXECUTION,
+    FIRMWARE_FLOATS,
     ROUNDING_RULES,
     RUNS_BESIDE,
     declared_rules,
+    firmware_float_options,
     has_capability,
     subgraph_cost,
 )
@@ -49,12 +51,13 @@ class ObjectFamily(Family):
         assert backend.has_host_face(), f"{backend.id} has no host face: test its firmware with models on a board"
 
     def test_capabilities(self, backend: Backend) -> None:
-        """Capabilities are names with values; those that Ferrule queries are booleans, rules, or a cost."""
+        """Capabilities are names with values; those that Ferrule queries are booleans, rules, options, or a cost."""
         declared_rules(backend.capabilities())
         subgraph_cost(backend.capabilities())
+        firmware_float_options(backend.capabilities())
         for name, value in backend.capabilities().items():
             assert isinstance(value, (bool, int, float, str)), f"capability {name} is a {type(value).__name__}"
-            wrong = name in _KNOWN - {ROUNDING_RULES, RUNS_BESIDE} and not isinstance(value, bool)
+            wrong = name in _KNOWN - {FIRMWARE_FLOATS, ROUNDING_RULES, RUNS_BESIDE} and not isinstance(value, bool)
             assert not wrong, f"capability {name} is {value!r}, expected a bool"
 
     def test_objects_are_made_anew(self, subject: Subject, runtime: Runtime) -> None:
