@@ -112,7 +112,7 @@ def test_what_zig_lacks_is_named(sanitizer: str, library: str, monkeypatch: pyte
     require_module("ziglang", "pip install 'ferrule[run]'")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("CC", raising=False)
-    with pytest.raises(MissingToolError, match=f"ziglang cc has no {library}") as caught:
+    with pytest.raises(MissingToolError, match=f"ziglang cc .*has no {library}") as caught:
         run_sanitized(does_nothing_wrong, sanitizers=[sanitizer])
     assert caught.value.hint == "set CC to gcc"
 
