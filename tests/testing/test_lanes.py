@@ -61,8 +61,8 @@ def test_the_fast_lane_ends_within_a_minute_by_the_table() -> None:
         (Duration(longest_s=0, total_s=0), "fast"),
         (row(0.09, 20), "fast"),
         (row(0.1, 0.1), None),
-        (row(0.79, 5), None),
-        (row(0.8, 0.8), "slow"),
+        (row(0.59, 5), None),
+        (row(0.6, 0.6), "slow"),
     ],
 )
 def test_the_longest_of_a_function_decides(duration: Duration | None, mark: str | None) -> None:
