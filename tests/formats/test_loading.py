@@ -16,15 +16,18 @@ MODEL = formats.to_tflite(small_networks.dense())
 HINT = "known formats: TensorFlow Lite (.tflite), ONNX (.onnx)"
 
 
-def refused(source: Path | bytes, *parts: str) -> None:
-    """Assert that loading fails in one line that contains all parts, with the known formats in the hint."""
+RENAME = "give it a name that ends in .tflite"
+
+
+def refused(source: Path | bytes, *parts: str, hint: str | None = HINT) -> None:
+    """Assert that loading fails in one line that contains all parts, with the known formats in the hint or another."""
     with pytest.raises(ModelError) as caught:
         formats.load(source)
     message = str(caught.value)
     assert "\n" not in message
     for part in parts:
         assert part in message
-    assert caught.value.hint == HINT
+    assert caught.value.hint == hint
 
 
 def test_the_package_hands_it_out() -> None:
@@ -47,11 +50,15 @@ def test_bytes_are_read_by_their_magic() -> None:
 @pytest.mark.parametrize(("name", "found"), [("model.h5", "the suffix '.h5'"), ("model", "no suffix")])
 def test_another_suffix(tmp_path: Path, name: str, found: str) -> None:
     path = tmp_path / name
-    path.write_bytes(MODEL)
+    path.write_bytes(b"abcd" * 4)
     refused(path, f"{name}: the file has {found}, expected '.tflite' or '.onnx'")
+    path.write_bytes(MODEL)
+    refused(
+        path, f"{name}: it is a model of TensorFlow Lite, expected a model in a file '.tflite' or '.onnx'", hint=RENAME
+    )
 
 
-@pytest.mark.parametrize("size", [0, 1, 7])
+@pytest.mark.parametrize("size", [1, 7])
 def test_files_that_end_before_their_magic(tmp_path: Path, size: int) -> None:
     path = tmp_path / "short.tflite"
     path.write_bytes(MODEL[:size])
@@ -59,12 +66,24 @@ def test_files_that_end_before_their_magic(tmp_path: Path, size: int) -> None:
     refused(MODEL[:size], f"model: the file has {size} bytes, expected at least 8")
 
 
+def test_an_empty_file(tmp_path: Path) -> None:
+    path = tmp_path / "empty.tflite"
+    path.touch()
+    refused(path, "empty.tflite: the file is empty, expected a model of TensorFlow Lite", hint=None)
+
+
 def test_another_magic(tmp_path: Path) -> None:
-    path = tmp_path / "archive.tflite"
-    path.write_bytes(b"PK\x03\x04" * 4)
-    words = "bytes 4 to 7 are 50 4b 03 04, expected 54 46 4c 33 ('TFL3') of TensorFlow Lite"
-    refused(path, f"archive.tflite: {words}")
+    path = tmp_path / "other.tflite"
+    path.write_bytes(b"abcd" * 4)
+    words = "bytes 4 to 7 are 61 62 63 64, expected 54 46 4c 33 ('TFL3') of TensorFlow Lite"
+    refused(path, f"other.tflite: {words}")
     refused(path.read_bytes(), f"model: {words}")
+    path.write_bytes(b"PK\x03\x04" * 4)
+    refused(
+        path,
+        "other.tflite: it is an archive in zip, expected a model of TensorFlow Lite",
+        hint="unpack it first: unzip",
+    )
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

@@ -669,8 +669,9 @@ def test_files_that_are_too_large(tmp_path: Path) -> None:
 
 
 def test_files_of_another_format() -> None:
-    refused(b"", ModelError, "0 bytes")
-    refused(b"PK\x03\x04" * 4, ModelError, "expected 54 46 4c 33")
+    refused(b"", ModelError, "empty")
+    refused(b"PK\x03\x04" * 4, ModelError, "an archive in zip")
+    refused(b"abcd" * 4, ModelError, "expected 54 46 4c 33")
     refused(bytes(4) + b"TFL3" + bytes(8), ModelError, "Model", "outside the file")
 
 
