@@ -108,7 +108,7 @@ def test_each_model_has_an_identity_with_the_sources_of_the_project() -> None:
         assert f"ferrule_{artifact.symbol}_identity = {{" in text_of(
             found, f"model/ferrule_{artifact.symbol}_identity.c"
         )
-    bill = json.loads(sbom(program, identities, found.contributions, found.generated))
+    bill = json.loads(sbom(program, identities, found.contributions, found.generated, found.starters, {}, None))
     assert [part["bom-ref"] for part in bill["components"][:2]] == ["model/dense", "model/two_by_two"]
     assert bill["dependencies"][0]["dependsOn"][:2] == ["model/dense", "model/two_by_two"]
 

@@ -54,7 +54,10 @@ def written(folder: Path) -> Path:
     (folder / "dense.tflite").write_bytes(to_tflite(small_networks.dense()))
     shutil.copytree(root() / "boards" / "mps2-an386", folder / "boards" / "mine")
     shutil.copytree(root() / "boards" / "mps2", folder / "boards" / "mps2")
-    shutil.copytree(root() / "examples" / "custom_backend" / "my_custom", folder / "backends" / "my_custom")
+    backend = folder / "backends" / "swept_custom"  # other tests of this process may have a package my_custom
+    shutil.copytree(root() / "examples" / "custom_backend" / "my_custom", backend)
+    for path in (*backend.rglob("*.py"), backend / "backend.toml"):
+        path.write_text(path.read_text(encoding="utf-8").replace("my_custom.", "swept_custom."), encoding="utf-8")
     (folder / "generator.py").write_text(GENERATOR, encoding="utf-8")
     (folder / "helper.py").write_text("VALUE = 0.5\n", encoding="utf-8")
     (folder / "scale.json").write_text("1.0", encoding="utf-8")
@@ -65,7 +68,7 @@ def written(folder: Path) -> Path:
     for index in range(2):
         np.save(folder / "pieces" / f"{index}.npy", np.full((1, 6), index, np.float32))
     (folder / "ferrule.toml").write_text(
-        '[backends]\nfolders = ["backends/my_custom"]\n[data]\nclasses = "names.txt"\n', encoding="utf-8"
+        '[backends]\nfolders = ["backends/swept_custom"]\n[data]\nclasses = "names.txt"\n', encoding="utf-8"
     )
     (folder / "sweep.toml").write_text(
         'models = ["dense.tflite"]\nboards = ["mine"]\nbackends = ["MyCustom,CpuAcc"]\n'
@@ -132,9 +135,9 @@ CHANGES: Mapping[str, Callable[[Path], Callable[[], object]]] = {
     "platform that it includes": text("boards/mps2/mps2.repl", "\n"),
     "settings": text("ferrule.toml", "\n"),
     "class names": text("names.txt", "e\n"),
-    "manifest of the backend": text("backends/my_custom/backend.toml", "\n"),
-    "module of the backend": text("backends/my_custom/arithmetic.py", "\n"),
-    "package of the backend": text("backends/my_custom/__init__.py", "\n"),
+    "manifest of the backend": text("backends/swept_custom/backend.toml", "\n"),
+    "module of the backend": text("backends/swept_custom/arithmetic.py", "\n"),
+    "package of the backend": text("backends/swept_custom/__init__.py", "\n"),
     "another module beside the helper": text("other.py", ""),
     "generator": text("generator.py", "\n"),
     "its helper": text("helper.py", "\n"),
@@ -177,7 +180,7 @@ def test_variables_count(swept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         text("notes.txt", "x"),
         text("other.tflite", "x"),
         text("boards/README.md", "x"),
-        text("backends/my_custom/src_c/add_f32.c", "x"),  # the backend has no layer of this model
+        text("backends/swept_custom/src_c/add_f32.c", "x"),  # the backend has no layer of this model
         text("out/report.html", "x"),
     ],
 )
