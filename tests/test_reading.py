@@ -120,18 +120,7 @@ def test_folders_are_listed_in_order_and_without_caches(tmp_path: Path) -> None:
 
 READERS = {
     *("open", "read_bytes", "read_text", "iterdir", "glob", "rglob", "is_file", "is_dir", "exists"),
-    *(
-        "listdir",
-        "scandir",
-        "walk",
-        "load",
-        "fromfile",
-        "memmap",
-        "copyfile",
-        "copytree",
-        "genfromtxt",
-        "loadtxt",
-    ),
+    *("listdir", "scandir", "walk", "load", "fromfile", "memmap", "copyfile", "copytree"),
     *("genfromtxt", "loadtxt", "compile_file", "isfile", "isdir"),
 }
 """Names of functions and methods that read files or ask for them."""
