@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import small_networks
 
+from ferrule import record
 from ferrule.evaluation.sweep import Plan, read_plan
 from ferrule.formats import to_tflite
 
@@ -24,8 +25,12 @@ def model(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def planned(model: Path, tmp_path: Path) -> Planned:
-    """A function that reads a sweep of the model with seeds and further lines of TOML."""
+def planned(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Planned:
+    """A function that reads a sweep of the model with seeds and further lines of TOML.
+
+    Jobs of the test's own process depend on nothing that other tests of this process have read, and changed since.
+    """
+    monkeypatch.setattr(record, "_PROCESS", record.Record())
 
     def plan(*lines: str, seeds: Iterable[int] = (), head: str = "") -> Plan:
         path = tmp_path / "sweep.toml"
