@@ -41,8 +41,6 @@
 #define CCSIDR_SHIFT(value) (((value) & 0x7u) + 4u) /* binary logarithm of a line's bytes */
 #endif
 
-extern const uint32_t ferrule_vectors[];
-
 /* Makes an overflow of the stack fault at once, unless the core has no MPU or the linker script
  * defines no guard. */
 static inline void guard_stack(void)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Linker symbols and handlers shared by the start-up sources. */
+/** @file Linker symbols, the vector table and handlers shared by the start-up sources. */
 #ifndef FERRULE_STARTUP_H
 #define FERRULE_STARTUP_H
 
@@ -17,6 +17,15 @@ extern uint32_t ferrule_data_end[];
 extern const uint32_t ferrule_data_load[];
 extern uint32_t ferrule_bss_start[];
 extern uint32_t ferrule_bss_end[];
+
+/* An entry of a vector table: the first one is the stack's top, the others are handlers. */
+union vector {
+    uint32_t *stack;
+    void (*handler)(void);
+};
+
+/* The system exceptions; a vendor's start-up code has its own table instead. */
+extern const union vector ferrule_vectors[16];
 
 /** @brief The reset handler; calls main. */
 void ferrule_reset(void);

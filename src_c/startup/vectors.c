@@ -4,11 +4,6 @@
 
 #include "startup.h"
 
-union vector {
-    uint32_t *stack;
-    void (*handler)(void);
-};
-
 __attribute__((weak)) void ferrule_svcall_handler(void)
 {
     ferrule_fault_entry();
@@ -23,8 +18,6 @@ __attribute__((weak)) void ferrule_systick_handler(void)
 {
     ferrule_fault_entry();
 }
-
-extern const union vector ferrule_vectors[16];
 
 __attribute__((section(".ferrule_vectors"), used)) const union vector ferrule_vectors[16] = {
     {.stack = ferrule_stack_top},         {.handler = ferrule_reset},

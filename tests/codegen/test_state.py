@@ -21,6 +21,7 @@ from ferrule.codegen.state_code import Update, updates
 from ferrule.errors import UnsupportedError
 from ferrule.firmware import emit
 from ferrule.graph import DataType, TensorInfo
+from ferrule.nativelib import zig_compiler
 from ferrule.network import Network
 
 STATE_ERROR = -7
@@ -72,6 +73,18 @@ def test_runs_of_the_c_carry_the_state_as_numpy_does(name: str) -> None:
             inputs = [random.integers(-9, 9, each.shape).astype(np.float32) for each in network.inputs]
             for got, wanted in zip(native.run(inputs), network.run(inputs, state=state), strict=True):
                 np.testing.assert_array_equal(got, wanted)
+
+
+@pytest.mark.cc
+def test_no_compiler_relies_on_more_alignment_than_a_constant_has() -> None:
+    """zig takes an array of 16 bytes, such as this state's initial value, for one at a multiple of 16."""
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    network = stream()
+    native = NativeNetwork(network, compiler=zig_compiler("cc"))
+    assert native.reset() == 0
+    inputs = [np.ones(each.shape, np.float32) for each in network.inputs]
+    for got, wanted in zip(native.run(inputs), network.run(inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_a_state_that_is_written_in_place_needs_no_second_buffer() -> None:

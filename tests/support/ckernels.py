@@ -53,10 +53,12 @@ class NativeNetwork:
         defines: tuple[str, ...] = (),
         core: CoreFeatures | None = None,
         graph: Graph | None = None,
+        compiler: tuple[str, ...] = (),
     ) -> None:
         """Lower for `core`, whose kernels then run in plain C; without a core, for one without extensions.
 
-        `graph` is what CpuAcc made of the network; by default the network itself.
+        `graph` is what CpuAcc made of the network; by default the network itself. `compiler` is the command that
+        compiles C, by default that of this host.
         """
         require_module("cffi", "pip install cffi")
         import cffi
@@ -64,7 +66,8 @@ class NativeNetwork:
         self.network = network
         network.validate()
         self.artifact = _generate(network if graph is None else graph, core)
-        library = _build(self.artifact, (*sanitizers, *(f"-D{define}" for define in defines)))
+        flags = (*sanitizers, *(f"-D{define}" for define in defines))
+        library = _build(self.artifact, compiler or require_cc(), flags)
         self._ffi = cffi.FFI()
         self._ffi.cdef(f"int32_t ferrule_{self.artifact.symbol}_run(void **, void **, void **, void *);")
         if self.artifact.input_rows:
@@ -184,8 +187,7 @@ def _generate(network: Graph, core: CoreFeatures | None) -> Artifact:
     )
 
 
-def _build(artifact: Artifact, flags: tuple[str, ...]) -> Path:
-    compiler = require_cc()
+def _build(artifact: Artifact, compiler: tuple[str, ...], flags: tuple[str, ...]) -> Path:
     parts = artifact.contributions
     includes = [f"-I{path}" for part in parts for path in part.include_paths]
     objects = [_object(compiler, path, (*flags, *includes)) for part in parts for path in part.source_paths]
@@ -203,7 +205,7 @@ def _build(artifact: Artifact, flags: tuple[str, ...]) -> Path:
 
 
 def _object(compiler: Sequence[str], source: Path, flags: tuple[str, ...]) -> str:
-    folder = _folder() / hashlib.sha256(" ".join(flags).encode()).hexdigest()[:16]
+    folder = _folder() / hashlib.sha256(" ".join((*compiler, *flags)).encode()).hexdigest()[:16]
     folder.mkdir(exist_ok=True)
     path = folder / f"{source.stem}.o"
     if not path.exists():

@@ -27,7 +27,10 @@ def build_guest(
         *("-mthumb", "-mslow-flash-data", "-O2", "-std=c11", "-ffreestanding", "-nostdlib"),
         *("-Wall", "-Wextra", "-Werror"),
         *flags,
-        *(f"-I{each}" for each in (root / "include", root / "src_c" / "startup" / "include", FOLDER)),
+        *(
+            f"-I{each}"
+            for each in (root / "include", root / "src_c" / "startup", root / "src_c" / "startup" / "include", FOLDER)
+        ),
         f"-DUART_BASE={board.link_uart.address:#x}u",
         f"-DCODE_BASE={code:#x}u",
         f"-Wl,--defsym=CODE={code:#x},--defsym=RAM={board.memory(board.placement.data).address:#x}",

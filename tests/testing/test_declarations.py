@@ -30,6 +30,7 @@ _Static_assert(1, "nothing; to { see");
 typedef struct { uint32_t low : 4; uint32_t rest : 28; } bits_t;
 struct __attribute__((aligned(8))) thing { int (*call)(void *, bool); const char *name; };
 extern const struct thing a_thing;
+_Alignas(16) extern const uint8_t bytes[40];
 static const int hidden = 3;
 static inline int twice(int x) { if (x) { return 2 * x; } return 0; }
 int function(struct thing *thing, uint8_t values[4]) __attribute__((nonnull));
@@ -59,6 +60,7 @@ def test_declarations(cdef: str) -> None:
         "typedef struct { uint32_t low : 4; uint32_t rest : 28; } bits_t;",
         "struct thing { int (*call)(void *, _Bool); const char *name; };",
         "extern struct thing a_thing;",
+        "extern uint8_t bytes[40];",
         "int function(struct thing *thing, uint8_t values[4]);",
         "enum colour { RED, GREEN = (0xF0u | 1 << 2) };",
     ]

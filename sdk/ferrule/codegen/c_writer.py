@@ -47,6 +47,8 @@ class CWriter(CStatements):
     language: ClassVar[str] = "C"
     header_suffix: ClassVar[str] = ".h"
     source_suffix: ClassVar[str] = ".c"
+    _aligning: ClassVar[tuple[Include, ...]] = (Include(path="stdalign.h", kind=IncludeKind.STANDARD),)
+    """What a header includes for `alignas`."""
 
     @override
     def header(self, module: Module, banner: str) -> str:
@@ -55,7 +57,7 @@ class CWriter(CStatements):
             [
                 first_comment(banner, module.doc),
                 f"#ifndef {guard}\n#define {guard}",
-                self._includes(module.interface_includes),
+                self._includes((*module.interface_includes, *self._interface_aligning(module))),
                 *self._linked([self._declare(item) for item in module.interface]),
                 f"#endif /* {guard} */",
             ]
@@ -105,11 +107,15 @@ class CWriter(CStatements):
             case _:
                 assert_never(item.kind)
 
+    def _interface_aligning(self, module: Module) -> tuple[Include, ...]:
+        aligned = any(isinstance(item, Variable) and item.alignment is not None for item in module.interface)
+        return self._aligning if aligned else ()
+
     def _declare(self, item: Declaration) -> str:
         """Return a declaration as it appears in the header."""
         match item:
             case Variable():
-                return f"{doc_comment(item.doc)}extern {self.declared(item.type, item.name)};"
+                return self._declare_variable(item)
             case Function():
                 return self._declare_function(item)
             case Struct():
@@ -122,6 +128,15 @@ class CWriter(CStatements):
                 return self._declare_class(item)
             case _:
                 assert_never(item)
+
+    def _declare_variable(self, item: Variable) -> str:
+        """Return the declaration of a variable, with the alignment of its definition.
+
+        Without it, a compiler may rely on a greater alignment, such as that of large arrays on x86-64. C++ allows
+        `alignas` only before `extern`.
+        """
+        aligned = f"alignas({item.alignment}) " if item.alignment is not None else ""
+        return doc_comment(item.doc) + as_written(f"{aligned}extern {self.declared(item.type, item.name)};")
 
     def _declare_function(self, item: Function) -> str:
         if item.linkage is Linkage.INLINE and item.body is not None:

@@ -33,6 +33,7 @@ from ferrule.dom import (
     Field,
     Float,
     Function,
+    Include,
     Initialiser,
     Integer,
     Linkage,
@@ -67,6 +68,7 @@ class CppWriter(CWriter):
     language: ClassVar[str] = "C++14"
     header_suffix: ClassVar[str] = ".h"
     source_suffix: ClassVar[str] = ".cpp"
+    _aligning: ClassVar[tuple[Include, ...]] = ()
     _loose: ClassVar[tuple[type[Expression], ...]] = (Binary,)
 
     # ---- names and types

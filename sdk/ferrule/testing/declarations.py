@@ -24,7 +24,7 @@ _SPECIFIER = re.compile(r"\b(?:__extension__|_Noreturn|__restrict|__inline)\b")
 _CONSTANT = re.compile(r"^(extern|typedef) const ")
 """`const` is removed, because cffi gives no address of a const object."""
 _STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
-_ATTRIBUTE = "__attribute__"
+_ATTRIBUTE = re.compile(r"\b(?:__attribute__|_Alignas|alignas)\b")
 _VALUE = "ferrule_value"
 _SUFFIX = re.compile(r"\b(0[xX][0-9a-fA-F]+|\d+)[uUlL]+\b")
 _MOST_BITS = 64
@@ -199,10 +199,11 @@ def _chunks(text: str) -> Iterator[tuple[str, int]]:
 
 
 def _without_attributes(text: str) -> str:
-    """Return the text without attributes; the number of lines stays the same."""
+    """Return the text without attributes and alignments; the number of lines stays the same."""
     kept = []
     start = 0
-    while (at := text.find(_ATTRIBUTE, start)) >= 0:
+    while (found := _ATTRIBUTE.search(text, start)) is not None:
+        at = found.start()
         kept.append(text[start:at])
         depth = 0
         for end, character in enumerate(text[at:], at):

@@ -50,8 +50,6 @@ enum { VECTORS = 64, TRACE_BYTES = 65536 };
 /* Interrupt lines that all of these boards have and no device of theirs drives. */
 enum { LINE_A = 26, LINE_B, LINE_C, LINE_D };
 
-extern const uint32_t ferrule_vectors[16];
-
 static volatile uint32_t vectors[VECTORS] __attribute__((aligned(512)));
 static char trace_text[TRACE_BYTES];
 static uint32_t trace_length;
@@ -115,10 +113,10 @@ static inline void set_control(uint32_t value)
 static void begin(void)
 {
     for (uint32_t i = 0; i < 16; ++i) {
-        vectors[i] = ferrule_vectors[i];
+        vectors[i] = (uint32_t)ferrule_vectors[i].handler;
     }
     for (uint32_t i = 16; i < VECTORS; ++i) {
-        vectors[i] = ferrule_vectors[3];
+        vectors[i] = (uint32_t)ferrule_vectors[3].handler;
     }
     VTOR = (uint32_t)vectors;
     barrier();

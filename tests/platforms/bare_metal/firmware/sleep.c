@@ -2,6 +2,7 @@
 /* Waits for a device as the host requests, and sends what the waits took; UART_BASE is defined on
  * the command line. The device at ALARM_BASE raises its interrupt some cycles after a write. */
 #include "guest.h"
+#include "startup.h"
 
 #include <stddef.h>
 
@@ -14,7 +15,6 @@
 #define VECTORS 64u
 #define SYSTEM  16u
 
-extern void (*const ferrule_vectors[SYSTEM])(void);
 static void (*table[VECTORS])(void) __attribute__((aligned(512)));
 static ferrule_device_t npu0;
 static volatile uint32_t interrupts;
@@ -31,7 +31,7 @@ static void start(void)
     static const struct ferrule_driver driver = {.name = "alarm"};
 
     for (uint32_t i = 0; i < SYSTEM; i++) {
-        table[i] = ferrule_vectors[i];
+        table[i] = ferrule_vectors[i].handler;
     }
     table[SYSTEM + ALARM_LINE] = on_interrupt;
     REGISTER(VTOR) = (uint32_t)(uintptr_t)table;
