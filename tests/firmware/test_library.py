@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import struct
 import subprocess
+import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -18,7 +20,7 @@ import numpy as np
 import pytest
 import small_networks
 from click.testing import CliRunner
-from needs import require_program, require_variable
+from needs import require_module, require_program, require_variable
 
 from ferrule import compile, generate  # noqa: A004
 from ferrule.boards import load_board
@@ -26,6 +28,7 @@ from ferrule.cli.main import cli
 from ferrule.codegen import Artifact
 from ferrule.errors import FerruleError
 from ferrule.firmware import LIBRARIES, Job, Project, build_project, load_project, write_project
+from ferrule.firmware.image import read_image
 from ferrule.firmware.manifest import read_manifest
 from ferrule.formats import to_tflite
 
@@ -95,6 +98,60 @@ int main(void)
 {
     carried = &ferrule_dense_identity;
     return 0;
+}
+"""
+TESTED = """
+#include <stdint.h>
+
+#include "ferrule/self_test.h"
+#include "ferrule_dense.h"
+
+extern const uint8_t stored[];
+extern uint8_t data_start[];
+extern uint8_t data_end[];
+extern uint8_t bss_end[];
+extern uint32_t stack_top[];
+
+volatile uint32_t results[3] = {99, 99, 99};
+int8_t y[4];
+
+__attribute__((noinline, used)) void done(void)
+{
+    for (;;) {
+    }
+}
+
+void reset(void)
+{
+    const uint8_t *from = stored;
+    for (volatile uint8_t *to = data_start; to != data_end; to++) {
+        *to = *from++;
+    }
+    for (volatile uint8_t *to = data_end; to != bss_end; to++) {
+        *to = 0;
+    }
+    results[0] = ferrule_self_test_result();
+    results[1] = ferrule_self_test();
+    static const int8_t x[6] = {1, -2, 3, -4, 5, -6};
+    const struct ferrule_dense_inputs inputs = {.x = x};
+    const struct ferrule_dense_outputs outputs = {.y = y};
+    results[2] = (uint32_t)ferrule_dense_run(&inputs, &outputs, &ferrule_dense_default_memory, NULL);
+    done();
+}
+
+__attribute__((section(".vectors"), used)) static void *const vectors[2] = {stack_top, (void *)reset};
+"""
+TESTED_SCRIPT = """
+SECTIONS
+{
+    .vectors 0x08000000 : { KEEP(*(.vectors)) }
+    .text : { *(.text*) }
+    .rodata : { *(.rodata*) . = ALIGN(4); }
+    .coefficients : { *(.ferrule_weights) . = ALIGN(4); }
+    stored = .;
+    .data 0x20000000 : AT(stored) { data_start = .; *(.data*) . = ALIGN(4); data_end = .; }
+    .bss : { *(.bss*) *(COMMON) . = ALIGN(8); bss_end = .; . += 4096; stack_top = .; }
+    /DISCARD/ : { *(.ARM.exidx*) }
 }
 """
 TWICE = "find_package(dense CONFIG REQUIRED)\n" * 2
@@ -239,6 +296,70 @@ def test_a_program_that_refers_to_the_identity_carries_it(place: Path, arm_newli
     done = CliRunner().invoke(cli, ["verify", str(place / "app.elf"), str(place / "dense.tflite")])
     assert done.exit_code == 0, done.output
     assert "built for library on mps2-an386" in done.output
+
+
+@pytest.fixture(scope="module")
+def sealed(arm_newlib: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with start-up code, linker script and build of its own around a library with a self-test."""
+    place = tmp_path_factory.mktemp("my programs")
+    folder = generate(small_networks.dense(), platform="library", self_test=True, out=place / "library").folder
+    (place / "main.c").write_text(TESTED)
+    (place / "app.ld").write_text(TESTED_SCRIPT)
+    includes = [f"-I{folder / name}" for name in (folder / "include_dirs.txt").read_text().splitlines()]
+    sources = [folder / name for name in (folder / "sources.txt").read_text().splitlines()]
+    flags = ("-mcpu=cortex-m4", "-mthumb", "-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-ffunction-sections")
+    link = ("-nostartfiles", "-T", "app.ld", "-Wl,--gc-sections", "-Wl,--entry=reset", "-o", "empty.elf")
+    called([arm_newlib, *flags, *includes, "main.c", *sources, *link], place)
+    (place / "app.elf").write_bytes((place / "empty.elf").read_bytes())
+    called([sys.executable, "-I", "-S", folder / "seal.py", "app.elf"], place)
+    return place
+
+
+def results(elf: Path, flipped: str = "") -> tuple[list[int], bytes]:
+    """Run such a program from its reset on; return its results and the output of the model.
+
+    `flipped` is the section of which a bit is inverted in memory: flash decays after the program is loaded.
+    """
+    from unicorn import UC_ARCH_ARM, UC_MODE_MCLASS, UC_MODE_THUMB, Uc
+    from unicorn.arm_const import UC_ARM_REG_SP
+
+    image = read_image(elf)
+    core = Uc(UC_ARCH_ARM, UC_MODE_THUMB | UC_MODE_MCLASS)
+    core.mem_map(0x0800_0000, 1 << 16)
+    core.mem_map(0x2000_0000, 1 << 16)
+    for segment in image.segments:
+        core.mem_write(segment.address, bytes(segment.data))
+    if flipped:
+        section = image.section(flipped)
+        assert section is not None
+        place = image.address_of("stored") if flipped == ".data" else section.address + section.size_bytes // 2
+        core.mem_write(place, bytes([core.mem_read(place, 1)[0] ^ 4]))
+    core.reg_write(UC_ARM_REG_SP, image.address_of("stack_top"))
+    core.emu_start(image.entry | 1, image.address_of("done"))
+    found = core.mem_read(image.address_of("results"), 12)
+    return list(struct.unpack("<3I", found)), bytes(core.mem_read(image.address_of("y"), 4))
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize(
+    ("name", "flipped", "part"),
+    [
+        ("app.elf", "", 0),
+        ("app.elf", ".coefficients", 2),
+        ("app.elf", ".rodata", 2),
+        ("app.elf", ".data", 2),
+        ("empty.elf", "", 5),
+    ],
+)
+def test_a_program_with_its_own_start_up_tests_itself(sealed: Path, name: str, flipped: str, part: int) -> None:
+    """It names the part that is damaged in memory; one without a record says that nothing was compared."""
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    (before, found, status), output = results(sealed / name, flipped)
+    assert (before, found, status) == (5, part, 0)
+    if not flipped:
+        x = np.array([[1, -2, 3, -4, 5, -6]], np.int8)
+        assert output == small_networks.dense().run([x])[0].tobytes()
 
 
 @pytest.mark.parametrize("platform", LIBRARIES)

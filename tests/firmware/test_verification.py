@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import small_networks
 from damage import DAMAGES, RECORDED, Damage, in_section
-from needs import require_module
+from needs import require_module, require_program
 
 from ferrule import facade
 from ferrule.errors import FerruleError
@@ -206,3 +206,23 @@ def test_the_report_has_the_result_of_the_self_test(built: Built, tmp_path: Path
     report = facade.adopt(small_networks.dense(), image.path, built.job, engine="unicorn").run()
     assert report.document.self_test == said
     assert report.verdict is Verdict.EXACT
+
+
+@pytest.mark.emu
+def test_cmake_seals_it_too(built: Built, arm_gcc: str, tmp_path: Path) -> None:
+    """The firmware of another build says that it is good, and which part of it was damaged after the link."""
+    require_module("unicorn", "pip install 'ferrule[run]'")
+    cmake = require_program("cmake", "apt-get install cmake")
+    job = replace(built.job, toolchain="arm-none-eabi-gcc", out=tmp_path / "it's a project")
+    folder = write_project(emit(small_networks.dense(), job), job).folder
+    for argv in ([cmake, "-S", ".", "-B", "cmake", "--toolchain", "toolchain.cmake"], [cmake, "--build", "cmake"]):
+        done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    made = Built(job=job, image=read_image(folder / "cmake" / "firmware.elf"))
+    assert self_test(made.image.path) == ()
+    report = facade.adopt(small_networks.dense(), made.image.path, job, engine="unicorn").run()
+    assert (report.document.self_test, report.verdict) == ("equal", Verdict.EXACT)
+    for name, part in (("weights: lowest bit of the first byte", "weights"), ("code: in the middle", "code")):
+        image = made.damaged(EVERY[name], tmp_path / "bad.elf")
+        with pytest.raises(FerruleError, match=f"found at its start that its {part} in memory"):
+            facade.adopt(small_networks.dense(), image.path, job, engine="unicorn").run()

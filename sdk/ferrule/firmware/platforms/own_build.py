@@ -125,6 +125,7 @@ class LibraryPlatform(Platform):
             "system_include_dirs": library.system_include_dirs,
             "defines": library.defines,
             "optimization": check_optimization(request.optimization),
+            "seal": SEAL if request.self_test else "",
         }
         return ProjectFiles(
             generated={
