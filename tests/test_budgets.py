@@ -17,7 +17,10 @@ CORES = 2
 
 
 def within(folder: Path, budget: str, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Return the exit status for a target that prints its options and spends some processor time."""
+    """Return the exit status for a target that prints its options and spends some processor time.
+
+    A make around the tests has options, too, and hands them on.
+    """
     spec = importlib.util.spec_from_file_location("within", ROOT / ".ci" / "within.py")
     assert spec is not None
     assert spec.loader is not None
@@ -27,6 +30,8 @@ def within(folder: Path, budget: str, monkeypatch: pytest.MonkeyPatch) -> int:
     (folder / "Makefile").write_text("it:\n\techo '$(PYTEST_OPTIONS)' >options; exit $(STATUS)\n", encoding="utf-8")
     monkeypatch.setattr(module, "BUDGETS", folder / "budgets.toml")
     monkeypatch.chdir(folder)
+    for name in ("MAKEFLAGS", "MAKEOVERRIDES", "MFLAGS", "PYTEST_OPTIONS"):
+        monkeypatch.delenv(name, raising=False)
     return int(module.main("it"))
 
 

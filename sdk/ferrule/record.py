@@ -21,7 +21,7 @@ import threading
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from importlib.util import source_from_cache
 from pathlib import Path
 from typing import Generic, NamedTuple, ParamSpec, TypeVar
@@ -363,15 +363,30 @@ def _is_own(path: str) -> bool:
 
 
 def _own_digest() -> str:
-    """Return a digest of all that Ferrule itself consists of."""
+    """Return a digest of all that Ferrule itself consists of; it is computed again when a signature differs."""
+    return _digest_of_files(tuple(each for top in _own_folders() for each in _own_files(top, "")))
+
+
+@lru_cache(maxsize=1)
+def _digest_of_files(files: tuple[tuple[str, str, _Signature], ...]) -> str:
     digest = hashlib.sha256()
-    for top in _own_folders():
-        for folder, folders, names in os.walk(top):
-            folders[:] = sorted(name for name in folders if name not in {"__pycache__", "tests", "_data"})
-            for name in sorted(names):
-                path = os.path.join(folder, name)  # noqa: PTH118 there are thousands
-                digest.update(f"{os.path.relpath(path, top)}\0{file_digest(path)}\0".encode())
+    for name, path, _ in files:
+        digest.update(f"{name}\0{file_digest(path)}\0".encode())
     return digest.hexdigest()
+
+
+def _own_files(folder: str, name: str) -> Iterator[tuple[str, str, _Signature]]:
+    """Yield the name below the top, the path and the signature of each file of a folder, sorted; no folder has none."""
+    try:
+        with os.scandir(folder) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except FileNotFoundError:
+        return
+    for entry in found:
+        if not entry.is_dir(follow_symlinks=False):
+            yield f"{name}{entry.name}", entry.path, signature_of(entry.stat())
+        elif entry.name not in {"__pycache__", "tests", "_data"}:
+            yield from _own_files(entry.path, f"{name}{entry.name}/")
 
 
 @cache

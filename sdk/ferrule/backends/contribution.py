@@ -113,11 +113,20 @@ class Contribution:
         return tuple(sorted(path.relative_to(self.folder).as_posix() for path in found))
 
     @property
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256, in hexadecimal, of the contents of each of `files`, which are read."""
+        return {name: hashlib.sha256(read_bytes(self.folder / name)).hexdigest() for name in self.files}
+
+    @property
     def digest(self) -> str:
         """The SHA-256, in hexadecimal, of the names and contents of all files and of the macros."""
+        return self.digest_by(self.hashes)
+
+    def digest_by(self, hashes: Mapping[str, str]) -> str:
+        """Return the digest for `hashes` that are known already."""
         sha = hashlib.sha256(repr(sorted(self.defines.items())).encode())
-        for name in self.files:
-            sha.update(f"{name}\0{hashlib.sha256(read_bytes(self.folder / name)).hexdigest()}\n".encode())
+        for name, value in hashes.items():
+            sha.update(f"{name}\0{value}\n".encode())
         return sha.hexdigest()
 
     @property

@@ -17,7 +17,6 @@ from ferrule.backends.contribution import Contribution
 from ferrule.codegen import Artifact, Program
 from ferrule.codegen.identity import Identity
 from ferrule.firmware.platforms.platform import LIBRARY_FOLDER
-from ferrule.reading import read_bytes
 from ferrule.resources import root
 
 SBOM_NAME = "sbom.cdx.json"
@@ -147,19 +146,20 @@ def _starters(files: Mapping[str, bytes]) -> list[dict[str, object]]:
 
 
 def _contribution(part: Contribution) -> dict[str, object]:
-    hashes = {name: hashlib.sha256(read_bytes(part.folder / name)).hexdigest() for name in part.files}
+    hashes = part.hashes
+    digest = part.digest_by(hashes)
     found: dict[str, object] = {
         "type": "library",
-        "bom-ref": f"{LIBRARY_FOLDER}/{part.name}@{part.digest[:16]}",
+        "bom-ref": f"{LIBRARY_FOLDER}/{part.name}@{digest[:16]}",
         "name": part.name,
         "properties": [
-            {"name": "ferrule:digest", "value": part.digest},
+            {"name": "ferrule:digest", "value": digest},
             {"name": "ferrule:warnings", "value": str(part.warnings)},
         ],
         "components": _files(hashes),
     }
     shipped = any(part.folder.resolve().is_relative_to(folder) for folder in _shipped())
-    found["purl"] = f"{_FERRULE_URL}#{part.name}" if shipped else f"pkg:generic/{quote(part.name)}@{part.digest[:16]}"
+    found["purl"] = f"{_FERRULE_URL}#{part.name}" if shipped else f"pkg:generic/{quote(part.name)}@{digest[:16]}"
     if part.licence != _UNKNOWN:  # CycloneDX states an unknown licence by leaving it out
         found["licenses"] = [{"expression": part.licence}]
     return found
