@@ -59,10 +59,10 @@ def test_the_fast_lane_ends_within_a_minute_by_the_table() -> None:
     [
         (None, "slow"),
         (Duration(longest_s=0, total_s=0), "fast"),
-        (row(0.09, 20), "fast"),
-        (row(0.1, 0.1), None),
-        (row(0.59, 5), None),
-        (row(0.6, 0.6), "slow"),
+        (row(0.07, 20), "fast"),
+        (row(0.08, 0.08), None),
+        (row(0.29, 5), None),
+        (row(0.3, 0.3), "slow"),
     ],
 )
 def test_the_longest_of_a_function_decides(duration: Duration | None, mark: str | None) -> None:
