@@ -99,14 +99,14 @@ def test_the_boards_that_a_model_fits(ferrule: Ferrule, large: Path) -> None:
         workspace_bytes = emit(load(large), Job(board=name)).workspace_bytes
         place = load_board(name).placement.workspace
         (need,) = (need for need in found[name].memories if need.memory == place)
-        assert need.parts["workspace"] == workspace_bytes
+        assert need.parts["arena"] == workspace_bytes
         assert need.need_bytes == sum(need.parts.values())
     small = found["microbit"]
     assert not small.fits
     with pytest.raises(ArenaOverflowError) as caught:
         emit(load(large), Job(board="microbit"))
     (need,) = (need for need in small.memories if need.missing_bytes)
-    assert need.parts["workspace"] == caught.value.need
+    assert need.parts["arena"] == caught.value.need
     assert need.missing_bytes == caught.value.need + need.parts["stack"] - caught.value.have
     assert f"{need.missing_bytes:,} B too many for ram 'ram'" in ferrule("inspect", large, "--fit").out
 

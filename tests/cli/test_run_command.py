@@ -63,7 +63,7 @@ class TestRuns:
     def test_json_on_standard_output_is_alone(self, ferrule: Ferrule, dense: Path, zig: None) -> None:
         outcome = ferrule("run", dense, "--json", "-")
         assert (outcome.code, outcome.err) == (0, "")
-        assert msgspec.json.decode(outcome.out, type=ReportDocument).schema_version == 3
+        assert msgspec.json.decode(outcome.out, type=ReportDocument).schema_version == 4
 
     def test_several_by_name(self, ferrule: Ferrule, two_by_two: Path, zig: None, tmp_path: Path) -> None:
         left, right = tmp_path / "l.npy", tmp_path / "r.npy"

@@ -26,7 +26,7 @@ def activations(network: Network, *, input_rows: bool) -> int:
     report = firmware.run([image], engine="unicorn", timeout_s=300)
     assert report.verdict == "exact"
     assert "stream" in {layer.kernel for layer in report.layers}
-    return report.memory.ram.activations
+    return report.memory.arena.activation_bytes
 
 
 @pytest.mark.emu

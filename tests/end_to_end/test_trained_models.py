@@ -92,9 +92,9 @@ def test_int8_models_equal_tflm(
         for output, reference in zip(report.outputs, truth, strict=True):
             np.testing.assert_array_equal(output, reference, err_msg=engine)
         ram = report.memory.ram
-        assert ram.activations <= INT8[model]
+        assert report.memory.arena.activation_bytes <= INT8[model]
         assert ram.stack_used <= (ram.stack_bound or 0) <= 1.5 * ram.stack_used
-        assert report.memory.ram.activations_certificate == "optimal"
+        assert report.memory.arena.activation_certificate == "optimal"
         counts[engine] = report.document.count
     if board == "mps2-an386":
         checked = firmware.run(check_ownership=True)

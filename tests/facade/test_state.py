@@ -35,7 +35,7 @@ def test_samples_are_a_sequence_unless_each_begins_with_a_reset(built: Build, th
     np.testing.assert_array_equal(sequence.outputs[0], wanted)
     np.testing.assert_array_equal(each.outputs[0], np.concatenate([network.run([x[None]])[0] for x in SAMPLES]))
     ram = sequence.memory.ram
-    assert (ram.state, firmware.artifact.state_bytes) == (20, 20)
+    assert (sequence.memory.arena.state_bytes, firmware.artifact.state_bytes) == (20, 20)
     assert ram.total == ram.workspace + ram.stack_reserved + ram.link + ram.fault_stack + ram.other
 
 

@@ -11,6 +11,7 @@ import pytest
 import small_networks
 from golden import Golden
 
+import ferrule
 from ferrule.graph import GraphEditor, Rounding
 from ferrule.report.inspection import Inspection, inspect_network
 from ferrule.report.inspection_console import print_inspection
@@ -25,12 +26,13 @@ def text(inspection: Inspection) -> str:
 
 
 def test_a_network_as_data() -> None:
-    inspection = inspect_network(small_networks.dense(batch=2))
+    inspection = ferrule.inspect(small_networks.dense(batch=2))
     assert (inspection.inputs, inspection.outputs) == (("x",), ("y",))
     assert inspection.macs == 2 * 4 * 6
     assert inspection.constant_bytes == 4 * 6 + 4 * 4
+    assert inspection.arena is not None
     assert inspection.arena.certificate == "optimal"
-    assert inspection.arena.activation_bytes == inspection.arena.bound_bytes
+    assert inspection.arena.size_bytes == inspection.arena.bound_bytes
     assert 2 * (6 + 4) <= inspection.arena.bound_bytes <= 2 * (6 + 4) + 16  # 16 is the alignment
     (layer,) = inspection.layers
     assert (layer.type, layer.inputs[0], layer.outputs, layer.macs) == ("FULLY_CONNECTED", "x", ("y",), 48)
@@ -43,7 +45,7 @@ def test_a_network_as_data() -> None:
 
 
 def test_json_can_be_read_again() -> None:
-    inspection = inspect_network(small_networks.two_by_two())
+    inspection = ferrule.inspect(small_networks.two_by_two())
     assert msgspec.json.decode(msgspec.json.encode(inspection), type=Inspection) == inspection
 
 
@@ -61,5 +63,5 @@ def test_a_rule_of_rounding_is_shown() -> None:
 
 
 def test_text(golden: Golden) -> None:
-    golden.check("two_by_two.txt", text(inspect_network(small_networks.two_by_two())))
-    golden.check("float_dense.txt", text(inspect_network(small_networks.float_dense())))
+    golden.check("two_by_two.txt", text(ferrule.inspect(small_networks.two_by_two(), division=False)))
+    golden.check("float_dense.txt", text(ferrule.inspect(small_networks.float_dense(), division=False)))

@@ -15,6 +15,7 @@ import state_networks
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ferrule
 from ferrule.emulation import EngineError
 from ferrule.emulation.crash import CrashReport
 from ferrule.errors import FerruleError, ModelError, together
@@ -57,14 +58,14 @@ def test_states_are_a_region_of_their_own() -> None:
     network = state_networks.stream()
     regions = {each.name: each for each in firmware_plan(emit(network, Job(board="mps2-an386")))}
     assert {each.kind for each in regions["state"].buffers} == {"state"}
-    assert {each.name for each in inspect_network(network).plan} == set(regions)
+    assert {each.name for each in inspect_network(network).plan} == set(regions)  # without a firmware
 
 
 def test_an_inspection_has_the_plan_of_its_arena() -> None:
-    inspection = inspect_network(small_networks.two_by_two())
+    inspection = ferrule.inspect(small_networks.two_by_two())
     (region,) = inspection.plan
-    assert (region.peak_bytes, region.bound_bytes) == (inspection.arena.activation_bytes, inspection.arena.bound_bytes)
-    assert region.steps == inspection.arena.order
+    assert inspection.arena is not None
+    assert (region.peak_bytes, region.bound_bytes) == (inspection.arena.size_bytes, inspection.arena.bound_bytes)
     assert inspection.environment == environment()
 
 

@@ -252,7 +252,7 @@ def test_what_an_image_does_not_state_is_left_out() -> None:
     )
     shown = text(unknown)
     assert "flash" not in shown
-    assert "RAM workspace 16,256 + stack 500 used of 16,384 stack bound none: [f] loops activations" in " ".join(
+    assert "RAM workspace 16,256 + stack 500 used of 16,384 stack bound none: [f] loops arena" in " ".join(
         shown.split()
     )
     assert "zig" not in shown

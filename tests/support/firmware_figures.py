@@ -62,7 +62,7 @@ def measure(firmware: ferrule.Firmware) -> Figures:
         instructions=report.count_per_inference,
         flash=flash.total,
         ram=ram.total - ram.stack_reserved - link,
-        activations=ram.activations,
+        activations=report.memory.arena.activation_bytes,
         workspace=ram.workspace,
         layers=tuple(
             Layer(name=each.name, type=each.type, kernel=each.kernel, instructions=each.count) for each in report.layers

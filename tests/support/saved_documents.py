@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ferrule.firmware.arena import ArenaPart
 from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
 from ferrule.report.document import (
     BuildPart,
@@ -39,7 +40,6 @@ from ferrule.report.evaluation_document import (
 from ferrule.report.evidence import Evidence
 from ferrule.report.failure_document import CrashPart, FailureDocument, ProblemPart
 from ferrule.report.inspection import (
-    ArenaPart,
     BackendPart,
     DivisionPart,
     FinalLayerPart,
@@ -59,8 +59,6 @@ MEMORY = MemoryPart(
     flash=FlashPart(code=10_000, constants=2_000, weights=30_000, total=42_000),
     ram=RamPart(
         workspace=16_256,
-        activations=16_000,
-        activations_certificate="optimal",
         stack_used=500,
         stack_reserved=16_384,
         stack_bound=640,
@@ -69,6 +67,15 @@ MEMORY = MemoryPart(
         fault_stack=256,
         other=84,
         total=34_040,
+    ),
+    arena=ArenaPart(
+        board="mps2-an386",
+        goal="balanced",
+        size_bytes=16_256,
+        certificate="optimal",
+        bound_bytes=16_256,
+        activation_bytes=16_000,
+        activation_certificate="optimal",
     ),
 )
 
@@ -261,9 +268,8 @@ def inspection_document(text: str = "") -> Inspection:
         ),
         macs=1_000,
         constant_bytes=44,
-        arena=ArenaPart(
-            activation_bytes=512, bound_bytes=512, certificate="optimal", order=(text or "while_0",), state_bytes=8
-        ),
+        whole_layers_bytes=16_500,
+        arena=replace(MEMORY.arena, board=text or "mps2-an386", state_bytes=8),
         division=_division(text),
         plan=run_document(text).plan,
         environment=environment(text),

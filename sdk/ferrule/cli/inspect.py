@@ -24,7 +24,6 @@ from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
-    from ferrule.network import Network
     from ferrule.report.inspection import Inspection
 
 _DRAWING_WIDTH = 100
@@ -33,7 +32,12 @@ _DRAWING_WIDTH = 100
 
 @click.command("inspect")
 @model_argument
-@click.option("--plan", "show_plan", is_flag=True, help="Draw the place and lifetime of each tensor in the arena.")
+@click.option(
+    "--plan",
+    "show_plan",
+    is_flag=True,
+    help="Draw the place and lifetime of each tensor, and of each kernel's scratch, in the arena.",
+)
 @click.option(
     "--schedule", "show_schedule", is_flag=True, help="With --backends: list the firmware's device calls in order."
 )
@@ -42,14 +46,14 @@ _DRAWING_WIDTH = 100
     "show_kernels",
     is_flag=True,
     help="List the kernels considered for each layer of the firmware, with their estimated costs, and why one was "
-    "chosen; --board and --goal are valid with it.",
+    "chosen.",
 )
 @click.option(
     "--fit",
     "show_fit",
     is_flag=True,
     help="List, for each board, the bytes that the firmware's plan needs of its memories, without the code, and by how "
-    "much it is too large; --goal is valid with it.",
+    "much it is too large.",
 )
 @outputs_options("inspection")
 @dynamic_options
@@ -71,6 +75,9 @@ def command(
     reading: ReadingOptions,
 ) -> None:
     """Show the layers of MODEL (.tflite or .onnx), with shapes, quantisation, MACs and weights, and the arena.
+
+    The arena is that of the firmware for --board and --goal: its tensors with the scratch of its kernels. Its
+    certificate says whether it is proved to be the least.
 
     With --backends, also show which backend takes each layer, why the others do not, and which backend runs it in the
     end, on the host and in firmware, once every backend has optimised its layers, and how tensors pass from one
@@ -99,36 +106,32 @@ def command(
             (network,) = reading.load([model])
     except FerruleError as error:
         raise _refused(model.name, error, as_json="json" in results.paths) from error
-    wanted = classes.acl()
     divided = options.backends is not None
-    if (show_kernels or show_fit) and not divided:
-        options = replace(options, backends="CpuAcc")
-    if options.backends is not None:
-        from ferrule.facade.configuration import read_configuration
-
-        with read_configuration(options.config).with_dynamic_backends(dynamic_path, isolate=isolate) as configuration:
-            inspection = facade.inspect(
-                network,
-                options.job(configuration),
-                schedule=show_schedule,
-                kernels=show_kernels,
-                target=classes.target,
-                acl=wanted,
-                fit=show_fit,
+    if not divided:
+        if any((*_of_division(options), dynamic_path, isolate, show_schedule)) and not (show_kernels or show_fit):
+            raise FerruleError(
+                "--no-fallback, --import, --fallback, --dynamic-path, --isolate-dynamic-backends and --schedule are "
+                "only valid with --backends, --kernels or --fit"
             )
-        if not divided:
-            inspection = replace(inspection, division=None)
-    elif any((*_of_division(options), dynamic_path, isolate, show_schedule)):
-        raise FerruleError(
-            "--board, --goal, --hint, --device, --backend-option, --overlap, --no-fallback, --import, --fallback, "
-            "--dynamic-path, --isolate-dynamic-backends and --schedule are only valid with --backends, --kernels or "
-            "--fit"
+        options = replace(options, backends="CpuAcc")
+    from ferrule.facade.configuration import read_configuration
+
+    with read_configuration(options.config).with_dynamic_backends(dynamic_path, isolate=isolate) as configuration:
+        inspection = facade.inspect(
+            network,
+            options.job(configuration),
+            schedule=show_schedule,
+            kernels=show_kernels,
+            target=classes.target,
+            acl=classes.acl(),
+            fit=show_fit,
+            division=divided or bool(options.hints),
         )
-    else:
-        inspection = facade.inspect(network, target=classes.target, acl=wanted)
+    if not divided:
+        inspection = replace(inspection, division=None)
     results.write([inspection])
     if not results.takes_stdout:
-        _print(inspection, network, show_plan=show_plan)
+        _print(inspection, show_plan=show_plan)
     if options.no_fallback and inspection.division is not None:
         problems = [final.problem for final in inspection.division.finals]
         if all(problems):
@@ -152,26 +155,15 @@ def _refused(model: str, error: FerruleError, *, as_json: bool) -> FerruleError:
 
 
 def _of_division(options: JobOptions) -> tuple[object, ...]:
-    return (
-        options.board,
-        options.goal,
-        options.hints,
-        options.devices,
-        options.backend_options,
-        options.overlap,
-        options.no_fallback,
-        options.import_enabled,
-        options.fallbacks,
-    )
+    """Return the options that matter for the division alone, and not for the arena."""
+    return options.no_fallback, options.import_enabled, options.fallbacks
 
 
-def _print(inspection: Inspection, network: Network, *, show_plan: bool) -> None:
+def _print(inspection: Inspection, *, show_plan: bool) -> None:
     from ferrule.report.inspection_console import print_inspection
 
     print_inspection(inspection, console())
     if show_plan:
-        from ferrule.memory import draw
-        from ferrule.report.inspection import activation_plan
+        from ferrule.report.drawing import draw
 
-        planned = activation_plan(network)
-        echo(draw(planned.plan, planned.requests, width=min(console().width, _DRAWING_WIDTH)))
+        echo(draw(inspection.plan, width=min(console().width, _DRAWING_WIDTH)))

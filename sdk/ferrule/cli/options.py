@@ -47,16 +47,9 @@ ARENAS = ("separate", "shared")
 
 def engine_name(given: str | None, configuration: Configuration, board: str | Path | Board | None) -> str:
     """Return the engine: --engine, that of ferrule.toml, or one that can run the board."""
-    from ferrule.boards import load_board
-    from ferrule.emulation import engine_names, fitting_engine
+    from ferrule.emulation import fitting_engine
 
-    named = given or configuration.engine
-    if named is not None:
-        return named
-    try:
-        return fitting_engine(load_board(board) if isinstance(board, (str, Path)) else board or load_board(BOARD))
-    except FerruleError:
-        return engine_names()[0]  # what uses the board reports that it cannot be loaded
+    return given or configuration.engine or fitting_engine(board or BOARD)
 
 
 def model_argument(function: _F) -> _F:

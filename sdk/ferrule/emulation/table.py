@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
-from ferrule.boards import Board
+from ferrule.boards import Board, load_board
 from ferrule.emulation.engine import Engine, EngineOptions
 from ferrule.emulation.qemu.engine import QemuEngine
 from ferrule.emulation.renode.attachment import AttachmentKind
@@ -55,12 +56,17 @@ def engine_names() -> list[str]:
     return list(ENGINES)
 
 
-def fitting_engine(board: Board) -> str:
+def fitting_engine(board: Board | str | Path) -> str:
     """Return the engine that runs a board where none is named: the first that can, installed or not.
 
     The engine of real boards is never chosen. If no engine can run the board, the first is returned, whose refusal
-    names the reason.
+    names the reason; also if the board cannot be loaded, which what uses the board reports.
     """
+    if not isinstance(board, Board):
+        try:
+            board = load_board(board)
+        except FerruleError:
+            return next(iter(ENGINES))
     able = (each for each in ENGINES.values() if each.lacks(EngineOptions()) is None and each.refuses(board) is None)
     return next(able, next(iter(ENGINES.values()))).name
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack, overload
@@ -31,6 +31,7 @@ from ferrule.firmware import (
     JobKeywords,
     Project,
     divide_all,
+    emit,
     emit_program,
     emit_together,
     job_from,
@@ -41,7 +42,7 @@ from ferrule.firmware import (
     toolchain,
     write_project,
 )
-from ferrule.firmware.fitting import fits, roomier_boards
+from ferrule.firmware.fitting import emit_unlimited, fits, roomier_boards
 from ferrule.firmware.identification import read_identities
 from ferrule.formats import ModelFile
 from ferrule.graph import brief
@@ -52,7 +53,7 @@ from ferrule.progress import Progress, Step, say_nothing
 from ferrule.record import recording
 from ferrule.report import RunReport
 from ferrule.report.explaining import explain_division, explain_kernels, explain_schedule
-from ferrule.report.inspection import Inspection, inspect_network
+from ferrule.report.inspection import Inspection, inspect_network, with_arena
 from ferrule.report.locating import observed_network
 from ferrule.scratch import ScratchFolder
 
@@ -314,34 +315,52 @@ def inspect(
     target: str | None = None,
     acl: AclOptions | None = None,
     fit: bool = False,
+    division: bool | None = None,
     **keywords: Unpack[JobKeywords],
 ) -> Inspection:
     """Return a network's layers, tensors, MACs and arena; with a job also each layer's backend and the reason.
 
-    The fields of a Job may be given as keywords. `schedule` adds the firmware's device calls in order, and
-    what became of each tensor that crosses between the core and devices. `kernels` adds the kernels that were
-    considered for each layer of the firmware, with their estimated costs, and why one was chosen. `target`, with the
-    options `acl`, adds what would become of each layer in a C++ class (see `generate_acl`). `fit` adds what the
+    The fields of a Job may be given as keywords. The arena is that of the firmware for the job, by default a Job().
+    `division` decides whether the backends of layers are part of it. `schedule` adds the firmware's device calls in
+    order, and what became of each tensor that crosses between the core and devices. `kernels` adds the kernels that
+    were considered for each layer of the firmware, with their estimated costs, and why one was chosen. `target`, with
+    the options `acl`, adds what would become of each layer in a C++ class (see `generate_acl`). `fit` adds what the
     firmware needs of each board's memories, by its plan for that board.
 
     Raises:
         ModelError, UnsupportedError: the network is not valid, or the model's file is malformed.
         FerruleError: the job names a backend, device, layer or board that does not exist.
     """
-    given = network_of(network)
-    inspection = inspect_network(given)
+    given, wanted = network_of(network), job_from(job, keywords)
+    wanted = replace(wanted, board=wanted.load_board())
+    inspection = _with_firmware(inspect_network(given), given, wanted, schedule=schedule, kernels=kernels)
     if target is not None:
         inspection = replace(inspection, artifact=inspect_class(given, target, acl or AclOptions()))
     if fit:
-        inspection = replace(inspection, boards=fits([given], job_from(job, keywords)))
-    if job is None and not keywords and not schedule and not kernels:
-        return inspection
-    wanted = job_from(job, keywords)
-    division = explain_division(given, wanted)
-    with _naming_boards([given], wanted):
-        operators, crossings = explain_schedule(given, wanted) if schedule else (None, None)
-        considered = explain_kernels(given, wanted) if kernels else None
-    return replace(inspection, division=division, schedule=operators, crossings=crossings, kernels=considered)
+        inspection = replace(inspection, boards=fits(given, wanted))
+    if division is None:
+        division = job is not None or bool(keywords) or schedule or kernels
+    return replace(inspection, division=explain_division(given, wanted)) if division else inspection
+
+
+def _with_firmware(inspection: Inspection, network: Network, job: Job, *, schedule: bool, kernels: bool) -> Inspection:
+    """Return an inspection with what the generated C says; raises as `generate` does if more than the arena is asked.
+
+    An arena that is too large for the board is planned nevertheless.
+    """
+    try:
+        with _naming_boards([network], job) if schedule or kernels else nullcontext():
+            artifact = emit(network, job)
+    except FerruleError as error:
+        if schedule or kernels:
+            raise
+        inspection = replace(inspection, arena_problem=str(error))
+        if not isinstance(error, ArenaOverflowError):
+            return inspection
+        artifact = emit_unlimited(network, job)
+    operators, crossings = explain_schedule(artifact) if schedule else (None, None)
+    considered = explain_kernels(artifact) if kernels else None
+    return replace(with_arena(inspection, artifact, job), schedule=operators, crossings=crossings, kernels=considered)
 
 
 class _Lease:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 
 from ferrule.backends.target import CoreFeatures
 from ferrule.boards import Board, board_names, load_board
-from ferrule.codegen import Program
+from ferrule.codegen import Artifact, Program
 from ferrule.codegen.run_code import REGION
 from ferrule.codegen.shared_arena import arena_sizes
 from ferrule.codegen.storage import memory_of
 from ferrule.errors import FerruleError
+from ferrule.firmware.arena import ArenaPart, arena_of
 from ferrule.firmware.job import Job
 from ferrule.firmware.linker import roomy_memories
 from ferrule.firmware.placement import emit_program
@@ -30,7 +31,7 @@ class MemoryNeed:
     kind: str
     """"flash" or "ram"."""
     parts: dict[str, int]
-    """Bytes of "weights", "workspace" and "stack", of those that lie in this memory."""
+    """Bytes of "weights", "arena", "state" and "stack", of those that lie in this memory."""
     need_bytes: int
     have_bytes: int
 
@@ -47,6 +48,8 @@ class BoardFit:
     board: str
     fits: bool
     memories: tuple[MemoryNeed, ...] = ()
+    arena: ArenaPart | None = None
+    """The arena of the firmware for this board, also where it does not fit; None if there is no plan."""
     problem: str = ""
     """Why there is no plan for the board, such as a device that it has no place for; empty if there is one."""
 
@@ -62,8 +65,8 @@ class BoardFit:
         )
 
 
-def fits(networks: Sequence[Network], job: Job) -> tuple[BoardFit, ...]:
-    """Return, for each board and the job's own, whether a firmware of these networks fits, lowered for its core.
+def fits(network: Network, job: Job) -> tuple[BoardFit, ...]:
+    """Return, for each board and the job's own, whether a firmware of this network fits, lowered for its core.
 
     A board whose own files are invalid is left out.
     """
@@ -72,15 +75,25 @@ def fits(networks: Sequence[Network], job: Job) -> tuple[BoardFit, ...]:
 
     def fit(board: Board) -> BoardFit:
         try:
-            program = programs.get(board.cpu.features) or _unlimited(networks, job, board)
+            program = programs.get(board.cpu.features) or _unlimited([network], job, board)
         except FerruleError as error:
             return BoardFit(board=board.name, fits=False, problem=str(error))
         if not program.devices:  # whose places and memories are the board's
             programs[board.cpu.features] = program
         needs = _needs(program, board)
-        return BoardFit(board=board.name, fits=not any(need.missing_bytes for need in needs), memories=needs)
+        return BoardFit(
+            board=board.name,
+            fits=not any(need.missing_bytes for need in needs),
+            memories=needs,
+            arena=arena_of(program.artifacts[0], replace(job, board=board)),
+        )
 
     return tuple(map(fit, known if given.name in board_names() else [given, *known]))
+
+
+def emit_unlimited(network: Network, job: Job) -> Artifact:
+    """Return the C of a network, planned as if the memories of the job's board were large if they are too small."""
+    return _unlimited([network], job, job.load_board()).artifacts[0]
 
 
 def roomier_boards(networks: Sequence[Network], job: Job) -> tuple[str, ...]:
@@ -133,7 +146,7 @@ def _needs(program: Program, board: Board) -> tuple[MemoryNeed, ...]:
     for artifacts in [program.artifacts] if program.arena else [(each,) for each in program.artifacts]:
         regions = {region.name: region for artifact in artifacts for region in artifact.storage.arenas}
         for name, size_bytes in arena_sizes(artifacts).items():
-            add(placement.workspace if name == REGION else memory_of(regions[name]), "workspace", size_bytes)
+            add(placement.workspace if name == REGION else memory_of(regions[name]), "arena", size_bytes)
     for artifact in program.artifacts:
         if artifact.state_bytes:
             add(placement.workspace, "state", artifact.state_bytes)

@@ -2,11 +2,10 @@
 """Memory planning: assigns offsets in memory regions to buffers with sizes and lifetimes."""
 
 from ferrule.memory.aliases import views
-from ferrule.memory.draw import draw
 from ferrule.memory.graph_plan import DEFAULT_ALIGNMENT, GraphPlan, ScratchNeed, plan_graph, scratch_name
 from ferrule.memory.lifetimes import Lifetime, lifetimes, scheduled_layers, spare_bytes
 from ferrule.memory.ordering import DEFAULT_STEPS, Ordering, measure_order, order_layers
-from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan
+from ferrule.memory.placement import ArenaOverflowError, Placement, Plan, RegionPlan, certify
 from ferrule.memory.planner import plan
 from ferrule.memory.region import Region, home, reachable
 from ferrule.memory.request import Access, Alias, AliasKind, BufferKind, Overlap, Request, Tie, Untied
@@ -40,7 +39,7 @@ __all__ = [
     "Step",
     "Tie",
     "Untied",
-    "draw",
+    "certify",
     "home",
     "lifetimes",
     "measure_order",

@@ -42,10 +42,10 @@ class Ordering:
         return certify(self.peak_bytes, self.bound_bytes) if self.proved or self.bound_bytes else ""
 
     def qualify(self, arena: str, peak_bytes: int) -> str:
-        """Return an arena's certificate; if another order may have a lower peak, the most that it can save is added."""
+        """Return an arena's certificate; if another order may have a lower peak, the bound on all orders is added."""
         if self.is_only or not self.bound_bytes or peak_bytes <= self.bound_bytes:
             return arena
-        return f"{arena} for this order of layers; the order: {certify(peak_bytes, self.bound_bytes)}"
+        return f"{arena} for this order of layers; no order needs less than {self.bound_bytes:,} B"
 
 
 def order_layers(

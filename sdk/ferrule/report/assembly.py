@@ -14,6 +14,7 @@ from ferrule.devices import Fault
 from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Job, Project, StackBound
+from ferrule.firmware.arena import arena_of
 from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo, SelfTest
 from ferrule.network import Network
@@ -300,7 +301,6 @@ def _scale(done: EngineRun) -> float:
 
 
 def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
-    region = firmware.artifact.storage.plan.regions[0]
     reserved = done.info.stack_bytes
     sizes = None if done.build is None else done.build.sizes
     if sizes is None and done.build in read_identities(firmware.image):
@@ -322,10 +322,6 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
         flash=flash,
         ram=RamPart(
             workspace=workspace,
-            activations=region.activation_peak_bytes,
-            activations_certificate=firmware.artifact.ordering.qualify(
-                region.activation_certificate, region.activation_peak_bytes
-            ),
             stack_used=used,
             stack_reserved=reserved,
             stack_bound=bound.size_bytes,
@@ -334,8 +330,8 @@ def _memory(firmware: BuiltFirmware, done: EngineRun) -> MemoryPart:
             fault_stack=fault_stack,
             other=other,
             total=total,
-            state=firmware.artifact.state_bytes,
         ),
+        arena=arena_of(firmware.artifact, firmware.job),
     )
 
 

@@ -165,9 +165,11 @@ def _totals(document: ReportDocument) -> Table:
         parts = f"{ram.total:,} B = {parts}{apart} + other {ram.other:,}"
     table.add_row("RAM", parts)
     table.add_row("stack bound", _stack_bound(ram))
-    table.add_row("activations", f"{ram.activations:,} B, {ram.activations_certificate}")
-    if ram.state:
-        table.add_row("state", f"{ram.state:,} B of the workspace, from one inference to the next")
+    arena = document.memory.arena
+    table.add_row("arena", f"{arena.size_bytes:,} B, {arena.certificate}")
+    table.add_row("", arena.bounds)
+    if arena.state_bytes:
+        table.add_row("state", f"{arena.state_bytes:,} B of the workspace, from one inference to the next")
     for device in document.devices:
         memory = f", {device.memory_used:,} of {device.memory_bytes:,} B" if device.memory_bytes else ""
         took = _took(device.layers, device.count, device.share, document.count.unit)

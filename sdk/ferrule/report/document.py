@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from ferrule._typing import override
+from ferrule.firmware.arena import ArenaPart
 from ferrule.graph import Rounding, brief
 from ferrule.report.estimates import EstimatePart, distinct_estimates
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
 
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 """Incremented when a field changes its meaning or is removed, but not for new fields."""
 
 
@@ -149,10 +150,7 @@ class RamPart:
     """Writeable memory, in bytes."""
 
     workspace: int
-    """Activations and kernel scratch."""
-    activations: int
-    activations_certificate: str
-    """"optimal", or the most it can exceed the proved lower bound; the same for the order of layers if not optimal."""
+    """The arenas of all models of the firmware, and their states."""
     stack_used: int
     """Deepest stack use of an inference, measured with a pattern written before it and checked after it."""
     stack_reserved: int
@@ -168,8 +166,6 @@ class RamPart:
     """Variables of the drivers and the start-up code; None where the flash's size is unknown. They contain the link and
     the fault handler's stack (and both are 0) if another build than the job's ran."""
     total: int | None
-    state: int = 0
-    """The part of the workspace that lives from one inference to the next; 0 for a model without state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +175,8 @@ class MemoryPart:
     flash: FlashPart | None
     """None if the size is unknown: another build than the job's ran, and states no size, as Zephyr's does not."""
     ram: RamPart
+    arena: ArenaPart
+    """The model's own part of the workspace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

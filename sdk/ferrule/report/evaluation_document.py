@@ -12,7 +12,7 @@ from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
-EVALUATION_SCHEMA_VERSION = 2
+EVALUATION_SCHEMA_VERSION = 3
 NO_BOARD = "evaluate it again on a board: ferrule evaluate --board"
 """The hint of formats that show the layers on a board, for a document without `proof`."""
 

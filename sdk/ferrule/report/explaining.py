@@ -12,10 +12,10 @@ from ferrule.backends.guarded import guarded
 from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.target import Face
 from ferrule.backends.tensor_handle import MemorySource
-from ferrule.codegen import Call
+from ferrule.codegen import Artifact, Call
 from ferrule.codegen.artifact import OperatorRecord
 from ferrule.errors import FerruleError
-from ferrule.firmware import Job, divide, emit
+from ferrule.firmware import Job, divide
 from ferrule.graph import Layer
 from ferrule.network import Network
 from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
@@ -60,13 +60,8 @@ def explain_division(network: Network, job: Job) -> DivisionPart:
     )
 
 
-def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, ...], tuple[DeviceCrossingPart, ...]]:
-    """Return the firmware's operators in order, with the device calls around each, and the tensors that cross.
-
-    Raises:
-        FerruleError: as `emit` does.
-    """
-    artifact = emit(network, job)
+def explain_schedule(artifact: Artifact) -> tuple[tuple[ScheduledPart, ...], tuple[DeviceCrossingPart, ...]]:
+    """Return the firmware's operators in order, with the device calls around each, and the tensors that cross."""
     names = {use.name: use.device.name for use in artifact.devices}
     schedule = tuple(
         ScheduledPart(
@@ -99,13 +94,9 @@ def explain_schedule(network: Network, job: Job) -> tuple[tuple[ScheduledPart, .
     return schedule, crossings
 
 
-def explain_kernels(network: Network, job: Job) -> tuple[LayerKernelsPart, ...]:
-    """Return the kernels that were considered for each layer of the firmware, and which one was chosen.
-
-    Raises:
-        FerruleError: as `emit` does.
-    """
-    return tuple(_kernels(record) for record in emit(network, job).operators)
+def explain_kernels(artifact: Artifact) -> tuple[LayerKernelsPart, ...]:
+    """Return the kernels that were considered for each layer of the firmware, and which one was chosen."""
+    return tuple(_kernels(record) for record in artifact.operators)
 
 
 def _kernels(record: OperatorRecord) -> LayerKernelsPart:

@@ -7,6 +7,9 @@ import sys
 from dataclasses import MISSING, dataclass, fields, replace
 
 from ferrule._typing import override
+from ferrule.codegen import Artifact
+from ferrule.firmware import Job
+from ferrule.firmware.arena import ArenaPart, arena_of
 from ferrule.firmware.fitting import BoardFit
 from ferrule.graph import Graph, Layer, Rounding, TensorInfo, brief
 from ferrule.memory import GraphPlan, Region, plan_graph
@@ -17,10 +20,10 @@ from ferrule.operators.window import Padding
 from ferrule.report.estimates import EstimatePart, distinct_estimates
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart, RegionPlanPart
-from ferrule.report.plans import activation_parts
+from ferrule.report.plans import activation_parts, firmware_plan
 from ferrule.report.surroundings import environment
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,20 +58,6 @@ class LayerInspection:
     """The rule by which it requantises; "tflm" if it does not."""
     inner: tuple[LayerInspection, ...] = ()
     """The layers of the graphs that the layer runs; the name of the graph precedes those of its layers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArenaPart:
-    """The memory that activations need, without kernel scratch."""
-
-    activation_bytes: int
-    bound_bytes: int
-    """Proved lower bound on any plan for the given order of layers."""
-    certificate: str
-    """The quality of the arena, and of the order of layers if that is not proved optimal."""
-    order: tuple[str, ...]
-    state_bytes: int = 0
-    """The bytes besides that live from one run to the next, in a region of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,7 +258,7 @@ class ClassPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inspection(Notebook):
-    """All facts about a network that do not depend on a board."""
+    """All facts about a network before it is built, and the arena that its firmware will have."""
 
     kind: str = "inspection"
     schema_version: int = SCHEMA_VERSION
@@ -280,7 +269,12 @@ class Inspection(Notebook):
     layers: tuple[LayerInspection, ...]
     macs: int
     constant_bytes: int
-    arena: ArenaPart
+    whole_layers_bytes: int
+    """The least arena found for the network's own activations: each layer in whole, without overlap and scratch."""
+    arena: ArenaPart | None = None
+    """The arena of the firmware; None if there is no firmware for the job."""
+    arena_problem: str = ""
+    """Why there is no firmware for the job, or by how much the arena exceeds the board's memory; usually empty."""
     division: DivisionPart | None = None
     """None if no backends were queried."""
     schedule: tuple[ScheduledPart, ...] | None = None
@@ -294,7 +288,7 @@ class Inspection(Notebook):
     boards: tuple[BoardFit, ...] | None = None
     """Whether the firmware's plan fits each board; None unless it was requested."""
     plan: tuple[RegionPlanPart, ...] = ()
-    """The plan of the activations alone, without kernel scratch."""
+    """The firmware's memory plan; without `arena`, that of the network's own activations alone."""
     signatures: tuple[str, ...] = ()
     """The signatures of the model's file, the network's own first; empty if it has none."""
     environment: EnvironmentPart | None = None
@@ -307,9 +301,10 @@ class Inspection(Notebook):
 
     @override
     def __repr__(self) -> str:
+        arena = "" if self.arena is None else f", arena {self.arena.size_bytes:,} B on {self.arena.board}"
         return (
             f"<Inspection {brief(self.name)}: {len(self.layers)} layers, {self.macs:,} MACs, "
-            f"{self.constant_bytes:,} B of constants, {self.arena.activation_bytes:,} B of activations>"
+            f"{self.constant_bytes:,} B of constants{arena}>"
         )
 
     def tensor(self, name: str) -> TensorPart:
@@ -320,17 +315,16 @@ class Inspection(Notebook):
         raise KeyError(name)
 
 
-def activation_plan(graph: Graph) -> GraphPlan:
+def _activation_plan(graph: Graph) -> GraphPlan:
     """Return the plan of only the activations, in one region without a size limit, and of the state in another."""
     region = Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"core"}))
     return plan_graph(graph, [region], state=replace(region, name="state") if graph.states else None)
 
 
 def inspect_network(graph: Graph) -> Inspection:
-    """Return the description of a network, with its activations laid out by the planner."""
+    """Return the description of a network, with its own activations laid out by the planner, and without an arena."""
     layers = tuple(_layer(graph, index, layer) for index, layer in enumerate(graph.layers))
-    planned = activation_plan(graph)
-    region = planned.plan.region("sram")
+    planned = _activation_plan(graph)
     return Inspection(
         name=graph.name,
         inputs=tuple(info.name for info in graph.inputs),
@@ -341,16 +335,15 @@ def inspect_network(graph: Graph) -> Inspection:
         macs=sum(layer.macs for layer in layers),
         constant_bytes=sum(tensor.info.size_bytes for tensor in graph.tensors if tensor.is_constant)
         + sum(each.constant_bytes for layer in layers for each in layer.inner),
-        arena=ArenaPart(
-            activation_bytes=region.activation_peak_bytes,
-            bound_bytes=region.activation_bound_bytes,
-            certificate=planned.ordering.qualify(region.activation_certificate, region.activation_peak_bytes),
-            order=planned.ordering.layers,
-            state_bytes=planned.plan.region("state").peak_bytes if graph.states else 0,
-        ),
+        whole_layers_bytes=planned.plan.region("sram").peak_bytes,
         plan=activation_parts(graph, planned),
         environment=environment(),
     )
+
+
+def with_arena(inspection: Inspection, artifact: Artifact, job: Job) -> Inspection:
+    """Return an inspection with the arena and the memory plan of a firmware that was generated for a job."""
+    return replace(inspection, arena=arena_of(artifact, job), plan=firmware_plan(artifact))
 
 
 def _tensor(info: TensorInfo, *, constant: bool) -> TensorPart:

@@ -42,18 +42,11 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         for name in names:
             console.print(escape(f"{kind} {_describe(inspection.tensor(name))}"), highlight=False)
     _print_layers(inspection, console)
-    arena = inspection.arena
     console.print(
         f"{len(inspection.layers)} layers, {inspection.macs:,} MACs, {inspection.constant_bytes:,} B of constants",
         highlight=False,
     )
-    console.print(
-        f"arena: {arena.activation_bytes:,} B of activations without kernel scratch and overlap, {arena.certificate} "
-        f"(lower bound {arena.bound_bytes:,} B)",
-        highlight=False,
-    )
-    if arena.state_bytes:
-        console.print(f"state: {arena.state_bytes:,} B that live from one run to the next", highlight=False)
+    _print_arena(inspection, console)
     if inspection.division is not None:
         _print_division(inspection, inspection.division, console)
         print_estimates(inspection.estimates, console)
@@ -69,6 +62,29 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
         _print_boards(inspection.boards, console)
 
 
+def _print_arena(inspection: Inspection, console: Console) -> None:
+    """Print the arena of the firmware, or why there is none, and then its bounds."""
+    from rich.markup import escape
+
+    arena, problem = inspection.arena, escape(inspection.arena_problem)
+    if arena is None:
+        console.print(f"arena: none, since there is no firmware: {problem or 'it was not generated'}", highlight=False)
+    else:
+        console.print(
+            f"arena: {arena.size_bytes:,} B on {escape(arena.board)} (goal {arena.goal}), {arena.certificate}",
+            highlight=False,
+        )
+        console.print(f"  {arena.bounds}", highlight=False)
+    console.print(
+        f"  the network's own activations, each layer in whole, without overlap: {inspection.whole_layers_bytes:,} B",
+        highlight=False,
+    )
+    if arena is not None and problem:
+        console.print(f"  [bold red]too large[/]: {problem}", highlight=False)
+    if arena is not None and arena.state_bytes:
+        console.print(f"state: {arena.state_bytes:,} B that live from one run to the next", highlight=False)
+
+
 def _print_boards(boards: Sequence[BoardFit], console: Console) -> None:
     """Print what the firmware's plan needs of each board's memories, and by how much they are too small."""
     from rich.markup import escape
@@ -76,6 +92,7 @@ def _print_boards(boards: Sequence[BoardFit], console: Console) -> None:
     rows = [
         (
             escape(fit.board),
+            "" if fit.arena is None else f"{fit.arena.size_bytes:,} B, {fit.arena.certificate}",
             escape(
                 "\n".join(f"{each.need_bytes:,} B of {each.have_bytes:,} B in {each.memory}" for each in fit.memories)
             ),
@@ -88,7 +105,7 @@ def _print_boards(boards: Sequence[BoardFit], console: Console) -> None:
     ]
     print_table(
         console,
-        ("board", "plan", "bytes of", "verdict"),
+        ("board", "arena", "plan", "bytes of", "verdict"),
         rows,
         whole=("board", "plan"),
         spare=("bytes of",),

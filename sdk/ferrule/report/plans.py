@@ -21,7 +21,7 @@ def firmware_plan(artifact: Artifact) -> tuple[RegionPlanPart, ...]:
 
 
 def activation_parts(graph: Graph, planned: GraphPlan) -> tuple[RegionPlanPart, ...]:
-    """Return a plan of a graph's activations alone, as `activation_plan` makes it."""
+    """Return a plan of a graph's activations alone, without scratch."""
     states = {state.name for state in graph.states} | {state.source for state in graph.states}
     return _regions(graph, planned.plan, planned.requests, planned.ordering.layers, states, "state")
 

@@ -68,7 +68,7 @@ def _values(document: Document) -> Iterator[Value]:
 
 def _of_run(report: ReportDocument) -> Iterator[Value]:
     yield Value(scope="whole", counter="verdict", value=report.verdict.value)
-    unit, ram = report.count.unit, report.memory.ram
+    unit, ram, arena = report.count.unit, report.memory.ram, report.memory.arena
     if report.count.per_inference:
         yield Value(scope="whole", counter=unit, value=report.count.per_inference)
     flash = report.memory.flash
@@ -78,7 +78,8 @@ def _of_run(report: ReportDocument) -> Iterator[Value]:
     for counter, taken in (
         ("RAM", ram.total),
         ("workspace", ram.workspace),
-        ("activations", ram.activations),
+        ("arena", arena.size_bytes),
+        ("activations", arena.activation_bytes),
         ("stack", ram.stack_used),
         ("stack bound", ram.stack_bound),
     ):
@@ -112,8 +113,10 @@ def _of_inspection(document: Inspection) -> Iterator[Value]:
     arena = document.arena
     yield Value(scope="whole", counter="MACs", value=document.macs)
     yield Value(scope="whole", counter="constants", value=document.constant_bytes, unit="B")
-    yield Value(scope="whole", counter="activations", value=arena.activation_bytes, unit="B")
-    yield Value(scope="whole", counter="state", value=arena.state_bytes, unit="B")
+    if arena is not None:
+        yield Value(scope="whole", counter="arena", value=arena.size_bytes, unit="B")
+        yield Value(scope="whole", counter="activations", value=arena.activation_bytes, unit="B")
+        yield Value(scope="whole", counter="state", value=arena.state_bytes, unit="B")
     for layer in document.layers:
         yield Value(scope="layer", place=layer.name, kind=layer.type, counter="MACs", value=layer.macs)
 

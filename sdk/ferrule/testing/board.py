@@ -287,7 +287,7 @@ def _engine(
     if chosen is None:
         if not isinstance(firmware, (str, Path)):
             board = firmware.board
-        chosen = fitting_engine(board if isinstance(board, Description) else load_board(board or DEFAULT_BOARD))
+        chosen = fitting_engine(board or DEFAULT_BOARD)
     return engine(chosen) if isinstance(chosen, str) else chosen
 
 

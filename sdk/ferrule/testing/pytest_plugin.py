@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 BOARD = "ferrule_board"
-DEFAULT_BOARD, DEFAULT_ENGINE = "mps2-an386", "unicorn"
+DEFAULT_BOARD = "mps2-an386"
 DEFAULT_BAUD = 115_200
 """The values of the package, copied so that pytest starts without it; a test compares them."""
 UNBALANCED = "ferrule_unbalanced"
@@ -46,8 +46,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="ENGINE",
-        help=f"The engine that runs it: unicorn, qemu, renode or serial; may be repeated.  [default: "
-        f"{DEFAULT_ENGINE}, or else one that can run the board]",
+        help="The engine that runs it: unicorn, qemu, renode or serial; may be repeated.  [default: "
+        "unicorn, or else one that can run the board]",
     )
     group.addoption("--ferrule-port", metavar="PORT", help="serial: the board's port, or a URL.")
     group.addoption("--ferrule-baud", type=int, default=DEFAULT_BAUD, metavar="BAUD", help="serial: bits per second.")
@@ -149,27 +149,17 @@ def _pairs(metafunc: pytest.Metafunc) -> list[tuple[str | None, str | None]]:
     return found
 
 
-def _fitting(board: str) -> str:
-    """Return an engine that can run a board; a board that does not exist is refused when a test starts it."""
-    from ferrule.boards import load_board
-    from ferrule.emulation import fitting_engine
-    from ferrule.errors import FerruleError
-
-    try:
-        return fitting_engine(load_board(board))
-    except FerruleError:
-        return DEFAULT_ENGINE
-
-
 def _choices(metafunc: pytest.Metafunc) -> tuple[list[tuple[str, str]], str]:
     """Return the boards and engines of a test, or none and the reason why its marks exclude those of the options."""
+    from ferrule.emulation import fitting_engine
+
     options = metafunc.config.option
     boards, engines = list(dict.fromkeys(options.ferrule_board)), list(dict.fromkeys(options.ferrule_engine))
     marked = _pairs(metafunc) or [(None, None)]
     found: list[tuple[str, str]] = []
     for board, engine in marked:
         for each in [board] if board is not None else boards or [DEFAULT_BOARD]:
-            for by in [engine] if engine is not None else engines or [_fitting(each)]:
+            for by in [engine] if engine is not None else engines or [fitting_engine(each)]:
                 wanted = (not boards or each in boards) and (not engines or by in engines)
                 if wanted and (each, by) not in found:
                     found.append((each, by))

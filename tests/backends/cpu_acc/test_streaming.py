@@ -250,4 +250,4 @@ def test_the_goal_memory_streams_on_a_board() -> None:
     assert report.verdict == "exact"
     assert [layer.kernel for layer in report.layers] == ["stream"]
     plain = 24 * 24 * (2 + 16)
-    assert report.memory.ram.activations < plain / 2
+    assert report.memory.arena.activation_bytes < plain / 2

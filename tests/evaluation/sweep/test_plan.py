@@ -60,7 +60,7 @@ def test_products_without_the_excluded_and_with_the_included(
         exclude=tuple({axis: tuple(values) for axis, values in row.items()} for row in exclude),
         include=tuple({axis: tuple(values) for axis, values in row.items()} for row in include),
     )
-    found = [(each["board"], each["engine"], each["goal"]) for each in axes_of(sweep, main).choices()]
+    found = [(each["board"], each["engine"], each["goal"]) for each in axes_of(sweep, main, lambda _: "none").choices()]
     names = ("board", "engine", "goal")
     product = [
         run
@@ -181,6 +181,25 @@ def test_the_project_gives_defaults(planned: Planned, tmp_path: Path, monkeypatc
     (tmp_path / "ferrule.toml").write_text('board = "mps2-an500"\ntoolchain = "arm-none-eabi-gcc"\nengine = "qemu"\n')
     (run,) = planned().runs(VERSIONS)
     assert (run.board, run.toolchain, run.engine) == ("mps2-an500", "arm-none-eabi-gcc", "qemu")
+
+
+def test_each_board_has_an_engine_that_fits_it(planned: Planned) -> None:
+    boards = 'boards = ["mps2-an386", "mps3-an547"]'
+    fitting = [("mps2-an386", "unicorn"), ("mps3-an547", "qemu")]
+    plan = planned(boards)
+    assert [(run.board, run.engine) for run in plan.runs(VERSIONS)] == fitting
+    assert plan.engines == ("unicorn", "qemu")
+    excluded = planned(boards, "[[exclude]]\nengine = 'qemu'")
+    assert [run.engine for run in excluded.runs(VERSIONS)] == ["unicorn"]
+    more = planned(boards, "[[include]]\nboard = 'mps2-an386'\nengine = ['unicorn', 'qemu']")
+    assert [(run.board, run.engine) for run in more.runs(VERSIONS)] == [*fitting, ("mps2-an386", "qemu")]
+    added = planned("[[include]]\nboard = 'mps3-an547'")  # which has the first engine of the sweep: one that fits it
+    assert [(run.board, run.engine) for run in added.runs(VERSIONS)] == fitting
+
+
+def test_a_named_engine_is_that_of_all_boards(planned: Planned) -> None:
+    with pytest.raises(FerruleError, match="engine unicorn cannot run board mps3-an547"):
+        planned('boards = ["mps3-an547"]', 'engines = ["unicorn"]')
 
 
 def test_later_needs_precede(planned: Planned) -> None:

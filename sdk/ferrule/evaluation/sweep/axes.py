@@ -4,14 +4,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.evaluation.sweep.file import Match, Scalar, SweepFile
 
 MAIN_AXES = ("model", "board", "toolchain", "engine", "backends")
 SEED = "seed"
+ENGINE, FITTING = "engine", ""
+"""The axis, and its value that stands for the engine that fits each run's board."""
 
 Choice = Mapping[str, str]
 """One value for each axis, as text."""
@@ -29,11 +31,12 @@ class Axes:
     values: Mapping[str, tuple[str, ...]]
     exclude: tuple[Mapping[str, frozenset[str]], ...]
     include: tuple[Mapping[str, tuple[str, ...]], ...]
+    fitting: Callable[[str], str]
+    """The engine that fits a board."""
 
     def choices(self) -> Iterator[dict[str, str]]:
         """Yield the runs, each once: first the product without what is excluded, then what is included."""
-        for combination in itertools.product(*self.values.values()):
-            choice = dict(zip(self.values, combination, strict=True))
+        for choice in self._product(list(self.values.values())):
             if not any(matches(row, choice) for row in self.exclude):
                 yield choice
         for index, row in enumerate(self.include):
@@ -43,21 +46,34 @@ class Axes:
 
     def all_values(self, axis: str) -> tuple[str, ...]:
         """Return the values of an axis, those of the included runs among them."""
-        added = (value for row in self.include for value in row.get(axis, ()))
-        return tuple(dict.fromkeys([*self.values[axis], *added]))
+        given = list(self.values[axis])
+        if axis == ENGINE and FITTING in given:
+            given = [self.fitting(board) for board in self.all_values("board")]
+        return tuple(dict.fromkeys([*given, *(value for row in self.include for value in row.get(axis, ()))]))
 
     def _added(self, row: Mapping[str, tuple[str, ...]]) -> Iterator[dict[str, str]]:
-        axes = [row.get(axis, values[:1]) for axis, values in self.values.items()]
-        for combination in itertools.product(*axes):
-            yield dict(zip(self.values, combination, strict=True))
+        return self._product([row.get(axis, values[:1]) for axis, values in self.values.items()])
+
+    def _product(self, values: Sequence[tuple[str, ...]]) -> Iterator[dict[str, str]]:
+        for combination in itertools.product(*values):
+            choice = dict(zip(self.values, combination, strict=True))
+            if choice[ENGINE] == FITTING:
+                choice[ENGINE] = self.fitting(choice["board"])
+            yield choice
+
+    def _is_of(self, choice: Choice, axis: str, values: tuple[str, ...]) -> bool:
+        """Return whether a run has one of the values of an axis."""
+        if axis == ENGINE and FITTING in values and choice[axis] == self.fitting(choice["board"]):
+            return True
+        return choice[axis] in values
 
     def _is_earlier(self, choice: Choice, index: int) -> bool:
         """Return whether a run is one of the product, or of the rows of `include` before this one."""
-        in_product = all(choice[axis] in values for axis, values in self.values.items())
+        in_product = all(self._is_of(choice, axis, values) for axis, values in self.values.items())
         if in_product and not any(matches(row, choice) for row in self.exclude):
             return True
         return any(
-            all(choice[axis] in row.get(axis, values[:1]) for axis, values in self.values.items())
+            all(self._is_of(choice, axis, row.get(axis, values[:1])) for axis, values in self.values.items())
             for row in self.include[:index]
         )
 
@@ -67,8 +83,8 @@ def matches(row: Mapping[str, frozenset[str]], choice: Choice) -> bool:
     return all(choice[axis] in values for axis, values in row.items())
 
 
-def axes_of(file: SweepFile, main: Mapping[str, tuple[str, ...]]) -> Axes:
-    """Return the axes of a sweep, given the values of those in `MAIN_AXES`.
+def axes_of(file: SweepFile, main: Mapping[str, tuple[str, ...]], fitting: Callable[[str], str]) -> Axes:
+    """Return the axes of a sweep, given the values of those in `MAIN_AXES`, and the engine that fits a board.
 
     Raises:
         FerruleError: a value is given twice, or a row names an axis or a value that the sweep does not have.
@@ -83,9 +99,9 @@ def axes_of(file: SweepFile, main: Mapping[str, tuple[str, ...]]) -> Axes:
         {axis: _texts(given) for axis, given in _named(row, values, f"include[{index}]").items()}
         for index, row in enumerate(file.include)
     )
-    axes = Axes(values=values, exclude=(), include=include)
+    axes = Axes(values=values, exclude=(), include=include, fitting=fitting)
     exclude = tuple(rows_of(axes, row, f"exclude[{index}]") for index, row in enumerate(file.exclude))
-    return Axes(values=values, exclude=exclude, include=include)
+    return replace(axes, exclude=exclude)
 
 
 def rows_of(axes: Axes, row: Match, where: str) -> dict[str, frozenset[str]]:

@@ -91,9 +91,10 @@ class SweepFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: Text | None = None
     """By default, the file's name without its suffix."""
     boards: tuple[Text, ...] = ()
-    """Names, or paths with a `/`; by default that of ferrule.toml, or mps2-an386, and likewise for the next two."""
+    """Names, or paths with a `/`; by default that of ferrule.toml, or mps2-an386, and likewise for the toolchains."""
     toolchains: tuple[Text, ...] = ()
     engines: tuple[Text, ...] = ()
+    """By default that of ferrule.toml, or for each board the first that can run it, unicorn if it can."""
     backends: tuple[Text, ...] = ("CpuAcc",)
     """Each entry is a list of backends in order of preference, separated by commas, as for `--backends`."""
     options: OptionsEntry = OptionsEntry()

@@ -7,15 +7,16 @@ import glob
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from ferrule.errors import FerruleError, place, unknown_name
-from ferrule.evaluation.sweep.axes import MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
+from ferrule.evaluation.sweep.axes import FITTING, MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
 from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
 from ferrule.evaluation.sweep.run import SWEEP_FOLDER, Run, job_of, read_project
 from ferrule.evaluation.sweep.samples import is_there, opened, placed
@@ -133,7 +134,7 @@ class Plan:
         return None if self.configuration is None else os.path.relpath(self.configuration, self.path.parent.resolve())
 
     def _board_path(self, board: str) -> str:
-        return str((self.path.parent / board).resolve()) if "/" in board else board
+        return _board_path(self.path, board)
 
     def _need(self, choice: Choice) -> _Need:
         need = _Need(resources={})
@@ -185,7 +186,7 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
     project = read_project(project_path)
     with place(str(path)):
         models = _models(path, file)
-        axes = axes_of(file, _main_values(file, project, tuple(models)))
+        axes = axes_of(file, _main_values(file, project, tuple(models)), _fitting(path))
         models = _with_included_models(path, axes, models)
         _check_values(axes)
         data = None if file.data is None else placed(file.data, path.parent)
@@ -211,13 +212,25 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
         return replace(plan, reads=record.reads({SWEEP_FOLDER: str(path.parent.resolve())}))
 
 
+def _board_path(path: Path, board: str) -> str:
+    """Return a board as the sweep's file names it; an absolute path stands for a folder."""
+    return str((path.parent / board).resolve()) if "/" in board else board
+
+
+def _fitting(path: Path) -> Callable[[str], str]:
+    """Return the function that finds the engine for a board of the sweep in a file."""
+    from ferrule.emulation import fitting_engine
+
+    return cache(lambda board: fitting_engine(_board_path(path, board)))
+
+
 def _main_values(file: SweepFile, project: Configuration, models: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
     board = project.board or "mps2-an386"
     return {
         "model": models,
         "board": file.boards or (board,),
         "toolchain": file.toolchains or (project.toolchain or "zig",),
-        "engine": file.engines or (project.engine or "unicorn",),
+        "engine": file.engines or (project.engine or FITTING,),
         "backends": file.backends,
     }
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from ferrule.firmware.arena import ArenaPart
 from ferrule.rendering import markdown as quoted
 from ferrule.report.comparison_document import Comparison
 from ferrule.report.document import DevicePart, LayerPart, MemoryPart, ReportDocument, Verdict
@@ -119,9 +120,17 @@ def _memory(memory: MemoryPart) -> Iterator[tuple[str, str]]:
     if ram.total is not None:
         yield "RAM", f"{ram.total:,} B"
     yield "workspace", f"{ram.workspace:,} B"
-    yield "activations", f"{ram.activations:,} B ({ram.activations_certificate})"
+    yield from _arena(memory.arena)
     bound = "" if ram.stack_bound is None else f" (bound {ram.stack_bound:,} B)"
     yield "stack", f"{ram.stack_used:,} B{bound}"
+
+
+def _arena(arena: ArenaPart) -> Iterator[tuple[str, str]]:
+    yield "arena", f"{arena.size_bytes:,} B ({arena.certificate})"
+    yield "arena, lower bound", f"{arena.bound_bytes:,} B"
+    yield "arena, without scratch", f"{arena.activation_bytes:,} B ({arena.activation_certificate})"
+    if arena.state_bytes:
+        yield "state", f"{arena.state_bytes:,} B"
 
 
 def _layers(report: ReportDocument, rows: int | None, level: str) -> Iterator[str]:
@@ -181,9 +190,13 @@ def _of_inspection(inspection: Inspection, rows: int | None) -> Iterator[str]:
     totals.add("layers", f"{len(inspection.layers):,}")
     totals.add("MACs", f"{inspection.macs:,}")
     totals.add("constants", f"{inspection.constant_bytes:,} B")
-    totals.add("activations", f"{arena.activation_bytes:,} B ({quoted(arena.certificate)})")
-    if arena.state_bytes:
-        totals.add("state", f"{arena.state_bytes:,} B")
+    if arena is not None:
+        totals.add("board and goal", quoted(f"{arena.board}, {arena.goal}"))
+        for name, value in _arena(arena):
+            totals.add(name, quoted(value))
+    if inspection.arena_problem:
+        totals.add("no firmware" if arena is None else "too large", quoted(inspection.arena_problem))
+    totals.add("layers in whole", f"{inspection.whole_layers_bytes:,} B of activations")
     yield totals.text()
     yield "## Inputs and outputs"
     ends = Table("tensor", "role", "type", "shape")

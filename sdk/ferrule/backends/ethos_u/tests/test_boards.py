@@ -274,7 +274,7 @@ def test_states_are_kept_from_run_to_run(case: str, board: str) -> None:
     report = firmware.run([samples], check_ownership=True)
     assert report.verdict is ferrule.Verdict.EXACT
     assert len(report.document.samples) == 3
-    assert report.document.memory.ram.state > 0
+    assert report.memory.arena.state_bytes > 0
 
 
 @pytest.mark.nightly
