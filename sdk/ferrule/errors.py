@@ -64,6 +64,10 @@ class InputError(FerruleError):
     """An input array has the wrong name, shape or dtype."""
 
 
+class NothingComparedError(FerruleError):
+    """A check has compared nothing, which is no success; the command line exits with 3."""
+
+
 class IterationLimitError(FerruleError):
     """A WHILE layer has run its limit of iterations, and its condition still holds."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import pty
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -18,9 +17,8 @@ import ferrule
 from ferrule.emulation import EngineError, EngineOptions, engine
 from ferrule.errors import FerruleError
 from ferrule.facade import running
-from ferrule.facade.running import _check_identity
 from ferrule.firmware.identification import read_identities
-from ferrule.link import CounterSource, LinkError, LinkSession, ModelInfo
+from ferrule.link import LinkError, LinkSession
 
 pytestmark = pytest.mark.emu
 
@@ -68,18 +66,6 @@ def test_the_report_is_of_the_image_on_the_board(firmware: ferrule.Firmware, tmp
     assert ram.other is not None
     assert ram.total == ram.workspace + ram.stack_reserved + ram.other
     assert not document.count.exact
-
-
-def test_an_image_with_another_plan_is_refused(firmware: ferrule.Firmware) -> None:
-    (build,) = read_identities(firmware.image)
-    info = ModelInfo(
-        name="m", input_hash=firmware.artifact.digest[:32], inputs=(), outputs=(), operator_count=0, workspace_bytes=0,
-        stack_bytes=0, counter=CounterSource.NONE,
-    )  # fmt: skip
-    _check_identity(firmware, info, build)
-    _check_identity(firmware, info, None)
-    with pytest.raises(FerruleError, match="has another plan of the same model"):
-        _check_identity(firmware, info, replace(build, plan="00" * 16))
 
 
 def test_a_board_at_a_socket(firmware: ferrule.Firmware) -> None:

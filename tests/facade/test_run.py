@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,13 +17,14 @@ import small_networks
 
 import ferrule
 from ferrule.emulation import EngineError, EngineOptions
-from ferrule.errors import FerruleError, InputError, MissingToolError
+from ferrule.errors import FerruleError, InputError, MissingToolError, NothingComparedError
 from ferrule.facade import running
 from ferrule.firmware import BuildError, StackBound, ZigToolchain, build_project
 from ferrule.firmware.platforms import bare_metal
 from ferrule.graph import DataType, TensorInfo
 from ferrule.link import LinkSession
 from ferrule.progress import Step
+from ferrule.report.assembly import EngineRun
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -111,6 +113,27 @@ def test_the_link_gives_the_same_outputs(built: Build, monkeypatch: pytest.Monke
         assert one.tolist() == other.tolist()
 
 
+@pytest.mark.parametrize("accesses", [0, 1])
+def test_a_check_of_ownership_without_an_access_is_no_success(
+    built: Build, monkeypatch: pytest.MonkeyPatch, accesses: int
+) -> None:
+    execute = running._execute
+
+    def unwatched(*arguments: Any, **options: Any) -> EngineRun:  # noqa: ANN401 those of _execute
+        done = execute(*arguments, **options)
+        assert done.ownership is not None
+        assert done.ownership.accesses > 1
+        return replace(done, ownership=replace(done.ownership, accesses=accesses))
+
+    monkeypatch.setattr(running, "_execute", unwatched)
+    firmware = built(small_networks.dense())
+    if accesses:
+        assert firmware.run(check_ownership=True).verdict is ferrule.Verdict.EXACT
+    else:
+        with pytest.raises(NothingComparedError, match="has seen no access to check"):
+            firmware.run(check_ownership=True)
+
+
 def test_a_network_without_layers(built: Build) -> None:
     """The output is the input, and a constant."""
     network = ferrule.Network("same")
@@ -137,13 +160,11 @@ def test_scalars(built: Build) -> None:
     assert (report.outputs[0].shape, report.outputs[0].item()) == ((), 4)
 
 
-def test_floats_are_within_the_tolerance(built: Build) -> None:
+def test_floats_are_exact(built: Build) -> None:
     report = built(small_networks.float_dense()).run()
     assert report.document.input == "pattern"
-    assert report.verdict in {ferrule.Verdict.EXACT, ferrule.Verdict.WITHIN_BOUND}
-    difference = report.samples[0].max_difference
-    assert difference is not None
-    assert difference < 1e-5
+    assert report.verdict is ferrule.Verdict.EXACT
+    assert report.samples[0].max_difference == 0
 
 
 def test_a_reference_that_differs_is_told(built: Build) -> None:

@@ -100,6 +100,38 @@ def test_a_session_fails_whose_boards_no_test_is_for(pytester: pytest.Pytester, 
     assert without.ret == pytest.ExitCode.OK
 
 
+def test_an_unknown_name_in_a_mark_is_an_error(pytester: pytest.Pytester) -> None:
+    """With another board in the options, the test would be left out as one for another board."""
+    text = """
+        import pytest
+        @pytest.mark.ferrule_board("mps2-an385x")
+        def test_marked(ferrule_board): ...
+    """
+    for options in ((), ("--ferrule-board", "mps2-an386")):
+        result = inner(pytester, text, *options)
+        assert result.ret == pytest.ExitCode.INTERRUPTED
+        result.stdout.fnmatch_lines(["*test_marked: the mark ferrule_board names the board mps2-an385x: *"])
+
+
+def test_a_port_that_nothing_uses_is_an_error(pytester: pytest.Pytester) -> None:
+    """The tests would run on an emulator, and nothing on the board behind the port."""
+    result = inner(pytester, MARKED, "--ferrule-port", "/dev/ttyUSB0")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*--ferrule-port /dev/ttyUSB0: only --ferrule-engine serial uses a port*"])
+
+
+def test_a_session_fails_if_one_of_its_boards_has_no_test(pytester: pytest.Pytester) -> None:
+    text = """
+        import pytest
+        @pytest.mark.ferrule_board("mps2-an386")
+        def test_marked(ferrule_board): ...
+    """
+    result = inner(pytester, text, "--ferrule-board", "mps2-an386", "--ferrule-board", "mps2-an385")
+    result.assert_outcomes(passed=1)
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(["no test ran on mps2-an385: 0 were skipped, nothing was compared"])
+
+
 def test_a_session_fails_whose_only_test_on_a_board_skips_itself(pytester: pytest.Pytester) -> None:
     text = """
         import pytest

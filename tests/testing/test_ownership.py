@@ -7,9 +7,11 @@ import ctypes
 import mmap
 import random
 import re
+import subprocess
 from functools import partial
 from typing import ClassVar
 
+import msgspec
 import numpy as np
 import pytest
 from gate import some_of
@@ -20,13 +22,14 @@ from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_acc import CpuAcc
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.shared.host_memory import address
-from ferrule.errors import FerruleError, InputError
+from ferrule.errors import FerruleError, InputError, NothingComparedError
 from ferrule.graph import DataType, TensorInfo
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.testing import OwnershipError, check_ownership
 from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.partners import PARTNERS
 from ferrule.testing.backends.random_networks import random_network
+from ferrule.testing.ownership import OwnershipReport, Reply, _result
 from ferrule.testing.page_watch import Pages
 
 FOUND = {
@@ -124,3 +127,13 @@ def test_arguments_that_cannot_be_used() -> None:
     with pytest.raises(FerruleError, match=r"child process: .*lambda") as caught:
         check_ownership(optimized, [sample()], registry=lambda: trespassing(""), options=CreationOptions())
     assert re.search("top-level function", str(caught.value.hint))
+
+
+def test_a_check_of_no_tensor_is_no_success() -> None:
+    reply = Reply(report=OwnershipReport(checked=(), unchecked=("x", "y")))
+    done = subprocess.CompletedProcess(args=["check"], returncode=0, stdout=b"")
+    with pytest.raises(NothingComparedError, match="has checked no tensor") as caught:
+        _result(msgspec.json.encode(reply), done)
+    assert caught.value.hint == "unchecked: x, y"
+    some = Reply(report=OwnershipReport(checked=("x",), unchecked=()))
+    assert _result(msgspec.json.encode(some), done) == some.report

@@ -22,7 +22,7 @@ from ferrule.cli.completion import VARIABLE, complete
 from ferrule.cli.console import echo, output_checked, report_stream, reserve_output, standard_streams
 from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.cli.verbosity import add_option
-from ferrule.errors import FerruleError, caused_by_signal
+from ferrule.errors import FerruleError, NothingComparedError, caused_by_signal
 
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
@@ -144,7 +144,7 @@ def _exit_code(args: list[str]) -> int:
         if debug:
             traceback.print_exc()
         _complain(str(error), error.hint)
-        code = EXIT_USER
+        code = EXIT_NOTHING_COMPARED if isinstance(error, NothingComparedError) else EXIT_USER
     except click.ClickException as error:
         error.show()
         code = error.exit_code

@@ -29,11 +29,11 @@ from ferrule.emulation import (
     require_ownership,
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, failures, inject, statistics
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, NothingComparedError
+from ferrule.facade import claims
 from ferrule.facade.reference import References
 from ferrule.firmware import Job, platform
-from ferrule.firmware.seal import RECORD_SYMBOL
-from ferrule.link import BuildInfo, DirectTensors, LinkSession, LinkTimeoutError, ModelInfo, RunFailedError, SelfTest
+from ferrule.link import DirectTensors, LinkSession, LinkTimeoutError, RunFailedError
 from ferrule.network.samples import Sample, beginnings, joined, pattern_sample, split
 from ferrule.progress import Progress, Step
 from ferrule.report import DifferencePart, RunReport, Verdict
@@ -115,6 +115,11 @@ def run(
         return _checked(once, what, attended=options.gdb is not None) if check_ownership else once(None)
 
     done = execute(firmware)
+    if done.ownership is not None and not done.ownership.accesses:
+        raise NothingComparedError(
+            "the check of ownership has seen no access to check: the firmware announced the layers of no inference",
+            hint="build the firmware again with this version of ferrule, whose link announces them",
+        )
     progress(Step(phase="comparing with the numpy reference"))
     expected = References(firmware, done.build)
     document = assemble(
@@ -245,7 +250,7 @@ def _execute(
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
             done = _serve(link, session, devices, samples, resets, said, started, trace=trace, announced=announced)
-            done = replace(done, self_test=_self_test(firmware, link))
+            done = replace(done, self_test=claims.self_test(firmware, link))
         except RunFailedError as error:
             raise explained(error, firmware.artifact, failures(devices)) from error
         except LinkTimeoutError as error:
@@ -263,9 +268,9 @@ def linked_board(firmware: BuiltFirmware) -> Board:
 def connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> LinkSession:
     """Return the link to a firmware that runs; FerruleError if it is another one."""
     link = LinkSession(session.channel(), run_timeout_s=timeout_s, start_timeout_s=timeout_s)
-    _choose(firmware, link)
-    _check_self_test(_self_test(firmware, link))
-    _check_identity(firmware, link.model_info(), link.build_info())
+    claims.choose_model(firmware, link)
+    claims.self_test(firmware, link)
+    claims.check_claims(firmware, link.model_info(), link.build_info())
     return link
 
 
@@ -274,21 +279,6 @@ def reach_tensors(firmware: BuiltFirmware, session: Session, link: LinkSession) 
     memory, model = session.memory(), f"ferrule_{firmware.artifact.symbol}_link_model"
     if memory is not None and firmware.image.has(model):
         link.use_direct(DirectTensors.of(memory, firmware.image.address_of(model)))
-
-
-def _choose(firmware: BuiltFirmware, link: LinkSession) -> None:
-    """Let the board choose the firmware's model among several; a board without it keeps the first."""
-    if _is_of(firmware, link.model_info()) or link.model_count() == 1:
-        return
-    for index in range(1, link.model_count()):
-        link.choose_model(index)
-        if _is_of(firmware, link.model_info()):
-            return
-    link.choose_model(0)
-
-
-def _is_of(firmware: BuiltFirmware, info: ModelInfo) -> bool:
-    return bool(info.input_hash) and firmware.artifact.digest.startswith(info.input_hash)
 
 
 def _serve(
@@ -310,6 +300,7 @@ def _serve(
     runs = []
     for number, (sample, reset) in enumerate(zip(samples, resets, strict=True), start=1):
         runs.append(link.run(sample, profile=announced and number > 1, reset=reset))
+        claims.check_run(link.model_info(), runs[-1])
         report(number)
     return EngineRun(
         info=link.model_info(),
@@ -337,32 +328,3 @@ def _grown(before: Statistics, after: Statistics) -> Statistics:
         device: {name: number - before[device].get(name, 0) for name, number in found.items()}
         for device, found in after.items()
     }
-
-
-def _self_test(firmware: BuiltFirmware, link: LinkSession) -> SelfTest | None:
-    return link.self_test() if firmware.image.has(RECORD_SYMBOL) else None
-
-
-def _check_self_test(result: SelfTest | None) -> None:
-    """Raise FerruleError if the firmware has found at its start that it is damaged."""
-    if result is None or result in {SelfTest.EQUAL, SelfTest.NOT_RECORDED}:
-        return
-    what = "the record of the self-test" if result is SelfTest.RECORD else f"its {result.name.lower()}"
-    raise FerruleError(
-        f"the firmware has found at its start that {what} in memory cannot be what was linked: the CRC-32 differs",
-        hint="load the firmware again; if that does not help, the memory is faulty, or the file was changed",
-    )
-
-
-def _check_identity(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | None) -> None:
-    if not _is_of(firmware, info):
-        raise FerruleError(
-            f"the firmware on the board was generated from another model ({info.name}, {info.input_hash})",
-            hint="build and load the firmware again",
-        )
-    if build is not None and build.plan != firmware.artifact.identity.plan:
-        raise FerruleError(
-            f"the firmware on the board has another plan of the same model ({build.plan}, expected "
-            f"{firmware.artifact.identity.plan})",
-            hint="give the options that it was generated with, or build and load it again with this version of ferrule",
-        )

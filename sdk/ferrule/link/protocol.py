@@ -336,6 +336,8 @@ class RunResult:
         reader = _Reader(MessageType.RUN, payload)
         status, operator, total = reader.take(_RUN_RESULT)
         reader.end()
+        if status == 0 and operator != NO_OPERATOR:
+            raise reader.fail(f"it states success, and that operator {operator} failed")
         return cls(status=status, failed_operator=None if operator == NO_OPERATOR else operator, total=total)
 
 
@@ -356,6 +358,8 @@ class StackUse:
         reader = _Reader(MessageType.STACK, payload)
         run, peak, size = reader.take(_STACK)
         reader.end()
+        if run > peak:
+            raise reader.fail(f"the run used {run} bytes of stack, and all until then {peak}")
         return cls(run_bytes=run, peak_bytes=peak, size_bytes=size)
 
 

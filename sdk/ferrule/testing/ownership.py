@@ -15,7 +15,7 @@ import msgspec
 
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.registry import BackendRegistry, default_registry
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, NothingComparedError
 from ferrule.graph import Array
 from ferrule.network.execution import check_inputs
 from ferrule.optimizer.optimized import OptimizedNetwork
@@ -69,6 +69,7 @@ def check_ownership(
 
     Raises:
         OwnershipError: the message names the tensor, the layer and the backend.
+        NothingComparedError: no tensor could be checked.
         InputError: an array does not fit the network.
         MissingToolError: there is no C compiler.
         FerruleError: this is not Linux, an argument cannot be passed to another process, or the network does not run.
@@ -114,6 +115,11 @@ def _result(data: bytes, done: subprocess.CompletedProcess[bytes]) -> OwnershipR
         raise FerruleError(f"the check of ownership ended without a result: {ending}{os.linesep}{printed}")
     reply = msgspec.json.decode(data, type=Reply)
     if reply.report is not None:
+        if not reply.report.checked:
+            raise NothingComparedError(
+                "the check of ownership has checked no tensor: all are in memory of backends whose handles import none",
+                hint=f"unchecked: {', '.join(reply.report.unchecked) or 'the network has no tensors'}",
+            )
         return reply.report
     if reply.kind == OwnershipError.__name__:
         raise OwnershipError(reply.message, hint=reply.hint)

@@ -24,6 +24,8 @@ DEFAULT_BAUD = 115_200
 UNBALANCED = "ferrule_unbalanced"
 BOARD_PROPERTY = "ferrule.board"
 """The property of a test in JUnit's file that names its board."""
+_PLACE = (BOARD_PROPERTY, "ferrule.engine")
+SERIAL = "serial"
 EXCLUDED = "the test is for"
 """How the reason begins by which a test is skipped whose marks exclude the boards of the options."""
 _failed = pytest.StashKey[bool]()
@@ -68,31 +70,46 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def _check_names(config: pytest.Config) -> None:
-    """Raise UsageError if an option names a board or an engine that does not exist: no test would be for it."""
-    if not (config.option.ferrule_board or config.option.ferrule_engine):
-        return
+    """Raise UsageError if an option names a board or an engine that does not exist, or a port that nothing uses."""
+    chosen = config.option
+    for name in chosen.ferrule_board:
+        _check_name("--ferrule-board", "board", name)
+    for name in chosen.ferrule_engine:
+        _check_name("--ferrule-engine", "engine", name)
+    if chosen.ferrule_port is not None and SERIAL not in chosen.ferrule_engine:
+        raise pytest.UsageError(
+            f"--ferrule-port {chosen.ferrule_port}: only --ferrule-engine {SERIAL} uses a port, and without it no test "
+            "runs on the board there"
+        )
+
+
+def _check_name(where: str, kind: str, name: str) -> None:
+    """Raise UsageError if there is no board or engine of a name: no test would run on it."""
     from ferrule.boards import load_board
     from ferrule.emulation import engine
     from ferrule.errors import FerruleError
 
-    chosen = config.option
-    for option, names, load in (("board", chosen.ferrule_board, load_board), ("engine", chosen.ferrule_engine, engine)):
-        for name in names:
-            try:
-                load(name)
-            except FerruleError as error:
-                hint = f" ({error.hint})" if error.hint else ""
-                raise pytest.UsageError(f"--ferrule-{option} {name}: {error}{hint}") from None
+    try:
+        (load_board if kind == "board" else engine)(name)
+    except FerruleError as error:
+        hint = f" ({error.hint})" if error.hint else ""
+        raise pytest.UsageError(f"{where} {name}: {error}{hint}") from None
+
+
+def _last_part(path: str) -> str:
+    """Return the name of a board that is given by its folder."""
+    return path.rstrip("/").rsplit("/", 1)[-1]
 
 
 class _BoardTests:
-    """Fails a session whose options name boards or engines, and of whose tests for boards none ran."""
+    """Fails a session whose options name a board or an engine on which none of its tests for boards ran."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._chosen = [*config.option.ferrule_board, *config.option.ferrule_engine]
         self._is_worker = hasattr(config, "workerinput")
         self._skipped: set[str] = set()
-        self._idle = self._ran = 0
+        self._ran: set[str] = set()
+        self._idle = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Count the tests that ran on a board, and those that were to and did not."""
@@ -103,11 +120,14 @@ class _BoardTests:
             if report.nodeid in self._skipped:
                 self._idle += 1
             else:
-                self._ran += 1
+                self._ran |= {str(value) for name, value in report.user_properties if name in _PLACE}
 
     @property
-    def _lacking(self) -> bool:
-        return bool(self._chosen) and not self._is_worker and bool(self._idle) and not self._ran
+    def _lacking(self) -> list[str]:
+        """The boards and engines that are named and have no test, in a session with tests for boards."""
+        if self._is_worker or not (self._idle or self._ran):
+            return []
+        return [name for name in self._chosen if name not in self._ran and _last_part(name) not in self._ran]
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Replace a success by the exit status of a session without tests."""
@@ -117,7 +137,7 @@ class _BoardTests:
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:  # noqa: ANN401 a private class of pytest
         """State why the session has failed."""
         if self._lacking:
-            text = f"no test ran on {', '.join(self._chosen)}: {self._idle} were skipped, nothing was compared"
+            text = f"no test ran on {', '.join(self._lacking)}: {self._idle} were skipped, nothing was compared"
             terminalreporter.write_line(text, red=True)
 
 
@@ -144,6 +164,9 @@ def _pairs(metafunc: pytest.Metafunc) -> list[tuple[str | None, str | None]]:
                 f"(engine=...)"
             )
         pair = (mark.args[0] if mark.args else None, mark.kwargs.get("engine"))
+        for kind, name in zip(("board", "engine"), pair, strict=True):
+            if name is not None:
+                _check_name(f"{metafunc.definition.nodeid}: the mark {BOARD} names the {kind}", kind, name)
         if pair not in found:
             found.append(pair)
     return found
@@ -173,7 +196,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     choices, reason = _choices(metafunc)
     parameters = (
-        [pytest.param(pair, id="-".join(part.rstrip("/").rsplit("/", 1)[-1] for part in pair)) for pair in choices]
+        [pytest.param(pair, id="-".join(map(_last_part, pair))) for pair in choices]
         if choices
         else [pytest.param(None, id="excluded", marks=pytest.mark.skip(reason=reason))]
     )

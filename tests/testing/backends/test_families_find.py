@@ -304,6 +304,7 @@ CASES: dict[str, tuple[dict[str, object], type, str, tuple[object, ...], str]] =
         "from one object, .* from another",
     ),
     "takes nothing": (supporting(unsteady), SubgraphFamily, "test_it_takes_something", (), "supports none of"),
+    "computes nothing": (supporting(unsteady), WorkloadFamily, "test_it_computes_something", (), "supports none of"),
     "takes nothing, end to end": (
         supporting(unsteady),
         EndToEndFamily,

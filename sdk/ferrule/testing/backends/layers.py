@@ -18,6 +18,7 @@ from ferrule.errors import FerruleError
 from ferrule.graph import ALL_ROUNDINGS, DataType, Graph, Layer, LayerType, Rounding, TensorInfo
 from ferrule.network.validation import check_layer
 from ferrule.operators.table import OPERATORS
+from ferrule.report.evidence import NO_EVIDENCE, evidence_of
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
@@ -111,6 +112,12 @@ class LayerSupportFamily(Family):
 class WorkloadFamily(Family):
     """Tests of the results of a backend's workloads, on the backend's own handles."""
 
+    def test_it_computes_something(self, subject: Subject, runtime: Runtime) -> None:
+        """The backend supports at least one layer; otherwise all other tests here would compare nothing."""
+        backend = backend_of(runtime, subject)
+        cases = (shared_case(*each)[0] for each in product(LAYER_TYPES, DataType, SEEDS))
+        assert any(answer(backend, graph) for graph in cases), f"{subject.id} supports none of the families' layers"
+
     @pytest.mark.parametrize("type_", LAYER_TYPES, ids=str)
     def test_computes_what_it_takes(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
         """Each supported layer, in each element type, becomes a workload with the reference's results."""
@@ -140,9 +147,13 @@ class WorkloadFamily(Family):
         for fenced, runs in ((False, runs_of(graph, 1)), (True, [random_inputs(graph, 2)])):
             loaded = LoadedLayer(backend_of(runtime, subject), graph, subject.model_options, fenced=fenced)
             loaded.acquire()
+            compared = NO_EVIDENCE
             try:
                 for inputs in runs:
-                    wrong = graph_difference(graph, inputs, loaded.run(inputs))
+                    made = loaded.run(inputs)
+                    wrong = graph_difference(graph, inputs, made)
                     assert not wrong, f"{graph.name} with {graph.layers[0].descriptor}: {wrong}"
+                    compared += evidence_of(made, made)
             finally:
                 loaded.release()
+            assert compared, f"{graph.name} with {graph.layers[0].descriptor}: nothing was compared, {compared.text}"
