@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from ferrule.formats.tflite.operators import OPERATORS as ROWS
 from ferrule.formats.tflite.row import keeps_nothing
 from ferrule.graph import Array, DataType, Graph, LayerType, Quantization, TensorInfo, reset_value
 from ferrule.network import Network
-from ferrule.network.execution import run_graph
+from ferrule.network.bounds import initial_bounded, outside, run_bounded
 from ferrule.operators.lstm import LstmDescriptor, LstmScaling
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import OWN_CODE, Operands
+from ferrule.operators.running_error import Bounded
 from ferrule.operators.signal_frames import SignalFramerDescriptor, SignalStackerDescriptor
 from ferrule.operators.spectrum import SignalEnergyDescriptor
 from ferrule.operators.table import OPERATORS
@@ -66,12 +68,10 @@ def stateful(graph: Graph) -> Network:
     return network
 
 
-def assert_same(got: Array, wanted: Array) -> None:
-    """Assert that integers are equal, and floats within the tolerance of sums."""
-    if wanted.dtype == np.float32:
-        np.testing.assert_allclose(got, wanted.reshape(got.shape), rtol=1e-5, atol=1e-5)
-    else:
-        np.testing.assert_array_equal(got, wanted.reshape(got.shape))
+def assert_same(got: Array, wanted: Bounded, given: Any = ...) -> None:  # noqa: ANN401 an index of any kind
+    """Assert that integers are equal, and each float within its bound."""
+    wrong = outside(got.reshape(wanted.values.shape), wanted)[given]
+    assert not wrong.any(), f"{int(wrong.sum())} of {wrong.size} elements differ"
 
 
 GATE_SEEDS = 2
@@ -97,13 +97,12 @@ def test_every_operator_with_a_state_has_cases() -> None:
 def test_numpy_equals_tflm(type_: LayerType, dtype: DataType, seed: int) -> None:
     network = stateful(layer_case(type_, dtype, seed))
     samples = [defined_inputs(network, run) for run in range(RUNS)]
-    state = network.initial_state()
-    for mine, theirs in zip(
-        [network.run(sample, state=state) for sample in samples], tflm_sequence(network, samples), strict=True
-    ):
-        for got, wanted in zip(mine, theirs, strict=True):
-            given = where_defined(network, mine) if got is mine[0] else ...
-            assert_same(got[given], wanted.reshape(got.shape)[given])
+    state = initial_bounded(network)
+    for sample, theirs in zip(samples, tflm_sequence(network, samples), strict=True):
+        wanted = run_bounded(network, sample, state)
+        defined = where_defined(network, [each.values for each in wanted])
+        for index, (got, bounded) in enumerate(zip(theirs, wanted, strict=True)):
+            assert_same(got, bounded, ... if index else defined)
 
 
 def defined_inputs(network: Network, run: int) -> list[Array]:
@@ -130,7 +129,7 @@ def where_defined(network: Network, outputs: list[Array]) -> slice:
 def test_c_equals_numpy(type_: LayerType, dtype: DataType, seed: int) -> None:
     graph = layer_case(type_, dtype, seed)
     inputs = random_inputs(graph, seed)
-    for got, wanted in zip(run_lowered(graph, inputs), run_graph(graph, inputs), strict=True):
+    for got, wanted in zip(run_lowered(graph, inputs), run_bounded(graph, inputs, arithmetic=OWN_CODE), strict=True):
         assert_same(got, wanted)
 
 
@@ -139,7 +138,7 @@ def test_c_equals_numpy(type_: LayerType, dtype: DataType, seed: int) -> None:
 def test_new_states_may_replace_the_old_ones(type_: LayerType, dtype: DataType, seed: int) -> None:
     graph = layer_case(type_, dtype, seed)
     inputs = random_inputs(graph, seed)
-    wanted = dict(zip(graph.layers[0].outputs, run_graph(graph, inputs), strict=True))
+    wanted = dict(zip(graph.layers[0].outputs, run_bounded(graph, inputs, arithmetic=OWN_CODE), strict=True))
     for overlap in lower(graph).overlaps:
         step = graph.info(overlap.output).dtype.size_bytes
         for shift in (0, step):

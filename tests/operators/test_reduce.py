@@ -19,6 +19,7 @@ from ferrule.network import Network
 from ferrule.operators.cumsum import CUMSUM, CumsumDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.reduce import MEAN, SUM, ReduceDescriptor
+from ferrule.testing.backends.comparison import graph_difference
 
 TYPES = [LayerType.MEAN, LayerType.SUM]
 
@@ -44,14 +45,14 @@ def test_sums_wrap_as_tflms(type_: LayerType) -> None:
 @pytest.mark.parametrize("type_", TYPES)
 @given(drawn=st.data())
 @settings(max_examples=40)
-def test_floats_are_within_tolerance_of_float64(type_: LayerType, drawn: st.DataObject) -> None:
+def test_floats_are_within_bounds_of_float64(type_: LayerType, drawn: st.DataObject) -> None:
     shape, descriptor = drawn.draw(reductions())
     network = network_of(type_, descriptor, (shape, DataType.FLOAT32, None), DataType.FLOAT32, None)
     values = np.random.default_rng(drawn.draw(st.integers(0, 1000))).normal(1, 3, shape).astype(np.float32)
     reduce = np.mean if type_ is LayerType.MEAN else np.sum
     wanted = reduce(values.astype(np.float64), axis=descriptor.axes, keepdims=descriptor.keep_dims)
     np.testing.assert_allclose(network.run([values])[0], wanted, rtol=1e-6)
-    np.testing.assert_allclose(tflm(network, [values])[0], wanted, rtol=1e-5, atol=1e-4)
+    assert not graph_difference(network, [values], [tflm(network, [values])[0].reshape(network.outputs[0].shape)])
 
 
 def test_no_axes_keep_everything() -> None:

@@ -16,8 +16,9 @@ from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType, Quantization
 from ferrule.operators.l2_normalization import L2NormalizationDescriptor
 from ferrule.operators.log_softmax import LogSoftmaxDescriptor
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import OWN_CODE, Operands
 from ferrule.operators.softmax import SOFTMAX, SoftmaxDescriptor, exponentials, int16_tables
+from ferrule.testing.backends.comparison import graph_difference
 
 DESCRIPTOR = SoftmaxDescriptor()
 
@@ -128,13 +129,12 @@ def test_rows_of_int8_are_exact(
 @pytest.mark.cc
 @pytest.mark.parametrize("magnitude", [1e-30, 1e-5, 1.0, 30.0, 1e20])
 @pytest.mark.parametrize("type_", ROWS)
-def test_rows_of_float_are_within_tolerance(type_: LayerType, magnitude: float) -> None:
+def test_rows_of_float_are_within_bounds(type_: LayerType, magnitude: float) -> None:
     values = (np.random.default_rng(1).normal(0, 1, (6, 40)) * magnitude).astype(np.float32)
     network = layer_network(type_, ROWS[type_][0], [tensor("x", values.shape, DataType.FLOAT32)])
-    (wanted,) = network.run([values])
-    np.testing.assert_allclose(run_lowered(network, [values])[0], wanted, rtol=5e-6, atol=1e-6)
+    assert not graph_difference(network, [values], run_lowered(network, [values]), OWN_CODE)
     if magnitude < 1e19:  # TensorFlow Lite Micro's squares overflow
-        np.testing.assert_allclose(tflm(network, [values])[0], wanted, rtol=2e-5, atol=1e-5)
+        assert not graph_difference(network, [values], tflm(network, [values]))
 
 
 @pytest.mark.parametrize("type_", ROWS)

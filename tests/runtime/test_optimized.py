@@ -17,8 +17,10 @@ from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.tensor_handle import MemorySource
 from ferrule.graph import Array, LayerType, TensorInfo
 from ferrule.network import Network
+from ferrule.operators.operator import Arithmetic
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import graph_difference
 
 INT8_MODELS = ("ad01_int8.tflite", "kws_ref_model.tflite", "pretrainedResnet_quant.tflite", "vww_96_int8.tflite")
 COPYING = mock("Copying", import_flags=MemorySource.UNDEFINED, export_flags=MemorySource.UNDEFINED)
@@ -82,7 +84,7 @@ def test_a_network_in_float16_is_close() -> None:
         (output,) = runtime.enqueue_workload(number, [sample()])
     expected = chain().run([sample()])[0]
     assert output.dtype == np.float32
-    np.testing.assert_allclose(output, expected, rtol=4 * 2**-11, atol=1e-6)
+    assert not graph_difference(chain(), [sample()], [output], Arithmetic(unit=2.0**-11, spare=2))
     assert not np.array_equal(output, expected)
 
 

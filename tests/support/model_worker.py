@@ -26,6 +26,9 @@ from ferrule.firmware import TooLargeError
 from ferrule.formats.tflite.operators import OPERATORS
 from ferrule.graph import Array
 from ferrule.memory import ArenaOverflowError
+from ferrule.network.bounds import initial_bounded, run_bounded
+from ferrule.operators.error_bound import or_zeros
+from ferrule.operators.running_error import Bounded
 
 if TYPE_CHECKING:
     from tflite import SubGraph
@@ -33,8 +36,6 @@ if TYPE_CHECKING:
 _ARENA_BYTES = 256 << 20
 _INDEX_LIMIT = 8
 """Inputs of int32 and int64 are usually indices or counts; they are below this."""
-_RELATIVE, _ABSOLUTE = 1e-5, 1e-6
-"""The tolerance of docs/operators.md for whole networks of float32."""
 _FEW = 0.1
 """The share of the range by which a quantised model may differ from onnxruntime, which computes parts in float32."""
 _NUMPY_TYPES = {
@@ -114,19 +115,18 @@ def compare(model: Path, folder: Path, _number: int, seconds: float) -> Result:
     network = _network(model, folder)
     again = formats.load(formats.to_tflite(network), name="again")
     inputs, expected = _sequence(folder)
-    found: list[list[Array]] = []
+    found: list[list[Bounded]] = []
     start = time.monotonic()
-    state, other_state = network.initial_state(), again.initial_state()
+    state, other_state = initial_bounded(network), again.initial_state()
     for sample in zip(*inputs, strict=True):
         if found and time.monotonic() - start > seconds:
             break
-        found.append(network.run(sample, state=state))
+        found.append(run_bounded(network, sample, state))
         repeated = again.run(sample, state=other_state)
-        if any(one.tobytes() != other.tobytes() for one, other in zip(found[-1], repeated, strict=True)):
+        if any(one.values.tobytes() != other.tobytes() for one, other in zip(found[-1], repeated, strict=True)):
             return {"verdict": "differs", "detail": "the network differs after it was written and read again"}
     steps = len(found)
-    outputs = [np.stack(each) for each in zip(*found, strict=True)]
-    return {"steps": steps} | _difference(outputs, [each[:steps] for each in expected])
+    return {"steps": steps} | _difference(*_stacked(found), [each[:steps] for each in expected])
 
 
 def onnxruntime(model: Path, folder: Path, number: int, _seconds: float) -> Result:
@@ -165,15 +165,15 @@ def counted(model: Path, folder: Path, _number: int, seconds: float) -> Result:
     network = _network(model, folder)
     inputs, _ = _sequence(folder)
     expected = list(_stored(folder / "expected.npz").values())
-    found: list[list[Array]] = []
+    found: list[list[Bounded]] = []
     start = time.monotonic()
     for sample in zip(*inputs, strict=True):
         if found and time.monotonic() - start > seconds:
             break
-        found.append(network.run(sample))
-    outputs = [np.stack(each) for each in zip(*found, strict=True)]
+        found.append(run_bounded(network, sample))
+    outputs, errors = _stacked(found)
     wanted = [each[: len(found)] for each in expected]
-    result = _difference(outputs, wanted) | {"steps": len(found)}
+    result = _difference(outputs, errors, wanted) | {"steps": len(found)}
     quantised = any(each.info.dtype in {ferrule.DataType.INT8, ferrule.DataType.INT16} for each in network.tensors)
     if result["verdict"] == "differs" and quantised and all(map(_near, outputs, wanted)):
         result["verdict"] = "counted"
@@ -214,9 +214,10 @@ def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> 
         return result | {"verdict": "differs", "detail": "the board differs from the numpy kernels"}
     if not expected:
         return result | {"verdict": "exact" if report.verdict is ferrule.Verdict.EXACT else "close"}
-    return result | _difference(
-        [np.reshape(a, b.shape) for a, b in zip(report.outputs, expected, strict=True)], expected
-    )
+    state = initial_bounded(network)
+    _, errors = _stacked([run_bounded(network, sample, state) for sample in zip(*inputs, strict=True)])
+    outputs = [np.reshape(a, b.shape) for a, b in zip(report.outputs, expected, strict=True)]
+    return result | _difference(outputs, errors, expected)
 
 
 def host(model: Path, folder: Path, number: int, _seconds: float) -> Result:
@@ -230,10 +231,10 @@ def host(model: Path, folder: Path, number: int, _seconds: float) -> Result:
         optimized = optimize(network, ["CpuAcc", "CpuRef"], runtime.registry)
         loaded = runtime.load_network(optimized)
         found = [runtime.enqueue_workload(loaded, sample) for sample in samples]
-    wanted = [network.run(sample) for sample in samples]
-    outputs, expected = ([np.stack(each) for each in zip(*runs, strict=True)] for runs in (found, wanted))
+    expected, errors = _stacked([run_bounded(network, sample) for sample in samples])
+    outputs = [np.stack(each) for each in zip(*found, strict=True)]
     fallen = sum(assigned.backend == "CpuRef" for assigned in optimized.assignment.values())
-    return _difference(outputs, expected) | {
+    return _difference(outputs, errors, expected) | {
         "steps": len(samples),
         "layers": len(optimized.assignment),
         "cpu_ref": fallen,
@@ -295,20 +296,30 @@ def _sequence(folder: Path, number: int | None = None) -> tuple[list[Array], lis
     return inputs, outputs
 
 
-def _difference(outputs: Sequence[Array], expected: Sequence[Array]) -> Result:
-    """Compare the outputs of all steps, the first axis, with the oracle's."""
+def _stacked(runs: Sequence[Sequence[Bounded]]) -> tuple[list[Array], list[Array]]:
+    """Return the outputs of all steps, the first axis, and how far other code may be away from each element."""
+    columns = list(zip(*runs, strict=True))
+    values = [np.stack([each.values for each in column]) for column in columns]
+    return values, [np.stack([or_zeros(each.error, each.values) for each in column]) for column in columns]
+
+
+def _difference(outputs: Sequence[Array], errors: Sequence[Array], expected: Sequence[Array]) -> Result:
+    """Compare the outputs of all steps, the first axis, with the oracle's.
+
+    A float may be off by twice its bound, since both sides may be off by one; without a bound, it must be equal.
+    """
     if all(np.array_equal(a, b) and a.dtype == b.dtype for a, b in zip(outputs, expected, strict=True)):
         return {"verdict": "exact"}
     detail = []
     close = True
-    for position, (found, wanted) in enumerate(zip(outputs, expected, strict=True)):
+    for position, (found, error, wanted) in enumerate(zip(outputs, errors, expected, strict=True)):
         if found.shape != wanted.shape or found.dtype != wanted.dtype:
             detail.append(f"output {position} is {found.dtype}{found.shape}, the oracle's {wanted.dtype}{wanted.shape}")
             close = False
             continue
         a, b = (each.astype(np.float64).reshape(len(each), -1) for each in (found, wanted))
-        largest = np.abs(b).max(axis=1, initial=1, keepdims=True)
-        near = (np.abs(a - b) <= _RELATIVE * np.abs(b) + _ABSOLUTE * largest) | (np.isnan(a) & np.isnan(b))
+        known = np.where(np.isfinite(error), error, 0).reshape(a.shape)
+        near = (np.abs(a - b) <= 2 * known) | (a == b) | (np.isnan(a) & np.isnan(b))
         close &= found.dtype.kind == "f" and bool(np.all(near))
         wrong = int(np.count_nonzero(a != b))
         if wrong:

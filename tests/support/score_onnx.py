@@ -44,7 +44,7 @@ def node_tests(_: Path) -> Iterator[Case]:
     for test in sorted(packaged_tests(), key=lambda each: str(each.name)):
         keys = {node.op_type if not node.domain else f"{node.domain}.{node.op_type}" for node in test.model.graph.node}
         if keys and keys <= OPERATORS.keys():
-            relative = _ROUNDED.get(test.name, 1e-5)
+            relative = _ROUNDED.get(test.name, 0.0)
             yield Case(name=test.name, make=partial(_case, test), relative=relative)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ferrule._typing import override
-from ferrule.acl.comparison import TensorComparison, compare_tensors, overall, reference
+from ferrule.acl.comparison import TensorComparison, bounded_reference, compare_tensors, overall
 from ferrule.acl.program import ON_NEON, build_program
 from ferrule.acl.project import ArtifactProject
 from ferrule.acl.toolchain import AclToolchain, find_toolchain
@@ -28,7 +28,7 @@ from ferrule.report.words import styled_verdict
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,6 @@ def run_artifact(
     *,
     sysroot: Path | None = None,
     stepwise: bool = True,
-    tolerance: float | None = None,
     profile: bool = False,
     source: str = "",
     progress: Progress = say_nothing,
@@ -87,7 +86,6 @@ def run_artifact(
         inputs: one array per input, in order or by name; by default the fixed pattern.
         sysroot: see `find_toolchain`.
         stepwise: whether each layer gets the reference's values as inputs.
-        tolerance: the largest |difference| / max |reference| of float tensors, unless a layer states a larger one.
         profile: whether to measure the time of each layer; not possible by emulation.
         source: describes the inputs in the report.
         progress: is told what is being done.
@@ -118,10 +116,11 @@ def run_artifact(
     progress(Step(phase=f"building {record.artifact}"))
     program = build_program([record], project.folder, [project.folder], toolchain, prelude=ON_NEON if shim else "")
     progress(Step(phase="computing the reference"))
-    expected = reference(network, arrays)
+    expected = bounded_reference(network, record, arrays, stepwise=stepwise)
+    values = {name: each.values for name, each in expected.items()}
     progress(Step(phase=f"running {record.artifact}"))
-    found = program.run(record.artifact, arrays, replacements=expected if stepwise else None)
-    compared = compare_tensors(network, record, found, expected, tolerance=tolerance)
+    found = program.run(record.artifact, arrays, replacements=values if stepwise else None)
+    compared = compare_tensors(network, record, found, expected)
     times = program.profile(record.artifact, arrays) if profile else {}
     return ArtifactReport(
         schema_version=SCHEMA_VERSION,
@@ -144,7 +143,17 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
     from rich.markup import escape
 
     times = {time.layer: time.microseconds for time in report.times}
-    headings = ["#", "layer", "type", "tensor", "difference", "limit", "verdict", *(["us"] if times else [])]
+    headings = [
+        "#",
+        "layer",
+        "type",
+        "tensor",
+        "difference",
+        "of its bound",
+        "outside",
+        "verdict",
+        *(["us"] if times else []),
+    ]
     rows = [
         (
             str(number),
@@ -152,7 +161,8 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
             each.type,
             escape(each.tensor),
             _extent(each),
-            _number(each, each.limit),
+            "" if each.share is None else f"{each.share:.1%}",
+            f"{each.outside:,} of {each.elements:,}" if each.outside else "",
             styled_verdict(each.verdict),
             *((f"{times[each.layer]:,.0f}" if each.layer in times else "",) if times else ()),
         )
@@ -162,9 +172,9 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
         console,
         headings,
         rows,
-        right=("#", "difference", "limit", "us"),
+        right=("#", "difference", "of its bound", "outside", "us"),
         whole=("layer", "difference", "verdict"),
-        optional=("type", "limit"),
+        optional=("type", "of its bound"),
         title=escape(f"{report.artifact} for {report.target}, with the Arm Compute Library {report.acl}"),
     )
     console.print(f"ran: {report.ran}", highlight=False, markup=False)
@@ -181,10 +191,9 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
 
 
 def _extent(each: TensorComparison) -> str:
-    return "not finite" if each.difference is None else _number(each, each.difference)
-
-
-def _number(each: TensorComparison, value: float) -> str:
+    value = each.difference
+    if value is None:
+        return "not finite"
     if each.dtype.startswith("float"):
         return f"{value:.1e}" if value else "0"
     return f"{value:g} step{'' if value == 1 else 's'}"

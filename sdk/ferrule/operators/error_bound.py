@@ -94,8 +94,9 @@ def rounding(evaluation: Evaluation, magnitude: Array, units: float | Array) -> 
 
 
 def least(evaluation: Evaluation) -> float:
-    """Return the smallest positive number of the outputs' type: the error of a product that underflows."""
-    return float(np.finfo(evaluation.outputs[0].dtype).smallest_subnormal)
+    """Return the smallest positive number of the arithmetic: the error of a product that underflows."""
+    own = float(np.finfo(evaluation.outputs[0].dtype).smallest_subnormal)
+    return max(own, evaluation.arithmetic.smallest)
 
 
 def sums(terms: Terms) -> Bound:

@@ -57,6 +57,8 @@ class Arithmetic:
     """The unit roundoff: the largest relative error of one operation; 2**-24 for float32."""
     spare: float = 0.0
     """Units in the last place by which a function may be off beyond the error of Ferrule's own C."""
+    smallest: float = 0.0
+    """The smallest positive number of the type of the arithmetic; 0.0 for that of the layer's outputs."""
 
 
 OWN_CODE = Arithmetic()

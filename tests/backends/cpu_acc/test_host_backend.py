@@ -27,6 +27,7 @@ from ferrule.network import Network
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
+from ferrule.testing.backends.comparison import graph_difference
 
 TARGET = default_target(BackendId("CpuAcc"))
 
@@ -73,17 +74,14 @@ def test_int8_models_are_exact(model: str, models: Path) -> None:
 
 @pytest.mark.cc
 @pytest.mark.parametrize("model", FLOAT_MODELS)
-def test_float_models_are_near(model: str, models: Path) -> None:
+def test_float_models_are_within_bounds(model: str, models: Path) -> None:
     network = formats.load(models / f"{model}.tflite")
     inputs = random_inputs(network)
-    wanted = network.run(inputs)
     with Runtime() as runtime:
         for name in instruction_sets():
             options = OptimizerOptions(model_options={"CpuAcc": {"instructions": name}})
             loaded = runtime.load_network(optimize(network, ["CpuAcc"], runtime.registry, options))
-            for got, right in zip(runtime.enqueue_workload(loaded, inputs), wanted, strict=True):
-                floor = 1e-5 * float(np.abs(right).max())
-                np.testing.assert_allclose(got, right, rtol=1e-4, atol=floor)
+            assert not graph_difference(network, inputs, runtime.enqueue_workload(loaded, inputs))
 
 
 @pytest.mark.cc

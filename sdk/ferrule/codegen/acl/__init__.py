@@ -12,6 +12,7 @@ from ferrule.codegen.acl.generate import (
 )
 from ferrule.codegen.acl.rows import DEFAULT_VERSION, AclOptions
 from ferrule.codegen.acl.support import VERSIONS, LayerUse, supported
+from ferrule.codegen.acl.table import accuracy
 from ferrule.codegen.acl.targets import TARGETS, AclTarget, acl_target
 
 __all__ = [
@@ -24,6 +25,7 @@ __all__ = [
     "ArtifactRecord",
     "LayerUse",
     "TensorRecord",
+    "accuracy",
     "acl_target",
     "explain_class",
     "generate_class",

@@ -6,6 +6,7 @@ from __future__ import annotations
 from ferrule.codegen.acl.rows import (
     FLOATS,
     QUANTIZED,
+    Accuracy,
     Add,
     LayerParts,
     LayerView,
@@ -137,6 +138,10 @@ _TO_ZERO = acl_name("RoundingPolicy", "TO_ZERO")
 _VECTOR = 16
 """From this number of int8 values on, the library computes SOFTMAX in vectors (measured, 20.08 and 24.11)."""
 _CONVERSIONS = FLOATS | {DataType.INT8}
+_BY_EXP = Accuracy(absolute=2.0**-22)
+"""The library computes exp(x) and takes 1 off, which leaves an error of the size of 1."""
+_SHIFTED = Accuracy(absolute=1e-12)
+"""NEON adds 1e-24 before it takes the root."""
 ROWS = {
     LayerType.ADD: _binary("ArithmeticAddition", _SATURATE),
     LayerType.SUB: _binary("ArithmeticSubtraction", _SATURATE),
@@ -149,7 +154,7 @@ ROWS = {
     LayerType.LEAKY_RELU: Row(add=_leaky_relu, check=_leaky_relu_check),
     LayerType.PRELU: Row(add=_prelu, check=_not_constant),
     LayerType.LOGISTIC: Row(add=_activation("LOGISTIC"), check=_not_constant),
-    LayerType.TANH: Row(add=_activation("TANH", 1.0, 1.0), check=_not_constant),
+    LayerType.TANH: Row(add=_activation("TANH", 1.0, 1.0), check=_not_constant, accuracy=_BY_EXP),
     LayerType.HARD_SWISH: Row(add=_activation("HARD_SWISH"), check=_not_constant),
     LayerType.SOFTMAX: Row(add=_softmax, check=_softmax_check),
     LayerType.NEG: Row(add=_unary("NegLayer"), check=_not_constant, types=FLOATS),
@@ -157,12 +162,12 @@ ROWS = {
     LayerType.CEIL: Row(add=_unary("NegLayer", "Floor", "NegLayer"), check=_not_constant, types=FLOATS),
     LayerType.ABS: Row(add=_activation("ABS"), check=_not_constant, types=FLOATS),
     LayerType.SQUARE: Row(add=_activation("SQUARE"), check=_not_constant, types=FLOATS),
-    LayerType.SQRT: Row(add=_activation("SQRT"), check=_not_constant, types=FLOATS),
-    LayerType.ELU: Row(add=_activation("ELU", 1.0), check=_not_constant, types=FLOATS),
+    LayerType.SQRT: Row(add=_activation("SQRT"), check=_not_constant, types=FLOATS, accuracy=_SHIFTED),
+    LayerType.ELU: Row(add=_activation("ELU", 1.0), check=_not_constant, types=FLOATS, accuracy=_BY_EXP),
     LayerType.EXP: Row(add=_unary("ExpLayer"), check=_not_constant, types=FLOATS),
     LayerType.ROUND: Row(add=_unary("RoundLayer"), check=_not_constant, types=FLOATS),
     LayerType.RSQRT: Row(add=_unary("RsqrtLayer"), check=_not_constant, types=FLOATS),
-    LayerType.SIN: Row(add=_unary("SinLayer"), check=_not_constant, types=FLOATS),
+    LayerType.SIN: Row(add=_unary("SinLayer"), check=_not_constant, types=FLOATS, accuracy=Accuracy(absolute=4e-6)),
     LayerType.DIV: _binary("ArithmeticDivision", types=FLOATS),
     LayerType.SQUARED_DIFFERENCE: _binary("ElementwiseSquaredDiff"),
     LayerType.ADD_N: Row(add=_add_n, check=_sum_check, types=FLOATS),

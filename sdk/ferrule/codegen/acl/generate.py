@@ -85,8 +85,6 @@ class TensorRecord(msgspec.Struct, frozen=True, kw_only=True):
     """"input", "output" or "intermediate"."""
     layer: str | None
     """The layer that writes it."""
-    bound: float | None
-    """The largest |difference| / max |reference| of the layer if the library approximates its function."""
 
 
 class ArtifactRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -149,7 +147,7 @@ def generate_class(
     side, chosen = acl_target(target), _checked_options(options)
     _check(graph, chosen)
     builder = ClassBuilder(target=side, graph=graph, float16=chosen.float16)
-    functions, bounds = _add_layers(builder, graph, chosen)
+    functions = _add_layers(builder, graph, chosen)
     parameters = builder.parameters.contents()
     checksum = crc32(parameters)
     printer = writer or CppWriter()
@@ -182,7 +180,7 @@ def generate_class(
         bytes=len(parameters),
         crc32=checksum,
         parameters=tuple(builder.parameters.records),
-        tensors=tuple(_tensor_records(builder, graph, bounds)),
+        tensors=tuple(_tensor_records(builder, graph)),
     )
     banner = (
         "SPDX-License-Identifier: Apache-2.0\n"
@@ -269,30 +267,26 @@ def _check(graph: Graph, options: AclOptions) -> None:
     )
 
 
-def _add_layers(
-    builder: ClassBuilder, graph: Graph, options: AclOptions
-) -> tuple[dict[str, tuple[str, ...]], dict[str, float | None]]:
-    """Add all tensors and layers; return the functions and the bound of each layer."""
+def _add_layers(builder: ClassBuilder, graph: Graph, options: AclOptions) -> dict[str, tuple[str, ...]]:
+    """Add all tensors and layers; return the functions of each layer."""
     members = _members(builder, graph)
     for info in graph.inputs:
         builder.named(info.name, members[info.name])
     functions: dict[str, tuple[str, ...]] = {}
-    bounds: dict[str, float | None] = {}
     for layer in graph.layers:
         builder.remark(f"{layer.name}: {layer.type}")
         builder.functions = []
         for output in layer.outputs:
             builder.named(output, members[output])
-        row = ROWS[layer.type]
-        row.add(LayerParts(layer=layer, graph=graph, options=options, builder=builder))
-        functions[layer.name], bounds[layer.name] = tuple(builder.functions), row.bound
+        ROWS[layer.type].add(LayerParts(layer=layer, graph=graph, options=options, builder=builder))
+        functions[layer.name] = tuple(builder.functions)
         for output in layer.outputs:
             arguments = (String(layer.name), String(output), Identifier(members[output]))
             builder.inference.append(Evaluate(Call(Identifier("afterLayer"), arguments)))
-    return functions, bounds
+    return functions
 
 
-def _tensor_records(builder: ClassBuilder, graph: Graph, bounds: Mapping[str, float | None]) -> Sequence[TensorRecord]:
+def _tensor_records(builder: ClassBuilder, graph: Graph) -> Sequence[TensorRecord]:
     writers = {name: layer.name for layer in graph.layers for name in layer.outputs}
     inputs, outputs = ({info.name for info in infos} for infos in (graph.inputs, graph.outputs))
     records = []
@@ -310,7 +304,6 @@ def _tensor_records(builder: ClassBuilder, graph: Graph, bounds: Mapping[str, fl
                 else QuantizationRecord(scale=quantization.scale, zero_point=quantization.zero_point),
                 role="output" if name in outputs else "input" if name in inputs else "intermediate",
                 layer=writers.get(name),
-                bound=bounds.get(writers.get(name, "")),
             )
         )
     return records

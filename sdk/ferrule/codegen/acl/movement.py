@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from ferrule.codegen.acl.builder import AclTensor, coordinates, unsigned
 from ferrule.codegen.acl.layouts import dimension_of, dimensions, order, permutation
-from ferrule.codegen.acl.rows import FLOATS, Add, LayerParts, LayerView, Row
+from ferrule.codegen.acl.rows import FLOATS, MOVED, Add, LayerParts, LayerView, Row
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Aggregate, Boolean, Cast, Construct, Expression, Field, Float, Integer, Scalar
 from ferrule.graph import DataType, LayerType, Shape, TensorInfo
@@ -240,18 +240,18 @@ def _reduce_check(part: LayerView) -> str:
 
 
 _NO_BOOL = "the library has no tensors of bool"
-_MOVED = Row(add=_slice, check=moved_check)
-_RESHAPED = Row(add=_reshape, check=_reshaped_check)
+_MOVED = Row(add=_slice, check=moved_check, accuracy=MOVED)
+_RESHAPED = Row(add=_reshape, check=_reshaped_check, accuracy=MOVED)
 ROWS = {
     LayerType.RESHAPE: _RESHAPED,
     LayerType.SQUEEZE: _RESHAPED,
     LayerType.EXPAND_DIMS: _RESHAPED,
-    LayerType.TRANSPOSE: Row(add=_transpose, check=moved_check),
-    LayerType.PAD: Row(add=_pad, check=_pad_check),
-    LayerType.PADV2: Row(add=_pad, check=_pad_check),
+    LayerType.TRANSPOSE: Row(add=_transpose, check=moved_check, accuracy=MOVED),
+    LayerType.PAD: Row(add=_pad, check=_pad_check, accuracy=MOVED),
+    LayerType.PADV2: Row(add=_pad, check=_pad_check, accuracy=MOVED),
     LayerType.CONCATENATION: Row(add=_concatenation, check=_concatenation_check),
-    LayerType.SPLIT: Row(add=_split, check=moved_check),
-    LayerType.SLICE: Row(add=_slice, check=_slice_check),
+    LayerType.SPLIT: Row(add=_split, check=moved_check, accuracy=MOVED),
+    LayerType.SLICE: Row(add=_slice, check=_slice_check, accuracy=MOVED),
     LayerType.STRIDED_SLICE: _MOVED,
     LayerType.MEAN: Row(add=_mean, check=_reduce_check),
     LayerType.SUM: Row(add=_reduction("SUM"), check=_reduce_check, types=FLOATS),

@@ -12,6 +12,7 @@ from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Construct, Expression, Float
 from ferrule.graph import DataType, Descriptor, Graph, Layer, Shape, Tensor, TensorInfo
 from ferrule.operators.activation import Activation
+from ferrule.operators.operator import OTHER_CODE
 from ferrule.operators.window import Padding
 
 D = TypeVar("D", bound=Descriptor)
@@ -133,6 +134,20 @@ class LayerParts(LayerView):
             self.builder.reshape(result, self.output(0), self.stem)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accuracy:
+    """How far an element of what the library's functions make may be off, given exact inputs."""
+
+    spare: float = OTHER_CODE.spare
+    """Floats: units in the last place beyond the error of Ferrule's own C."""
+    absolute: float = 0.0
+    """Floats: what comes to that, whatever the size of the element."""
+    steps: int = 1
+    """int8: steps of its quantisation."""
+
+
+MOVED = Accuracy(steps=0)
+"""That of functions that only move or select elements."""
 Check = Callable[[LayerView], str]
 Add = Callable[[LayerParts], None]
 
@@ -146,8 +161,7 @@ class Row:
     """The element types of inputs and outputs that are not weights or biases."""
     check: Check = lambda _: ""
     """Returns why a layer is not possible; "" if it is."""
-    bound: float | None = None
-    """The largest |difference| / max |reference| in float32 where the library approximates; None for rounding only."""
+    accuracy: Accuracy = Accuracy()
 
 
 def activation_info(activation: Activation) -> Expression:

@@ -6,8 +6,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ferrule.codegen.acl import elementwise, movement, rearrangement, windows
-from ferrule.codegen.acl.rows import Row
+from ferrule.codegen.acl.rows import Accuracy, Row
 from ferrule.graph import LayerType
 
 ROWS: Mapping[LayerType, Row] = {**windows.ROWS, **elementwise.ROWS, **movement.ROWS, **rearrangement.ROWS}
 REASONS: Mapping[LayerType, str] = {**elementwise.REASONS, **movement.REASONS}
+
+
+def accuracy(type_: LayerType) -> Accuracy:
+    """Return how far the library's functions for layers of a type, which has a row, may be off."""
+    return ROWS[type_].accuracy

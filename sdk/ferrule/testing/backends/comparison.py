@@ -9,7 +9,7 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Graph, TensorInfo
 from ferrule.network.bounds import outside, run_bounded
-from ferrule.operators.operator import OTHER_CODE
+from ferrule.operators.operator import OTHER_CODE, Arithmetic
 from ferrule.operators.running_error import Bounded
 
 
@@ -26,12 +26,14 @@ def random_inputs(graph: Graph, seed: int) -> list[Array]:
     return next(runs_of(graph, seed))
 
 
-def graph_difference(graph: Graph, inputs: Sequence[Array], got: Sequence[Array]) -> str:
+def graph_difference(
+    graph: Graph, inputs: Sequence[Array], got: Sequence[Array], arithmetic: Arithmetic = OTHER_CODE
+) -> str:
     """Return the difference between a graph's outputs and the reference's; "" if they agree.
 
-    Integers must be equal, floats within the bound of each element for code of any make (`OTHER_CODE`).
+    Integers must be equal, floats within the bound of each element for code with this arithmetic.
     """
-    wanted = run_bounded(graph, inputs, arithmetic=OTHER_CODE)
+    wanted = run_bounded(graph, inputs, arithmetic=arithmetic)
     for info, one, other in zip(graph.outputs, got, wanted, strict=True):
         values = other.values
         if (one.shape, one.dtype) != (values.shape, values.dtype):
