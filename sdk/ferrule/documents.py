@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ferrule.errors import FerruleError
-from ferrule.reading import open_file
+from ferrule.reading import near_names, open_file
 from ferrule.recognition import recognised
 from ferrule.rendering import check_values
 
@@ -30,7 +30,8 @@ def file_bytes(path: Path) -> bytes:
         with open_file(path) as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise FerruleError(f"{path}: {error.strerror or error}") from error
+        hint = near_names(path) if isinstance(error, FileNotFoundError) else None
+        raise FerruleError(f"{path}: {error.strerror or error}", hint=hint) from error
     except ValueError as error:  # a null character in the path
         raise FerruleError(f"{str(path)!r}: {error}") from error
     if len(data) > MAX_BYTES:

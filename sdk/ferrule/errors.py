@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import TracebackType
 
+from ferrule._typing import override
+from ferrule.interface import MARKS, option, spelled
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
@@ -33,23 +36,41 @@ class FerruleError(Exception):
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(visible(message))
-        self.hint = None if hint is None else visible(hint)
+        self._hint = None if hint is None else visible(hint)
         self.problems: tuple[Problem, ...] = ()
         self._reason = visible(message)
         self._places: tuple[str, ...] = ()
         self._kind = ""
 
+    @override
+    def __str__(self) -> str:
+        return spelled(super().__str__())
+
+    @override
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    @property
+    def hint(self) -> str | None:
+        """The remedy, in the words of the caller's interface; None if there is none."""
+        return None if self._hint is None else spelled(self._hint)
+
+    @hint.setter
+    def hint(self, hint: str | None) -> None:
+        self._hint = None if hint is None else visible(hint)
+
     def at(self, where: str, kind: str = "") -> None:
         """Prefix the message with a place; `kind` is the type of the operator or layer there."""
         where = visible(where).replace("\n", "\\n")
-        self.args = (f"{where}: {self}",)
+        self.args = (f"{where}: {super().__str__()}",)
         self._places = (where, *self._places)
         self._kind = kind or self._kind
         self.problems = tuple(replace(each, place=f"{where}: {each.place}") for each in self.problems)
 
     def as_problem(self) -> Problem:
         """Return the error as one of the problems of a model."""
-        return Problem(place=": ".join(self._places), kind=self._kind, reason=self._reason, hint=self.hint)
+        reason = spelled(self._reason)
+        return Problem(place=": ".join(self._places), kind=self._kind, reason=reason, hint=self.hint)
 
 
 class ModelError(FerruleError):
@@ -74,21 +95,23 @@ class IterationLimitError(FerruleError):
     def __init__(self, limit: int) -> None:
         super().__init__(
             f"the loop has not ended after {limit:,} iterations",
-            hint="if the model is right, load it with a higher limit: --max-iterations, load(..., max_iterations=...)",
+            hint=f"if the model is right, load it with a higher limit: {option('max_iterations', 'NUMBER')}",
         )
         self.limit = limit
 
 
 _LISTED = 20
+_KEPT = frozenset(("\n", "\t", *MARKS))
 
 
 def visible(text: str) -> str:
     """Return a text in which what a terminal or a CI runner would obey is written as escapes.
 
-    These are unprintable characters, other than line breaks and tabs, and the commands of `without_commands`.
+    These are unprintable characters, other than line breaks, tabs and the marks of `ferrule.interface`, and the
+    commands of `without_commands`.
     """
     if not text.isprintable():
-        text = "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+        text = "".join(c if c.isprintable() or c in _KEPT else ascii(c)[1:-1] for c in text)
     return without_commands(text)
 
 

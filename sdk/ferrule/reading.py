@@ -10,7 +10,9 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 from contextlib import suppress
+from difflib import get_close_matches
 from io import BufferedReader
 from pathlib import Path
 
@@ -79,6 +81,35 @@ def read_text(path: Path, *, errors: str = "strict", within: Path | None = None)
     """Return the text of a regular file in UTF-8, in which lines end as in Python; raises as `open_file` does."""
     text = read_bytes(path, within=within).decode("utf-8", errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def read_standard_input(most_bytes: int) -> bytes:
+    """Return what standard input has, to its end.
+
+    Raises:
+        OSError: it is closed, a terminal or a folder, or has more than `most_bytes`.
+    """
+    stream = sys.stdin
+    if stream is None or stream.closed:
+        raise OSError(errno.EBADF, "standard input is closed, expected a file or a pipe")
+    if stream.isatty():
+        raise OSError(errno.ENOTTY, "standard input is a terminal, expected a file or a pipe")
+    data = stream.buffer.read(most_bytes + 1)
+    if len(data) > most_bytes:
+        raise OSError(errno.EFBIG, f"standard input has more than {most_bytes:,} bytes")
+    return data
+
+
+def near_names(path: Path) -> str | None:
+    """Return a hint for a path at which there is nothing: like names in its folder; None if there are none."""
+    if not is_folder(path.parent):
+        return f"there is no folder '{path.parent}' either"
+    try:
+        names = [entry.name for entry in list_folder(path.parent)]
+    except OSError:
+        return None
+    found = get_close_matches(path.name, names, n=3, cutoff=0.6)
+    return f"did you mean {', '.join(str(path.with_name(name)) for name in found)}?" if found else None
 
 
 def is_file(path: Path) -> bool:

@@ -209,7 +209,7 @@ def test_inspect(ferrule: Ferrule, two_by_two: Path) -> None:
     planned = ferrule("inspect", two_by_two, "--plan").out
     assert planned.startswith(outcome.out)
     drawing = planned.removeprefix(outcome.out)
-    assert "region sram: 51 B, optimal" in drawing
+    assert "region sram: 35 B, optimal" in drawing
     assert "9,223" not in drawing
 
 

@@ -141,8 +141,7 @@ def test_without_a_board_there_is_no_run_to_show(ferrule: Ferrule, dense: Path, 
     outcome = ferrule("report", "e.json", option, "e.out")
     assert outcome.code == 2
     assert outcome.err.endswith(
-        "and an evaluation without a run on a board has none\n"
-        "hint: evaluate it again on a board: ferrule evaluate --board\n"
+        "and an evaluation without a run on a board has none\nhint: evaluate it again on a board: --board NAME\n"
     )
 
 
@@ -163,7 +162,7 @@ def test_a_board_in_the_configuration_counts(ferrule: Ferrule, dense: Path, data
         (("--fail-below", "auc=0.5"), 2, "error: there is no metric 'auc' in this evaluation\nhint: known: accuracy"),
         (("--fail-below", "accuracy"), 2, "error: --fail-below accuracy: expected METRIC=NUMBER"),
         (("--metric", "top1"), 2, "error: there is no metric 'top1'"),
-        (("--on-board", "all"), 2, "hint: --board, or board=..."),
+        (("--on-board", "all"), 2, "hint: --board NAME"),
         (("--json", "no/e.json"), 2, "error: --json no/e.json:"),
         (("--platform", "zephyr", "--toolchain", "zig"), 2, "error: --toolchain zig: the tools of platform zephyr"),
         (("--confidence", "1"), 2, "1.0 is not in the range 0<x<1"),

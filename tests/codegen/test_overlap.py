@@ -257,4 +257,4 @@ def test_too_little_memory_names_the_option() -> None:
     with pytest.raises(ArenaOverflowError) as caught:
         emitted(forked(4), NpuTarget(depth=3), workspace_bytes=serial)
     assert caught.value.hint is not None
-    assert 'overlap = "off"' in caught.value.hint
+    assert 'overlap="off"' in caught.value.hint

@@ -98,7 +98,7 @@ def test_a_board_that_says_nothing(firmware: ferrule.Firmware, monkeypatch: pyte
 def test_ports_that_are_none(firmware: ferrule.Firmware, tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match="needs the board's port") as missing:
         firmware.run(engine="serial")
-    assert "--port" in (missing.value.hint or "")
+    assert "port=" in (missing.value.hint or "")
     with pytest.raises(LinkError, match="cannot be opened"):
         firmware.run(engine="serial", options=EngineOptions(port=str(tmp_path / "ttyNONE")))
     with pytest.raises(LinkError, match="cannot be opened"):

@@ -244,7 +244,7 @@ def test_a_failure_leaves_nothing(temporary: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(ZigToolchain, "find", lambda _: None)
     with pytest.raises(MissingToolError) as caught:
         ferrule.compile(small_networks.dense())
-    assert caught.value.hint == "pip install 'ferrule[run]', or use another compiler: --toolchain arm-none-eabi-gcc"
+    assert caught.value.hint == "pip install 'ferrule[run]', or use another compiler: toolchain=\"arm-none-eabi-gcc\""
     assert list(temporary.iterdir()) == []
 
 

@@ -87,7 +87,7 @@ def test_another_magic(tmp_path: Path) -> None:
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    refused(tmp_path / "missing.tflite", f"there is no file '{tmp_path}/missing.tflite'")
+    refused(tmp_path / "missing.tflite", f"there is no file '{tmp_path}/missing.tflite'", hint=None)
     refused(tmp_path, f"'{tmp_path}' is a folder, expected a file")
 
 

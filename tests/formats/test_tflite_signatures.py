@@ -21,7 +21,7 @@ def test_one_of_several_signatures_is_chosen_by_name() -> None:
     data = write(two({"first": 0, "second": 1}))
     with pytest.raises(UnsupportedError, match="has 2 signatures, 'first', 'second', and the first of 2") as caught:
         ferrule.load(data)
-    assert caught.value.hint == "choose it: --signature NAME, load(..., signature=NAME)"
+    assert caught.value.hint == "choose it: signature=NAME"
     for name, layers in (("first", 1), ("second", 2)):
         network = ferrule.load(data, signature=name)
         assert len(network.layers) == layers

@@ -98,7 +98,7 @@ def test_real_numbers_are_quantised_and_dequantised() -> None:
 @pytest.mark.parametrize(
     ("array", "real", "hint"),
     [
-        (np.zeros((1, 6), np.float32), False, "for real numbers, give real=True (ferrule run: --real)"),
+        (np.zeros((1, 6), np.float32), False, "for real numbers, give real=True"),
         (np.zeros((1, 6), np.uint8), False, "for pixels, scale them as in training"),
         (np.zeros((1, 6), np.int64), False, "convert stored values with .astype('int8')"),
         (np.zeros((1, 6), np.uint8), True, "scale the values as in training"),

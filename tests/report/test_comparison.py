@@ -101,7 +101,7 @@ def test_a_counter_has_its_own_limit_or_that_of_all(limits: list[str], new: int,
 def test_a_limit_that_is_none_is_refused(option: str, message: str) -> None:
     with pytest.raises(FerruleError, match=message) as caught:
         parse_limits([option])
-    assert f"--fail-on {option}" in str(caught.value)
+    assert f"limit {option}" in str(caught.value)
 
 
 def test_a_limit_for_no_counter_is_refused() -> None:
@@ -187,7 +187,7 @@ def test_other_models_are_refused_unless_they_are_asked_for() -> None:
     other = replace(RUN, model=replace(RUN.model, name="vww", digest="ff" * 32))
     with pytest.raises(FerruleError, match=r"is of the model 'kws\.v1', the new one of 'vww'") as caught:
         compare_documents(RUN, other)
-    assert caught.value.hint == "--other-model compares them nevertheless"
+    assert caught.value.hint == "other_model=True compares them nevertheless"
     assert compare_documents(RUN, other, other_model=True).differences == ("The model differs: kws.v1, now vww.",)
     renamed = replace(RUN, model=replace(RUN.model, name="kws2"))
     assert compare_documents(RUN, renamed).differences == ("The model differs: kws.v1, now kws2.",)

@@ -18,6 +18,7 @@ from ferrule.firmware.folder import Kept, sha256, write_folder
 from ferrule.firmware.manifest import PENDING_NAME, Manifest, read_manifest
 from ferrule.formats import load, to_tflite
 from ferrule.graph import brief
+from ferrule.interface import either
 from ferrule.network import Network
 from ferrule.reading import exists, read_bytes
 
@@ -115,7 +116,7 @@ def load_artifact(folder: Path) -> ArtifactProject:
     if manifest.platform not in TARGETS or len(descriptions) != 1:
         raise FerruleError(
             f"{folder} holds a project for {manifest.platform}, expected one for {' or '.join(TARGETS)}",
-            hint="ferrule generate MODEL --target arm-gpu-c++ --out FOLDER",
+            hint=either("ferrule generate MODEL --target arm-gpu-c++ --out FOLDER", "ferrule.generate_acl makes one"),
         )
     path = folder / descriptions[0]
     try:

@@ -18,6 +18,7 @@ from ferrule.acl.toolchain import AclToolchain, find_toolchain
 from ferrule.codegen.acl import VERSIONS, ArtifactRecord, acl_target
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
+from ferrule.interface import either, name_of
 from ferrule.network.execution import by_name
 from ferrule.network.samples import pattern_sample, split
 from ferrule.progress import Progress, Step, say_nothing
@@ -205,7 +206,8 @@ def _check_version(record: ArtifactRecord, toolchain: AclToolchain) -> None:
         raise FerruleError(
             f"the class {record.artifact} is for version {record.acl} of the Arm Compute Library, "
             f"and {toolchain.version} was found",
-            hint=f"give --sysroot with a newer one, or generate the class with --acl-version {toolchain.version}",
+            hint=f"give {name_of('sysroot')} with a newer one, or generate the class with "
+            + either(f"--acl-version {toolchain.version}", f'AclOptions(version="{toolchain.version}")'),
         )
 
 

@@ -10,8 +10,10 @@ from ferrule._typing import override
 from ferrule.backends.conforming import fits, misfit, named
 from ferrule.backends.crash_note import noted
 from ferrule.errors import FerruleError, caused_by_signal
+from ferrule.interface import either
 
-_HINT = "a fault of the backend: --debug shows where; or leave it out of the preferences"
+_SHOWN = either("--debug", "the cause of this error")
+_HINT = f"a fault of the backend: {_SHOWN} shows where; or leave it out of the preferences"
 
 PLUGIN_FAULTS = (Exception, SystemExit, KeyboardInterrupt)
 """What the code of a plug-in may raise; pass an exception of it to `pass_on_interrupts` before you handle it."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, TensorInfo
-from ferrule.reading import exists, is_folder, open_file
+from ferrule.reading import exists, is_folder, near_names, open_file
 from ferrule.scratch import write_file
 
 
@@ -30,7 +30,8 @@ def load_array(path: Path) -> Array:
             file.seek(0)
             array: Array = np.lib.format.read_array(file, allow_pickle=False)
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        hint = near_names(path) if isinstance(error, FileNotFoundError) else None
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}", hint=hint) from error
     except (ValueError, EOFError, MemoryError) as error:
         reason = str(error).partition("\n")[0]
         raise InputError(f"{path}: is not a .npy file: {reason}", hint="write it with numpy.save") from error

@@ -23,6 +23,7 @@ from ferrule.cli.console import echo, output_checked, report_stream, reserve_out
 from ferrule.cli.signals import Terminated, signals_raised
 from ferrule.cli.verbosity import add_option
 from ferrule.errors import FerruleError, NothingComparedError, caused_by_signal
+from ferrule.interface import command_line
 
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
@@ -126,7 +127,7 @@ def cli(debug: bool) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run the command line and exit the process with its exit code."""
-    with standard_streams():
+    with standard_streams(), command_line():
         code = _exit_code(sys.argv[1:] if arguments is None else arguments)
     sys.exit(code)
 

@@ -53,12 +53,12 @@ def engine_name(given: str | None, configuration: Configuration, board: str | Pa
 
 
 def model_argument(function: _F) -> _F:
-    """Add the argument MODEL, a .tflite or .onnx file."""
+    """Add the argument MODEL, a .tflite or .onnx file, or - for standard input."""
     return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
 
 
 def models_argument(function: _F) -> _F:
-    """Add the argument MODEL..., one or several .tflite or .onnx files, as `models`."""
+    """Add the argument MODEL..., one or several .tflite or .onnx files, - for standard input, as `models`."""
     path = click.Path(dir_okay=False, path_type=Path)
     return click.argument("models", metavar="MODEL...", type=path, nargs=-1, required=True)(function)
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
+STANDARD_INPUT = Path("-")
+"""The model's file that stands for standard input; a file of that name has a path, such as its absolute one."""
 ITERATIONS = 10_000
 """The default of --max-iterations; a test compares it with the operator's."""
 VERSIONS = ("tflm", "litert-2.3")
@@ -42,17 +44,19 @@ class ReadingOptions:
         """Return the networks of model files, with names if they are given.
 
         Raises:
-            FerruleError: there is not one name for each model, a file cannot be read, or no model has an input or
-                output of --state.
+            FerruleError: there is not one name for each model, a file or standard input cannot be read, or no model has
+                an input or output of --state.
         """
         from ferrule import formats
 
         if names and len(names) != len(models):
             raise FerruleError(f"--name is given {len(names)} times for {len(models)} models, expected one for each")
+        if models.count(STANDARD_INPUT) > 1:
+            raise FerruleError("standard input (-) has one model, and is given several times")
         given: Sequence[str | None] = names or [None] * len(models)
         networks = [
             formats.load(
-                model,
+                _from_standard_input() if model == STANDARD_INPUT else model,
                 name,
                 dequantize_weights=self.dequantize_weights,
                 max_iterations=self.max_iterations,
@@ -65,6 +69,17 @@ class ReadingOptions:
         for state in self.states:
             _keep(state, networks)
         return networks
+
+
+def _from_standard_input() -> bytes:
+    """Return the model that standard input has; FerruleError if it has none."""
+    from ferrule.formats import MAX_FILE_BYTES
+    from ferrule.reading import read_standard_input
+
+    try:
+        return read_standard_input(MAX_FILE_BYTES)
+    except OSError as error:
+        raise FerruleError(f"-: {error.strerror}", hint="ferrule inspect - < model.tflite") from error
 
 
 def _keep(state: str, networks: Sequence[Network]) -> None:

@@ -253,7 +253,7 @@ def _refuse_arrays(count: int, options: tuple[str, ...]) -> None:
     if count > 1 and options:
         raise FerruleError(
             "--input and --output are for one model",
-            hint="Firmware.run takes the inputs of each: firmware, other = ferrule.compile([a, b])",
+            hint="without them, each model runs on the fixed pattern",
         )
 
 

@@ -17,6 +17,7 @@ from ferrule.cli.options import config_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
+from ferrule.interface import spell_for
 
 if TYPE_CHECKING:
     from ferrule.evaluation.sweep import Plan, ResultsFile
@@ -101,6 +102,7 @@ def command(
     Exit code: 0 if all outputs are equal (float32 of other code: within bound), 1 if a run differs or has failed, 2
     for an error, 3 if there is no run, or one has compared nothing.
     """
+    spell_for(command_line=False)  # whose names the file has
     from ferrule.evaluation.sweep import ResultsFile, Settings, carry_out_plan, read_plan
 
     results.check()

@@ -29,6 +29,7 @@ from ferrule.codegen.writer import Writer
 from ferrule.dom import ArrayData, ArrayType, Module, Variable
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph
+from ferrule.interface import either
 from ferrule.memory import Lifetime, Ordering, Overlap, Region, measure_order, order_layers, scratch_name, views
 from ferrule.optimizer.effort import macs
 from ferrule.rendering import one_line
@@ -70,7 +71,7 @@ def generate(
     if not graph.inputs:
         raise UnsupportedError(
             f"network '{graph.name}' has no inputs, and the C of a model needs at least one",
-            hint="Network.run and ferrule.Runtime run it on this machine",
+            hint=either("ferrule evaluate", "Network.run") + " runs it on this machine",
         )
     ordering = order_layers(graph, aliases=views(graph), alignment=ARENA_ALIGNMENT)
     reached = frozenset({CORE, *(target.device.name for target in targets.values())}) if masters is None else masters

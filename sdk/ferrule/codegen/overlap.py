@@ -15,10 +15,11 @@ from dataclasses import dataclass, field, replace
 from ferrule.codegen.lowered import LoweredGraph, LoweredLayer
 from ferrule.codegen.schedule import Call
 from ferrule.codegen.storage import StoragePlan, plan_storage
+from ferrule.interface import option
 from ferrule.memory import ArenaOverflowError, Region
 from ferrule.optimizer.effort import LEAST_GAIN, core_cycles
 
-OFF_HINT = 'Without devices that work beside the core, less is alive at once: overlap = "off".'
+OFF_HINT = f"Without devices that work beside the core, less is alive at once: {option('overlap', 'off')}."
 _WIDTH = 16
 """Partial orders that are followed at once."""
 _MOST_WORK = 3200

@@ -18,6 +18,7 @@ from ferrule.codegen.shared_arena import arena_module, arena_sizes
 from ferrule.codegen.writer import Writer
 from ferrule.dom import AddressOf, Aggregate, Const, Expression, Field, Identifier, Linkage, StructType, Variable
 from ferrule.errors import FerruleError
+from ferrule.interface import either
 from ferrule.rendering import Verbatim, one_line
 
 _LONGEST = 32
@@ -157,7 +158,7 @@ def program_symbol(symbols: Sequence[str]) -> str:
 
 def _check_names(artifacts: Sequence[Artifact]) -> None:
     """Raise FerruleError if two models have the same symbol, or one has names that start with another's prefix."""
-    hint = "give the models other names: --name, once for each model, or ferrule.load(file, name)"
+    hint = f"give the models other names: {either('--name, once for each model', 'ferrule.load(file, name)')}"
     owners: dict[str, Artifact] = {}
     for artifact in artifacts:
         other = owners.setdefault(artifact.symbol, artifact)

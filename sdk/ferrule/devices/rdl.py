@@ -12,6 +12,7 @@ from ferrule._typing import override
 from ferrule.devices.registers import ELEMENTS, Access, EnumeratedValue, Field, Register, RegisterTable
 from ferrule.devices.svd.peripheral import Peripheral
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
+from ferrule.interface import name_of
 from ferrule.reading import read_bytes
 
 if TYPE_CHECKING:
@@ -95,7 +96,9 @@ class RdlFile:
                 SystemRDL do not overlap.
         """
         if prefer:
-            raise FerruleError(f"{self.path}: registers of SystemRDL do not overlap", hint="leave out --prefer")
+            raise FerruleError(
+                f"{self.path}: registers of SystemRDL do not overlap", hint=f"leave out {name_of('prefer')}"
+            )
         if name not in self._maps:
             raise unknown_name("address map", name, self._maps, where=f"in {self.path}")
         node, base = self._maps[name]

@@ -18,6 +18,7 @@ from ferrule.devices import Range
 from ferrule.emulation.crash import CrashReport, EngineError, address_text
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image
+from ferrule.interface import either
 from ferrule.memory import STATE_WORD, AliasKind, BufferKind, Request, scratch_name
 from ferrule.memory.storage import group_names
 
@@ -379,7 +380,8 @@ def ownership_error(plan: OwnershipPlan, found: Violated) -> OwnershipError:
         address=found.address,
         pc=found.pc,
         exact=found.exact,
-        hint="docs/emulation.md, 'Ownership', has the rules; --keep keeps the executor and its offsets",
+        hint="docs/emulation.md, 'Ownership', has the rules; "
+        f"{either('--keep FOLDER', 'out=FOLDER')} keeps the executor and its offsets",
     )
 
 

@@ -50,6 +50,7 @@ from ferrule.facade.networks import network_of
 from ferrule.firmware import Job, JobKeywords, job_from
 from ferrule.formats import ModelFile
 from ferrule.graph import Array
+from ferrule.interface import either, name_of, option
 from ferrule.network import Network
 from ferrule.network.samples import in_real_numbers
 from ferrule.progress import Progress, say_nothing
@@ -256,10 +257,10 @@ def _check_numbers(proof: int, jobs: int, engine: str | None, *, named: bool, on
         if number < 1:
             raise FerruleError(f"{name} is {number}, expected at least 1")
     if on_board and not named:
-        raise FerruleError("all samples are to run on a board, and no board is named", hint="--board, or board=...")
+        raise FerruleError("all samples are to run on a board, and no board is named", hint=option("board", "NAME"))
     if jobs > 1 and not on_board:
         raise FerruleError(
-            "several jobs are for running all samples on the board", hint="--on-board all, or on_board=True"
+            "several jobs are for running all samples on the board", hint=either("--on-board all", "on_board=True")
         )
     if jobs > 1 and engine == "serial":
         raise FerruleError("a real board runs one sample at a time, so there can be only one job")
@@ -283,21 +284,23 @@ def _asked(network: Network, data: DataSet, question: _Question) -> _Question:
     if not len(data):
         raise InputError(f"{data.part.source} has no samples")
     if data.labels is None and question.metrics:
-        raise InputError(f"{data.part.source} has no labels, and metrics compare with labels", hint="give --labels")
+        raise InputError(
+            f"{data.part.source} has no labels, and metrics compare with labels", hint=f"give {name_of('labels')}"
+        )
     reconstructs = question.score is Score.RECONSTRUCTION
     if reconstructs:
         check_reconstruction(network.inputs, network.outputs[question.output])
     elif data.sequences is not None and not network.states:
         raise InputError(
             f"{data.part.source} has sequences, and network '{network.name}' has no state that samples could share",
-            hint="leave out --sequence",
+            hint=f"leave out {name_of('sequence')}",
         )
     _check_labels(network, data, question)
     metrics = question.metrics
     if reconstructs and set(metrics) - {"auc", *question.own}:
         raise FerruleError(
             'with the score "reconstruction", samples are ranked and not classified: the metric is auc',
-            hint="leave out --metric, or give --metric auc",
+            hint=either("leave out --metric, or give --metric auc", 'leave out metrics, or give metrics=["auc"]'),
         )
     if reconstructs and not metrics and data.labels is not None:
         metrics = ("auc",)

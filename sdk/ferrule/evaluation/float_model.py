@@ -11,6 +11,7 @@ from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.answers import Answers, on_host
 from ferrule.evaluation.data import Chunk, DataSet
 from ferrule.graph import Array
+from ferrule.interface import either
 from ferrule.network import Network
 from ferrule.progress import Progress
 
@@ -18,23 +19,26 @@ NAME = "float model"
 FROM_DATA = "the data"
 DEQUANTISED = "the quantised inputs, dequantised"
 
+_FLOAT = either("--float", "float_model")
+
 
 def check_float(network: Network, other: Network) -> None:
     """Raise FerruleError unless a network takes the same samples as another in float32."""
     if len(network.inputs) != len(other.inputs):
-        raise FerruleError(f"--float: its model has {len(other.inputs)} inputs, expected {len(network.inputs)}")
+        raise FerruleError(f"{_FLOAT}: its model has {len(other.inputs)} inputs, expected {len(network.inputs)}")
     for mine, its in zip(network.inputs, other.inputs, strict=True):
         if its.dtype.numpy.kind != "f":
             raise FerruleError(
-                f"--float: input '{its.name}' of its model is {its.dtype}, expected float32",
+                f"{_FLOAT}: input '{its.name}' of its model is {its.dtype}, expected float32",
                 hint="give the model from before its quantisation",
             )
         if mine.shape != its.shape:
             raise FerruleError(
-                f"--float: input '{its.name}' of its model has the shape {list(its.shape)}, expected {list(mine.shape)}"
+                f"{_FLOAT}: input '{its.name}' of its model has the shape {list(its.shape)}, "
+                f"expected {list(mine.shape)}"
             )
     if bool(network.states) != bool(other.states):
-        raise FerruleError("--float: one of the two models has a state, and the other has none")
+        raise FerruleError(f"{_FLOAT}: one of the two models has a state, and the other has none")
 
 
 def float_answers(

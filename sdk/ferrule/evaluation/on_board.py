@@ -20,6 +20,7 @@ from ferrule.evaluation.data import Chunk, DataSet
 from ferrule.facade import Firmware
 from ferrule.facade.running_firmware import RunningFirmware
 from ferrule.graph import Array
+from ferrule.interface import is_command_line, name_of, spell_for
 from ferrule.network.samples import split
 from ferrule.progress import Progress, Step
 
@@ -139,7 +140,7 @@ def run_all(
         except BrokenProcessPool as error:
             raise FerruleError(
                 "a process that ran samples on the board has ended unexpectedly",
-                hint="is there enough memory for this number of --jobs?",
+                hint=f"is there enough memory for this number of {name_of('jobs')}?",
             ) from error
         finally:
             pool.shutdown(cancel_futures=True)
@@ -161,7 +162,9 @@ def _pool(firmware: Firmware, engine: Engine, jobs: int) -> ProcessPoolExecutor:
     """Return processes, each with the firmware on a board of its own; they share no memory with this one."""
     portable = replace(firmware, lease=None, job=replace(firmware.job, registry=None))
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(portable, engine))
+    return ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_begin, initargs=(portable, engine, is_command_line())
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +197,8 @@ class _Worker:
     running: RunningFirmware | None = None
 
 
-def _begin(firmware: Firmware, engine: Engine) -> None:
+def _begin(firmware: Firmware, engine: Engine, on_command_line: bool) -> None:
+    spell_for(command_line=on_command_line)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the process that reports it
     _Worker.firmware, _Worker.engine = firmware, engine
 

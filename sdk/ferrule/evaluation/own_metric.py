@@ -12,11 +12,14 @@ import numpy as np
 from ferrule.errors import FerruleError
 from ferrule.evaluation.metrics import Confidence, mean
 from ferrule.graph import Array
-from ferrule.reading import is_file
+from ferrule.interface import either
+from ferrule.reading import is_file, near_names
 from ferrule.report.evaluation_document import MetricPart
 
 OwnMetric = Callable[[list[Array], Array], object]
 """From all outputs in real units, joined along the first axis, and the labels to a number, or one number per sample."""
+
+_METRIC = either("--metric", "metric")
 
 
 def load_metric(text: str) -> OwnMetric:
@@ -28,19 +31,20 @@ def load_metric(text: str) -> OwnMetric:
     file, _, name = text.rpartition(":")
     path = Path(file)
     if not file or not name or not is_file(path):
-        raise FerruleError(f"--metric {text}: there is no file {file or text}", hint="expected FILE.py:function")
+        hint = near_names(path) if file and name else "expected FILE.py:function"
+        raise FerruleError(f"{_METRIC} {text}: there is no file {file or text}", hint=hint)
     spec = importlib.util.spec_from_file_location(f"ferrule_metric_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise FerruleError(f"--metric {text}: {path} is no Python file", hint="its name has to end with .py")
+        raise FerruleError(f"{_METRIC} {text}: {path} is no Python file", hint="its name has to end with .py")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise FerruleError(f"--metric {text}: {path} fails: {type(error).__name__}: {error}") from error
+        raise FerruleError(f"{_METRIC} {text}: {path} fails: {type(error).__name__}: {error}") from error
     function = getattr(module, name, None)
     if not callable(function):
         found = ", ".join(each for each, value in vars(module).items() if callable(value) and not each.startswith("_"))
-        raise FerruleError(f"--metric {text}: {path} has no function '{name}'", hint=f"it has {found or 'none'}")
+        raise FerruleError(f"{_METRIC} {text}: {path} has no function '{name}'", hint=f"it has {found or 'none'}")
     chosen: OwnMetric = function
     return chosen
 
@@ -57,17 +61,17 @@ def own_metric(
     """
     name, better = text.rpartition(":")[2], str(getattr(function, "better", "higher"))
     if better not in {"higher", "lower"}:
-        raise FerruleError(f"--metric {text}: the function's attribute better is '{better}', expected higher or lower")
+        raise FerruleError(f"{_METRIC} {text}: the function's attribute better is '{better}', expected higher or lower")
     try:
         result = np.asarray(function(outputs, labels), dtype=np.float64)
     except Exception as error:
-        raise FerruleError(f"--metric {text} fails: {type(error).__name__}: {error}") from error
+        raise FerruleError(f"{_METRIC} {text} fails: {type(error).__name__}: {error}") from error
     if result.shape == (len(labels),) and len(labels) > 1:
         return mean(name, result, confidence, better=better)
     if result.size != 1:
         raise FerruleError(
-            f"--metric {text} returned values of shape {list(result.shape)}, expected a number, or one for each of the "
-            f"{len(labels)} samples"
+            f"{_METRIC} {text} returned values of shape {list(result.shape)}, expected a number, or one for each of "
+            f"the {len(labels)} samples"
         )
     value = float(result.reshape(()))
     if not np.isfinite(value):

@@ -46,6 +46,7 @@ from ferrule.firmware.fitting import emit_unlimited, fits, roomier_boards
 from ferrule.firmware.identification import read_identities
 from ferrule.formats import ModelFile
 from ferrule.graph import brief
+from ferrule.interface import either, name_of
 from ferrule.memory import ArenaOverflowError
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
@@ -268,7 +269,8 @@ def _require_model(image: Image, artifact: Artifact) -> None:
         raise FerruleError(
             f"{image.path} is not the firmware of model '{artifact.graph.name}': it has no table of its inputs and "
             "outputs",
-            hint="leave out the model to run a firmware of your own, or give --name as when it was generated",
+            hint="leave out the model to run a firmware of your own, or give "
+            f"{name_of('name')} as when it was generated",
         )
 
 
@@ -433,9 +435,8 @@ def _naming_boards(networks: Sequence[Network], job: Job) -> Iterator[None]:
         yield
     except ArenaOverflowError as error:
         names = ", ".join(roomier_boards(networks, job))
-        error.hint = (
-            f"{error.hint} Boards with room for this plan: {names or 'none'}; `ferrule inspect --fit` lists all."
-        )
+        shown = either("`ferrule inspect --fit`", "ferrule.inspect(network, fit=True)")
+        error.hint = f"{error.hint} Boards with room for this plan: {names or 'none'}; {shown} lists all."
         raise
 
 

@@ -14,6 +14,7 @@ import msgspec
 
 from ferrule.errors import FerruleError
 from ferrule.firmware.manifest import MANIFEST_NAME, PENDING_NAME, Manifest, manifest_bytes, read_manifest
+from ferrule.interface import option
 from ferrule.reading import confined, exists, is_file, is_folder, read_bytes
 from ferrule.record import made
 from ferrule.scratch import ScratchFolder, locked
@@ -138,7 +139,8 @@ class _Update:
         if in_the_way and not force:
             raise FerruleError(
                 f"{self._folder}: these files were changed by hand and would be lost: {', '.join(in_the_way)}",
-                hint="move them out of the way, generate into another folder, or keep them as *.orig with --force",
+                hint="move them out of the way, generate into another folder, or keep them as *.orig with "
+                f"{option('force')}",
             )
         aside = {name: self._name_aside(name) for name in in_the_way}
         copies = {target: read_bytes(self._folder / name) for name, target in aside.items()}

@@ -19,6 +19,7 @@ from ferrule.firmware.mlperf_tiny import check_app
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest, platform
 from ferrule.firmware.platforms.platform import MODEL_FOLDER
+from ferrule.interface import name_of
 from ferrule.link import BuildInfo
 from ferrule.network import Network
 
@@ -84,7 +85,7 @@ def project_files(program: Program, job: Job) -> tuple[tuple[Identity, ...], Pro
         able = ", ".join(name for name, each in PLATFORMS.items() if each.tests_itself)
         raise FerruleError(
             f"a project for {job.platform} has no start-up of Ferrule's that could test it",
-            hint=f"leave out --self-test; it is for {able}",
+            hint=f"leave out {name_of('self_test')}; it is for {able}",
         )
     identities, files = identified(platform(job.platform).files(request), program, job.platform, board.name)
     if files.board_folder:  # the digests do not depend on a size that a build has derived

@@ -17,6 +17,7 @@ from ferrule.boards import Board, load_board
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware.platforms import DEFAULT_PLATFORM
 from ferrule.firmware.toolchain import DEFAULT_TOOLCHAIN, toolchain
+from ferrule.interface import name_of
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 
@@ -94,8 +95,8 @@ class Job:
             raise unknown_name("goal", self.goal, list(GOALS), where="in a Job")
         if self.input_rows and (self.goal != Goal.MEMORY or self.arena == SHARED):
             raise FerruleError(
-                f"input_rows with goal {self.goal!r} and arena {self.arena!r}, expected the goal 'memory' and an arena "
-                "of its own",
+                f"{name_of('input_rows')} with goal {self.goal!r} and arena {self.arena!r}, expected the goal 'memory' "
+                "and an arena of its own",
                 hint="rows wait in the workspace between calls; only layers that run row by row can take them",
             )
         for name in ("hints", "model_options", "fallback_transfers"):

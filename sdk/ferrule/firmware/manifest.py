@@ -9,6 +9,7 @@ import msgspec
 
 from ferrule.documents import decode_json
 from ferrule.errors import FerruleError
+from ferrule.interface import either
 from ferrule.reading import read_bytes
 
 MANIFEST_NAME = "ferrule-project.json"
@@ -71,7 +72,7 @@ def read_manifest(folder: Path, name: str = MANIFEST_NAME) -> Manifest:
     except OSError as error:
         raise FerruleError(
             f"{folder} is not a generated project: {name} cannot be read ({error.strerror})",
-            hint="make one with: ferrule generate MODEL --out FOLDER",
+            hint=either("make one with: ferrule generate MODEL --out FOLDER", "make one by ferrule.generate"),
         ) from error
     hint = "generate the project again, into another folder"
     version = decode_json(str(path), data, _Version, hint=hint).schema_version

@@ -17,6 +17,7 @@ from ferrule.codegen import CORE
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.firmware.job import SHARED, Job, divide_all
 from ferrule.firmware.wires import spare_uarts
+from ferrule.interface import name_of, spelled
 from ferrule.memory import ArenaOverflowError, Region
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
@@ -119,13 +120,13 @@ def _emitted(
             model=network,
         )
     except ArenaOverflowError as error:
-        if optimized.notes and codegen.OFF_HINT not in str(error.hint):
+        if optimized.notes and spelled(codegen.OFF_HINT) not in str(error.hint):
             error.hint = f"{error.hint} {codegen.OFF_HINT}"
         raise
     if job.input_rows and not artifact.input_rows:
         raise FerruleError(
             f"model '{network.name}' cannot take its input row by row: the backend of its first layers does not",
-            hint="give the first layers to CpuAcc, or leave out input_rows (--input-rows)",
+            hint=f"give the first layers to CpuAcc, or leave out {name_of('input_rows')}",
         )
     return artifact
 

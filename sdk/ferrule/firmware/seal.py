@@ -89,7 +89,7 @@ def record_at(data: bytes) -> int:
             place = data.find(MAGIC, place + 1, at + size)
     if len(found) != 1:
         raise SealError(
-            f"the firmware has {len(found)} records of a self-test, expected one: generate it with --self-test"
+            f"the firmware has {len(found)} records of a self-test, expected one: it was generated without one"
         )
     if found[0] + RECORD_BYTES > len(data):
         raise SealError("the record of the self-test is cut off")

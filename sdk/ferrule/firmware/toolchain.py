@@ -16,6 +16,7 @@ from ferrule._typing import override
 from ferrule.boards import Board, Cpu
 from ferrule.cache import tool_environment
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
+from ferrule.interface import option
 from ferrule.reading import is_file
 
 Optimization = Literal["O3", "O2", "Os"]
@@ -106,7 +107,7 @@ class ZigToolchain(Toolchain):
     """`zig cc` (clang and lld) from the ziglang wheel."""
 
     name: str = "zig"
-    remedy: str = "pip install 'ferrule[run]', or use another compiler: --toolchain arm-none-eabi-gcc"
+    remedy: str = f"pip install 'ferrule[run]', or use another compiler: {option('toolchain', 'arm-none-eabi-gcc')}"
     usual_optimization: Optimization = "Os"
 
     @property

@@ -14,7 +14,7 @@ from ferrule.formats.onnx import Arithmetic, read_onnx
 from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
-from ferrule.reading import open_file
+from ferrule.reading import near_names, open_file
 from ferrule.recognition import recognised
 from ferrule.record import attach, recording
 from ferrule.rendering import one_line
@@ -246,7 +246,7 @@ def _file_bytes(path: Path) -> bytes:
     except IsADirectoryError as error:
         raise ModelError(f"'{path}' is a folder, expected a file", hint=_known()) from error
     except FileNotFoundError as error:
-        raise ModelError(f"there is no file '{path}'", hint=_known()) from error
+        raise ModelError(f"there is no file '{path}'", hint=near_names(path)) from error
     except OSError as error:
         raise ModelError(f"cannot read '{path}': {error.strerror}") from error
     except ValueError as error:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ferrule.interface import option
 from ferrule.link.channel import Channel
 from ferrule.link.errors import FirmwareError, LinkError, LinkTimeoutError
 
@@ -112,6 +113,6 @@ class MlperfTinyRunner:
             if left_s <= 0 or len(self._received) > _MOST_LINE_CHARACTERS:
                 raise LinkTimeoutError(
                     f"the device has not answered {what} within {timeout_s:g} s, but sent {lines[-3:]}",
-                    hint="is it a firmware of `ferrule generate --app mlperf-tiny`?",
+                    hint=f"is it a firmware that was generated with {option('app', 'mlperf-tiny')}?",
                 )
             self._received += self._channel.read(_CHUNK_BYTES, left_s).decode("ascii", "backslashreplace")

@@ -10,10 +10,13 @@ from numpy.typing import ArrayLike
 
 from ferrule.errors import InputError, place
 from ferrule.graph import Array, TensorInfo
+from ferrule.interface import either, option
 from ferrule.network.execution import by_name
 
 Sample = list[Array]
 """One array per input of the model, with exactly the input's shape and dtype."""
+
+_QUANTIZE = either("quantise them before", "see TensorInfo.quantize")
 
 
 def pattern(info: TensorInfo) -> Array:
@@ -132,13 +135,12 @@ def _hint(info: TensorInfo, array: Array) -> str:
     if info.quantization is None:
         return f"convert it with .astype('{info.dtype}')"
     if array.dtype.kind == "f":
-        return "for real numbers, give real=True (ferrule run: --real), which quantises them"
+        return f"for real numbers, give {option('real')}, which quantises them"
     if array.dtype == np.uint8:
         return (
-            "for pixels, scale them as in training, such as pixels.astype('float32') / 255, and give real=True "
-            "(ferrule run: --real)"
+            f"for pixels, scale them as in training, such as pixels.astype('float32') / 255, and give {option('real')}"
         )
-    return f"convert stored values with .astype('{info.dtype}'); for real numbers, see TensorInfo.quantize"
+    return f"convert stored values with .astype('{info.dtype}'); for real numbers, {_QUANTIZE}"
 
 
 def _count(info: TensorInfo, array: Array) -> int:

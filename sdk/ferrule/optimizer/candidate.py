@@ -15,9 +15,10 @@ from ferrule.backends.option import check_options
 from ferrule.backends.target import Face
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.graph import Graph, Layer
+from ferrule.interface import either
 from ferrule.optimizer.options import TRANSFERS, OptimizerOptions
 
-STRICT_HINT = "without --no-fallback (in Python: with fallback=True), the next backend may run what the first cannot"
+STRICT_HINT = f"{either('without --no-fallback', 'with fallback=True')}, the next backend may run what the first cannot"
 
 
 class BackendSource(Protocol):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError
+from ferrule.interface import option
 from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
 from ferrule.report.document import ReportDocument, Verdict
 from ferrule.report.evaluation_document import EvaluationDocument
@@ -52,7 +53,7 @@ def compare_documents(
     if not (same_model or other_model or old.kind == "sweep"):
         raise FerruleError(
             f"the old document is of the model '{before.model}', the new one of '{after.model}'",
-            hint="--other-model compares them nevertheless",
+            hint=f"{option('other_model')} compares them nevertheless",
         )
     found = list(_changes(values(old), values(new)))
     limits.check(change.counter for change in found)

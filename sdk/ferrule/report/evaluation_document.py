@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 from ferrule._typing import override
 from ferrule.graph import brief
+from ferrule.interface import option
 from ferrule.report.document import ModelPart, ReportDocument, Verdict
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
 from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 
 EVALUATION_SCHEMA_VERSION = 3
-NO_BOARD = "evaluate it again on a board: ferrule evaluate --board"
+NO_BOARD = f"evaluate it again on a board: {option('board', 'NAME')}"
 """The hint of formats that show the layers on a board, for a document without `proof`."""
 
 

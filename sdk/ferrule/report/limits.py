@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ferrule.errors import FerruleError, unknown_name
+from ferrule.interface import either
 
 _PARTS = frozenset({"code", "weights", "workspace", "stack bound"})
 """The counters that are parts of others; a limit for all counters is for the others."""
 LAYER = "layer"
 """The name of the limit for the count of a single layer, which no limit for all counters covers."""
+_FAIL_ON = either("--fail-on", "limit")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class Limits:
         lower = {counter.lower() for counter in known}
         for name in self.by_counter:
             if name and name not in lower:
-                raise unknown_name("counter", name, known, where="of these documents for --fail-on")
+                raise unknown_name("counter", name, known, where="of these documents")
 
     def texts(self) -> dict[str, str]:
         """Return the limits as they were typed, by counter."""
@@ -72,9 +74,9 @@ def parse_limits(options: Sequence[str]) -> Limits:
             name, separator, amount = part.rpartition("=")
             name = name.strip().lower()
             if name in found:
-                raise FerruleError(f"--fail-on {option}: {name or 'all counters'} has two limits")
+                raise FerruleError(f"{_FAIL_ON} {option}: {name or 'all counters'} has two limits")
             if separator and not name:
-                raise FerruleError(f"--fail-on {option}: '{part}' names no counter before the =")
+                raise FerruleError(f"{_FAIL_ON} {option}: '{part}' names no counter before the =")
             found[name] = _limit(option, amount.strip())
     return Limits(by_counter=found)
 
@@ -87,7 +89,7 @@ def _limit(option: str, text: str) -> Limit:
         value = math.nan
     if not 0 <= value < math.inf:
         raise FerruleError(
-            f"--fail-on {option}: '{text}' is not a limit",
+            f"{_FAIL_ON} {option}: '{text}' is not a limit",
             hint="a limit is a percentage such as 1%, or a number such as 512; instructions=1%,flash=0 has one each",
         )
     relative = text.endswith("%")

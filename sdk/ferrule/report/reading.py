@@ -11,7 +11,8 @@ import msgspec
 
 from ferrule.documents import check_integers
 from ferrule.errors import FerruleError
-from ferrule.reading import open_file
+from ferrule.interface import either
+from ferrule.reading import near_names, open_file
 from ferrule.recognition import recognised
 from ferrule.report.comparison_document import COMPARISON_SCHEMA_VERSION, Comparison
 from ferrule.report.document import SCHEMA_VERSION, ReportDocument
@@ -35,7 +36,10 @@ _KINDS: dict[str, tuple[type[Document], int]] = {
     "comparison": (Comparison, COMPARISON_SCHEMA_VERSION),
     "failure": (FailureDocument, FAILURE_SCHEMA_VERSION),
 }
-_HINT = "ferrule run, inspect, evaluate, sweep and compare write documents with --json"
+_HINT = either(
+    "ferrule run, inspect, evaluate, sweep and compare write documents with --json",
+    "documents are what ferrule run, inspect, evaluate, sweep and compare write as JSON",
+)
 
 
 class _Head(msgspec.Struct):
@@ -100,7 +104,8 @@ def _contents(path: Path) -> bytes:
         with open_file(path) as stream:
             data = stream.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
-        raise FerruleError(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+        hint = near_names(path) if isinstance(error, FileNotFoundError) else None
+        raise FerruleError(f"{path}: {getattr(error, 'strerror', None) or error}", hint=hint) from error
     if len(data) > MAX_BYTES:
         raise FerruleError(f"{path}: it has more than {MAX_BYTES} bytes")
     other = recognised(data)

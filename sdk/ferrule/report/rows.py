@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from ferrule.errors import FerruleError
+from ferrule.interface import either
 from ferrule.report.comparison_document import Comparison
 from ferrule.report.document import DeviceWorkPart, ReportDocument
 from ferrule.report.estimates import EstimatePart
@@ -48,7 +49,10 @@ def _rows(document: Document) -> Iterable[Row]:
         case Comparison():
             return _of_comparison(document)
         case _:
-            raise FerruleError(f"a {document.kind} has no rows", hint="write it as --html, --markdown or --json")
+            raise FerruleError(
+                f"a {document.kind} has no rows",
+                hint=either("write it as --html, --markdown or --json", "its attributes have what it says"),
+            )
 
 
 def _of_run(document: ReportDocument) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from ferrule.report.sweep_document import SweepDocument, SweepRow
 from ferrule.report.words import counted
 
 SUFFIX = ".jsonl"
-_HINT = "delete the line, or compare documents that ferrule sweep wrote with --json"
+_HINT = "delete the line, or compare the documents that ferrule sweep writes as JSON"
 
 
 class _Head(msgspec.Struct):

@@ -17,6 +17,7 @@ from ferrule.backends.device import BackendId
 from ferrule.backends.tensor_handle import Event, MemoryManager
 from ferrule.errors import FerruleError, InputError
 from ferrule.graph import Array, Graph
+from ferrule.interface import option
 from ferrule.network.samples import beginnings, in_real_numbers
 from ferrule.optimizer.optimized import Crossing
 from ferrule.runtime.binding import Arrays, InputPort, OutputPort, given_samples, ordered_outputs, part_of
@@ -84,7 +85,7 @@ class LoadedNetwork:
             graph = parts.graph
             if real and outputs is not None:
                 raise InputError(
-                    f"network '{graph.name}' got output buffers and real=True, which returns new arrays",
+                    f"network '{graph.name}' got output buffers and {option('real')}, which returns new arrays",
                     hint="give buffers for the stored values, and dequantise these by TensorInfo.dequantize",
                 )
             samples = given_samples(graph, parts.inputs, inputs, real=real)

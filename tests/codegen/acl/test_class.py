@@ -256,7 +256,7 @@ def test_a_newer_version_is_named_only_where_it_helps() -> None:
     for graph, helps in ((convolution(0.99e-5), True), (layer_case(LayerType.COS, DataType.FLOAT32, 0), False)):
         with pytest.raises(UnsupportedError) as caught:
             generate_class(graph, target=GPU)
-        assert ("version 24.11 (--acl-version) takes more" in str(caught.value.hint)) == helps
+        assert ("version 24.11 (AclOptions) takes more" in str(caught.value.hint)) == helps
 
 
 def test_refused_layers_are_all_listed() -> None:

@@ -103,7 +103,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "LIMIT_BYTES", 100)
     with pytest.raises(InputError, match="sample 50: all samples have more than 100 bytes") as caught:
         opened("def samples():\n    while True:\n        yield np.zeros(2)")
-    assert caught.value.hint == "use --limit"
+    assert caught.value.hint == "use limit=NUMBER"
 
 
 def test_a_missing_file_is_named() -> None:

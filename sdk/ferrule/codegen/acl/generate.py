@@ -55,6 +55,7 @@ from ferrule.dom import (
 from ferrule.dom import Member as MemberAccess
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import DataType, Graph, refuse_states
+from ferrule.interface import either
 from ferrule.rendering import one_line
 
 _LISTED = 20
@@ -262,8 +263,9 @@ def _check(graph: Graph, options: AclOptions) -> None:
     more = f"\n  and {len(reasons) - _LISTED} more" if len(reasons) > _LISTED else ""
     raise UnsupportedError(
         f"'{graph.name}' cannot become a class over the Arm Compute Library:\n{shown}{more}",
-        hint="`ferrule inspect MODEL --target TARGET` shows every layer"
-        + (f"; version {VERSIONS[-1]} (--acl-version) takes more of them" if newer else ""),
+        hint=either("`ferrule inspect MODEL --target TARGET`", "ferrule.inspect(network, target=TARGET)")
+        + " shows every layer"
+        + (f"; version {VERSIONS[-1]} ({either('--acl-version', 'AclOptions')}) takes more of them" if newer else ""),
     )
 
 

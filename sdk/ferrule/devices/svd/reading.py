@@ -24,6 +24,7 @@ from ferrule.devices.svd.values import (
 )
 from ferrule.devices.svd.xml_tree import Element, read_xml
 from ferrule.errors import FerruleError, unknown_name
+from ferrule.interface import name_of
 
 _CONFLICTS = 10
 """Number of overlaps that an error lists."""
@@ -246,5 +247,5 @@ def _overlap(conflicts: Sequence[tuple[Register, Element, Register]]) -> Ferrule
         lines.append(f"{len(conflicts) - _CONFLICTS} more")
     return conflicts[0][1].wrong(
         f"registers overlap or have the same name: {', '.join(lines)}",
-        hint="choose the ones to read: --prefer NAME, which may be a pattern; --prefer '*' takes the first of each",
+        hint=f"choose the ones to read by {name_of('prefer')}, a name or a pattern; '*' takes the first of each",
     )

@@ -17,6 +17,7 @@ from ferrule.emulation.crash import EngineError
 from ferrule.emulation.last_words import last_words
 from ferrule.emulation.process_clock import ProcessClock
 from ferrule.emulation.qemu import supervisor
+from ferrule.interface import option
 
 END_TIMEOUT_S = 10
 MONITOR = "monitor"
@@ -42,7 +43,7 @@ def _arguments(program: str, board: Board, elf: Path, files: Mapping[str, int], 
     """Return QEMU's command line; `files` maps the monitor and each UART to its socket's file descriptor."""
     machine = board.qemu
     if machine is None:
-        raise EngineError(f"board {board.name} has no QEMU machine", hint="run it with --engine unicorn")
+        raise EngineError(f"board {board.name} has no QEMU machine", hint=f"run it with {option('engine', 'unicorn')}")
     argv = [program, "-machine", machine.name, "-nodefaults", "-no-user-config", "-display", "none"]
     argv += ["-icount", "shift=0", "-kernel", str(elf)]
     if gdb is not None:

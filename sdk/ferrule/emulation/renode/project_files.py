@@ -18,6 +18,7 @@ from ferrule.firmware import DEFAULT_PLATFORM
 from ferrule.firmware.folder import explained
 from ferrule.firmware.project import BUILD_FOLDER
 from ferrule.graph import Array
+from ferrule.interface import option
 from ferrule.link import DEFAULT_BAUD
 from ferrule.link.frame import Frame
 from ferrule.link.protocol import (
@@ -69,7 +70,7 @@ def check_renode(program: Program, platform: str, folder: Path) -> None:
     if modelled:
         raise FerruleError(
             f"the models of devices ({', '.join(modelled)}) are in Python: Renode alone does not have them",
-            hint="run it with: ferrule run MODEL --engine renode; or generate it without these backends",
+            hint=f"run it with {option('engine', 'renode')}, or generate it without these backends",
         )
 
 

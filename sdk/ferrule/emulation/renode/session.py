@@ -31,6 +31,7 @@ from ferrule.emulation.renode.terminal import SocketTerminal
 from ferrule.emulation.socket_wire import SocketWire
 from ferrule.firmware import read_image
 from ferrule.firmware.thumb import instructions
+from ferrule.interface import option
 from ferrule.link import Channel
 
 FIRST_SILENCE_S, SILENCE_S = 0.05, 1.0
@@ -53,7 +54,7 @@ def _require_correct_selects(machine: Machine, found: tuple[int, int]) -> None:
         raise RenodeError(
             f"the firmware contains CSET or other conditional selects with the zero register ({len(wrong)}, first at "
             f"{place}); Renode up to 1.16.1 reads the program counter in place of zero",
-            hint=f"run board {machine.board.name} with --engine qemu, or with a later Renode",
+            hint=f"run board {machine.board.name} with {option('engine', 'qemu')}, or with a later Renode",
         )
 
 

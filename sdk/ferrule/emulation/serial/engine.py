@@ -11,6 +11,7 @@ from ferrule.emulation.crash import CrashReport
 from ferrule.emulation.engine import Counters, Engine, EngineOptions, Machine, Session
 from ferrule.emulation.ownership import refuse_ownership
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
+from ferrule.interface import either
 from ferrule.link import Channel, SerialChannel
 
 ROLES = ("link", "console")
@@ -69,7 +70,8 @@ class SerialEngine(Engine):
             return None
         return FerruleError(
             "the engine serial needs the board's port",
-            hint="--port /dev/ttyUSB0, COM3 or socket://host:port; list them: python -m serial.tools.list_ports",
+            hint=f"{either('--port', 'EngineOptions(port=...)')} is /dev/ttyUSB0, COM3 or socket://host:port; list "
+            "them: python -m serial.tools.list_ports",
         )
 
     @override

@@ -10,6 +10,7 @@ from pathlib import Path
 from ferrule.errors import InputError
 from ferrule.evaluation.data.labels import class_names
 from ferrule.facade.data_table import DataSettings
+from ferrule.interface import name_of
 from ferrule.reading import is_file, is_folder
 from ferrule.reading import list_folder as entries_of
 
@@ -49,7 +50,7 @@ def list_folder(folder: Path, settings: DataSettings) -> Listing:
     if folders and own:
         raise InputError(
             f"{folder} has both folders and samples, such as '{own[0].name}'",
-            hint="expected a folder per class, or all samples in one folder with --labels",
+            hint=f"expected a folder per class, or all samples in one folder with {name_of('labels')}",
         )
     steps: list[str] = []
     chosen, classes = own, list[str]()

@@ -17,7 +17,8 @@ import numpy as np
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data.conversion import Conversion, without_ones
 from ferrule.graph import Array
-from ferrule.reading import is_file
+from ferrule.interface import option
+from ferrule.reading import is_file, near_names
 
 LIMIT_BYTES = 1 << 31
 """The most that all samples may take, in the model's stored types: they are kept in memory."""
@@ -143,7 +144,9 @@ class GeneratorSource:
             stored.extend(conversion.stored(part, rule, where).tobytes())
             self._rules.append(rule)
         if sum(map(len, self._stored)) > LIMIT_BYTES:
-            raise InputError(f"{where}: all samples have more than {LIMIT_BYTES} bytes", hint="use --limit")
+            raise InputError(
+                f"{where}: all samples have more than {LIMIT_BYTES} bytes", hint=f"use {option('limit', 'NUMBER')}"
+            )
 
     def _parts(self, values: object, where: str) -> list[Array]:
         """Return an array with the shape of each input."""
@@ -167,7 +170,7 @@ _END = object()
 
 def _function(path: Path, name: str) -> Any:  # noqa: ANN401 what the user's module has
     if not is_file(path):
-        raise InputError(f"{path}: there is no such file")
+        raise InputError(f"{path}: there is no such file", hint=near_names(path))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None  # the name ends with .py
     assert spec.loader is not None

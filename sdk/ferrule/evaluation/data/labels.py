@@ -16,6 +16,7 @@ from ferrule.evaluation.data.dataset import Labels
 from ferrule.evaluation.data.table import read_header, read_table
 from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
+from ferrule.interface import name_of
 from ferrule.reading import open_file
 
 FORMS = (".npy", ".csv", ".txt")
@@ -82,7 +83,7 @@ def read_labels(path: Path, names: Sequence[str], settings: DataSettings, output
         found = of_texts(lines, str(path), [f"line {index}" for index in range(1, len(lines) + 1)])
     else:
         raise InputError(
-            f"--labels {path}: the name ends with '{suffix}', expected {', '.join(FORMS)}",
+            f"{name_of('labels')} {path}: the name ends with '{suffix}', expected {', '.join(FORMS)}",
             hint="a folder with a folder per class needs no labels",
         )
     count = len(found)
@@ -229,7 +230,7 @@ def read_sequences(path: Path, count: int) -> Array:
         InputError: the file cannot be read, or does not have one whole number per sample.
     """
     if path.suffix.lower() != ".npy":
-        raise InputError(f"--sequence {path}: expected a .npy file with a whole number per sample")
+        raise InputError(f"{name_of('sequence')} {path}: expected a .npy file with a whole number per sample")
     array = map_array(path)
     if array.dtype.kind not in "iu" or array.ndim != 1:
         raise InputError(f"{path} is {array.dtype}{list(array.shape)}, expected whole numbers, one per sample")

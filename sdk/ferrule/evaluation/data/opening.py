@@ -19,11 +19,14 @@ from ferrule.evaluation.data.sounds import SoundSource
 from ferrule.evaluation.data.table import TableSource, read_header, read_table
 from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
-from ferrule.reading import exists, is_folder
+from ferrule.interface import either, name_of
+from ferrule.reading import exists, is_folder, near_names
 from ferrule.report.evaluation_document import DataPart
 
 FILES = "files"
 """The value of `--sequence` by which each recording is a sequence."""
+
+_DATA = name_of("data")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,9 +55,10 @@ class Wanted:
     def single(self) -> TensorInfo:
         """The model's only input; InputError if it has several."""
         if len(self.inputs) != 1:
+            each = either("--data NAME=FILE.npy", 'data=["NAME=FILE.npy", ...] with one')
             raise InputError(
                 f"the model has {len(self.inputs)} inputs, and this form of data has values for one",
-                hint="give an .npz file with an array per input, or --data NAME=FILE.npy for each",
+                hint=f"give an .npz file with an array per input, or {each} for each",
             )
         return self.inputs[0]
 
@@ -130,7 +134,7 @@ def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
         return _arrays("npy", [(path, map_array(Path(path))) for path in named], wanted)
     if len(paths) != 1:
         raise InputError(
-            f"--data is given {len(paths)} times, expected once, or NAME=FILE.npy for each input",
+            f"{_DATA} is given {len(paths)} times, expected once, or NAME=FILE.npy for each input",
             hint=f"the model's inputs: {', '.join(info.name for info in wanted.inputs)}",
         )
     text = paths[0]
@@ -149,9 +153,9 @@ def _open(paths: Sequence[str], wanted: Wanted) -> Opened:
     if is_folder(path):
         return _folder(path, wanted)
     if not exists(path):
-        raise InputError(f"--data {text}: there is no such file or folder")
+        raise InputError(f"{_DATA} {text}: there is no such file or folder", hint=near_names(path))
     raise InputError(
-        f"--data {text}: is of no known form",
+        f"{_DATA} {text}: is of no known form",
         hint="expected .npy, .npz, .csv, a folder of images or .wav files per class, or FILE.py:function",
     )
 
@@ -166,13 +170,13 @@ def _by_input(paths: Sequence[str], inputs: Sequence[TensorInfo]) -> list[str] |
             if len(paths) == 1:
                 return None
             error = unknown_name("input", name if separator else text, names)
-            raise InputError(f"--data {text}: {error}", hint=error.hint)
+            raise InputError(f"{_DATA} {text}: {error}", hint=error.hint)
         if name in found:
-            raise InputError(f"--data {text}: the input '{name}' is given twice")
+            raise InputError(f"{_DATA} {text}: the input '{name}' is given twice")
         found[name] = path
     missing = [name for name in names if name not in found]
     if missing:
-        raise InputError(f"--data: there are no values for the input '{missing[0]}'")
+        raise InputError(f"{_DATA}: there are no values for the input '{missing[0]}'")
     return [found[name] for name in names]
 
 

@@ -27,6 +27,7 @@ from ferrule.formats.tflite.variables import VARIABLE_OPERATORS, Variable, Varia
 from ferrule.formats.tflite.versions import Version
 from ferrule.formats.tflite.windows import needs_narrow_bias
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, TensorInfo
+from ferrule.interface import option
 from ferrule.network import Network, check_kernel
 from ferrule.network.builder import bias_quantization
 from ferrule.operators.control_flow import DEEPEST, DEFAULT_ITERATIONS
@@ -176,7 +177,7 @@ class _File:
             raise UnsupportedError(
                 f"the file has {len(names)} signatures, {listed}, and the first of {len(self._subgraphs)} subgraphs, "
                 f"'{self._subgraphs[0].name}', does not contain '{others[0]}'; expected the name of one",
-                hint="choose it: --signature NAME, load(..., signature=NAME)",
+                hint=f"choose it: {option('signature', 'NAME')}",
             )
 
 

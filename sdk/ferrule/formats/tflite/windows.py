@@ -14,6 +14,7 @@ from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter
 from ferrule.formats.tflite.encoder import Options, OptionValue
 from ferrule.formats.tflite.node import Node, activation
 from ferrule.graph import DataType, Descriptor, Layer, LayerType, TensorInfo
+from ferrule.interface import option
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -258,7 +259,7 @@ def refuse_hybrid(image: TensorInfo, weights: TensorInfo) -> None:
             f"it is hybrid: float32 activations ('{image.name}') with {weights.dtype} weights ('{weights.name}'), "
             "which quantise their input anew in every run and are not supported",
             hint="convert the model without dynamic-range quantisation, quantise its activations too, or compute with "
-            "float32 weights: --dequantize-weights, load(..., dequantize_weights=True)",
+            f"float32 weights: {option('dequantize_weights')}",
         )
 
 

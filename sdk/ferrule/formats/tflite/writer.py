@@ -11,6 +11,7 @@ from ferrule.formats.tflite.periods import without_periods
 from ferrule.formats.tflite.states import WrittenStates
 from ferrule.formats.tflite.unsigned import with_unsigned_convolutions
 from ferrule.graph import Graph, Layer, Rounding, SubgraphView
+from ferrule.interface import either
 from ferrule.network.rounding import with_rounding
 
 _MAX_BYTES = 2**31 - 1
@@ -91,6 +92,8 @@ def _refuse_other_rules(layer: Layer) -> None:
         raise UnsupportedError(
             f"layer '{layer.name}': {layer.type} rounds by {layer.rounding.phrase} ('{layer.rounding}'), which a "
             "TensorFlow Lite model cannot state: its readers round by their own rule",
-            hint="ferrule convert --rounding tflm (to_tflite(network, rounding=Rounding.TFLM)) changes the rule and "
-            "counts the results that differ",
+            hint=either(
+                "ferrule convert --rounding tflm changes the rule and counts the results that differ",
+                "to_tflite(network, rounding=Rounding.TFLM) changes the rule",
+            ),
         )

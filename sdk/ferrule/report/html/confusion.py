@@ -68,5 +68,5 @@ def _check_square(part: ConfusionPart) -> None:
     if wrong is not None:
         raise FerruleError(
             f"the document's confusion matrix has {len(part.labels)} labels, and {wrong} rows or columns of counts",
-            hint="write the document again by ferrule evaluate --json",
+            hint="evaluate it again, and write the document again",
         )

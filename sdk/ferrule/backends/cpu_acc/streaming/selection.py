@@ -23,6 +23,7 @@ from ferrule.backends.target import Target
 from ferrule.dom import Identifier
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, Graph, Layer, LayerType, SubgraphView, TensorInfo, refuse_states
+from ferrule.interface import name_of
 from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
@@ -58,8 +59,8 @@ def _fed(view: SubgraphView) -> str:
     Raises:
         UnsupportedError: these layers cannot take it.
     """
-    hint = "leave out input_rows (--input-rows)"
-    refuse_states(view.graph.name, view.graph.states, "an input row by row (input_rows, --input-rows)")
+    hint = f"leave out {name_of('input_rows')}"
+    refuse_states(view.graph.name, view.graph.states, f"an input row by row ({name_of('input_rows')})")
     if len(view.graph.sources) != 1:
         raise UnsupportedError(f"a network with {len(view.graph.sources)} inputs cannot take one row by row", hint=hint)
     name = view.graph.inputs[0].name
@@ -147,7 +148,7 @@ class _Division:
         if not parts:
             raise UnsupportedError(
                 f"no chain of layers can take the input '{self._fed}' row by row and leave an output to later layers",
-                hint="leave out input_rows (--input-rows)",
+                hint=f"leave out {name_of('input_rows')}",
             )
         return parts
 

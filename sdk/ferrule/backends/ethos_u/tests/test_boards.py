@@ -191,7 +191,7 @@ def test_a_division_that_needs_too_much_memory_names_the_option(monkeypatch: pyt
     monkeypatch.setattr(codegen, "generate", lambda *a, **k: generate(*a, **k | {"workspace_bytes": 63_000}))
     with pytest.raises(ArenaOverflowError) as caught:
         emit(ferrule.load(given), job)
-    assert str(caught.value.hint).count('overlap = "off"') == 1
+    assert str(caught.value.hint).count('overlap="off"') == 1
     assert emit(ferrule.load(given), replace(job, overlap="off")).workspace_bytes == 62_768
 
 
