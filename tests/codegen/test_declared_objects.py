@@ -21,7 +21,7 @@ from ferrule import Job, Network, generate, resources
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _DIRECTIVE = re.compile(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*$", re.MULTILINE)
 _LITERAL = re.compile(r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)+\'')
-_ALIGNMENT = re.compile(r"\b(?:_Alignas|alignas|aligned)\s*\(([^()]*)\)")
+_ALIGNMENT = re.compile(r"\b(?:FERRULE_ALIGNAS|_Alignas|alignas|aligned)\s*\(([^()]*)\)")
 _PLACE = re.compile(r"\b(?:__attribute__\s*\(\(.*?\)\)(?!\))|FERRULE_[A-Z_]+(?:\s*\([^()]*\))?|[A-Z_]+_SECTION\b)")
 _OBJECT = re.compile(
     r"(?P<type>[\w\s*(]*?[\s*(])(?P<name>\w+)(?P<extent>(?:\s*\[[^\]]*\])*)(?P<end>(?:\)\s*\([\w\s*,]*\))?)"
@@ -97,7 +97,7 @@ def c_files(folder: Path) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("one", "other", "agree"),
     [
-        ("alignas(4) extern const float x[4];", "W _Alignas(4) const float x[4] = {1, 2};", True),
+        ("FERRULE_ALIGNAS(4) extern const float x[4];", "W _Alignas(4) const float x[4] = {1, 2};", True),
         ("extern const float x[4];", "_Alignas(4) const float x[4] = {1, 2};", False),
         ("alignas(8) extern const float x[4];", "_Alignas(4) const float x[4] = {1, 2};", False),
         ("extern int x __attribute__((aligned(8)));", "int x;", False),

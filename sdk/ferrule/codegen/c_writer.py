@@ -47,8 +47,10 @@ class CWriter(CStatements):
     language: ClassVar[str] = "C"
     header_suffix: ClassVar[str] = ".h"
     source_suffix: ClassVar[str] = ".c"
-    _aligning: ClassVar[tuple[Include, ...]] = (Include(path="stdalign.h", kind=IncludeKind.STANDARD),)
-    """What a header includes for `alignas`."""
+    _aligning: ClassVar[tuple[Include, ...]] = (Include(path="ferrule/align.h"),)
+    """What a header includes to declare alignments."""
+    _align: ClassVar[str] = "FERRULE_ALIGNAS"
+    """What states an alignment in a header."""
 
     @override
     def header(self, module: Module, banner: str) -> str:
@@ -133,9 +135,9 @@ class CWriter(CStatements):
         """Return the declaration of a variable, with the alignment of its definition.
 
         Without it, a compiler may rely on a greater alignment, such as that of large arrays on x86-64. C++ allows
-        `alignas` only before `extern`.
+        it only before `extern`.
         """
-        aligned = f"alignas({item.alignment}) " if item.alignment is not None else ""
+        aligned = f"{self._align}({item.alignment}) " if item.alignment is not None else ""
         return doc_comment(item.doc) + as_written(f"{aligned}extern {self.declared(item.type, item.name)};")
 
     def _declare_function(self, item: Function) -> str:

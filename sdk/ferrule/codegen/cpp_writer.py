@@ -69,6 +69,7 @@ class CppWriter(CWriter):
     header_suffix: ClassVar[str] = ".h"
     source_suffix: ClassVar[str] = ".cpp"
     _aligning: ClassVar[tuple[Include, ...]] = ()
+    _align: ClassVar[str] = "alignas"
     _loose: ClassVar[tuple[type[Expression], ...]] = (Binary,)
 
     # ---- names and types
