@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a target of the Makefile and fails if it runs fewer tests or takes more processor time than budgets.toml allows.
 
-Processor time, user and system, of all processes that the target waits for hardly depends on the machine's load.
+Processor time, user and system, of all processes that the target waits for depends on the machine's load far less than minutes do.
 """
 
 from __future__ import annotations

@@ -14,6 +14,8 @@ ROOT = Path(__file__).parents[1]
 GOAL_MIN = 15
 """Limit of `.ci/run` on two quiet cores."""
 CORES = 2
+LOADED = 1.8
+"""Processor time beside other busy processes, which share caches and execution units, over that on quiet cores."""
 
 
 def within(folder: Path, budget: str, monkeypatch: pytest.MonkeyPatch) -> int:
@@ -68,4 +70,4 @@ def test_the_budgets_are_those_of_the_targets_that_run() -> None:
     for target, budget in budgets.items():
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
         assert ("tests" in budget) == ("pytest" in target or target.startswith("test"))
-    assert sum(budget["minutes"] for budget in budgets.values()) <= GOAL_MIN * CORES * 1.3
+    assert sum(budget["minutes"] for budget in budgets.values()) <= GOAL_MIN * CORES * LOADED
