@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a target of the Makefile and fails if it runs fewer tests or takes more processor time than budgets.toml allows.
 
-Processor time, user and system, of all processes that the target waits for depends on the machine's load far less than minutes do.
+Processor time, user and system, of all processes that the target waits for depends less on the machine's load than
+minutes do.
 """
 
 from __future__ import annotations
