@@ -20,7 +20,7 @@ class Problem:
 
     place: str
     """The operator or layer, and what of it."""
-    kind: str
+    type: str
     """The type of the operator or layer; empty if the place is none."""
     reason: str
     hint: str | None
@@ -70,7 +70,7 @@ class FerruleError(Exception):
     def as_problem(self) -> Problem:
         """Return the error as one of the problems of a model."""
         reason = spelled(self._reason)
-        return Problem(place=": ".join(self._places), kind=self._kind, reason=reason, hint=self.hint)
+        return Problem(place=": ".join(self._places), type=self._kind, reason=reason, hint=self.hint)
 
 
 class ModelError(FerruleError):

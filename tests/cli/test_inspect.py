@@ -62,10 +62,10 @@ def test_everything_that_blocks_is_listed(ferrule: Ferrule, tmp_path: Path) -> N
     assert (listed.code, listed.err) == (2, outcome.err)
     document = msgspec.json.decode(listed.out, type=RefusedModel)
     assert document.model == "refused.tflite"
-    places = [(part.type, part.place.split()[1]) for part in document.blocked]
+    places = [(part.type, part.place.split()[1]) for part in document.problems]
     assert places == [("RNN", "1"), ("RNN", "2"), ("RELU", "4"), ("LSTM", "5")]
     assert [(reason.count, reason.type) for reason in document.reasons] == [(2, "RNN"), (1, "RELU"), (1, "LSTM")]
-    assert all(part.reason and part.remedy for part in document.blocked)
+    assert all(part.reason and part.hint for part in document.problems)
 
 
 def test_one_problem_keeps_its_error(ferrule: Ferrule, tmp_path: Path) -> None:

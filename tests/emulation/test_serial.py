@@ -43,7 +43,7 @@ def test_a_board_at_a_terminal_gives_the_same_report(firmware: ferrule.Firmware)
     assert (expected.document.count.exact, report.document.count.exact) == (True, False)
     assert report.document.build == expected.document.build
     assert report.memory == expected.memory
-    assert report.count_per_inference == expected.count_per_inference
+    assert report.count.per_inference == expected.count.per_inference
     assert [layer.count for layer in report.document.layers] == [layer.count for layer in expected.document.layers]
     for ours, theirs in zip(report.outputs, expected.outputs, strict=True):
         assert ours.tolist() == theirs.tolist()

@@ -137,7 +137,7 @@ def test_it_answers(build: Build, network: ferrule.Network, name: str) -> None:
     assert report.verdict is ferrule.Verdict.EXACT
     assert {layer.device for layer in report.layers} >= {"far"}
     if name == "unicorn":
-        assert firmware.run(sample(network)).count_per_inference == report.count_per_inference
+        assert firmware.run(sample(network)).count.per_inference == report.count.per_inference
     assert "far_transport" in (firmware.project.folder / "devices.c").read_text()
 
 

@@ -62,6 +62,6 @@ def test_it_counts_the_instructions_of_an_inference(board: str) -> None:
     require_cc()
     firmware = ferrule.compile(small_networks.dense(), board=board, toolchain="arm-none-eabi-gcc")
     found = cycles.estimate(firmware)
-    counted = firmware.run(engine="qemu").count_per_inference
+    counted = firmware.run(engine="qemu").count.per_inference
     assert counted - 100 <= found.instructions <= counted + 600
     assert found.instructions * 0.8 < found.low <= found.high < 4 * found.instructions

@@ -44,7 +44,7 @@ def test_compile_and_run(any_toolchain: str, tmp_path: Path) -> None:
     assert (document.build.toolchain, document.build.optimization) == (any_toolchain, "O2")
     assert document.build.toolchain_version == firmware.toolchain_version
     assert [(layer.type, layer.backend, layer.macs) for layer in report.layers] == [("FULLY_CONNECTED", "CpuAcc", 24)]
-    assert 0 < report.layers[0].count < report.count_per_inference < 20_000
+    assert 0 < report.layers[0].count < report.count.per_inference < 20_000
     assert report.layers[0].share == 1.0
     assert document.count.resolution == 1
     assert report.memory.flash.total == firmware.image.flash_bytes
@@ -308,7 +308,7 @@ def test_both_engines_agree(built: Build, qemu: str) -> None:
     assert by_qemu.verdict is by_unicorn.verdict is ferrule.Verdict.EXACT
     assert [output.tolist() for output in by_qemu.outputs] == [output.tolist() for output in by_unicorn.outputs]
     assert by_qemu.document.count.resolution == 40
-    assert math.isclose(by_qemu.count_per_inference, by_unicorn.count_per_inference, abs_tol=3 * 40)
+    assert math.isclose(by_qemu.count.per_inference, by_unicorn.count.per_inference, abs_tol=3 * 40)
 
 
 def test_generated_bytes_do_not_depend_on_the_day(zig: str, tmp_path: Path) -> None:

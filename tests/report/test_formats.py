@@ -404,7 +404,7 @@ def test_json_is_a_list_for_several_models() -> None:
 
 def test_a_page_is_shown_in_notebooks() -> None:
     document = run_document()
-    for shown_there in (document, RunReport(document=document, outputs=[])):
+    for shown_there in (document, RunReport.of(document, [])):
         page = shown_there._repr_html_()
         assert "conv_2d_0" in page
         assert "<html" not in page

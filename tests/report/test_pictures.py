@@ -129,7 +129,7 @@ def test_a_failure_as_data() -> None:
     for number, problem in enumerate(problems):
         problem.at(f"layer {number}", "CONV_2D")
     refused = failure_document(together(problems, "layers"), command="run")
-    assert [(each.place, each.kind, each.hint) for each in refused.problems] == [
+    assert [(each.place, each.type, each.hint) for each in refused.problems] == [
         ("layer 0", "CONV_2D", "mend it"),
         ("layer 1", "CONV_2D", ""),
     ]

@@ -153,7 +153,7 @@ def test_numbers_in_sentences_have_no_colour_of_their_own() -> None:
 
 def test_json_has_everything() -> None:
     for document in (DOCUMENT, DIFFERENT, DEVICES):
-        report = RunReport(document=document, outputs=[np.zeros(1)])
+        report = RunReport.of(document, [np.zeros(1)])
         data = report.to_json()
         assert msgspec.json.decode(data, type=ReportDocument) == document
         plain = msgspec.json.decode(data)
@@ -186,11 +186,11 @@ def test_schema_describes_every_field() -> None:
 
 
 def test_shortcuts() -> None:
-    report = RunReport(document=DOCUMENT, outputs=[])
+    report = RunReport.of(DOCUMENT, [])
     assert report.verdict is Verdict.EXACT
     assert report.layers == LAYERS
     assert report.memory.flash.total == 42_000
-    assert report.count_per_inference == 4_000_123
+    assert report.count.per_inference == 4_000_123
     assert report.samples == DOCUMENT.samples
 
 

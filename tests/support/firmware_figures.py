@@ -59,7 +59,7 @@ def measure(firmware: ferrule.Firmware) -> Figures:
     link = sum(symbol.size_bytes for symbol in firmware.image.symbols if _LINK.fullmatch(symbol.name))
     return Figures(
         exact=report.verdict == "exact",
-        instructions=report.count_per_inference,
+        instructions=report.count.per_inference,
         flash=flash.total,
         ram=ram.total - ram.stack_reserved - link,
         activations=report.memory.arena.activation_bytes,

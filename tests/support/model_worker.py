@@ -205,7 +205,7 @@ def board(model: Path, folder: Path, number: int, seconds: float, name: str) -> 
     flash = report.memory.flash
     result = {
         "engine": chosen,
-        "count": report.count_per_inference,
+        "count": report.count.per_inference,
         "flash": 0 if flash is None else flash.total,
         "ram": report.memory.ram.total,
         "steps": len(inputs[0]) if inputs else 1,

@@ -387,7 +387,7 @@ def failure_document(text: str = "") -> FailureDocument:
 
 def refused_document(text: str = "") -> FailureDocument:
     """Return a model that was refused for two problems."""
-    problem = ProblemPart(place=text or "operator 3 RNN", kind="RNN", reason=text or "unroll it", hint=text)
+    problem = ProblemPart(place=text or "operator 3 RNN", type="RNN", reason=text or "unroll it", hint=text)
     return replace(failure_document(text), crash=None, problems=(problem, replace(problem, place=f"{text} other")))
 
 

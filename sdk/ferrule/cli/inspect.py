@@ -149,9 +149,9 @@ def _refused(model: str, error: FerruleError, *, as_json: bool) -> FerruleError:
         print_json(refused)
     else:
         print_refused(refused, console())
-    if len(refused.blocked) == 1:
+    if len(refused.problems) == 1:
         return error
-    return FerruleError(f"{model}: {len(refused.blocked)} places block the model, for {len(refused.reasons)} reasons")
+    return FerruleError(f"{model}: {len(refused.problems)} places block the model, for {len(refused.reasons)} reasons")
 
 
 def _of_division(options: JobOptions) -> tuple[object, ...]:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import msgspec
@@ -78,33 +78,44 @@ CONFUSION_LABELS = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
-    """The results of an evaluation."""
+class Evaluation(EvaluationDocument):
+    """The results of an evaluation: what its JSON has, by the same names, and the outputs."""
 
-    document: EvaluationDocument
     outputs: list[Array] = field(repr=False)
     """The model's outputs for all samples, stored values, joined along the first axis."""
     notes: tuple[str, ...] = ()
     """What is worth knowing about how the samples ran, such as layers that CpuAcc refuses."""
 
+    @classmethod
+    def of(cls, document: EvaluationDocument, outputs: list[Array], notes: tuple[str, ...]) -> Evaluation:
+        """Return an evaluation of a document, the outputs and the notes."""
+        parts = {each.name: getattr(document, each.name) for each in fields(EvaluationDocument)}
+        return cls(**parts, outputs=outputs, notes=notes)
+
     @property
-    def metrics(self) -> Mapping[str, MetricPart]:
-        """The metrics by name."""
-        return {part.name: part for part in self.document.metrics}
+    def document(self) -> EvaluationDocument:
+        """The evaluation without the outputs and the notes, as `to_json` writes it."""
+        return EvaluationDocument(**{each.name: getattr(self, each.name) for each in fields(EvaluationDocument)})
+
+    def metric(self, name: str) -> MetricPart:
+        """Return a metric by name; KeyError if there is none."""
+        return {part.name: part for part in self.metrics}[name]
 
     @property
     def verdict(self) -> Verdict | None:
         """The comparison of the fast path with the board and the numpy reference; None without a board."""
-        return None if self.document.proof is None else self.document.proof.verdict
+        return None if self.proof is None else self.proof.verdict
 
     def to_json(self) -> str:
         """Return the document as indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self.document), indent=2).decode()
 
+    @override
     def to_dataframe(self) -> DataFrame:
         """Return the metrics and labels as a pandas data frame; MissingToolError if pandas is not installed."""
         return self.document.to_dataframe()
 
+    @override
     def _repr_html_(self) -> str:
         return shown_in_notebook(self.document)
 
@@ -223,7 +234,7 @@ def evaluate(
         environment=environment(),
         **tables,
     )
-    return Evaluation(document=document, outputs=answers.outputs, notes=(*answers.notes, *warnings))
+    return Evaluation.of(document, answers.outputs, (*answers.notes, *warnings))
 
 
 def _question(

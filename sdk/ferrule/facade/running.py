@@ -135,7 +135,7 @@ def run(
     if locate and document.verdict is Verdict.DIFFERENT:
         document = replace(document, first_difference=_located(observed, samples, execute, begins))
     outputs = joined(network.outputs, [result.outputs for result in done.runs], real=real)
-    return RunReport(document=document, outputs=outputs)
+    return RunReport.of(document, outputs)
 
 
 def _checked(once: Callable[[OwnershipPlan | None], EngineRun], what: BuiltFirmware, *, attended: bool) -> EngineRun:

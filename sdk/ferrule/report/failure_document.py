@@ -13,7 +13,7 @@ from ferrule.report.notebooks import Notebook
 from ferrule.report.picture import EnvironmentPart
 from ferrule.report.surroundings import environment
 
-FAILURE_SCHEMA_VERSION = 1
+FAILURE_SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class ProblemPart:
     """One of the reasons why a model is refused."""
 
     place: str
-    kind: str
+    type: str
     """The type of the operator or layer; empty if the place is none."""
     reason: str
     hint: str = ""
@@ -95,7 +95,7 @@ def failure_document(
         faults=faults,
         crash=_crash(error),
         problems=tuple(
-            ProblemPart(place=each.place, kind=each.kind, reason=each.reason, hint=each.hint or "")
+            ProblemPart(place=each.place, type=each.type, reason=each.reason, hint=each.hint or "")
             for each in error.problems
         ),
         environment=environment(),

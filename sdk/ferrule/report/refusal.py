@@ -8,26 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ferrule.errors import FerruleError, Problem
+from ferrule.report.failure_document import ProblemPart
 from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _QUOTED = re.compile(r"'[^']*'")
 _LONGEST_NAME = 40
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlockingPart:
-    """An operator, an input or an output that blocks."""
-
-    place: str
-    type: str
-    """The type of the operator, such as CONV_2D; empty for an input or output of the model."""
-    reason: str
-    remedy: str
-    """What would unblock it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +26,8 @@ class ReasonPart:
     type: str
     reason: str
     """The reason, with '...' in place of names."""
-    remedy: str
+    hint: str
+    """What would unblock it."""
     count: int
 
 
@@ -49,7 +39,7 @@ class RefusedModel:
     schema_version: int = SCHEMA_VERSION
     model: str
     """The name of the file."""
-    blocked: tuple[BlockingPart, ...]
+    problems: tuple[ProblemPart, ...]
     """Everything that blocks, in the order of the file."""
     reasons: tuple[ReasonPart, ...]
     """The different reasons, the most frequent first."""
@@ -57,16 +47,17 @@ class RefusedModel:
 
 def refused_model(model: str, error: FerruleError) -> RefusedModel:
     """Return the description of a model that was refused with `error`, which has `problems`."""
-    blocked = tuple(_part(problem, f"{model}: ") for problem in error.problems)
+    problems = tuple(_part(problem, f"{model}: ") for problem in error.problems)
     counts: dict[tuple[str, str, str], int] = {}
-    for part in blocked:
-        key = (part.type, _QUOTED.sub("'...'", part.reason), part.remedy)
+    for part in problems:
+        key = (part.type, _QUOTED.sub("'...'", part.reason), part.hint)
         counts[key] = counts.get(key, 0) + 1
     reasons = [
-        ReasonPart(type=type_, reason=reason, remedy=remedy, count=count)
-        for (type_, reason, remedy), count in counts.items()
+        ReasonPart(type=type_, reason=reason, hint=hint, count=count) for (type_, reason, hint), count in counts.items()
     ]
-    return RefusedModel(model=model, blocked=blocked, reasons=tuple(sorted(reasons, key=lambda reason: -reason.count)))
+    return RefusedModel(
+        model=model, problems=problems, reasons=tuple(sorted(reasons, key=lambda reason: -reason.count))
+    )
 
 
 def print_refused(refused: RefusedModel, console: Console) -> None:
@@ -77,7 +68,7 @@ def print_refused(refused: RefusedModel, console: Console) -> None:
         console,
         ("count", "type", "reason", "what would unblock it"),
         [
-            (str(reason.count), escape(reason.type), escape(reason.reason), escape(reason.remedy))
+            (str(reason.count), escape(reason.type), escape(reason.reason), escape(reason.hint))
             for reason in refused.reasons
         ],
         right=("count",),
@@ -89,17 +80,15 @@ def print_refused(refused: RefusedModel, console: Console) -> None:
         ("#", "what blocks", "reason"),
         [
             (str(index), escape(_shortened(part.place)), escape(_shortened(part.reason)))
-            for index, part in enumerate(refused.blocked)
+            for index, part in enumerate(refused.problems)
         ],
         whole=("#",),
     )
 
 
-def _part(problem: Problem, prefix: str) -> BlockingPart:
-    remedy = problem.hint or "replace this part of the model before it is converted, or run it outside of the model"
-    return BlockingPart(
-        place=problem.place.removeprefix(prefix), type=problem.kind, reason=problem.reason, remedy=remedy
-    )
+def _part(problem: Problem, prefix: str) -> ProblemPart:
+    hint = problem.hint or "replace this part of the model before it is converted, or run it outside of the model"
+    return ProblemPart(place=problem.place.removeprefix(prefix), type=problem.type, reason=problem.reason, hint=hint)
 
 
 def _shortened(text: str) -> str:

@@ -24,8 +24,8 @@ def test_a_run_takes_as_long_as_its_longer_branch() -> None:
     counts = {layer.name: layer.count for layer in serial.layers}
     common, device, core = (sum(counts[name] for name in names) for names in BRANCHES)
     assert min(device, core) > 0.5 * max(device, core)  # so that the overlap matters
-    assert serial.count_per_inference >= common + device + core
-    assert report.count_per_inference <= 1.1 * (common + max(device, core))
+    assert serial.count.per_inference >= common + device + core
+    assert report.count.per_inference <= 1.1 * (common + max(device, core))
 
     assert {name for layer in report.layers for name in layer.beside} == set(BRANCHES[1])
     assert all(layer.beside == () for layer in serial.layers)

@@ -131,7 +131,7 @@ def test_all_nodes_that_block_are_listed() -> None:
     made = model([*nodes, node("Det", "x", "y")], {"x": ("float32", [2, 3])}, ["y"], {"k": [1]})
     with pytest.raises(UnsupportedError) as caught:
         load(made)
-    assert [problem.kind for problem in caught.value.problems] == ["Einsum", "TopK", "Det"]
+    assert [problem.type for problem in caught.value.problems] == ["Einsum", "TopK", "Det"]
     assert all(problem.hint for problem in caught.value.problems)
     assert "3 nodes cannot be used" in str(caught.value)
 
@@ -145,7 +145,7 @@ def test_nodes_with_integers_are_listed_with_the_others() -> None:
     ]
     with pytest.raises(FerruleError) as caught:
         load(model(nodes, {"x": ("float32", [2, 3])}, ["y"], constants))
-    assert {"QLinearConv", "Einsum"} <= {problem.kind for problem in caught.value.problems}
+    assert {"QLinearConv", "Einsum"} <= {problem.type for problem in caught.value.problems}
 
 
 def with_external(tmp_path: Path, location: str, **entries: str) -> Path:

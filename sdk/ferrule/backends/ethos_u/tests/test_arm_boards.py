@@ -77,7 +77,7 @@ def test_what_the_driver_costs() -> None:
         ).run()
         assert report.verdict is ferrule.Verdict.EXACT
         assert report.memory.flash is not None
-        figures[driver] = (report.count_per_inference, report.memory.flash.total)
+        figures[driver] = (report.count.per_inference, report.memory.flash.total)
     instructions, flash = (arm - own for arm, own in zip(figures["arm"], figures["ferrule"], strict=True))
     assert 0 < instructions < 1000
     assert 0 < flash < 2048
@@ -94,7 +94,7 @@ def test_a_branch_of_the_core_runs_meanwhile() -> None:
     assert len(beside) == 1
     counts = {layer.name: layer.count for layer in report.layers}
     core = sum(counts[name] for name in (*BRANCHES[0], *BRANCHES[2]))
-    assert report.count_per_inference < 1.2 * core
+    assert report.count.per_inference < 1.2 * core
     trace = report.document.device_trace
     assert trace is not None
     assert trace.as_planned

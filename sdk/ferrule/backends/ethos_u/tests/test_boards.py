@@ -93,7 +93,7 @@ def test_the_npu_works_beside_the_core(board: str, use_interrupt: int) -> None:
     assert [each.name for each in report.layers if each.beside] == ["core0", "core1"]
     assert {name for each in report.layers for name in each.beside} == {layer.name}
     waited = sum(each.count for each in report.layers) + busy.end - busy.start
-    assert report.count_per_inference < waited
+    assert report.count.per_inference < waited
     assert report.document.devices[0].estimated
 
 
@@ -113,7 +113,7 @@ def test_an_npu_computes_a_branch_of_resnet_beside_the_core() -> None:
         )
         report = firmware.run(check_ownership=True)
         assert report.verdict is ferrule.Verdict.EXACT
-        counts[overlap] = report.count_per_inference
+        counts[overlap] = report.count.per_inference
     assert counts["on"] < counts["off"]
 
 
@@ -139,7 +139,7 @@ def test_a_branch_on_the_core_divides_what_surrounds_it() -> None:
     assert [each.name for each in whole.layers if each.device == "EthosU"] == beside
     assert fork == "common/ethos_u"
     assert {name for each in divided.layers for name in each.beside} == {beside[0]}
-    assert divided.count_per_inference < whole.count_per_inference
+    assert divided.count.per_inference < whole.count.per_inference
 
 
 @pytest.mark.nightly
@@ -171,7 +171,7 @@ def test_one_npu_beside_each_branch_of_resnet(branches: tuple[str, ...], streams
         assert report.verdict is ferrule.Verdict.EXACT
         assert report.document.device_trace is not None
         assert report.document.device_trace.as_planned
-        counts[overlap] = report.count_per_inference
+        counts[overlap] = report.count.per_inference
         if overlap == "on":
             assert [layer.device for layer in report.layers].count("npu0") == streams
             assert report.document.memory.ram.workspace == workspace
