@@ -169,11 +169,20 @@ def test_the_script_needs_nothing_but_python(built: Built, tmp_path: Path) -> No
         assert path.read_bytes() == text
 
 
-def test_a_platform_without_a_start_up_of_ours_refuses_it() -> None:
-    job = Job(board="mps2-an386", platform="zephyr", self_test=True, out="nowhere")
-    with pytest.raises(FerruleError, match="no start-up of Ferrule's") as caught:
+@pytest.mark.parametrize(
+    ("platform", "reason"),
+    [
+        ("zephyr", "Zephyr's build links it, makes zephyr.hex and zephyr.bin of the same link"),
+        ("cmsis", "the linker script, the start-up and the converted files are those of your device's pack"),
+    ],
+)
+def test_a_platform_that_others_link_says_why_it_has_none(platform: str, reason: str, tmp_path: Path) -> None:
+    job = Job(board="mps2-an386", platform=platform, self_test=True, out=tmp_path / "nowhere")
+    with pytest.raises(FerruleError, match=reason) as caught:
         write_project(emit(small_networks.dense(), job), job)
     assert "bare-metal" in str(caught.value.hint)
+    assert "generate a library with it" in str(caught.value.hint)
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_the_crc_is_that_of_zlib() -> None:

@@ -81,11 +81,13 @@ def project_files(program: Program, job: Job) -> tuple[tuple[Identity, ...], Pro
         self_test=job.self_test,
         app=job.app,
     )
-    if job.self_test and not platform(job.platform).tests_itself:
-        able = ", ".join(name for name, each in PLATFORMS.items() if each.tests_itself)
+    reason = platform(job.platform).no_self_test
+    if job.self_test and reason:
+        able = ", ".join(name for name, each in PLATFORMS.items() if not each.no_self_test)
         raise FerruleError(
-            f"a project for {job.platform} has no start-up of Ferrule's that could test it",
-            hint=f"leave out {name_of('self_test')}; it is for {able}",
+            f"a project for {job.platform} cannot have a self-test: {reason}",
+            hint=f"leave out {name_of('self_test')}, which is for {able}; or generate a library with it: your program "
+            "calls ferrule_self_test(), and your build runs seal.py after its link",
         )
     identities, files = identified(platform(job.platform).files(request), program, job.platform, board.name)
     if files.board_folder:  # the digests do not depend on a size that a build has derived

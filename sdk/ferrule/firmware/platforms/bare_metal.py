@@ -59,11 +59,6 @@ class BareMetalPlatform(Platform):
 
     @property
     @override
-    def tests_itself(self) -> bool:
-        return True
-
-    @property
-    @override
     def title(self) -> str:
         return "no operating system: a Makefile, a CMakeLists.txt, start-up code and a linker script"
 

@@ -147,6 +147,14 @@ class CmsisPlatform(Platform):
 
     @property
     @override
+    def no_self_test(self) -> str:
+        return (
+            "the linker script, the start-up and the converted files are those of your device's pack and its tools, "
+            "which have no step of Ferrule's after their link"
+        )
+
+    @property
+    @override
     def title(self) -> str:
         return "CMSIS 6 with RTX5: a csolution for CMSIS-Toolbox, and a CMakeLists.txt"
 

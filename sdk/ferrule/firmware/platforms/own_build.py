@@ -79,11 +79,6 @@ class LibraryPlatform(Platform):
 
     @property
     @override
-    def tests_itself(self) -> bool:
-        return True
-
-    @property
-    @override
     def title(self) -> str:
         adapter = f", with the device adapter for {self.adapter}" if self.adapter else ""
         return f"a library for your own build{adapter}: a CMake package, a list for make, and plain lists"

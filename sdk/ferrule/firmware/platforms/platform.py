@@ -72,9 +72,9 @@ class Platform(Protocol):
         ...
 
     @property
-    def tests_itself(self) -> bool:
-        """Whether its projects can have a self-test; see `Job.self_test`."""
-        return False
+    def no_self_test(self) -> str:
+        """Why its projects cannot have a self-test, see `Job.self_test`; "" if they can."""
+        return ""
 
     @property
     def title(self) -> str:

@@ -52,6 +52,14 @@ class ZephyrPlatform(Platform):
 
     @property
     @override
+    def no_self_test(self) -> str:
+        return (
+            "Zephyr's build links it, makes zephyr.hex and zephyr.bin of the same link before any step of an "
+            "application runs, and starts before the application: a record filled later is not in what is flashed"
+        )
+
+    @property
+    @override
     def title(self) -> str:
         return "Zephyr 3.5 or later: an application with shell and log, and a module with the model"
 
