@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ferrule import cache
-from ferrule.cache import Store, cache_folder, tool_environment
+from ferrule.cache import RecordedStore, Store, cache_folder, tool_environment
 from ferrule.errors import FerruleError
+from ferrule.record import CHANGED, CONTENTS, Read, Reads, answer, recording
 
 
 @pytest.fixture(autouse=True)
@@ -204,3 +205,36 @@ def test_the_library_cleared_is_empty(store: Store) -> None:
 def test_help_does_not_import_what_finds_the_folder() -> None:
     code = "import sys, ferrule.cache; sys.exit('platformdirs' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_result_is_used_as_long_as_its_record_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+    place = {"{project}": str(tmp_path / "project")}
+    header = tmp_path / "project" / "a.h"
+    header.parent.mkdir()
+
+    def reads() -> Reads:
+        return (Read("{project}/a.h", CONTENTS, answer(str(header), CONTENTS)),)
+
+    header.write_text("one")
+    RecordedStore("results", place).keep("key", reads(), b"from one")
+    header.write_text("two")
+    assert RecordedStore("results", place).get("key") is None
+    RecordedStore("results", place).keep("key", reads(), b"from two")
+    assert RecordedStore("results", place).get("key") == b"from two"
+    header.write_text("one")
+    with recording() as record:
+        assert RecordedStore("results", place).get("key") == b"from one"
+    assert str(header) in record.files()
+    assert RecordedStore("results", place).get("other") is None
+    header.unlink()
+    assert RecordedStore("results", place).get("key") is None
+
+
+def test_a_result_whose_file_changed_while_it_was_read_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+    store = RecordedStore("results", {})
+    store.keep("key", (Read(str(tmp_path / "x"), CONTENTS, CHANGED),), b"data")
+    assert store.get("key") is None

@@ -17,14 +17,17 @@ import pytest
 from ferrule import reading, record
 from ferrule.record import (
     ABSENT,
+    BELOW,
     CHANGED,
     CONTENTS,
     Read,
     Reads,
+    answer,
     building,
     declare,
     digest_of,
     made,
+    paths_below,
     recording,
     remembered,
 )
@@ -260,3 +263,21 @@ def test_what_other_code_reads_is_seen(code: str, folder: Path) -> None:
     assert "copy" not in said
     if "mine" in code:
         assert "{at}/helper.py contents" in said
+
+
+def test_a_question_about_a_folder_and_its_folders(tmp_path: Path) -> None:
+    for name in ("a.h", "inner/a.h", "inner/b.h", "inner/c.c"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+    place = str(tmp_path)
+    named, headers, absent = (answer(place, f"{BELOW}{each}") for each in ("a.h/c.c", "*.h", "d.h"))
+    assert paths_below(place) == ["a.h", "inner/a.h", "inner/b.h", "inner/c.c"]
+    (tmp_path / "inner" / "b.h").write_text("y")
+    assert answer(place, f"{BELOW}a.h/c.c") == named
+    (tmp_path / "inner" / "e.h").write_text("x")
+    assert answer(place, f"{BELOW}a.h/c.c") == named
+    assert answer(place, f"{BELOW}*.h") != headers
+    (tmp_path / "inner" / "d.h").write_text("x")
+    assert answer(place, f"{BELOW}d.h") != absent
+    assert answer(str(tmp_path / "nowhere"), f"{BELOW}d.h") == absent

@@ -14,15 +14,32 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import msgspec
+
 from ferrule.errors import FerruleError
 from ferrule.reading import open_file, read_bytes
-from ferrule.record import made
+from ferrule.record import (
+    BELOW,
+    CHANGED,
+    Places,
+    Read,
+    Reads,
+    answer,
+    below,
+    digest_of,
+    made,
+    note,
+    paths_below,
+    placed,
+)
 from ferrule.scratch import ScratchFolder, locked, write_file
 from ferrule.trust import status_reason, writer_besides
 
 VARIABLE = "FERRULE_CACHE"
 LIMIT_BYTES = 256 << 20
 """Size of a store above which its least recently used entries are deleted, down to half this size."""
+_RECORDS = 16
+"""Records kept for one key."""
 _CHECKSUM = ".sha256"
 _SCRATCH = "scratch"
 _PRIVATE = 0o700
@@ -197,6 +214,66 @@ class Store:
         if whole:
             _touch(path)
         return whole
+
+
+class RecordedStore:
+    """Results by key, each with what was read for it: one is used again as long as its record holds.
+
+    The key is what was asked for, such as a command. Under it are the last results, which others made of the same
+    command with other files. An object is for one piece of work, in which no file changes: each question is asked once.
+    What is used or kept becomes part of the present records, as if it had been read again.
+    """
+
+    def __init__(self, name: str, places: Places) -> None:
+        self._store, self._places = Store(name), places
+        self._answers: dict[tuple[str, str], str] = {}
+        self._paths: dict[str, list[str]] = {}
+
+    def get(self, key: str) -> bytes | None:
+        """Return the result of a key whose record holds; None if there is none."""
+        for reads in self._records(key):
+            if all(each.answer == self.answer(placed(each.path, self._places), each.question) for each in reads):
+                data = self._store.get(_of_record(key, reads))
+                if data is not None:
+                    return data
+        return None
+
+    def keep(self, key: str, reads: Reads, data: bytes) -> None:
+        """Keep a result with its record; not if a file has changed while it was read."""
+        if any(each.answer == CHANGED for each in reads):
+            return
+        self._store.keep(_of_record(key, reads), data)
+        others = [each for each in self._records(key) if each != reads]
+        self._store.keep(key, msgspec.json.encode([reads, *others][:_RECORDS]))
+
+    def prune(self) -> None:
+        """Delete the least recently used entries if the store has grown above its limit."""
+        self._store.prune()
+
+    def answer(self, path: str, question: str) -> str:
+        """Return the answer to a question, which is asked once, and note it."""
+        found = self._answers.get((path, question))
+        if found is None:
+            if question.startswith(BELOW):
+                if path not in self._paths:
+                    self._paths[path] = paths_below(path)
+                found = below(self._paths[path], question)
+                note(path, question, found)
+            else:
+                found = answer(path, question)
+                note(path, question)
+            self._answers[path, question] = found
+        return found
+
+    def _records(self, key: str) -> list[Reads]:
+        try:
+            return msgspec.json.decode(self._store.get(key) or b"[]", type=list[tuple[Read, ...]])
+        except msgspec.MsgspecError:
+            return []
+
+
+def _of_record(key: str, reads: Reads) -> str:
+    return hashlib.sha256(f"{key}\0{digest_of(reads)}".encode()).hexdigest()
 
 
 def _entries(folder: Path) -> Iterable[tuple[int, int, str]]:

@@ -29,8 +29,9 @@ from weakref import WeakKeyDictionary
 
 from ferrule.resources import root
 
-CONTENTS, KIND, NAMES, VALUE = "contents", "kind", "names ", "value"
-"""Questions: NAMES is followed by a pattern of names, and VALUE is about an environment variable instead of a path."""
+CONTENTS, KIND, NAMES, BELOW, VALUE = "contents", "kind", "names ", "below ", "value"
+"""Questions: NAMES is followed by a pattern of names in a folder, BELOW by a pattern of names in it and its folders, or
+by several names with a / between them, and VALUE is about an environment variable instead of a path."""
 FILE, FOLDER, OTHER, ABSENT = "file", "folder", "other", "absent"
 """Kinds of paths; OTHER is a pipe, a socket or a device."""
 CHANGED = "changed while it was read"
@@ -53,7 +54,7 @@ class Read(NamedTuple):
 
     def holds(self, places: Places) -> bool:
         """Return whether the question has this answer now; `places` are the folders of names in braces."""
-        return self.answer != CHANGED and answer(_placed(self.path, places), self.question) == self.answer
+        return self.answer != CHANGED and answer(placed(self.path, places), self.question) == self.answer
 
 
 Reads = tuple[Read, ...]
@@ -72,6 +73,8 @@ def answer(path: str, question: str) -> str:
         return _own_digest()
     if question == VALUE:
         return _value_of(path)
+    if question.startswith(BELOW):
+        return below(paths_below(path), question)
     if question.startswith(NAMES):
         try:
             names = names_in(path, question.removeprefix(NAMES))
@@ -156,7 +159,7 @@ class Record:
         if self.foreign:
             found = {**_modules(), **{key: _PROCESS._answer(*key) for key in list(_PROCESS._noted)}, **found}
         known = {**(places or {}), **_places()}
-        return tuple(sorted(Read(_spelled(path, known), question, said) for (path, question), said in found.items()))
+        return tuple(sorted(Read(spelled(path, known), question, said) for (path, question), said in found.items()))
 
     def files(self) -> dict[str, str]:
         """Return the digests of the files whose contents were read, by path; Ferrule's own are left out."""
@@ -396,14 +399,16 @@ def _places() -> Mapping[str, str]:
     return {_PYTHON: paths["purelib"], _SHIPPED: str(root())}  # the former may be in the latter
 
 
-def _spelled(path: str, places: Places) -> str:
+def spelled(path: str, places: Places) -> str:
+    """Return a path as a record has it: with the name of its place in braces, if it is in one."""
     for name, folder in places.items():
         if _is_below(path, folder):
             return f"{name}{path[len(folder) :]}"
     return path
 
 
-def _placed(path: str, places: Places) -> str:
+def placed(path: str, places: Places) -> str:
+    """Return a path of a record as it is here."""
     for name, folder in {**places, **_places()}.items():
         if _is_below(path, name):
             return f"{folder}{path[len(name) :]}"
@@ -415,6 +420,25 @@ def names_in(path: str, pattern: str) -> list[str]:
     with unnoted(), os.scandir(path) as entries:
         found = [each.name for each in entries if not pattern.endswith("/") or each.is_dir()]
     return sorted(name for name in fnmatch.filter(found, pattern.removesuffix("/")) if name != "__pycache__")
+
+
+def paths_below(path: str) -> list[str]:
+    """Return the sorted paths of the files in a folder and its folders, relative to it; none without such a folder."""
+    with unnoted():
+        walked = [(place, names) for place, _, names in os.walk(path) if "__pycache__" not in place]
+    start = len(path.rstrip(os.sep)) + 1
+    return sorted(f"{place}{os.sep}"[start:] + name for place, names in walked for name in names)
+
+
+def below(paths: list[str], question: str) -> str:
+    """Return the answer to a question BELOW about a folder with these paths."""
+    wanted = question.removeprefix(BELOW)
+    if "*" in wanted:
+        found = [path for path in paths if fnmatch.fnmatch(os.path.basename(path), wanted)]  # noqa: PTH119 as above
+    else:
+        names = set(wanted.split("/"))
+        found = [path for path in paths if os.path.basename(path) in names]  # noqa: PTH119 as above
+    return hashlib.sha256("\0".join(found).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 # --- what other code reads ---
