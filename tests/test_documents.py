@@ -11,7 +11,8 @@ import pytest
 from ferrule.backends.manifest import MANIFEST_NAME as BACKEND_NAME
 from ferrule.backends.manifest import read_manifest as read_backend
 from ferrule.boards.description import read_description
-from ferrule.documents import MAX_BYTES
+from ferrule.budget import DEFAULTS, Resource
+from ferrule.documents import HELD_PER_BYTE
 from ferrule.errors import FerruleError
 from ferrule.facade.configuration import read_configuration
 from ferrule.firmware import manifest
@@ -23,6 +24,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "backend": (BACKEND_NAME, lambda path: read_backend(path.parent)),
     "project": (manifest.MANIFEST_NAME, lambda path: manifest.read_manifest(path.parent)),
 }
+TOO_LONG = DEFAULTS[Resource.BYTES] // HELD_PER_BYTE + 1
 WRONG: dict[str, tuple[bytes, bytes]] = {
     "digits": (b"x = " + b"9" * 5000, b'{"schema_version": ' + b"9" * 5000 + b"}"),
     "hexadecimal digits": (b"x = 0x" + b"f" * 5000, b'{"schema_version": 1' + b"0" * 30 + b"}"),
@@ -30,7 +32,7 @@ WRONG: dict[str, tuple[bytes, bytes]] = {
     "nested": (b"x = " + b"[" * 5000 + b"]" * 5000, b'{"x": ' + b"[" * 5000 + b"]" * 5000 + b"}"),
     "dotted": (b"x" + b".x" * 5000 + b" = 1", b"[" * 5000),
     "empty": (b"title =", b""),
-    "too long": (b"#" * (MAX_BYTES + 1), b" " * (MAX_BYTES + 1)),
+    "too long": (b"#" * TOO_LONG, b" " * TOO_LONG),
 }
 """By fault: the contents as TOML and as JSON."""
 

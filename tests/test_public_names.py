@@ -48,6 +48,7 @@ NAMES = {
     "generate",
     "generate_acl",
     "inspect",
+    "limits",
     "load",
     "override",
 }

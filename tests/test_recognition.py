@@ -13,7 +13,7 @@ import pytest
 
 from ferrule import formats
 from ferrule.errors import FerruleError
-from ferrule.evaluation.data.array_files import map_array, map_arrays
+from ferrule.evaluation.data.array_files import Arrays, map_array
 from ferrule.evaluation.data.table import read_header
 from ferrule.recognition import recognised
 from ferrule.report.reading import read_documents
@@ -86,7 +86,7 @@ def test_data_and_documents_that_are_something_else(case: str, tmp_path: Path) -
     contents, what, remedy = CASES[case]
     path = tmp_path / "file"
     path.write_bytes(contents)
-    for read in (map_array, map_arrays, read_header, read_documents):
+    for read in (map_array, Arrays, read_header, read_documents):
         with pytest.raises(FerruleError, match=f"it is .*{what}") as raised:
             read(path)
         assert remedy in str(raised.value.hint)
@@ -118,7 +118,7 @@ def test_what_is_right_is_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", a=values)
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
     assert np.array_equal(map_array(tmp_path / "x.npy"), values)
-    assert np.array_equal(map_arrays(tmp_path / "x.npz")["a"], values)
+    assert np.array_equal(Arrays(tmp_path / "x.npz")["a"], values)
     assert read_header(tmp_path / "x.csv") == ("a", "b")
 
 

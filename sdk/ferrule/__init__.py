@@ -22,6 +22,7 @@ from ferrule.errors import FerruleError
 if TYPE_CHECKING:
     from ferrule import backends, boards
     from ferrule._typing import override
+    from ferrule.budget import limits
     from ferrule.evaluation.evaluate import Evaluation, evaluate
     from ferrule.facade import Firmware, compile, generate, generate_acl, inspect  # noqa: A004
     from ferrule.firmware import Job
@@ -49,6 +50,7 @@ __all__ = [
     "generate",
     "generate_acl",
     "inspect",
+    "limits",
     "load",
     "override",
 ]
@@ -68,6 +70,7 @@ _HOMES = {
     "generate": "ferrule.facade",
     "generate_acl": "ferrule.facade",
     "inspect": "ferrule.facade",
+    "limits": "ferrule.budget",
     "load": "ferrule.formats",
     "override": "ferrule._typing",
 }

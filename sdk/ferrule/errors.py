@@ -89,6 +89,10 @@ class NothingComparedError(FerruleError):
     """A check has compared nothing, which is no success; the command line exits with 3."""
 
 
+class BudgetError(FerruleError):
+    """Something that an input states takes more memory or work than the budget has; the hint says how to raise it."""
+
+
 class IterationLimitError(FerruleError):
     """A WHILE layer has run its limit of iterations, and its condition still holds."""
 

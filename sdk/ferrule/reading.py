@@ -2,7 +2,8 @@
 """The gateway to files that others made: regular files only, confined where a folder is theirs, and recorded.
 
 Every reader of the package opens files and asks for them through these functions; tests/test_reading.py finds others.
-All errors are OSErrors with a reason in `strerror`, which readers turn into errors that name the place.
+All errors are OSErrors with a reason in `strerror`, which readers turn into errors that name the place, or BudgetErrors
+for a file that is larger than the budget; what is read from `open_file` is counted by its reader.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from ferrule import record
+from ferrule.budget import Resource, afford
 from ferrule.record import CONTENTS, FILE, FOLDER, KIND, NAMES
 
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
@@ -71,10 +73,24 @@ def open_file(path: Path, *, within: Path | None = None) -> BufferedReader:
             raise
 
 
-def read_bytes(path: Path, *, within: Path | None = None) -> bytes:
-    """Return the contents of a regular file; raises as `open_file` does."""
+def read_bytes(path: Path, *, within: Path | None = None, held_per_byte: int = 1) -> bytes:
+    """Return the contents of a regular file.
+
+    `held_per_byte` is what a byte of it may become when its reader has made values of it.
+
+    Raises:
+        BudgetError: the file is too large for the present budget.
+        OSError: as `open_file` does.
+    """
     with open_file(path, within=within) as file:
-        return file.read()
+        size = os.fstat(file.fileno()).st_size
+        afford(Resource.BYTES, held_per_byte * size, str(path))
+        data = file.read(size + 1)
+        while len(data) > size:  # it has grown, or is a file of the system's, which states no size
+            size = 2 * len(data)
+            afford(Resource.BYTES, held_per_byte * size, str(path))
+            data += file.read(size + 1 - len(data))
+        return data
 
 
 def read_text(path: Path, *, errors: str = "strict", within: Path | None = None) -> str:

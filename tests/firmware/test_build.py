@@ -15,6 +15,7 @@ from needs import require_program
 
 from ferrule.backends.contribution import STARTUP
 from ferrule.boards import board_names, load_board
+from ferrule.budget import limits
 from ferrule.errors import FerruleError
 from ferrule.firmware import (
     BuildError,
@@ -276,14 +277,11 @@ def test_symbols_are_found_by_address(any_toolchain: Toolchain, programs: Path, 
         image.address_of("test_work")
 
 
-@pytest.mark.parametrize(("size", "message"), [(100, "not a valid ELF file"), (101, "has more than 100 bytes")])
-def test_a_file_of_any_size_is_read_in_bounds(
-    tmp_path: Path, size: int, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ferrule.firmware.image.MAX_FILE_BYTES", 100)
+@pytest.mark.parametrize(("size", "message"), [(100, "not a valid ELF file"), (101, "takes 101 bytes")])
+def test_a_file_of_any_size_is_read_in_bounds(tmp_path: Path, size: int, message: str) -> None:
     path = tmp_path / "large.elf"
     path.write_bytes(bytes(size))
-    with pytest.raises(FerruleError, match=message):
+    with limits(bytes=100), pytest.raises(FerruleError, match=message):
         read_image(path)
 
 

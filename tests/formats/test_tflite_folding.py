@@ -11,7 +11,8 @@ from computed_parameters import Step, int32s, model_of, reshape_to_a_computed_sh
 from flatbuffer_tree import table
 
 from ferrule import formats
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.budget import limits
+from ferrule.errors import BudgetError, ModelError, UnsupportedError
 from ferrule.formats import to_tflite
 from ferrule.graph import LayerType
 
@@ -100,7 +101,6 @@ def test_computed_constants_are_limited() -> None:
     options = table("ConcatenationOptions", Axis=0)
     steps: list[Step] = [("CONCATENATION", [f"n{i - 1}"] * 2, [f"n{i}"], options) for i in range(1, doublings)]
     last = ("RESHAPE", ["x", f"n{doublings - 1}"], ["y"], None)
-    with pytest.raises(
-        UnsupportedError, match=r"operator \d+ CONCATENATION computes a constant, .* the limit for a file"
-    ):
+    text = r"computing the constants up to operator \d+ CONCATENATION takes .* and the limit is 1,048,576"
+    with limits(elements=1 << 20), pytest.raises(BudgetError, match=text):
         formats.load(model_of(tensors | {"y": (2,)}, [*steps, last]))

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from saved_documents import documents, run_document
 
-from ferrule.errors import FerruleError
-from ferrule.report import reading
+from ferrule.budget import limits
+from ferrule.errors import BudgetError, FerruleError
 from ferrule.report.reading import read_document, read_documents
 from ferrule.report.writers import WRITERS
 
@@ -86,9 +86,10 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str) -> None:
         read_document(tmp_path / name)
 
 
-def test_a_file_may_not_fill_the_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MAX_BYTES", 10)
+def test_a_file_may_not_fill_the_memory(tmp_path: Path) -> None:
     path = tmp_path / "large.json"
     path.write_bytes(b" " * 11)
-    with pytest.raises(FerruleError, match=r"large\.json: it has more than 10 bytes"):
+    with limits(bytes=130), pytest.raises(BudgetError, match=r"large\.json takes 132 bytes .* limit is 130"):
+        read_document(path)
+    with limits(bytes=132), pytest.raises(FerruleError, match="truncated"):
         read_document(path)

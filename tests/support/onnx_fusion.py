@@ -201,7 +201,7 @@ def found(model: ModelProto) -> Counter[tuple[str, str]]:
 def said(model: ModelProto) -> Counter[tuple[str, str]]:
     """Return what the reader says of the same operators."""
     record = parse(model.SerializeToString(), None)
-    graph, outputs = normalised(record, Folding(1 << 20)), frozenset(value.name for value in record.outputs)
+    graph, outputs = normalised(record, Folding()), frozenset(value.name for value in record.outputs)
     nodes = without_repetitions(graph.nodes, set(outputs), graph.constants)
     types = fusions(nodes, graph.constants, outputs).types
     return Counter((node.op, types.get(node.outputs[0], FLOAT)) for node in nodes if node.op in FUSED)

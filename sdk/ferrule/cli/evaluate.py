@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ferrule.cli import completion
+from ferrule.cli import completion, limits
 from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, exit_of
 from ferrule.cli.options import (
@@ -73,7 +73,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="Draws these samples, those of --limit, and the resamples of bootstrap intervals.",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="Evaluate only so many samples, drawn with --seed.")
+@click.option(
+    limits.OPTION,
+    multiple=True,
+    metavar=f"N|{limits.METAVAR}",
+    callback=limits.split,
+    help=f"N: evaluate only so many samples, drawn with --seed. {limits.METAVAR}: {limits.HELP}",
+)
 @click.option(
     "--sequence",
     metavar="S",

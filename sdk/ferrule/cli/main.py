@@ -18,13 +18,14 @@ import click
 
 from ferrule._typing import override
 from ferrule._version import VERSION
+from ferrule.cli import limits, verbosity
 from ferrule.cli.completion import VARIABLE, complete
 from ferrule.cli.console import echo, output_checked, report_stream, reserve_output, standard_streams
 from ferrule.cli.signals import Terminated, signals_raised
-from ferrule.cli.verbosity import add_option
 from ferrule.errors import FerruleError, NothingComparedError, caused_by_signal
 from ferrule.interface import command_line
 
+_LESS = "run it on a machine with more memory, or with less at a time; --limit bytes=... lowers what inputs may take"
 EXIT_DIFFERENT = 1
 EXIT_USER = 2
 EXIT_NOTHING_COMPARED = 3
@@ -84,7 +85,8 @@ class _LazyGroup(click.Group):
         command = importlib.import_module(_COMMANDS[cmd_name][0]).command
         assert isinstance(command, click.Command)
         reserve_output(command)
-        add_option(command)
+        verbosity.add_option(command)
+        limits.add_option(command)
         return command
 
     @override
@@ -149,6 +151,11 @@ def _exit_code(args: list[str]) -> int:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
+    except MemoryError as error:
+        if debug:
+            traceback.print_exc()
+        _complain(f"this machine has not enough memory: {str(error) or 'an allocation failed'}", _LESS)
+        code = EXIT_USER
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         code = 130

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule.budget import hold
 from ferrule.evaluation.data import Chunk, DataSet
 from ferrule.evaluation.host import HostRuns, compile_kernels, joined_rows
 from ferrule.evaluation.on_board import beginnings, cpu_s
@@ -21,6 +22,9 @@ from ferrule.report.evaluation_document import PathPart
 _CHUNK = 256
 """The most samples that are read at a time."""
 _CHUNK_BYTES = 1 << 24
+
+_REAL_BYTES = 8
+"""What a value takes as a real number while it is scored."""
 
 Inputs = Callable[[Chunk], list[Array]]
 """From the samples that were read to the inputs of the network that runs."""
@@ -54,6 +58,11 @@ def chunk_size(network: Network) -> int:
     return max(1, min(_CHUNK, _CHUNK_BYTES // max(1, size)))
 
 
+def _held(network: Network, samples: int) -> int:
+    """Return the bytes that all answers take: as they come, joined, and as real numbers."""
+    return samples * sum(2 * info.size_bytes + _REAL_BYTES * info.elements for info in network.outputs)
+
+
 def on_host(
     network: Network,
     data: DataSet,
@@ -67,6 +76,7 @@ def on_host(
 
     `what` names the network in the path and in messages, if it is not the one that is evaluated.
     """
+    hold(_held(network, len(data)), f"the answers to {len(data):,} samples")
     compile_kernels(progress)
     phase = f"computing {len(data):,} samples on the host{what and f', {what}'}"
     progress(Step(phase=phase))

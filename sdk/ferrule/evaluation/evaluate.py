@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule._version import VERSION
+from ferrule.budget import begun
 from ferrule.codegen.digest import digest
 from ferrule.emulation import EngineOptions, fitting_engine
 from ferrule.errors import FerruleError, InputError
@@ -143,6 +144,7 @@ class _Tables(TypedDict, total=False):
     worst: tuple[WorstPart, ...]
 
 
+@begun()
 def evaluate(
     network: Network | ModelFile,
     data: str | Sequence[str] | DataSet,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, InputError, unknown_name
 from ferrule.evaluation.intervals import Interval, bootstrap, wilson
 from ferrule.graph import Array
@@ -16,6 +17,8 @@ from ferrule.report.evaluation_document import ConfusionPart, LabelPart, MetricP
 THRESHOLD = 0.5
 """The least value of a model's only output that predicts label 1."""
 TOP = 5
+_CELL_BYTES = 32
+"""What a cell of a confusion matrix takes: as a number, in two lists and in the document."""
 CONFUSION = "confusion"
 """The name of the metric that is a table."""
 
@@ -283,13 +286,14 @@ def label_parts(scored: Scored, names: Sequence[str]) -> tuple[LabelPart, ...]:
 
 def confusion(scored: Scored, names: Sequence[str]) -> ConfusionPart:
     """Return how often each label was predicted for each, without labels that neither occur nor were predicted."""
-    expected, predicted = scored.expected(), scored.predicted()
-    table = np.bincount(expected * scored.classes + predicted, minlength=scored.classes**2)
-    table = table.reshape(scored.classes, scored.classes)
-    seen = np.flatnonzero(table.any(axis=0) | table.any(axis=1))
+    seen, places = np.unique(np.stack([scored.expected(), scored.predicted()]), return_inverse=True)
+    wanted, given = places.reshape(2, -1)
+    size = len(seen)
+    afford(Resource.BYTES, _CELL_BYTES * size * size, f"the confusion matrix of {size:,} labels")
+    table = np.bincount(wanted * size + given, minlength=size * size).reshape(size, size)
     return ConfusionPart(
         labels=tuple(name_of(int(index), names) for index in seen),
-        counts=tuple(tuple(int(count) for count in table[row, seen]) for row in seen),
+        counts=tuple(tuple(row) for row in table.tolist()),
     )
 
 

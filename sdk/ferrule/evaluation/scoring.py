@@ -8,11 +8,14 @@ from enum import StrEnum
 
 import numpy as np
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.metrics import Scored, name_of
 from ferrule.graph import Array, TensorInfo
 from ferrule.report.evaluation_document import WorstPart
 
+_SCORE_BYTES = 12
+"""What a score takes, twice as float32 and compared with others."""
 _MOST_NUMBERED = 1 << 16
 """The most classes of a model whose output is the number of a class."""
 
@@ -53,7 +56,7 @@ def scores_of(info: TensorInfo, stored: Array, samples: int) -> Array:
         if numbers.min() < 0 or numbers.max() >= _MOST_NUMBERED:
             wrong = int(numbers.min() if numbers.min() < 0 else numbers.max())
             raise InputError(f"output '{info.name}' answers {wrong}, expected the number of a class")
-        table = np.zeros((samples, max(2, int(numbers.max()) + 1)), np.float32)
+        table = _table_of_scores(samples, max(2, int(numbers.max()) + 1))
         table[np.arange(samples), numbers] = 1.0
         return table
     real = info.dequantize(stored)
@@ -64,8 +67,14 @@ def widened(scores: Array, info: TensorInfo, labels: Array) -> Array:
     """Return the scores of an output that numbers classes with columns for all labels, too."""
     if not is_numbered(info) or labels.dtype.kind not in "iu" or labels.max() >= _MOST_NUMBERED:
         return scores
-    missing = int(labels.max()) + 1 - scores.shape[1]
-    return np.pad(scores, ((0, 0), (0, max(0, missing))))
+    wide = _table_of_scores(len(scores), max(int(labels.max()) + 1, scores.shape[1]))
+    wide[:, : scores.shape[1]] = scores
+    return wide
+
+
+def _table_of_scores(samples: int, classes: int) -> Array:
+    afford(Resource.BYTES, _SCORE_BYTES * samples * classes, f"a score for each of {classes:,} classes and samples")
+    return np.zeros((samples, classes), np.float32)
 
 
 def check_reconstruction(inputs: Sequence[TensorInfo], output: TensorInfo) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ferrule._typing import override
 from ferrule.errors import FerruleError, unknown_name
-from ferrule.reading import open_file
+from ferrule.reading import read_bytes
 
 if TYPE_CHECKING:
     from elftools.elf.elffile import ELFFile
@@ -33,8 +33,6 @@ class Group(StrEnum):
     STACK = "stack"
 
 
-MAX_FILE_BYTES = 1 << 28
-"""256 MiB, far more than a firmware with its debug information has."""
 FLASH_GROUPS = (Group.CODE, Group.CONSTANTS, Group.WEIGHTS, Group.DATA)
 RAM_GROUPS = (Group.DATA, Group.BSS, Group.WORKSPACE, Group.STACK)
 
@@ -228,12 +226,9 @@ def read_image(path: Path) -> Image:
     from elftools.elf.elffile import ELFFile
 
     try:
-        with open_file(path) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        data = read_bytes(path)
     except OSError as error:
         raise FerruleError(f"cannot read {path}: {error}") from None
-    if len(data) > MAX_FILE_BYTES:
-        raise FerruleError(f"{path} has more than {MAX_FILE_BYTES} bytes")
     try:
         return _image(path, ELFFile(BytesIO(data)))
     except FerruleError:

@@ -3,29 +3,26 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from ferrule.budget import begun, held
 from ferrule.errors import FerruleError, ModelError, place, unknown_name
 from ferrule.formats.onnx import Arithmetic, read_onnx
 from ferrule.formats.tflite import read_tflite, to_tflite
 from ferrule.network import Network
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
-from ferrule.reading import near_names, open_file
+from ferrule.reading import near_names, read_bytes
 from ferrule.recognition import recognised
 from ferrule.record import attach, recording
 from ferrule.rendering import one_line
 
-__all__ = ["FORMATS", "MAX_FILE_BYTES", "Format", "ModelFile", "load", "to_tflite"]
+__all__ = ["FORMATS", "Format", "ModelFile", "load", "to_tflite"]
 
 ModelFile = str | PathLike[str] | bytes
 """The path of a model file, or the file's bytes."""
-
-MAX_FILE_BYTES = 1 << 28
-"""256 MiB, far more than fits on a board."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,11 +150,12 @@ def load(
     Raises:
         ModelError: the file cannot be read, has no known format or is malformed; the message names the place.
         UnsupportedError: the model uses a feature that networks do not support; the message names it and its place.
+        BudgetError: reading it takes more memory or work than the present budget has (`ferrule.limits`).
         MissingToolError: the file is ONNX, and the package `onnx` is not installed.
         FerruleError: `source` is neither a path nor bytes, or `rounding`, `signature` or `onnx_arithmetic` is unknown,
             or not one for the format.
     """
-    with recording() as read:
+    with recording() as read, begun():
         data, label, found, formats, folder = _source(source, name)
         options = ReadingOptions(
             dequantize_weights=dequantize_weights,
@@ -167,7 +165,7 @@ def load(
             signature=signature,
             onnx_arithmetic=onnx_arithmetic,
         )
-        with place(label):
+        with place(label), held(len(data), "the file"):
             network = _recognised(data, formats).read(data, found, options)
     attach(network, read)
     return network
@@ -238,11 +236,7 @@ def _known() -> str:
 
 def _file_bytes(path: Path) -> bytes:
     try:
-        with open_file(path) as file:
-            size_bytes = os.fstat(file.fileno()).st_size
-            if size_bytes > MAX_FILE_BYTES:
-                raise ModelError(f"the file '{path}' has {size_bytes} bytes, expected at most {MAX_FILE_BYTES}")
-            return file.read()
+        return read_bytes(path)
     except IsADirectoryError as error:
         raise ModelError(f"'{path}' is a folder, expected a file", hint=_known()) from error
     except FileNotFoundError as error:

@@ -12,6 +12,7 @@ from ferrule.graph import Array, Graph, Layer, LayerType, TensorInfo
 from ferrule.operators import interpreter
 from ferrule.operators.operator import Operands, Operator
 from ferrule.operators.table import OPERATORS
+from ferrule.operators.work import check_work
 
 Observer = interpreter.Observer
 """A function called after each layer with the layer and its output arrays, which it must not modify."""
@@ -118,6 +119,11 @@ def execute(graph: Graph, arrays: Mapping[str, Array], observe: Observer | None 
     `arrays` has a checked array for each source of the graph. Each tensor is freed after its last reader.
     """
     return interpreter.execute(graph, arrays, operator_of, observe)
+
+
+def check_budget(graph: Graph) -> None:
+    """Raise BudgetError, which names a layer, if a run on one sample is beyond the present budget."""
+    check_work(graph, OPERATORS.get)
 
 
 def _check_array(info: TensorInfo, array: Array) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from numpy.typing import ArrayLike
 
+from ferrule.budget import current
 from ferrule.graph import Array
 from ferrule.network.activation_layers import ActivationLayers
 from ferrule.network.arithmetic_layers import ArithmeticLayers
@@ -15,6 +16,7 @@ from ferrule.network.detection_layers import DetectionLayers
 from ferrule.network.elementwise_layers import ElementwiseLayers
 from ferrule.network.execution import (
     Observer,
+    check_budget,
     check_state,
     initial_state,
     operands_of,
@@ -51,6 +53,8 @@ class Network(
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._checked_layers = 0
+        self._afforded: tuple[object, ...] = ()
+        """The number of layers for which a run was compared with a budget, and that budget's limits."""
         self.signatures: tuple[str, ...] = ()
         """The names of the signatures of the file, the network's own first; empty if it has none."""
 
@@ -86,11 +90,16 @@ class Network(
 
         Raises:
             InputError: an array is missing or unknown, or its shape or dtype differs from the input's or the state's.
+            BudgetError: a run takes more memory or work than the present budget has (`ferrule.limits`).
             UnsupportedError, ModelError: see `validate`.
         """
         if self._checked_layers < len(self.layers):
             check_layers(self, self.layers[self._checked_layers :])
             self._checked_layers = len(self.layers)
+        asked = (len(self.layers), *current().limits.values())
+        if self._afforded != asked:
+            check_budget(self)
+            self._afforded = asked
         first = initial_state(self) if state is None else state
         check_state(self, first)
         values, results = dict(first), []

@@ -8,11 +8,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import InputError, place
 from ferrule.graph import Array, TensorInfo
 from ferrule.interface import either, option
 from ferrule.network.execution import by_name
 
+_WORKING_BYTES = 16
+"""Of each element of a sample that is made: two numbers of 64 bits."""
 Sample = list[Array]
 """One array per input of the model, with exactly the input's shape and dtype."""
 
@@ -25,6 +28,7 @@ def pattern(info: TensorInfo) -> Array:
     Element i, in C order, is (37 * i mod 2^n) - 2^(n-1) for a signed integer of n bits (n = 32 for int64), 37 * i mod
     2^n for an unsigned one, true for odd i for a bool, and ((37 * i mod 256) - 128) / 128 for a float.
     """
+    afford(Resource.BYTES, _WORKING_BYTES * info.elements, f"a sample of the input '{info.name}'")
     index = np.arange(info.elements, dtype=np.int64) * 37
     kind = info.dtype.numpy.kind
     values: Array
@@ -51,6 +55,7 @@ def random_sample(inputs: Sequence[TensorInfo], seed: int) -> Sample:
 
 def _random(info: TensorInfo, random: np.random.Generator) -> Array:
     dtype = info.dtype.numpy
+    afford(Resource.BYTES, _WORKING_BYTES * info.elements, f"a sample of the input '{info.name}'")
     if dtype.kind == "f":
         return random.standard_normal(info.shape).astype(dtype)
     if dtype.kind == "b":

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ferrule._typing import override
+from ferrule.budget import Resource, Tally
 from ferrule.errors import FerruleError, IterationLimitError, ModelError, UnsupportedError, place
 from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Shape, TensorInfo
 from ferrule.operators import running_error
@@ -23,6 +24,7 @@ from ferrule.operators.running_error import Bounded
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.slice import SliceDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
+from ferrule.operators.work import Work, work_of_all
 
 DEFAULT_ITERATIONS = 10_000
 """The default of `WhileDescriptor.limit`."""
@@ -148,8 +150,9 @@ def run_while(descriptor: WhileDescriptor, operands: Operands, arrays: Sequence[
     del operands
     values = [array for array in arrays if array is not None]
     with counted() as iterations:
+        work = work_of_iteration(descriptor)
         while bool(_called(descriptor.condition, values)[0].reshape(())):
-            iterations.begin(descriptor.limit)
+            iterations.begin(descriptor.limit, work)
             values = _called(descriptor.body, values)
     return values
 
@@ -168,13 +171,14 @@ def _while_bound(evaluation: Evaluation) -> list[Array]:
     """Return that of the values behind the last iteration; there is none if a condition may be another."""
     descriptor, values = evaluation.descriptor, [each for each in _bounded(evaluation) if each is not None]
     with counted() as iterations:
+        work = work_of_iteration(descriptor)
         while True:
             (condition,) = _called_bounded(descriptor.condition, values, evaluation.arithmetic)
             if condition.error is not None:
                 return [np.full(output.shape, np.inf) for output in evaluation.outputs]
             if not bool(condition.values.reshape(())):
                 return _bounds_of(values)
-            iterations.begin(descriptor.limit)
+            iterations.begin(descriptor.limit, work)
             values = _called_bounded(descriptor.body, values, evaluation.arithmetic)
 
 
@@ -197,12 +201,28 @@ class Iterations:
 
     def __init__(self) -> None:
         self._count = 0
+        self._tally = Tally()
 
-    def begin(self, limit: int) -> None:
-        """Count an iteration; IterationLimitError if there were `limit` before."""
+    def begin(self, limit: int, work: Work) -> None:
+        """Count an iteration.
+
+        Raises:
+            IterationLimitError: there were `limit` before.
+            BudgetError: the iterations compute more than the present budget has.
+        """
         if self._count >= limit:
             raise IterationLimitError(limit)
         self._count += 1
+        where = f"a run up to iteration {self._count:,}"
+        self._tally.spend(Resource.MULTIPLICATIONS, work.multiplications, where)
+        self._tally.spend(Resource.ELEMENTS, work.elements, where)
+
+
+def work_of_iteration(descriptor: WhileDescriptor) -> Work:
+    """Return what an iteration of a loop computes; of the loops inside it, one iteration."""
+    from ferrule.operators.table import OPERATORS  # which has the rows of this module
+
+    return work_of_all(descriptor.graphs.values(), OPERATORS.get)
 
 
 _ITERATIONS: ContextVar[Iterations | None] = ContextVar("iterations", default=None)

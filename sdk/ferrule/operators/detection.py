@@ -99,6 +99,15 @@ def _kernel(
     return [chosen, classes, best, np.array([len(found)], np.float32)]
 
 
+def _reads(descriptor: DetectionPostprocessDescriptor, operands: Operands) -> int:
+    """Return the boxes' coordinates that are compared: each box that is chosen with all that are left."""
+    chosen = (
+        descriptor.num_classes * descriptor.detections_per_class if descriptor.regular else descriptor.max_detections
+    )
+    boxes = operands.input(0).shape[1]
+    return _COORDINATES * boxes * min(chosen, boxes * descriptor.num_classes)
+
+
 def _without_background(descriptor: DetectionPostprocessDescriptor, scores: Array) -> Array:
     return scores[0, :, scores.shape[2] - descriptor.num_classes :]
 
@@ -199,5 +208,6 @@ DETECTION_POSTPROCESS = Operator(
     check=_check,
     kernel=_kernel,
     bound=_bound,
+    reads=_reads,
     sample=_sample,
 )

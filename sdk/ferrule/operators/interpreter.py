@@ -41,11 +41,7 @@ def walk(
     run: Callable[[Graph, Layer, Sequence[_Value | None]], list[_Value]],
 ) -> list[_Value]:
     """Run all layers with values of any kind, made of constants by `constant`, and return the results' values."""
-    results = [info.name for info in graph.results]
-    last_reader: dict[str, int] = {}
-    for index, layer in enumerate(graph.layers):
-        last_reader |= dict.fromkeys((*layer.present_inputs, *layer.outputs), index)
-    last_reader |= dict.fromkeys(results, len(graph.layers))
+    last_reader = last_readers(graph)
     live = {tensor.info.name: constant(tensor.data) for tensor in graph.tensors if tensor.data is not None}
     live |= sources
     for index, layer in enumerate(graph.layers):
@@ -54,7 +50,15 @@ def walk(
         for name in {*layer.present_inputs, *layer.outputs}:
             if last_reader[name] == index:
                 del live[name]
-    return [live[name] for name in results]
+    return [live[info.name] for info in graph.results]
+
+
+def last_readers(graph: Graph) -> dict[str, int]:
+    """Return, by tensor, the index of the last layer that reads or writes it; that behind the last one for results."""
+    found: dict[str, int] = {}
+    for index, layer in enumerate(graph.layers):
+        found |= dict.fromkeys((*layer.present_inputs, *layer.outputs), index)
+    return found | dict.fromkeys((info.name for info in graph.results), len(graph.layers))
 
 
 def run_layer(graph: Graph, layer: Layer, operator_of: FindOperator, arrays: Sequence[Array | None]) -> list[Array]:

@@ -122,6 +122,8 @@ class Operator:
     """
     macs: Callable[[Any, Operands], int] | None = None
     """(descriptor, operands) -> multiply-accumulates of one run; None if the operator is counted as having none."""
+    reads: Callable[[Any, Operands], int] | None = None
+    """(descriptor, operands) -> elements that one run reads, if it reads operands several times and multiplies none."""
     sample: Callable[[LayerSample], None] | None = None
     """Draws a random layer for backend tests; None for layers that the runtime itself runs."""
     rules: frozenset[Rounding] = frozenset({Rounding.TFLM})

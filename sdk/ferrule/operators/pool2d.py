@@ -144,6 +144,10 @@ def _terms(descriptor: Pool2dDescriptor, operands: Operands) -> int:
     return descriptor.pool_h * descriptor.pool_w + 1
 
 
+def _reads(descriptor: Pool2dDescriptor, operands: Operands) -> int:
+    return operands.output.elements * descriptor.pool_h * descriptor.pool_w
+
+
 def _norm_bound(evaluation: Evaluation) -> list[Array]:
     """Return that of the norm: the relative error of the sum, halved by the root, and the norm of the errors."""
     (output,), (error,) = evaluation.outputs, evaluation.errors
@@ -231,10 +235,17 @@ AVERAGE_POOL_2D = Operator(
     kernel=_average,
     bound=of_floats(sums(_terms), monotone),
     rules=frozenset({Rounding.TFLM, Rounding.ONNX_COLUMNS}) | ONNX_ROUNDINGS,
+    reads=_reads,
     sample=_sample,
 )
 MAX_POOL_2D = Operator(
-    descriptor=Pool2dDescriptor, type=LayerType.MAX_POOL_2D, infer=_infer, check=_check, kernel=_maximum, sample=_sample
+    descriptor=Pool2dDescriptor,
+    type=LayerType.MAX_POOL_2D,
+    infer=_infer,
+    check=_check,
+    kernel=_maximum,
+    reads=_reads,
+    sample=_sample,
 )
 L2_POOL_2D = Operator(
     descriptor=Pool2dDescriptor,
@@ -243,5 +254,6 @@ L2_POOL_2D = Operator(
     check=_check_norm,
     kernel=_norm,
     bound=_norm_bound,
+    reads=_reads,
     sample=_sample,
 )

@@ -12,7 +12,7 @@ import msgspec
 from ferrule.documents import check_integers
 from ferrule.errors import FerruleError
 from ferrule.interface import either
-from ferrule.reading import near_names, open_file
+from ferrule.reading import near_names, read_bytes
 from ferrule.recognition import recognised
 from ferrule.report.comparison_document import COMPARISON_SCHEMA_VERSION, Comparison
 from ferrule.report.document import SCHEMA_VERSION, ReportDocument
@@ -26,8 +26,8 @@ from ferrule.report.sweep_rows import has_rows, sweep_of_rows
 Document = ReportDocument | Inspection | EvaluationDocument | SweepDocument | Comparison | FailureDocument
 """Any document, told apart by its `kind`."""
 
-MAX_BYTES = 1 << 30
-"""1 GiB; a sweep of 100,000 runs has about 60 MB."""
+_HELD_PER_BYTE = 12
+"""The most bytes of memory that a byte of a document takes once it is read; a sweep of 100,000 runs has about 60 MB."""
 _KINDS: dict[str, tuple[type[Document], int]] = {
     "run": (ReportDocument, SCHEMA_VERSION),
     "inspection": (Inspection, INSPECTION_SCHEMA_VERSION),
@@ -101,13 +101,10 @@ def _documents(path: Path, data: bytes) -> tuple[Document, ...]:
 
 def _contents(path: Path) -> bytes:
     try:
-        with open_file(path) as stream:
-            data = stream.read(MAX_BYTES + 1)
+        data = read_bytes(path, held_per_byte=_HELD_PER_BYTE)
     except (OSError, ValueError) as error:  # ValueError: a null character in the path
         hint = near_names(path) if isinstance(error, FileNotFoundError) else None
         raise FerruleError(f"{path}: {getattr(error, 'strerror', None) or error}", hint=hint) from error
-    if len(data) > MAX_BYTES:
-        raise FerruleError(f"{path}: it has more than {MAX_BYTES} bytes")
     other = recognised(data)
     if other is not None:
         raise FerruleError(f"{path}: it is {other.what}, expected a document of Ferrule", hint=other.remedy or _HINT)

@@ -15,6 +15,7 @@ from ferrule.backends.registry import BackendRegistry, default_registry
 from ferrule.closing import Closing
 from ferrule.errors import FerruleError
 from ferrule.graph import Array
+from ferrule.network.execution import check_budget
 from ferrule.optimizer.optimized import OptimizedNetwork
 from ferrule.runtime.admission import admit_all
 from ferrule.runtime.binding import Arrays
@@ -85,11 +86,13 @@ class Runtime(Closing):
         """Make a network ready to run and return its number.
 
         Raises:
+            BudgetError: a run on one sample takes more memory or work than the present budget has.
             NetworkLoadError: a backend refuses the network or is not usable here.
             FerruleError: a backend refuses one of its layers.
         """
         with self._lock:
             self._check_open()
+            check_budget(optimized.graph)
             number = NetworkId(next(self._numbers))
             with self._contexts.loading(number):
                 parts = load_parts(optimized, self._registry, self._admitted, self._options)

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ferrule.errors import FerruleError, InputError
-from ferrule.evaluation.data import DataSet, DataSettings, generator, open_data
+from ferrule.budget import limits
+from ferrule.errors import BudgetError, FerruleError, InputError
+from ferrule.evaluation.data import DataSet, DataSettings, open_data
 from ferrule.graph import DataType, Quantization, TensorInfo
 
 INPUT = TensorInfo(name="x", shape=(1, 2, 1), dtype=DataType.INT8, quantization=Quantization.of(0.5))
@@ -99,11 +100,12 @@ def test_what_is_wrong_is_named(body: str, text: str) -> None:
         opened(body)
 
 
-def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generator, "LIMIT_BYTES", 100)
-    with pytest.raises(InputError, match="sample 50: all samples have more than 100 bytes") as caught:
+def test_memory_is_bounded() -> None:
+    text = r"sample 50 takes 2 bytes of memory beside 100 .* limit is 101"
+    with limits(bytes=101), pytest.raises(BudgetError, match=text):
         opened("def samples():\n    while True:\n        yield np.zeros(2)")
-    assert caught.value.hint == "use limit=NUMBER"
+    with limits(bytes=100):
+        assert len(opened("def samples():\n    for _ in range(50):\n        yield np.zeros(2)")) == 50
 
 
 def test_a_missing_file_is_named() -> None:

@@ -164,8 +164,8 @@ def _film() -> bytes:
         (b"", "is no image of a known format"),
         (b"GIF89a" + bytes(20), "is no image of a known format"),
         (_png_header(6, 4), "the image is damaged"),
-        (_png_header(60_000, 60_000), "has 60000x60000 pixels, expected at most|has more than 50,000,000 pixels"),
-        (_png_header(10_000, 6_000), "has 10000x6000 pixels, expected at most 50,000,000"),
+        (_png_header(60_000, 60_000), "Pillow refuses the image"),
+        (_png_header(10_000, 6_000), r"image of 10000x6000 pixels takes 1,200,000,000 bytes"),
         (_deep(), "Pillow's mode 'I;16', expected at most 8 bits"),
         (_film(), "is a film of 2 images"),
     ],
@@ -176,7 +176,7 @@ def test_a_hostile_image_is_named(data: bytes, text: str) -> None:
     Path("d/b.png").write_bytes(data)
     data_set = opened(info(1, 4, 6, 3), integers="shift")
     data_set.take([0])
-    with pytest.raises(InputError, match=text) as caught:
+    with pytest.raises(FerruleError, match=text) as caught:
         data_set.take([0, 1])
     assert "b.png" in str(caught.value)
 

@@ -21,17 +21,17 @@ from pathlib import Path
 
 import numpy as np
 
+from ferrule.archives import open_archive
 from ferrule.backends.ethos_u.configuration import Configuration, configuration_of
 from ferrule.backends.ethos_u.stream import parse_payload
+from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Shape
-from ferrule.reading import is_file, open_file
+from ferrule.reading import is_file, read_bytes
 
 READ_ONLY_REGION = 0
 SCRATCH_REGION = 1
 FAST_SCRATCH_REGION = 2
-MAX_FILE_BYTES = 1 << 28
-"""The largest file that is read, and the most that its arrays may have."""
 MAX_SCRATCH_BYTES = 1 << 29
 """The most that the two scratch regions may have together."""
 MAX_TENSORS = 256
@@ -111,15 +111,11 @@ def _file_bytes(path: Path) -> bytes:
     try:
         if not is_file(path):
             raise FerruleError(f"there is no file '{path}'", hint=_HINT)
-        with open_file(path) as file:
-            data = file.read(MAX_FILE_BYTES + 1)
+        return read_bytes(path)
     except OSError as error:
         raise FerruleError(f"cannot read '{path}': {error.strerror or error}") from error
     except ValueError as error:
         raise FerruleError(f"cannot read {str(path)!r}: {error}") from error
-    if len(data) > MAX_FILE_BYTES:
-        raise FerruleError(f"{path} has more than {MAX_FILE_BYTES} bytes", hint=_HINT)
-    return data
 
 
 @contextmanager
@@ -139,8 +135,8 @@ def _refusing(where: str) -> Iterator[None]:
 def _arrays(data: bytes) -> dict[str, Array]:
     """Return the arrays of an .npz file, without the quantisations."""
     arrays: dict[str, Array] = {}
-    left = MAX_FILE_BYTES
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+    size = len(data)
+    with open_archive(io.BytesIO(data), "it") as archive:
         for member in archive.infolist():
             name = member.filename.removesuffix(".npy")
             if name in _QUANTIZATIONS:
@@ -151,9 +147,8 @@ def _arrays(data: bytes) -> dict[str, Array]:
                 raise FerruleError(f"the array '{name}' is there twice", hint=_HINT)
             if member.flag_bits & 1 or member.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}:
                 raise FerruleError(f"the array '{name}' is encrypted or compressed in a rare way", hint=_HINT)
-            left -= member.file_size
-            if left < 0:
-                raise FerruleError(f"the arrays have more than {MAX_FILE_BYTES} bytes", hint=_HINT)
+            size += member.file_size  # of which not more is unpacked, whatever follows
+            afford(Resource.BYTES, size, f"the array '{name}', with those before it,")
             arrays[name] = _array(name, archive.read(member))
     return arrays
 

@@ -10,25 +10,26 @@ import tokenize
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal
 
 import numpy as np
 
+from ferrule._typing import override
+from ferrule.archives import open_archive, unpacked
+from ferrule.budget import hold
 from ferrule.errors import InputError
 from ferrule.evaluation.data.conversion import Conversion, samples_in
 from ferrule.graph import Array, Shape
 from ferrule.reading import open_file
 from ferrule.recognition import recognised
 
-COMPRESSED_LIMIT_BYTES = 1 << 30
-"""The most that one compressed array may have; arrays that are not compressed are mapped and have no limit."""
 _HEAD_BYTES = 1 << 16
-_PIECE_BYTES = 1 << 20
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_MAGIC = b"PK\x03\x04"
+_WRITE_ARRAYS = "write it with numpy.savez"
 _PICKLED = "is an array of Python objects, which needs pickle, and pickled files can run code"
 
 
@@ -45,34 +46,53 @@ def map_array(path: Path) -> Array:
         return _mapped(file, size, str(path))
 
 
-def map_arrays(path: Path) -> dict[str, Array]:
-    """Return the arrays of a .npz file by name; the errors are those of `map_array`, and each names the array."""
-    hint = "write it with numpy.savez"
-    with _refusing(str(path), hint), open_file(path) as file:
-        _refuse_other(path, file, "numpy.savez", own=b"PK")
-        archive = zipfile.ZipFile(file)
-        arrays: dict[str, Array] = {}
-        for member in archive.infolist():
-            name = member.filename.removesuffix(".npy")
-            where = f"{path}: array '{name}'"
-            if name in arrays:
-                raise InputError(f"{where} is in the file twice")
-            with _refusing(where, hint):
-                if member.flag_bits & 1:
-                    raise InputError(f"{where} is encrypted")
-                if member.compress_type == zipfile.ZIP_STORED:
-                    file.seek(member.header_offset)
-                    magic, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
-                    if magic != _LOCAL_MAGIC:
-                        raise InputError(f"{where}: the archive is damaged")
-                    file.seek(name_bytes + extra_bytes, 1)
-                    arrays[name] = _mapped(file, member.file_size, where)
-                else:
-                    with archive.open(member) as stream:
-                        arrays[name] = _decompressed(stream, where)
-        if not arrays:
-            raise InputError(f"{path} has no arrays", hint=hint)
-        return arrays
+class Arrays(Mapping[str, Array]):
+    """The arrays of a .npz file by name, of which each is read when it is asked for; the others cost nothing.
+
+    The errors are those of `map_array`, and each names the array. What is compressed is held until the work ends.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read: dict[str, Array] = {}
+        self._members: dict[str, zipfile.ZipInfo] = {}
+        with _refusing(str(path), _WRITE_ARRAYS), open_file(path) as file:
+            _refuse_other(path, file, "numpy.savez", own=b"PK")
+            for member in open_archive(file, str(path)).infolist():
+                name = member.filename.removesuffix(".npy")
+                if name in self._members:
+                    raise InputError(f"{path}: array '{name}' is in the file twice")
+                self._members[name] = member
+            if not self._members:
+                raise InputError(f"{path} has no arrays", hint=_WRITE_ARRAYS)
+
+    @override
+    def __getitem__(self, name: str) -> Array:
+        if name not in self._read:
+            self._read[name] = self._array(self._members[name], f"{self._path}: array '{name}'")
+        return self._read[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def _array(self, member: zipfile.ZipInfo, where: str) -> Array:
+        with _refusing(where, _WRITE_ARRAYS), open_file(self._path) as file:
+            if member.flag_bits & 1:
+                raise InputError(f"{where} is encrypted")
+            if member.compress_type != zipfile.ZIP_STORED:
+                with open_archive(file, where).open(member) as stream:
+                    return _decompressed(stream, where)
+            file.seek(member.header_offset)
+            magic, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))
+            if magic != _LOCAL_MAGIC:
+                raise InputError(f"{where}: the archive is damaged")
+            file.seek(name_bytes + extra_bytes, 1)
+            return _mapped(file, member.file_size, where)
 
 
 class ArraySource:
@@ -147,15 +167,8 @@ def _mapped(file: IO[bytes], size: int, where: str) -> Array:
 
 def _decompressed(stream: IO[bytes], where: str) -> Array:
     shape, fortran, dtype = _header(stream, where)
-    size = math.prod(shape) * dtype.itemsize
-    if size > COMPRESSED_LIMIT_BYTES:
-        raise InputError(
-            f"{where} has {size} bytes, and a compressed array has at most {COMPRESSED_LIMIT_BYTES}",
-            hint="write it with numpy.savez, which does not compress: then it is mapped instead of read",
-        )
-    data = bytearray()
-    while len(data) <= size and (piece := stream.read(min(_PIECE_BYTES, size + 1 - len(data)))):
-        data += piece
+    data = unpacked(stream, math.prod(shape) * dtype.itemsize, where)
+    hold(len(data), where)
     _check_size(shape, dtype, len(data), where)
     array = np.frombuffer(data, dtype)
     return array.reshape(shape[::-1]).T if fortran else array.reshape(shape)

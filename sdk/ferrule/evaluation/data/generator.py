@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from ferrule.budget import hold
 from ferrule.errors import FerruleError, InputError
 from ferrule.evaluation.data.conversion import Conversion, without_ones
 from ferrule.graph import Array
-from ferrule.interface import option
 from ferrule.reading import is_file, near_names
 
-LIMIT_BYTES = 1 << 31
-"""The most that all samples may take, in the model's stored types: they are kept in memory."""
+_ITEM_BYTES = 200
+"""What a label takes in memory beside its values."""
 _CONTRACT = "expected values, or (values, label); values are an array, or arrays by the names of the inputs"
 
 
@@ -138,15 +138,13 @@ class GeneratorSource:
             raise InputError(f"{where} has {'a' if isinstance(item, tuple) else 'no'} label, unlike those before")
         if isinstance(item, tuple):
             self._labels.append(item[1])
+            hold(_ITEM_BYTES + getattr(item[1], "nbytes", 0), where)
         self._rules = []
         for stored, conversion, part in zip(self._stored, self._conversions, self._parts(values, where), strict=True):
+            hold(conversion.info.size_bytes, where)
             rule = conversion.rule(part.dtype, where)
             stored.extend(conversion.stored(part, rule, where).tobytes())
             self._rules.append(rule)
-        if sum(map(len, self._stored)) > LIMIT_BYTES:
-            raise InputError(
-                f"{where}: all samples have more than {LIMIT_BYTES} bytes", hint=f"use {option('limit', 'NUMBER')}"
-            )
 
     def _parts(self, values: object, where: str) -> list[Array]:
         """Return an array with the shape of each input."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, InputError, MissingToolError
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.folders import Listing
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 REMEDY = "pip install 'ferrule[data]'"
 FORMATS = ("PNG", "JPEG", "BMP", "PPM", "WEBP")
 """The decoders that are tried; Pillow has others, some of which run programs."""
-MAX_PIXELS = 50_000_000
+_PIXEL_BYTES = 20
+"""What a pixel takes while an image is decoded, made one of another mode and resized."""
 _MODES = ("1", "L", "LA", "P", "PA", "RGB", "RGBA", "CMYK", "YCbCr")
 """Those with at most 8 bits per channel."""
 
@@ -128,8 +130,9 @@ def read_pixels(path: Path, frame: Frame, settings: DataSettings) -> Array:
     """Return an image, uint8 [height, width, channels], decoded and brought to the size of the frame.
 
     Raises:
-        InputError: the file cannot be read or is damaged, the image has more than `MAX_PIXELS` or more than 8 bits
-            per channel, is a film, or has another size and the settings do not state how to change it.
+        BudgetError: the image has more pixels than the present budget allows.
+        InputError: the file cannot be read or is damaged, the image has more than 8 bits per channel, is a film, or
+            has another size and the settings do not state how to change it.
     """
     from PIL import Image, UnidentifiedImageError
 
@@ -142,7 +145,7 @@ def read_pixels(path: Path, frame: Frame, settings: DataSettings) -> Array:
     except FerruleError:
         raise
     except Image.DecompressionBombError as error:
-        raise InputError(f"{path}: the image has more than {MAX_PIXELS:,} pixels") from error
+        raise InputError(f"{path}: Pillow refuses the image: {error}") from error
     except UnidentifiedImageError as error:
         raise InputError(f"{path}: is no image of a known format", hint=f"known: {', '.join(FORMATS)}") from error
     except Exception as error:
@@ -153,8 +156,7 @@ def read_pixels(path: Path, frame: Frame, settings: DataSettings) -> Array:
 
 def _check(path: Path, image: Image.Image) -> None:
     width, height = image.size
-    if width * height > MAX_PIXELS:
-        raise InputError(f"{path}: the image has {width}x{height} pixels, expected at most {MAX_PIXELS:,}")
+    afford(Resource.BYTES, _PIXEL_BYTES * width * height, f"{path}: the image of {width}x{height} pixels")
     if getattr(image, "n_frames", 1) > 1:
         raise InputError(f"{path}: is a film of {getattr(image, 'n_frames', 1)} images, expected one")
     if image.mode not in _MODES:
@@ -170,8 +172,8 @@ def _fitted(path: Path, image: Image.Image, frame: Frame, settings: DataSettings
     wanted = (frame.width, frame.height)
     if settings.resize is not None:
         size = wanted if settings.fit == "stretch" else _covering(image.size, wanted, settings.shorter_side)
-        if size[0] * size[1] > MAX_PIXELS:
-            raise InputError(f"{path}: in proportion, it would have {size[0]}x{size[1]} pixels")
+        what = f"{path}: the image, in proportion {size[0]}x{size[1]} pixels,"
+        afford(Resource.BYTES, _PIXEL_BYTES * size[0] * size[1], what)
         if size != image.size:
             image = image.resize(size, Image.Resampling[settings.resize.upper()])
     if image.size == wanted:

@@ -17,10 +17,11 @@ from ferrule.evaluation.data.table import read_header, read_table
 from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
 from ferrule.interface import name_of
-from ferrule.reading import open_file
+from ferrule.reading import read_bytes
 
 FORMS = (".npy", ".csv", ".txt")
-TEXT_LIMIT_BYTES = 1 << 28
+_HELD_PER_BYTE = 32
+"""The most bytes of memory that a byte of a list of labels takes: a line of three becomes a text, twice."""
 _FILE_COLUMNS = ("file", "filename", "path", "name")
 _LARGEST_CLASS = 1 << 31
 
@@ -40,28 +41,26 @@ def class_names(settings: DataSettings) -> tuple[str, ...] | None:
     names = tuple(name.strip() for name in given)
     if not names:
         raise InputError(f"{where} has no names")
+    seen: set[str] = set()
     for index, name in enumerate(names):
         if not name:
             raise InputError(f"{where} has an empty name at place {index}")
-        if name in names[:index]:
+        if name in seen:
             raise InputError(f"{where} has the name '{name}' twice")
+        seen.add(name)
     return names
 
 
 def read_lines(path: Path) -> list[str]:
     """Return the lines of a UTF-8 text, without empty ones at its end; InputError if it cannot be read."""
     try:
-        with open_file(path) as file:
-            data = file.read(TEXT_LIMIT_BYTES + 1)
-        text = data.decode("utf-8-sig")
+        text = read_bytes(path, held_per_byte=_HELD_PER_BYTE).decode("utf-8-sig")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     except UnicodeError as error:
         raise InputError(f"{path} is not UTF-8: {error}") from error
     except ValueError as error:  # a null character in the path
         raise InputError(f"{str(path)!r}: {error}") from error
-    if len(data) > TEXT_LIMIT_BYTES:
-        raise InputError(f"{path} has more than {TEXT_LIMIT_BYTES} bytes")
     return [line.removesuffix("\r") for line in text.rstrip("\r\n").split("\n")] if text.strip() else []
 
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ferrule.budget import begun
 from ferrule.errors import FerruleError, InputError, unknown_name
-from ferrule.evaluation.data.array_files import ArraySource, map_array, map_arrays
+from ferrule.evaluation.data.array_files import Arrays, ArraySource, map_array
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.dataset import DataSet, Labels, Source, drawn, drawn_sequences
 from ferrule.evaluation.data.folders import list_folder
@@ -63,6 +64,7 @@ class Wanted:
         return self.inputs[0]
 
 
+@begun()
 def open_data(
     path: str | Sequence[str],
     labels: str | None,
@@ -187,7 +189,7 @@ def _arrays(form: str, arrays: Sequence[tuple[str, Array]], wanted: Wanted) -> O
 
 
 def _archive(path: Path, wanted: Wanted) -> Opened:
-    arrays = map_arrays(path)
+    arrays = Arrays(path)
     names = [info.name for info in wanted.inputs]
     if len(names) == 1 and len(arrays) == 1:
         chosen = list(arrays)

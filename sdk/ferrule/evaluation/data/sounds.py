@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from ferrule.backends.registry import BackendRegistry, default_registry
+from ferrule.budget import Resource, afford
 from ferrule.errors import InputError
 from ferrule.evaluation.data.audio_features import (
     int8_features,
@@ -30,8 +31,8 @@ from ferrule.facade.data_table import AudioSettings, DataSettings
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.reading import open_file
 
-MAX_BYTES = 1 << 28
-"""The most that one recording may have."""
+_HELD_PER_BYTE = 4
+"""Bytes of memory for one of a recording: its values are padded, and may become float32."""
 EXACT = ("CpuAcc", "CpuRef")
 """The backends of the preprocessor, in order of preference."""
 _INT8_SCALE = 26 / 256
@@ -195,6 +196,7 @@ class SoundSource:
                 size, step = window_samples(self._settings), stride_samples(self._settings)
                 rows = self._pieces[file] * self._rows
                 windows = np.lib.stride_tricks.sliding_window_view(sound, size)[::step][:rows]
+                afford(Resource.BYTES, 2 * windows.nbytes, f"{self._listing.names[file]}, divided into windows,")
                 runtime.reset_state(number)
                 (features,) = runtime.enqueue_workload(number, [np.ascontiguousarray(windows)])
                 shaped = features.reshape(rows, self._settings.channels)
@@ -247,10 +249,9 @@ def _check(path: Path, file: wave.Wave_read, settings: AudioSettings, size_bytes
     if wanted is not None and channels > 1 and wanted >= channels:
         raise InputError(f"{path} has the channels 0 to {channels - 1}, and [data.audio] channel is {wanted}")
     stated, present = file.getnframes() * file.getsampwidth() * channels, size_bytes
-    if stated > MAX_BYTES:
-        raise InputError(f"{path} has more than {MAX_BYTES} bytes of sound")
     if stated > present:
         raise InputError(f"{path} is cut off: it has {present} bytes, and its header states {stated} bytes of sound")
+    afford(Resource.BYTES, _HELD_PER_BYTE * stated, str(path))
 
 
 def _padded(sound: Array, size: int) -> Array:

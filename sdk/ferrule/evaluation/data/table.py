@@ -16,14 +16,15 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from ferrule.budget import hold
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.graph import Array
 from ferrule.reading import open_file
 from ferrule.recognition import recognised
 
-LIMIT_BYTES = 1 << 30
-"""The most that the values of a file may take, as float64."""
+_TEXT_BYTES = 80
+"""What a short text takes in memory, with its place in a list."""
 _HEAD_BYTES = 1 << 12
 LINE_LIMIT = 1 << 22
 """The most characters of one line."""
@@ -64,6 +65,7 @@ def read_table(path: Path, numbers: Sequence[str], texts: Sequence[str] = ()) ->
                 raise InputError(f"{path}: {error}", hint=error.hint)
         places = [index[name] for name in numbers]
         text_places = [(name, index[name]) for name in texts]
+        row_bytes = 8 * (len(places) + 1) + _TEXT_BYTES * len(texts)
         values, found, lines = packed("d"), {name: list[str]() for name in texts}, packed("q")
         for line, row in rows:
             if len(row) != len(header):
@@ -72,8 +74,7 @@ def read_table(path: Path, numbers: Sequence[str], texts: Sequence[str] = ()) ->
             for name, place in text_places:
                 found[name].append(row[place])
             lines.append(line)
-            if values.itemsize * len(values) > LIMIT_BYTES:
-                raise InputError(f"{path} has more than {LIMIT_BYTES} bytes of values", hint="write it as .npy")
+            hold(row_bytes + sum(len(row[place]) for _, place in text_places), f"{path}, line {line}")
     if not lines:
         raise InputError(f"{path} has a header and no rows")
     array = np.frombuffer(values, np.float64) if values else np.zeros(0)

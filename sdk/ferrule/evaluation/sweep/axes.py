@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.evaluation.sweep.file import Match, Scalar, SweepFile
 
@@ -14,6 +16,8 @@ MAIN_AXES = ("model", "board", "toolchain", "engine", "backends")
 SEED = "seed"
 ENGINE, FITTING = "engine", ""
 """The axis, and its value that stands for the engine that fits each run's board."""
+_RUN_BYTES = 2048
+"""What a run of a sweep takes, with its row of results."""
 
 Choice = Mapping[str, str]
 """One value for each axis, as text."""
@@ -100,8 +104,20 @@ def axes_of(file: SweepFile, main: Mapping[str, tuple[str, ...]], fitting: Calla
         for index, row in enumerate(file.include)
     )
     axes = Axes(values=values, exclude=(), include=include, fitting=fitting)
+    _afford(axes, len(file.exclude))
     exclude = tuple(rows_of(axes, row, f"exclude[{index}]") for index, row in enumerate(file.exclude))
     return replace(axes, exclude=exclude)
+
+
+def _afford(axes: Axes, excludes: int) -> None:
+    """Raise BudgetError if there are too many runs, or too many rows that each is compared with."""
+    runs = math.prod(map(len, axes.values.values()))
+    for row in axes.include:
+        runs += math.prod(len(row.get(axis, values[:1])) for axis, values in axes.values.items())
+    what = f"a sweep of {runs:,} runs"
+    afford(Resource.BYTES, _RUN_BYTES * runs, what)
+    compared = runs * len(axes.values) * (excludes + len(axes.include))
+    afford(Resource.ELEMENTS, compared, f"{what}, compared with all rows of exclude and include,")
 
 
 def rows_of(axes: Axes, row: Match, where: str) -> dict[str, frozenset[str]]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ferrule.budget import anew, current
 from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.evaluation.sweep.axes import FITTING, MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
 from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
@@ -106,6 +107,7 @@ class Plan:
             port=need.port,
             baud=need.baud,
             load=need.load,
+            limits=current().limits,
         )
         return replace(run, digest=self._digest(run, versions))
 
@@ -334,12 +336,13 @@ def _check_jobs(plan: Plan) -> None:
         model = (choice["model"], *reading)
         if model not in models:
             models.add(model)
-            network = formats.load(
-                plan.models[choice["model"]][0],
-                rounding=reading[0],
-                dequantize_weights=reading[1] == "true",
-                onnx_arithmetic=reading[2],
-                signature=reading[3],
-            )
-            if plan.data is not None:
-                opened(network, plan.data, read_project(plan.configuration).data)
+            with anew():
+                network = formats.load(
+                    plan.models[choice["model"]][0],
+                    rounding=reading[0],
+                    dequantize_weights=reading[1] == "true",
+                    onnx_arithmetic=reading[2],
+                    signature=reading[3],
+                )
+                if plan.data is not None:
+                    opened(network, plan.data, read_project(plan.configuration).data)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ferrule._version import VERSION
+from ferrule.budget import Resource, afford, limited
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.file import DataEntry
 from ferrule.evaluation.sweep.lease import LeaseEntry, leased
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 DONE, FAILED = "done", "failed"
 SWEEP_FOLDER = "{sweep}"
+_ARRAY_BYTES = 200
+"""What an array takes beside its elements."""
 LOAD_LIMIT_S = 300.0
 """Time limit for the command that loads a firmware onto a board."""
 
@@ -72,6 +75,8 @@ class Run:
     port: str | None = None
     baud: int | None = None
     load: tuple[str, ...] = ()
+    limits: Mapping[Resource, int] = field(default_factory=dict)
+    """The limits of the sweep's budget, which each run has anew."""
 
     @property
     def places(self) -> dict[str, str]:
@@ -110,7 +115,7 @@ def carry_out(run: Run) -> SweepRow:
     """Compile and run a model, compare it with the reference, and return the row; problems become its `error`."""
     started, begun, worked = datetime.now(UTC), time.perf_counter(), _processor_s()
     try:
-        with leased(run.lease):
+        with limited(run.limits), leased(run.lease):
             row = _measured(run)
     except FerruleError as error:
         row = run.failed(str(error))
@@ -275,6 +280,8 @@ def _inputs(run: Run, firmware: Firmware) -> list[Array] | None:
     if "seed" not in run.options:
         return None
     first, infos = int(run.options["seed"]) * run.samples, firmware.network.inputs
+    size = sum(2 * info.size_bytes + _ARRAY_BYTES for info in infos)
+    afford(Resource.BYTES, run.samples * size, f"{run.samples:,} samples of random inputs")
     drawn = [random_sample(infos, first + index) for index in range(run.samples)]
     if run.samples == 1:
         return drawn[0]

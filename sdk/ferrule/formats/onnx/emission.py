@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from ferrule.budget import Resource, Tally, hold
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.layout import NHWC, Layout, identity, moves_nothing
 from ferrule.formats.onnx.node import MAX_TENSOR_BYTES, TensorType, elements
@@ -19,6 +20,8 @@ from ferrule.network.execution import operator_of
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.transpose import TransposeDescriptor
 
+_LAYER_BYTES = 2048
+"""What a layer takes in memory, with its tensors and their names."""
 _MAX_AXES = 5
 """The most axes that TRANSPOSE has."""
 
@@ -28,6 +31,7 @@ class Emission:
 
     def __init__(self, name: str, constants: Mapping[str, Array], types: Mapping[str, TensorType]) -> None:
         self.network = Network(name)
+        self._checked = Tally()
         self._constants = dict(constants)
         self._types = dict(types)
         """The stored types of quantised tensors of the model, by name; other tensors have their own."""
@@ -182,6 +186,7 @@ class Emission:
     def array(self, data: Array, wanted: str, quantization: Quantization | None = None) -> str:
         """Add a constant to the network and return its name."""
         name = self.network.unique_name(wanted or "constant")
+        hold(data.nbytes, f"constant '{name}'")
         info = TensorInfo(name=name, shape=data.shape, dtype=data_type(wanted, data), quantization=quantization)
         return self.network.add_constant(info, np.ascontiguousarray(data).reshape(data.shape))
 
@@ -213,9 +218,14 @@ class Emission:
         while sources and sources[-1] is None:
             sources.pop()
         infos = [None if source is None else self.network.info(source) for source in sources]
+        read = sum(
+            self.network.info(each).elements for each in sources if each and self.network.tensor(each).is_constant
+        )
+        self._checked.spend(Resource.ELEMENTS, read, f"checking the constants up to {type_}")
         first = infos[0]
         if first is None:
             raise ModelError("its first input is absent, expected a tensor")
+        hold(_LAYER_BYTES, f"the network up to {type_}")
         shapes = operator_of(type_).infer(descriptor, infos)
         if len(shapes) != len(wanted):
             raise ModelError(f"it has {len(wanted)} outputs, expected {len(shapes)}")

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.formats.onnx import shapes
 from ferrule.formats.onnx.node import Node, elements
@@ -17,8 +18,8 @@ from ferrule.graph import Array, Shape
 Fold = Callable[[Node, Sequence[Any], Callable[[Shape], None]], Sequence[Any]]
 """(node, the data of its inputs, check of a shape) -> the data of its outputs, or nothing if it is not computed."""
 
-_BUDGET_FACTOR = 8
-_BUDGET_FLOOR = 1 << 20
+_WORKING_BYTES = 8
+"""Of each element of a constant while it is computed."""
 _CASTS: Mapping[int, str] = {
     1: "float32",
     2: "uint8",
@@ -36,18 +37,17 @@ _CASTS: Mapping[int, str] = {
 
 
 class Folding:
-    """The work that computing the constants of one file may take: a few elements per byte of the file."""
+    """Computes the constants of one file, as far as the present budget goes."""
 
-    def __init__(self, file_bytes: int) -> None:
-        self._limit = _BUDGET_FACTOR * file_bytes + _BUDGET_FLOOR
-        self._spent = 0
+    def __init__(self) -> None:
+        self._tally = Tally()
 
     def outputs(self, node: Node, inputs: Sequence[Array | None]) -> list[Array] | None:
         """Return the outputs of a node whose present inputs are constants; None if its operator is not computed.
 
         Raises:
             ModelError: the inputs do not fit.
-            UnsupportedError: the nodes of this file compute too much.
+            BudgetError: the nodes of this file compute too much.
         """
         fold = FOLDS.get(node.key)
         if fold is None:
@@ -62,16 +62,18 @@ class Folding:
             raise
         except (ValueError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError) as error:
             raise ModelError(f"its constant inputs do not fit: {error}") from error
-        return results[: len(node.outputs)] if len(results) >= len(node.outputs) else None
+        if len(results) < len(node.outputs):
+            return None
+        for name, result in zip(node.outputs, results, strict=False):
+            hold(result.nbytes, f"the constant '{name}'")
+        return results[: len(node.outputs)]
 
     def spend(self, shape: Shape) -> None:
-        """Count the elements of a tensor; UnsupportedError if they are too many."""
-        self._spent += elements(shape)
-        if self._spent > self._limit or min(shape, default=0) < 0:
-            raise UnsupportedError(
-                f"it computes a constant, and such nodes read and write more than {self._limit} elements, the limit "
-                "for a file of this size"
-            )
+        """Count the elements of a tensor; BudgetError if they are too many, ModelError if it is none."""
+        if min(shape, default=0) < 0:
+            raise ModelError(f"it computes a constant of the shape {list(shape)}")
+        afford(Resource.BYTES, _WORKING_BYTES * elements(shape), f"a constant of the shape {list(shape)}")
+        self._tally.spend(Resource.ELEMENTS, elements(shape), "computing the constants up to here")
 
 
 def _unary(function: Callable[[Any], Any]) -> Fold:

@@ -13,8 +13,6 @@ from ferrule.graph import Array, DataType, Quantization, Rounding, Shape
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
 
-MAX_ELEMENTS = 1 << 24
-"""The most elements of a constant that the reader makes."""
 MAX_TENSOR_BYTES = 2**31 - 1
 """The most bytes of a tensor, because offsets on the boards have 32 bits."""
 

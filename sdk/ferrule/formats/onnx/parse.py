@@ -11,16 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from ferrule.budget import Resource, afford, held, hold
 from ferrule.errors import MissingToolError, ModelError, UnsupportedError, place
 from ferrule.formats.onnx.node import MICROSOFT, Attribute, GraphRecord, Node, ValueRecord
+from ferrule.formats.onnx.size import afford_fields
 from ferrule.graph import Array, DataType
 from ferrule.reading import open_file
 
 OLDEST_OPSET = 13
-MAX_EXTERNAL_BYTES = 1 << 28
-"""The most bytes of tensors outside of the file, as many as a file may have."""
 MAX_RANK = 8
-_MAX_ELEMENTS = 1 << 29
 _DEEPEST = 8
 """The most graphs inside of one another."""
 _NAME_LIMIT = 1024
@@ -57,6 +56,7 @@ def parse(data: bytes, folder: Path | None) -> GraphRecord:
 
     Raises:
         ModelError: the file is malformed.
+        BudgetError: the model takes more memory than the present budget has.
         UnsupportedError: the model has an operator set, or data outside of the folder, that is not supported.
         MissingToolError: the package `onnx` is not installed.
     """
@@ -66,13 +66,15 @@ def parse(data: bytes, folder: Path | None) -> GraphRecord:
         raise MissingToolError("the Python package onnx is missing, which ONNX models need", hint=REMEDY) from error
     from google.protobuf.message import DecodeError
 
-    try:
-        model = onnx.ModelProto.FromString(data)
-    except (DecodeError, RecursionError, ValueError) as error:
-        raise ModelError(f"the file is no ONNX model: {str(error).partition(chr(10))[0]}") from error
-    if not model.HasField("graph"):
-        raise ModelError("the file is no ONNX model: it has no graph")
-    return _Parser(_opsets(model, onnx.defs.onnx_opset_version()), folder).graph(model.graph, 0)
+    with held(len(data), "the file's messages"):
+        afford_fields(data, onnx.ModelProto.DESCRIPTOR)
+        try:
+            model = onnx.ModelProto.FromString(data)
+        except (DecodeError, RecursionError, ValueError) as error:
+            raise ModelError(f"the file is no ONNX model: {str(error).partition(chr(10))[0]}") from error
+        if not model.HasField("graph"):
+            raise ModelError("the file is no ONNX model: it has no graph")
+        return _Parser(_opsets(model, onnx.defs.onnx_opset_version()), folder).graph(model.graph, 0)
 
 
 def _opsets(model: Any, newest: int) -> dict[str, int]:  # noqa: ANN401
@@ -98,7 +100,6 @@ class _Parser:
     def __init__(self, opsets: Mapping[str, int], folder: Path | None) -> None:
         self._opsets = opsets
         self._folder = folder
-        self._external_bytes = 0
 
     def graph(self, graph: Any, depth: int) -> GraphRecord:  # noqa: ANN401
         if depth > _DEEPEST:
@@ -173,15 +174,16 @@ class _Parser:
         number, shape = tensor.data_type, tuple(tensor.dims)
         if number not in _RAW and number not in _WIDENED:
             raise UnsupportedError(f"it is {type_name(number)}, expected numbers of at most 64 bits")
-        if len(shape) > MAX_RANK or min(shape, default=0) < 0 or math.prod(shape) > _MAX_ELEMENTS:
-            raise UnsupportedError(f"its shape is {list(shape)}, expected at most {MAX_RANK} axes and 2^29 elements")
+        if len(shape) > MAX_RANK or min(shape, default=0) < 0:
+            raise UnsupportedError(f"its shape is {list(shape)}, expected at most {MAX_RANK} axes")
+        dtype = np.dtype(_WIDENED.get(number) or _RAW[number])
+        hold(math.prod(shape) * dtype.itemsize, f"a tensor of the shape {list(shape)}")
         raw: bytes | None = tensor.raw_data if tensor.HasField("raw_data") else None
         if tensor.data_location == _EXTERNAL:
             raw = self._external(tensor)
         if raw is None or number in _WIDENED:
             result = _converted(tensor, raw)
         else:
-            dtype = np.dtype(_RAW[number])
             if len(raw) != math.prod(shape) * dtype.itemsize:
                 expected = math.prod(shape) * dtype.itemsize
                 raise ModelError(f"it has {len(raw)} bytes, expected {expected} for {dtype}{list(shape)}")
@@ -189,7 +191,7 @@ class _Parser:
         if result.dtype == bool:
             result = result.view(np.uint8) != 0
         if number in _WIDENED:
-            result = result.astype(_WIDENED[number])
+            result = result.astype(dtype)
         result.setflags(write=False)
         return result
 
@@ -218,12 +220,7 @@ class _Parser:
                     raise ModelError(
                         f"its data is at bytes {offset} to {offset + length} of '{location}', which has {size}"
                     )
-                self._external_bytes += length
-                if self._external_bytes > MAX_EXTERNAL_BYTES:
-                    raise UnsupportedError(
-                        f"the tensors outside of the file have more than {MAX_EXTERNAL_BYTES} bytes",
-                        hint="a model of this size fits on no board",
-                    )
+                afford(Resource.BYTES, length, f"its data in the file '{location}'")
                 file.seek(offset)
                 return file.read(length)
         except OSError as error:

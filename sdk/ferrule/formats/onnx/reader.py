@@ -65,7 +65,7 @@ def read_onnx(
         MissingToolError: the package `onnx` is not installed.
     """
     options = _Options(max_iterations=max_iterations, arithmetic=arithmetic)
-    return with_affine_folded(_Reader(parse(data, folder), name, Folding(len(data)), options).network())
+    return with_affine_folded(_Reader(parse(data, folder), name, Folding(), options).network())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

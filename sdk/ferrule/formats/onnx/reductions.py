@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout, identity, without
-from ferrule.formats.onnx.node import MAX_ELEMENTS
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axes, front_axis
 from ferrule.graph import Array, DataType, Descriptor, LayerType
@@ -210,8 +210,9 @@ def _per_channel(call: Call) -> list[Array]:
     found = []
     for position, role in ((1, "scale"), (2, "bias")):
         data = call.parameter(position, role)
-        if data is None or data.ndim != 1 or data.size < 1 or channels % data.size or channels > MAX_ELEMENTS:
+        if data is None or data.ndim != 1 or data.size < 1 or channels % data.size:
             raise ModelError(f"its {role} does not have one number for each of {channels} channels")
+        afford(Resource.BYTES, data.itemsize * channels, f"its {role} for {channels:,} channels")
         found.append(np.repeat(data, channels // data.size).reshape(-1, *(1,) * (rank - 2)))
     return found
 

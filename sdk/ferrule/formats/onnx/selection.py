@@ -7,10 +7,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout
-from ferrule.formats.onnx.node import MAX_ELEMENTS, elements
+from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, LayerType
@@ -20,14 +21,16 @@ from ferrule.operators.gather import GatherDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.select import SelectV2Descriptor
 
+_INDEX_BYTES = 32
+"""Of each element of a mask while it is made: two indices and their difference, of 64 bits."""
+
 
 def _trilu(call: Call) -> None:
     """Select the elements of one side of a diagonal with a constant mask."""
     if call.rank(0) < 2:
         raise ModelError(f"its input has {call.rank(0)} axes, expected 2 or more")
     diagonal, upper = call.single(1, "diagonal", 0), call.node.integer("upper", 1) != 0
-    if elements(call.shape(0)[-2:]) > MAX_ELEMENTS:
-        raise UnsupportedError(f"its matrices have the shape {list(call.shape(0)[-2:])}, which is too large")
+    afford(Resource.BYTES, _INDEX_BYTES * elements(call.shape(0)[-2:]), "the mask")
     rows, columns = np.indices(call.shape(0)[-2:])
     mask = columns - rows >= diagonal if upper else columns - rows <= diagonal
     source, order = call.ordered(0)
@@ -49,6 +52,7 @@ def _gather_elements(call: Call) -> None:
         raise ModelError(f"its indices {list(indices.shape)} exceed its input {list(shape)}")
     if np.any(indices < -shape[axis]) or np.any(indices >= shape[axis]):
         raise ModelError(f"its indices are not within {-shape[axis]} to {shape[axis] - 1}")
+    afford(Resource.BYTES, 8 * (indices.ndim + 2) * indices.size, "the places of its indices")
     places: list[Array] = list(np.indices(indices.shape))
     places[axis] = indices % shape[axis]
     rows = np.ravel_multi_index(tuple(places), shape).reshape(-1).astype(np.int32)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.rows import Row
@@ -89,6 +90,7 @@ def _scales(call: Call) -> tuple[tuple[float, ...], tuple[int, ...]]:
 
 def _positions(coordinates: str, extent: int, count: int, factor: float) -> Array:
     """Return the place of each output pixel of one axis in the input, in pixels."""
+    afford(Resource.BYTES, 64 * count, f"the places of {count:,} pixels")
     index = np.arange(count, dtype=np.float64)
     scale, shift, offset = 1 / factor, 0.5, -0.5
     if coordinates == "align_corners":

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.errors import ModelError, UnsupportedError
+from ferrule.budget import Resource, afford
+from ferrule.errors import ModelError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.layout import Layout, identity
-from ferrule.formats.onnx.node import MAX_ELEMENTS, elements
+from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import Window, finish_image, image
 from ferrule.graph import Array, Descriptor, LayerType, Shape
@@ -95,8 +96,8 @@ def _dilated(call: Call, kernel: Shape, dilations: tuple[int, int]) -> Array:
     weights = call.parameter(1, "weights, with groups or dilations,")
     assert weights is not None
     spread = [(extent - 1) * step + 1 for extent, step in zip(kernel[2:], dilations, strict=True)]
-    if elements((*kernel[:2], *spread)) > MAX_ELEMENTS:
-        raise UnsupportedError(f"its window spans {spread} pixels, which is too large for its {kernel[0]} channels")
+    size = weights.itemsize * elements((*kernel[:2], *spread))
+    afford(Resource.BYTES, size, f"its window, which spans {spread} pixels,")
     result = np.zeros((*kernel[:2], *spread), weights.dtype)
     result[:, :, :: dilations[0], :: dilations[1]] = weights.reshape(kernel)
     return result

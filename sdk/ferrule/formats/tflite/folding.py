@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.decode import TFLM_DECODE, check_decode, decoded
 from ferrule.formats.tflite.decoder import OperatorRecord
@@ -22,8 +23,10 @@ from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
 
-_BUDGET_FACTOR = 8
-_BUDGET_FLOOR = 1 << 20
+_WORKING_BYTES = 8
+"""Of each element of a constant while it is computed."""
+_DECODE_STEPS = 64
+"""An element that is decoded bit by bit counts as so many that numpy computes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,23 +41,6 @@ class Fold:
     """Whether this operator is computed; if not, it is read as a layer."""
     needs_data: bool = True
     """Whether `compute` reads the data of the inputs, which then must be constants, and not only their shapes."""
-
-
-class Budget:
-    """The work that computing the constants of one file may take: a few elements per byte of the file."""
-
-    def __init__(self, file_bytes: int) -> None:
-        self._limit = _BUDGET_FACTOR * file_bytes + _BUDGET_FLOOR
-        self._spent = 0
-
-    def spend(self, elements: int, record: OperatorRecord) -> None:
-        """Count the elements that an operator reads and writes; UnsupportedError if they are too many."""
-        self._spent += elements
-        if self._spent > self._limit:
-            raise UnsupportedError(
-                f"operator {record.index} {record.type} computes a constant, and such operators read and write more "
-                f"than {self._limit} elements, the limit for a file of this size"
-            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,9 +58,10 @@ class _Deferred:
 class Folding:
     """The operators of one subgraph that can be computed; each is computed at most once, and only if needed."""
 
-    def __init__(self, tensors: Tensors, budget: Budget) -> None:
+    def __init__(self, tensors: Tensors, tally: Tally) -> None:
+        """`tally` counts the elements that the operators of a file read and write."""
         self._tensors = tensors
-        self._budget = budget
+        self._tally = tally
         self._deferred: dict[int, _Deferred] = {}
         """By tensor: the operator that writes it."""
         self._values: dict[int, Array] = {}
@@ -197,7 +184,11 @@ class Folding:
     def _compute(self, operator: _Deferred) -> None:
         record = operator.record
         work = sum(self._tensors.info(index).elements for index in (*operator.reads, *record.outputs))
-        self._budget.spend(work, record)
+        where = f"computing the constants up to operator {record.index} {record.type}"
+        self._tally.spend(Resource.ELEMENTS, work * (_DECODE_STEPS if record.custom_code == TFLM_DECODE else 1), where)
+        afford(Resource.BYTES, _WORKING_BYTES * work, where)
+        for index in record.outputs:
+            hold(self._tensors.info(index).size_bytes, where)
         with np.errstate(all="ignore"):
             results = operator.compute()
         for index, result in zip(record.outputs, results, strict=True):

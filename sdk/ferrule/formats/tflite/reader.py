@@ -9,11 +9,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from ferrule.budget import Resource, Tally
 from ferrule.errors import FerruleError, ModelError, UnsupportedError, place, together, unknown_name
 from ferrule.formats.tflite.calls import hoisted
 from ferrule.formats.tflite.computed_slice import ComputedSlice, has_computed_range
 from ferrule.formats.tflite.decoder import OperatorRecord, SubgraphRecord, read_model
-from ferrule.formats.tflite.folding import FOLDS, Budget, Folding
+from ferrule.formats.tflite.folding import FOLDS, Folding
 from ferrule.formats.tflite.followers import Added, with_follower
 from ferrule.formats.tflite.leaders import SELECT, leaders, led
 from ferrule.formats.tflite.node import Node
@@ -62,7 +63,7 @@ def read_tflite(
             is refused, and the reason.
     """
     version = Version.named(rounding)
-    file = _File(read_model(data), dequantize_weights, Budget(len(data)), max_iterations, version)
+    file = _File(read_model(data), dequantize_weights, Tally(), max_iterations, version)
     network = file.reader(file.choose(signature), name).network()
     file.require_one_signature()
     network.signatures = file.signatures()
@@ -76,12 +77,12 @@ class _File:
         self,
         subgraphs: tuple[SubgraphRecord, ...],
         dequantize_weights: bool,
-        budget: Budget,
+        folded: Tally,
         max_iterations: int,
         version: Version,
     ) -> None:
         self._subgraphs = subgraphs
-        self.budget = budget
+        self.folded = folded
         """The work that computing constants may take."""
         self._dequantize_weights = dequantize_weights
         self.max_iterations = max_iterations
@@ -188,7 +189,7 @@ class _Reader:
         self._record = record
         self._tensors = Tensors(record)
         self._file = file
-        self._folding = Folding(self._tensors, file.budget)
+        self._folding = Folding(self._tensors, file.folded)
         self._network = Network(name)
         self._variables = Variables(self._network, self._tensors, file.initialise, self._source)
         self._available: set[int] = set()
@@ -484,6 +485,7 @@ class _Reader:
                 raise UnsupportedError(f"tensor '{info.name}' is a variable, which this operator does not keep")
             if not self._tensors.is_constant(index):
                 raise ModelError(f"tensor '{info.name}' is read before anything writes it")
+            self._file.folded.spend(Resource.ELEMENTS, info.elements, f"checking the constants up to '{info.name}'")
             self._network.add_constant(info, self._tensors.data(index))
             self._available.add(index)
         return info.name

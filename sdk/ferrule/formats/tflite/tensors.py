@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from ferrule.budget import hold
 from ferrule.errors import ModelError, UnsupportedError, place
 from ferrule.formats.tflite.decoder import SubgraphRecord, TensorRecord
 from ferrule.graph import Array, DataType, Quantization, Shape, TensorInfo
@@ -54,6 +55,8 @@ DENSE = "convert the model without the optimisation for sparsity (tf.lite.Optimi
 """The hint for sparse weights."""
 _FIXED = "convert the model with inputs of a fixed shape (keras: batch_shape; tf.function: input_signature)"
 _NUMBERS = "convert the part of the model that has only numbers, and prepare the text outside of the model"
+_REAL_BYTES = 12
+"""What an element of an integer takes as float32, with the float64 from which it is rounded."""
 _LEAST_SCALE = float(np.finfo(np.float32).smallest_normal)
 _ZEROED_BYTES = 2
 """The size of the largest elements that a scale of 0 makes 0; accumulators have the scale of the products."""
@@ -203,6 +206,7 @@ def real_values(info: TensorInfo, stored: Array) -> Array:
     """
     if info.dtype is not DataType.FLOAT16 and info.quantization is None:
         raise ModelError(f"tensor '{info.name}': it has no scale, expected quantised weights")
+    hold(_REAL_BYTES * info.elements, f"tensor '{info.name}' in float32")
     values = info.dequantize(stored).reshape(info.shape)
     values.setflags(write=False)
     return values
@@ -221,6 +225,7 @@ def _typed(buffer: Array, dtype: DataType) -> Array:
 
 def _halves(buffer: Array) -> Array:
     """Return the signed halves of the bytes as int8, the low half of each byte first."""
+    hold(2 * buffer.nbytes, "its buffer of int4 as int8")
     halves = np.stack([buffer << 4, buffer & 0xF0], axis=-1).reshape(-1).view(np.int8) >> 4
     halves.setflags(write=False)
     return halves

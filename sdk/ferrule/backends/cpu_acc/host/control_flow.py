@@ -13,7 +13,7 @@ from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.backends.workload import Workload, WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, Graph
-from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor, counted
+from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor, counted, work_of_iteration
 
 Create = Callable[[WorkloadInfo], Workload]
 
@@ -21,7 +21,7 @@ Create = Callable[[WorkloadInfo], Workload]
 class ControlFlowWorkload:
     """Runs the graphs of an IF or WHILE layer; the condition is read between two graphs."""
 
-    __slots__ = ("_graphs", "_inputs", "_limit", "_outputs")
+    __slots__ = ("_graphs", "_inputs", "_loop_of", "_outputs")
 
     def __init__(self, info: WorkloadInfo, create: Create) -> None:
         """`create` makes the workloads of the layers."""
@@ -29,7 +29,7 @@ class ControlFlowWorkload:
         if not isinstance(descriptor, IfDescriptor | WhileDescriptor):
             raise UnsupportedError(f"layer '{info.layer.name}' has a {type(descriptor).__name__}")
         self._graphs = [_GraphWorkload(graph, info.target, create) for graph in descriptor.graphs.values()]
-        self._limit = descriptor.limit if isinstance(descriptor, WhileDescriptor) else None
+        self._loop_of = descriptor if isinstance(descriptor, WhileDescriptor) else None
         self._inputs: list[TensorHandle | Array] = []
         for handle, constant in zip(info.inputs, info.constants, strict=True):
             if handle is not None:
@@ -43,11 +43,11 @@ class ControlFlowWorkload:
     def execute(self) -> None:
         """Run the layers and write the outputs."""
         values = [each.map() if isinstance(each, TensorHandle) else each for each in self._inputs]
-        if self._limit is None:
+        if self._loop_of is None:
             then, other = self._graphs
             results: Sequence[Array] = (then if bool(values[0].reshape(())) else other).run(values[1:])
         else:
-            results = self._loop(values, self._limit)
+            results = self._loop(values, self._loop_of)
         for target, result in zip(self._outputs, results, strict=True):
             np.copyto(target.map(), result, casting="no")
             target.unmap()
@@ -55,11 +55,12 @@ class ControlFlowWorkload:
             if isinstance(each, TensorHandle):
                 each.unmap()
 
-    def _loop(self, values: Sequence[Array], limit: int) -> Sequence[Array]:
+    def _loop(self, values: Sequence[Array], loop: WhileDescriptor) -> Sequence[Array]:
         condition, body = self._graphs
+        work = work_of_iteration(loop)
         with counted() as iterations:
             while bool(condition.run(values)[0].reshape(())):
-                iterations.begin(limit)
+                iterations.begin(loop.limit, work)
                 values = [result.copy() for result in body.run(values)]
         return values
 

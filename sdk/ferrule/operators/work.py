@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of a graph computes and holds, from its shapes alone, so that too much is refused before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ferrule.budget import Resource, Tally, afford
+from ferrule.graph import Graph, Layer, LayerType
+from ferrule.operators.interpreter import last_readers
+from ferrule.operators.operator import Operands, Operator
+
+FindOperator = Callable[[LayerType], Operator | None]
+"""Returns the operator of a layer type; None for layers of a backend's own, which are counted by their tensors."""
+
+_WORKING_BYTES = 8
+"""Of each element that a kernel works on: its sums have 64 bits, or are float64."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a layer, or a graph that a layer calls, computes."""
+
+    elements: int
+    """Read and written."""
+    multiplications: int
+    working_bytes: int
+    """Held by the kernel beside the tensors, at most."""
+
+
+def work_of(graph: Graph, layer: Layer, operator_of: FindOperator) -> Work:
+    """Return what one run of a layer computes; of a loop, one iteration."""
+    operands, operator = Operands.of(graph, layer), operator_of(layer.type)
+    count, count_reads = (None, None) if operator is None else (operator.macs, operator.reads)
+    read = sum(info.elements for info, name in zip(operands.inputs, layer.inputs, strict=True) if info and name)
+    made = sum(info.elements for info in operands.outputs)
+    multiplications = count(layer.descriptor, operands) if count else 0
+    # a matrix product reads the data of each row of the output once, which a convolution gathers before
+    gathered = multiplications // operands.output.shape[-1] if multiplications and operands.output.shape else 0
+    constants = sum(graph.info(name).elements for name in layer.present_inputs if graph.tensor(name).data is not None)
+    elements = read + made + max(gathered, count_reads(layer.descriptor, operands) if count_reads else 0)
+    working = _WORKING_BYTES * (read - constants + made + gathered)
+    inside = work_of_all(layer.descriptor.graphs.values(), operator_of)
+    return Work(
+        elements=elements + inside.elements,
+        multiplications=multiplications,  # which has those of the graphs
+        working_bytes=working + inside.working_bytes,
+    )
+
+
+def work_of_all(graphs: Iterable[Graph], operator_of: FindOperator) -> Work:
+    """Return what one run of each of some graphs computes, with the bytes of all their tensors."""
+    elements = multiplications = working = 0
+    for graph in graphs:
+        works = [work_of(graph, layer, operator_of) for layer in graph.layers]
+        elements += sum(each.elements for each in works)
+        multiplications += sum(each.multiplications for each in works)
+        working += max((each.working_bytes for each in works), default=0)
+        working += sum(info.size_bytes for layer in graph.layers for info in graph.output_infos(layer))
+    return Work(elements=elements, multiplications=multiplications, working_bytes=working)
+
+
+def check_work(graph: Graph, operator_of: FindOperator) -> None:
+    """Raise BudgetError, which names a layer, if a run of a graph on one sample is beyond the present budget.
+
+    Of a loop, one iteration is counted here, and the others by `operators.control_flow` as they begin.
+    """
+    tally, last = Tally(), last_readers(graph)
+    live = {info.name: info.size_bytes for info in graph.sources}
+    for index, layer in enumerate(graph.layers):
+        work, where = work_of(graph, layer, operator_of), f"layer '{layer.name}' {layer.type}"
+        live |= {info.name: info.size_bytes for info in graph.output_infos(layer)}
+        tally.spend(Resource.MULTIPLICATIONS, work.multiplications, f"a run up to {where}")
+        tally.spend(Resource.ELEMENTS, work.elements, f"a run up to {where}")
+        afford(Resource.BYTES, sum(live.values()) + work.working_bytes, where)
+        for name in {*layer.present_inputs, *layer.outputs}:
+            if last[name] == index:
+                live.pop(name, None)
