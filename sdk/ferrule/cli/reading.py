@@ -73,11 +73,11 @@ class ReadingOptions:
 
 def _from_standard_input() -> bytes:
     """Return the model that standard input has; FerruleError if it has none."""
-    from ferrule.formats import MAX_FILE_BYTES
+    from ferrule.budget import Resource, current
     from ferrule.reading import read_standard_input
 
     try:
-        return read_standard_input(MAX_FILE_BYTES)
+        return read_standard_input(current().limits[Resource.BYTES])
     except OSError as error:
         raise FerruleError(f"-: {error.strerror}", hint="ferrule inspect - < model.tflite") from error
 
