@@ -245,8 +245,7 @@ def _execute(
     with chosen.start(machine) as session:
         try:
             link = connect(firmware, session, timeout_s)
-            if not options.through_link:
-                reach_tensors(firmware, session, link)
+            reach_tensors(firmware, session, link, machine)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
             done = _serve(link, session, devices, samples, resets, said, started, trace=trace, announced=announced)
@@ -274,8 +273,14 @@ def connect(firmware: BuiltFirmware, session: Session, timeout_s: float) -> Link
     return link
 
 
-def reach_tensors(firmware: BuiltFirmware, session: Session, link: LinkSession) -> None:
-    """Let inputs and outputs bypass the link where the engine reaches the firmware's memory."""
+def reach_tensors(firmware: BuiltFirmware, session: Session, link: LinkSession, machine: Machine) -> None:
+    """Let inputs and outputs bypass the link where the engine reaches the firmware's memory.
+
+    They do not where ownership is checked: the core must write inputs to its data cache and read outputs through it, or
+    no missing maintenance of these is found.
+    """
+    if machine.options.through_link or machine.ownership is not None:
+        return
     memory, model = session.memory(), f"ferrule_{firmware.artifact.symbol}_link_model"
     if memory is not None and firmware.image.has(model):
         link.use_direct(DirectTensors.of(memory, firmware.image.address_of(model)))

@@ -52,8 +52,7 @@ class RunningFirmware(Closing):
                 self._link = connect(firmware, self._session, timeout_s)
             except LinkTimeoutError as error:
                 raise self._crash(error) from error
-            if not given.through_link:
-                reach_tensors(firmware, self._session, self._link)
+            reach_tensors(firmware, self._session, self._link, machine)
             self._stack = stack.pop_all()
 
     @property

@@ -113,8 +113,7 @@ class Board(Closing):
                 from ferrule.facade.running import connect, reach_tensors
 
                 self._link = connect(self._firmware, session, LINK_TIMEOUT_S)
-                if not self._machine.options.through_link:
-                    reach_tensors(self._firmware, session, self._link)
+                reach_tensors(self._firmware, session, self._link, self._machine)
         return self._link
 
     def run(self, inputs: Sequence[Array] | Mapping[str, Array] | None = None) -> list[Array]:
