@@ -32,6 +32,9 @@ from ferrule.testing.backends.random_networks import random_network
 from ferrule.testing.ownership import OwnershipReport, Reply, _result
 from ferrule.testing.page_watch import Pages
 
+HANGS_S = 1800.0
+"""Long enough for a busy machine, where the compiler of the host's kernels takes minutes alone."""
+pytestmark = pytest.mark.timeout(HANGS_S + 60)
 FOUND = {
     "writes its input": ("layer2", r"wrote tensor 'layer1' in the memory of Trespasser, .*only read"),
     "reads elsewhere": ("layer1", r"accessed tensor 'layer0' in the memory of Honest, .*not its own"),
@@ -79,7 +82,7 @@ RARE = {"reads behind its input", "reads behind a constant"}
 def test_each_fault_is_named(fault: str) -> None:
     layer, found = FOUND[fault]
     with pytest.raises(OwnershipError, match=rf"^layer '{layer}' .* on backend 'Trespasser', .*{found}"):
-        check_ownership(four_layers(fault), [sample()], registry=partial(trespassing, fault))
+        check_ownership(four_layers(fault), [sample()], registry=partial(trespassing, fault), timeout_s=HANGS_S)
 
 
 def check_random_network(seed: int, dtype: DataType, *, lent: bool) -> None:
@@ -90,7 +93,8 @@ def check_random_network(seed: int, dtype: DataType, *, lent: bool) -> None:
     hints = {layer.name: str(dice.choice(backends).id) for layer in network.layers}
     options = OptimizerOptions(simplify=False, import_enabled=True, export_enabled=lent, hints=hints)
     optimized = optimize(network, [CpuRef.id], registry_of(*backends), options)
-    report = check_ownership(optimized, random_inputs(network, seed), registry=partial(registry_of, *backends))
+    registry = partial(registry_of, *backends)
+    report = check_ownership(optimized, random_inputs(network, seed), registry=registry, timeout_s=HANGS_S)
     mapped = {name for name, factory in optimized.factories.items() if str(factory).endswith("/Mapped")}
     assert set(report.unchecked) <= mapped
     assert set(report.checked) >= set(optimized.factories) - mapped

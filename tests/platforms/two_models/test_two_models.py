@@ -47,7 +47,7 @@ def network(name: str) -> Network:
     found = Network(name)
     found.add_input(int8_input("x", 1, 16))
     found.add_relu_layer("x", name="a")
-    found.add_relu_layer("a", name="b")
+    found.add_add_layer("a", "x", quantization=SCALE, name="b")
     found.add_add_layer("a", "b", quantization=SCALE, name="y")
     found.set_outputs(["y"])
     return found
