@@ -117,7 +117,7 @@ def test_models_of_one_name_are_refused() -> None:
     with pytest.raises(FerruleError, match="'dense' and 'dense' both have the C identifier dense") as caught:
         emit_program([small_networks.dense(), small_networks.dense(seed=2)])
     assert caught.value.hint is not None
-    assert "--name" in caught.value.hint
+    assert "ferrule.load(file, name)" in caught.value.hint
 
 
 def named(name: str) -> Network:

@@ -36,7 +36,6 @@ def inner(pytester: pytest.Pytester, text: str, *options: str) -> pytest.RunResu
 
 def test_the_copied_values_are_those_of_the_package() -> None:
     assert pytest_plugin.DEFAULT_BOARD == DEFAULT_BOARD
-    assert engine("unicorn").name == pytest_plugin.DEFAULT_ENGINE
     assert pytest_plugin.DEFAULT_BAUD == DEFAULT_BAUD
 
 
