@@ -273,7 +273,7 @@ def test_generated_files_that_were_edited_stop_it(tmp_path: Path) -> None:
     before = contents(project.folder)
     with pytest.raises(FerruleError, match=r"would be lost: ferrule\.mk, model/ferrule_dense\.c$") as caught:
         write(tmp_path / "project")
-    assert "--force" in (caught.value.hint or "")
+    assert "force=True" in (caught.value.hint or "")
     assert contents(project.folder) == before
 
 

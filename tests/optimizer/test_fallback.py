@@ -52,7 +52,7 @@ def refused(graph: Graph, preferences: list[str], options: OptimizerOptions = ST
     failing = backend("Failing", takes_all, optimise=by_name)
     with pytest.raises(UnsupportedError) as error:
         optimize(graph, preferences, registry(RELUS, B, whole, failing), options)
-    assert "--no-fallback" in (error.value.hint or "")
+    assert "with fallback=True" in (error.value.hint or "")
     return str(error.value)
 
 
