@@ -75,8 +75,9 @@ def check_claims(firmware: BuiltFirmware, info: ModelInfo, build: BuildInfo | No
         )
     if info.operator_count != len(artifact.operators):
         raise _otherwise(f"{info.operator_count} operators", f"{len(artifact.operators)}")
-    if info.workspace_bytes != artifact.workspace_bytes:
-        raise _otherwise(f"a workspace of {info.workspace_bytes:,} B", f"{artifact.workspace_bytes:,} B")
+    workspace_bytes = artifact.workspace_bytes + artifact.state_bytes
+    if info.workspace_bytes != workspace_bytes:
+        raise _otherwise(f"a workspace of {info.workspace_bytes:,} B", f"{workspace_bytes:,} B")
     _check_tensors("input", info.inputs, artifact.graph.inputs)
     _check_tensors("output", info.outputs, artifact.graph.outputs)
 
