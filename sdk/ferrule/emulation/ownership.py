@@ -101,6 +101,8 @@ class OwnershipPlan:
     """The layers in the order of execution; the last step copies outputs that no layer writes."""
     run: int
     """The address of the executor's function."""
+    info_argument: int = 3
+    """The place of the `struct ferrule_run_info *` among its arguments, from 0."""
     next: int = 0
     """The address of the function that announces layers of a firmware with devices; 0 without devices."""
     ran: int = 0
@@ -228,6 +230,7 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
         buffers=buffers,
         steps=steps,
         run=_address(image, f"{prefix}_run_shared" if artifact.arena else f"{prefix}_run"),
+        info_argument=2 if artifact.arena else 3,  # without the memory, which is the arena
         next=_address(image, NEXT) if devices else 0,
         ran=_address(image, RAN) if devices and image.has(RAN) else 0,
         finish=_address(image, FINISH) if any(step.begun for step in steps) else 0,

@@ -254,7 +254,7 @@ class OwnershipState(ctypes.Structure):
         ("pending", ctypes.c_uint32),
         ("asked", ctypes.c_uint32),
         ("asked_bytes", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
+        ("info_argument", ctypes.c_uint32),
         ("given", ctypes.c_uint32),
         ("accepted", ctypes.c_uint64 * 9),
         ("granted", (ctypes.c_uint64 * 2) * 9),

@@ -62,6 +62,7 @@ class Ownership:
             buffer_count=FIRST_BUFFER + len(plan.buffers),
             step_count=len(plan.steps),
             run=plan.run,
+            info_argument=plan.info_argument,
             next=plan.next,
             ran=plan.ran,
             finish=plan.finish,

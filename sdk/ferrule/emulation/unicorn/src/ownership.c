@@ -200,7 +200,7 @@ void ferrule_ownership_start(struct ferrule_ownership *ownership, struct ferrule
 static void begin(struct ferrule_ownership *ownership)
 {
     struct ferrule_guest *guest = ownership->guest;
-    const uint32_t info = ferrule_guest_read(guest, FERRULE_R3);
+    const uint32_t info = ferrule_guest_read(guest, FERRULE_R0 + ownership->info_argument);
     ownership->returns = ferrule_guest_read(guest, FERRULE_LR) & ~1u;
     ownership->stack = ferrule_guest_read(guest, FERRULE_SP);
     ownership->on_operator = 0;

@@ -138,8 +138,8 @@ struct ferrule_ownership {
     uint32_t read_end; /* the end of the last read; 0: it was not a read */
     uint32_t pending;  /* where the second half of `doubted` would start; 0: nothing is doubted */
     uint32_t asked;    /* the address of the present access, before unicorn divides it */
-    uint32_t asked_bytes; /* its size; 0: not known, as it is only if `exact` */
-    uint32_t reserved;
+    uint32_t asked_bytes;   /* its size; 0: not known, as it is only if `exact` */
+    uint32_t info_argument; /* the place of struct ferrule_run_info * among run's arguments */
     uint32_t given;         /* nonzero: an input was written since the last inference */
     uint64_t accepted[9];   /* by bytes: the holders of the last read that was allowed */
     uint64_t granted[9][2]; /* by bytes: the targets and holders of the last allowed write */
