@@ -59,7 +59,7 @@ def test_bytes_are_refused() -> None:
     error = _run("ferrule run dense.tflite --input bytes.npy").exception
     assert isinstance(error, InputError)
     assert "is uint8[2, 6], expected int8[1, 6]" in str(error)
-    assert "--real" in str(error.hint)
+    assert "real=True" in str(error.hint)  # as a program says it
 
 
 @pytest.mark.cc

@@ -385,7 +385,7 @@ def test_selects_that_renode_computes_wrongly_are_refused(
     machine = Machine(board=load_board("mps3-an547"), elf=elf)
     with pytest.raises(EngineError, match=r"with the zero register \(1, first at .*\(entry\+0x2\)\)") as caught:
         engine("renode").start(machine)
-    assert "--engine qemu" in str(caught.value.hint)
+    assert 'engine="qemu"' in str(caught.value.hint)
     monkeypatch.setenv("FAKE_RENODE_VERSION", "1.17.0")
     with pytest.raises(EngineError) as caught:  # the stand-in has no such core, but gets as far as loading it
         engine("renode").start(machine)
