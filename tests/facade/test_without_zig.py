@@ -59,7 +59,7 @@ def test_a_firmware_is_built_and_run() -> None:
     assert done.stdout.splitlines() == [
         "exact",
         "the toolchain zig is not installed | pip install 'ferrule[run]', or use another compiler: "
-        "--toolchain arm-none-eabi-gcc",
+        'toolchain="arm-none-eabi-gcc"',
         "pip install 'ferrule[run]'",
     ]
 

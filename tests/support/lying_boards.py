@@ -336,7 +336,7 @@ REFUSED: dict[str, tuple[Callable[[Firmware], HonestBoard], str]] = {
     "another input": (shaped("inputs", lambda infos: _with(infos, shape=(1, 6))), r"input 'left' as int8\[1, 6\]"),
     "one input less": (shaped("inputs", lambda infos: infos[:1]), r"states 1 inputs, expected 2"),
     "success and a failed operator": (stating(failed=1), r"it states success, and that operator 1 failed"),
-    "a failed run": (stating(status=int(Status.DEVICE), failed=1), r"the run failed in operator 1 .*largest"),
+    "a failed run": (stating(status=int(Status.DEVICE), failed=1), r"the run failed in operator 1 .*maximum_1"),
     "a run without a cycle": (stating(total=0), r"that it took no cycle: nothing ran"),
     "more stack in the run than in all": (stating(stack=(300, 200, 1024)), r"used 300 bytes of stack, and all until"),
     "all of the stack": (stating(stack=(100, 1024, 1024)), r"used all 1024 bytes of the stack"),
