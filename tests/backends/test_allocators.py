@@ -166,6 +166,7 @@ def test_a_dma_buf_is_made_by_the_calls_of_its_way(way: str) -> None:
 
 @WAYS
 def test_memory_is_mapped_aligned_and_given_back(devices: tuple[str, ...]) -> None:
+    gc.collect()  # what earlier tests have left
     files, maps = open_files(), mappings()
     allocator = DmaBufAllocator(FakeCalls(devices))
     memory = allocator.allocate(5000, 4096)
@@ -189,6 +190,7 @@ def test_memory_is_mapped_aligned_and_given_back(devices: tuple[str, ...]) -> No
 @pytest.mark.parametrize("way", ORDERS)
 def test_a_failure_at_any_call_leaks_nothing(way: str) -> None:
     devices, name, order = ORDERS[way]
+    gc.collect()  # what earlier tests have left
     files, maps = open_files(), mappings()
     failing = [index for index, call in enumerate(order) if not call.startswith("close")]
     for index in failing:
@@ -282,6 +284,7 @@ def test_malloc_is_aligned() -> None:
 
 
 def test_the_allocators_of_this_machine_serve_a_manager() -> None:
+    gc.collect()  # what earlier tests have left
     files, maps = open_files(), mappings()
     assert [allocator.source for allocator in default_allocators()] == [
         MemorySource.MALLOC,
