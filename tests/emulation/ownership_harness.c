@@ -151,6 +151,7 @@ static void prepare(bool has_devices)
     ownership.buffer_count = FERRULE_HOLDER_BUFFERS + BUFFERS;
     ownership.step_count = STEPS;
     ownership.run = RUN;
+    ownership.info_argument = 3; /* of ferrule_<model>_run() */
     ownership.next = has_devices ? NEXT : 0;
     ownership.ran = has_devices ? RAN : 0;
     ownership.finish = has_devices ? FINISH : 0;
