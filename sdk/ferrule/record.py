@@ -157,7 +157,10 @@ class Record:
         """Return the questions with their answers, sorted; each file whose digest is unknown is read."""
         found = {key: self._answer(*key) for key in list(self._noted)}
         if self.foreign:
-            found = {**_modules(), **{key: _PROCESS._answer(*key) for key in list(_PROCESS._noted)}, **found}
+            others = [key for key in list(_PROCESS._noted) if key not in found]
+            found = {**_modules(), **{key: _PROCESS._answer(*key) for key in others}, **found}
+            if (SOURCES, CONTENTS) not in found:
+                found[SOURCES, CONTENTS] = _own_digest()
         known = {**(places or {}), **_places()}
         return tuple(sorted(Read(spelled(path, known), question, said) for (path, question), said in found.items()))
 
@@ -532,7 +535,7 @@ def _writes(mode: object, flags: object) -> bool:
 
 def _modules() -> dict[tuple[str, str], str]:
     """Return the digests of this process's modules that are not Python's, and the names of those that it could find."""
-    found = {(SOURCES, CONTENTS): _own_digest(), ("PYTHONPATH", VALUE): _value_of("PYTHONPATH")}
+    found = {("PYTHONPATH", VALUE): _value_of("PYTHONPATH")}
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if name not in {"__main__", "__mp_main__"} and isinstance(path, str):
