@@ -68,12 +68,15 @@ def check_work(graph: Graph, operator_of: FindOperator) -> None:
     """
     tally, last = Tally(), last_readers(graph)
     live = {info.name: info.size_bytes for info in graph.sources}
+    live_bytes = sum(live.values())
     for index, layer in enumerate(graph.layers):
         work, where = work_of(graph, layer, operator_of), f"layer '{layer.name}' {layer.type}"
-        live |= {info.name: info.size_bytes for info in graph.output_infos(layer)}
+        made = {info.name: info.size_bytes for info in graph.output_infos(layer)}
+        live |= made
+        live_bytes += sum(made.values())
         tally.spend(Resource.MULTIPLICATIONS, work.multiplications, f"a run up to {where}")
         tally.spend(Resource.ELEMENTS, work.elements, f"a run up to {where}")
-        afford(Resource.BYTES, sum(live.values()) + work.working_bytes, where)
+        afford(Resource.BYTES, live_bytes + work.working_bytes, where)
         for name in {*layer.present_inputs, *layer.outputs}:
             if last[name] == index:
-                live.pop(name, None)
+                live_bytes -= live.pop(name, 0)
