@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Zephyr's side of devices that have a Ferrule driver: a devicetree node becomes a struct device,
  * so that its readiness can be checked and its power domain managed at run time. The Ferrule driver
- * handles registers and interrupts. */
+ * handles registers and interrupts.
+ */
 #include <errno.h>
 #include <zephyr/device.h>
 #include <zephyr/devicetree.h>
@@ -16,40 +17,41 @@ const char ferrule_zephyr_accelerator_api;
 /* Only the power domain is switched, and Zephyr does that around these calls. */
 static int on_power(const struct device *device, enum pm_device_action action)
 {
-    ARG_UNUSED(device);
-    switch (action) {
-    case PM_DEVICE_ACTION_RESUME:
-    case PM_DEVICE_ACTION_SUSPEND:
-    case PM_DEVICE_ACTION_TURN_ON: /* Zephyr 3.5 treats -ENOTSUP here as a failure */
-    case PM_DEVICE_ACTION_TURN_OFF:
-        return 0;
-    default:
-        return -ENOTSUP;
-    }
+	ARG_UNUSED(device);
+	switch (action) {
+	case PM_DEVICE_ACTION_RESUME:
+	case PM_DEVICE_ACTION_SUSPEND:
+	case PM_DEVICE_ACTION_TURN_ON: /* Zephyr 3.5 treats -ENOTSUP here as a failure */
+	case PM_DEVICE_ACTION_TURN_OFF:
+		return 0;
+	default:
+		return -ENOTSUP;
+	}
 }
 #endif
 
 static int start(const struct device *device)
 {
 #if defined(CONFIG_PM_DEVICE)
-    return pm_device_driver_init(device, on_power);
+	return pm_device_driver_init(device, on_power);
 #else
-    ARG_UNUSED(device);
-    return 0;
+	ARG_UNUSED(device);
+	return 0;
 #endif
 }
 
 #define ACCELERATOR(node, configuration, api)                                                      \
-    PM_DEVICE_DT_DEFINE(node, on_power);                                                           \
-    DEVICE_DT_DEFINE(node, start, PM_DEVICE_DT_GET(node), NULL, configuration, POST_KERNEL,        \
-                     CONFIG_FERRULE_ACCELERATOR_INIT_PRIORITY, api);
+	PM_DEVICE_DT_DEFINE(node, on_power);                                                       \
+	DEVICE_DT_DEFINE(node, start, PM_DEVICE_DT_GET(node), NULL, configuration, POST_KERNEL,    \
+			 CONFIG_FERRULE_ACCELERATOR_INIT_PRIORITY, api);
 
 #define MMIO_ACCELERATOR(node)                                                                     \
-    static const struct ferrule_zephyr_accelerator_config UTIL_CAT(config_, DT_DEP_ORD(node)) = {  \
-        .base = DT_REG_ADDR(node),                                                                 \
-        .bytes = DT_REG_SIZE(node),                                                                \
-    };                                                                                             \
-    ACCELERATOR(node, &UTIL_CAT(config_, DT_DEP_ORD(node)), &ferrule_zephyr_accelerator_api)
+	static const struct ferrule_zephyr_accelerator_config UTIL_CAT(config_,                    \
+								       DT_DEP_ORD(node)) = {       \
+		.base = DT_REG_ADDR(node),                                                         \
+		.bytes = DT_REG_SIZE(node),                                                        \
+	};                                                                                         \
+	ACCELERATOR(node, &UTIL_CAT(config_, DT_DEP_ORD(node)), &ferrule_zephyr_accelerator_api)
 
 #define SOFT_DEVICE(node) ACCELERATOR(node, NULL, NULL)
 

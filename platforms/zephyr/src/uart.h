@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /** @file Functions that uart_interrupt.c or uart_polling.c implements for uart.c. None of them
- * waits unless stated. */
+ * waits unless stated.
+ */
 #ifndef FERRULE_ZEPHYR_UART_H
 #define FERRULE_ZEPHYR_UART_H
 
@@ -11,9 +12,10 @@
 int32_t ferrule_uart_start(struct ferrule_zephyr_uart *uart);
 
 /** @brief Read up to `bytes` received bytes and return their number. If bytes were lost before
- * them, set `*overrun` and drop the bytes received before the loss. */
+ * them, set `*overrun` and drop the bytes received before the loss.
+ */
 size_t ferrule_uart_get(struct ferrule_zephyr_uart *uart, uint8_t *data, size_t bytes,
-                        bool *overrun);
+			bool *overrun);
 
 /** @brief Pass as many bytes to the UART as it accepts, and return their number. */
 size_t ferrule_uart_put(struct ferrule_zephyr_uart *uart, const uint8_t *data, size_t bytes);

@@ -16,146 +16,156 @@ _Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its p
 
 bool ferrule_platform_in_interrupt(void)
 {
-    return k_is_in_isr();
+	return k_is_in_isr();
 }
 
 const void *ferrule_platform_thread(void)
 {
-    return k_current_get();
+	return k_current_get();
 }
 
 int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
-    dev->zephyr_device = NULL;
-    (void)memset(&dev->guard, 0, sizeof dev->guard); /* has no members on a single core */
-    dev->is_cut = false;
-    const int error = k_mutex_init(&dev->lock);
-    if (error == 0) {
-        (void)k_sem_init(&dev->notified, 0u, 1u); /* fails only for a limit of 0 */
-    }
-    return ferrule_zephyr_status(error);
+	dev->zephyr_device = NULL;
+	(void)memset(&dev->guard, 0, sizeof(dev->guard)); /* has no members on a single core */
+	dev->is_cut = false;
+
+	const int error = k_mutex_init(&dev->lock);
+
+	if (error == 0) {
+		(void)k_sem_init(&dev->notified, 0u, 1u); /* fails only for a limit of 0 */
+	}
+	return ferrule_zephyr_status(error);
 }
 
 int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 {
 #if defined(CONFIG_OBJ_CORE_MUTEX)
-    k_obj_core_unlink(K_OBJ_CORE(&dev->lock)); /* the kernel has a list of all mutexes */
+	k_obj_core_unlink(K_OBJ_CORE(&dev->lock)); /* the kernel has a list of all mutexes */
 #endif
 #if defined(CONFIG_OBJ_CORE_SEM)
-    k_obj_core_unlink(K_OBJ_CORE(&dev->notified));
+	k_obj_core_unlink(K_OBJ_CORE(&dev->notified));
 #endif
-    dev->zephyr_device = NULL;
-    ferrule_platform_unguard(dev);
-    return FERRULE_OK;
+	dev->zephyr_device = NULL;
+	ferrule_platform_unguard(dev);
+	return FERRULE_OK;
 }
 
 void ferrule_platform_guard(ferrule_device_t *dev)
 {
-    const k_spinlock_key_t key = k_spin_lock(&dev->guard);
-    dev->guard_key = key; /* not earlier: another thread may hold the guard */
+	const k_spinlock_key_t key = k_spin_lock(&dev->guard);
+
+	dev->guard_key = key; /* not earlier: another thread may hold the guard */
 }
 
 void ferrule_platform_unguard(ferrule_device_t *dev)
 {
-    k_spin_unlock(&dev->guard, dev->guard_key);
+	k_spin_unlock(&dev->guard, dev->guard_key);
 }
 
 uint32_t ferrule_platform_open_timeout_us(void)
 {
-    return CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS * 1000u;
+	return CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS * 1000u;
 }
 
 int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    return ferrule_zephyr_status(
-        k_mutex_lock(&dev->lock, timeout_us == 0u ? K_NO_WAIT : K_USEC(timeout_us)));
+	return ferrule_zephyr_status(
+		k_mutex_lock(&dev->lock, timeout_us == 0u ? K_NO_WAIT : K_USEC(timeout_us)));
 }
 
 int32_t ferrule_platform_unlock(ferrule_device_t *dev)
 {
-    return ferrule_zephyr_status(k_mutex_unlock(&dev->lock));
+	return ferrule_zephyr_status(k_mutex_unlock(&dev->lock));
 }
 
 int32_t ferrule_platform_ready(const ferrule_device_t *dev)
 {
-    if (dev->zephyr_device != NULL && !device_is_ready(dev->zephyr_device)) {
-        return FERRULE_ERR_UNAVAILABLE;
-    }
-    return FERRULE_OK;
+	if (dev->zephyr_device != NULL && !device_is_ready(dev->zephyr_device)) {
+		return FERRULE_ERR_UNAVAILABLE;
+	}
+	return FERRULE_OK;
 }
 
 /* Both calls succeed without effect if CONFIG_PM_DEVICE_RUNTIME is off. */
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
 {
-    const bool was_cut = dev->is_cut;
-    dev->is_cut = false;
-    if (dev->zephyr_device == NULL || (was_cut && !on)) {
-        return FERRULE_OK;
-    }
-    return ferrule_zephyr_status(on ? pm_device_runtime_get(dev->zephyr_device)
-                                    : pm_device_runtime_put(dev->zephyr_device));
+	const bool was_cut = dev->is_cut;
+
+	dev->is_cut = false;
+	if (dev->zephyr_device == NULL || (was_cut && !on)) {
+		return FERRULE_OK;
+	}
+	return ferrule_zephyr_status(on ? pm_device_runtime_get(dev->zephyr_device)
+					: pm_device_runtime_put(dev->zephyr_device));
 }
 
 /* A device that is suspended may still work; one that is off does not. It is off if nothing else
- * uses its power domain. */
+ * uses its power domain.
+ */
 int32_t ferrule_platform_cut(ferrule_device_t *dev)
 {
-    enum pm_device_state state = PM_DEVICE_STATE_ACTIVE;
-    if (dev->zephyr_device == NULL) {
-        return FERRULE_ERR_UNSUPPORTED;
-    }
-    const int error = pm_device_runtime_put(dev->zephyr_device);
-    if (error != 0) {
-        return ferrule_zephyr_status(error);
-    }
-    if (pm_device_state_get(dev->zephyr_device, &state) == 0 && state == PM_DEVICE_STATE_OFF) {
-        dev->is_cut = true;
-        return FERRULE_OK;
-    }
-    (void)pm_device_runtime_get(dev->zephyr_device); /* as before */
-    return FERRULE_ERR_UNSUPPORTED;
+	enum pm_device_state state = PM_DEVICE_STATE_ACTIVE;
+
+	if (dev->zephyr_device == NULL) {
+		return FERRULE_ERR_UNSUPPORTED;
+	}
+
+	const int error = pm_device_runtime_put(dev->zephyr_device);
+
+	if (error != 0) {
+		return ferrule_zephyr_status(error);
+	}
+	if (pm_device_state_get(dev->zephyr_device, &state) == 0 && state == PM_DEVICE_STATE_OFF) {
+		dev->is_cut = true;
+		return FERRULE_OK;
+	}
+	(void)pm_device_runtime_get(dev->zephyr_device); /* as before */
+	return FERRULE_ERR_UNSUPPORTED;
 }
 
 uint32_t ferrule_platform_now_us(void)
 {
-    return (uint32_t)k_ticks_to_us_floor64((uint64_t)k_uptime_ticks());
+	return (uint32_t)k_ticks_to_us_floor64((uint64_t)k_uptime_ticks());
 }
 
 /* K_USEC() rounds up, and the kernel adds the rest of the current tick. */
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    return ferrule_zephyr_status(k_sem_take(&dev->notified, K_USEC(timeout_us)));
+	return ferrule_zephyr_status(k_sem_take(&dev->notified, K_USEC(timeout_us)));
 }
 
 void ferrule_platform_notify(ferrule_device_t *dev)
 {
-    k_sem_give(&dev->notified);
+	k_sem_give(&dev->notified);
 }
 
 int32_t ferrule_device_bind(ferrule_device_t *dev, const struct device *zephyr_device,
-                            const struct ferrule_driver *driver, void *context)
+			    const struct ferrule_driver *driver, void *context)
 {
-    const int32_t status = ferrule_device_may_bind(dev);
-    if (status != FERRULE_OK) {
-        return status;
-    }
-    if (zephyr_device == NULL) {
-        return FERRULE_ERR_ARGUMENT;
-    }
-    if (!device_is_ready(zephyr_device)) {
-        return FERRULE_ERR_UNAVAILABLE;
-    }
-    dev->zephyr_device = zephyr_device;
-    return ferrule_device_bind_driver(dev, driver, context);
+	const int32_t status = ferrule_device_may_bind(dev);
+
+	if (status != FERRULE_OK) {
+		return status;
+	}
+	if (zephyr_device == NULL) {
+		return FERRULE_ERR_ARGUMENT;
+	}
+	if (!device_is_ready(zephyr_device)) {
+		return FERRULE_ERR_UNAVAILABLE;
+	}
+	dev->zephyr_device = zephyr_device;
+	return ferrule_device_bind_driver(dev, driver, context);
 }
 
 int32_t ferrule_device_bind_soft(ferrule_device_t *dev, const struct ferrule_driver *driver,
-                                 void *context)
+				 void *context)
 {
-    const int32_t status = ferrule_device_may_bind(dev);
-    if (status != FERRULE_OK) {
-        return status;
-    }
-    dev->zephyr_device = NULL; /* an earlier failed bind may have set it */
-    return ferrule_device_bind_driver(dev, driver, context);
+	const int32_t status = ferrule_device_may_bind(dev);
+
+	if (status != FERRULE_OK) {
+		return status;
+	}
+	dev->zephyr_device = NULL; /* an earlier failed bind may have set it */
+	return ferrule_device_bind_driver(dev, driver, context);
 }

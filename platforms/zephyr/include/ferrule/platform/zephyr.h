@@ -21,13 +21,13 @@ extern "C" {
 
 /** A handle, owned by the user and usually static; all fields are private to the adapter. */
 struct ferrule_device {
-    struct ferrule_device_core core;
-    const struct device *zephyr_device; /* NULL for a soft device */
-    struct k_mutex lock;
-    struct k_sem notified; /* since the last wait */
-    bool is_cut;           /* the power was switched off by force */
-    struct k_spinlock guard;
-    k_spinlock_key_t guard_key; /* of the thread that holds the guard */
+	struct ferrule_device_core core;
+	const struct device *zephyr_device; /* NULL for a soft device */
+	struct k_mutex lock;
+	struct k_sem notified; /* since the last wait */
+	bool is_cut;           /* the power was switched off by force */
+	struct k_spinlock guard;
+	k_spinlock_key_t guard_key; /* of the thread that holds the guard */
 };
 
 /**
@@ -39,13 +39,13 @@ struct ferrule_device {
  * @retval FERRULE_ERR_UNAVAILABLE  Zephyr's driver did not initialise it (device_is_ready())
  */
 int32_t ferrule_device_bind(ferrule_device_t *dev, const struct device *zephyr_device,
-                            const struct ferrule_driver *driver, void *context);
+			    const struct ferrule_driver *driver, void *context);
 
 /** @brief Bind a handle to a device unknown to Zephyr, such as a soft device that runs on the core:
  * it is always ready and its power is not switched. The errors are those of ferrule_device_bind().
  */
 int32_t ferrule_device_bind_soft(ferrule_device_t *dev, const struct ferrule_driver *driver,
-                                 void *context);
+				 void *context);
 
 #ifdef __cplusplus
 }

@@ -13,26 +13,27 @@ extern "C" {
 
 /** The reg property of the node. */
 struct ferrule_zephyr_accelerator_config {
-    uintptr_t base;
-    uint32_t bytes;
+	uintptr_t base;
+	uint32_t bytes;
 };
 
 /** The API of these devices, which identifies them: it has no functions. */
 extern const char ferrule_zephyr_accelerator_api;
 
 /** @brief Return whether a device, which may be NULL, is of a node ferrule,mmio-accelerator. Any
- * context. */
+ * context.
+ */
 static inline bool ferrule_zephyr_is_accelerator(const struct device *device)
 {
-    return device != NULL && device->api == &ferrule_zephyr_accelerator_api;
+	return device != NULL && device->api == &ferrule_zephyr_accelerator_api;
 }
 
 /** @brief Return the base address of the registers, for a driver's context. Any context. */
 static inline uintptr_t ferrule_zephyr_accelerator_base(const struct device *device)
 {
-    const struct ferrule_zephyr_accelerator_config *config =
-        (const struct ferrule_zephyr_accelerator_config *)device->config;
-    return config->base;
+	const struct ferrule_zephyr_accelerator_config *config =
+		(const struct ferrule_zephyr_accelerator_config *)device->config;
+	return config->base;
 }
 
 #ifdef __cplusplus

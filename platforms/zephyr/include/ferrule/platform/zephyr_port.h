@@ -22,13 +22,13 @@ extern "C" {
 /** @brief Read a register; `address` is a multiple of 4. Any context. */
 static inline uint32_t ferrule_mmio_read32(uintptr_t address)
 {
-    return *(const volatile uint32_t *)address;
+	return *(const volatile uint32_t *)address;
 }
 
 /** @brief Write a register; `address` is a multiple of 4. Any context. */
 static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
 {
-    *(volatile uint32_t *)address = value;
+	*(volatile uint32_t *)address = value;
 }
 
 /** @brief Return the address at which a bus master accesses the memory at the core's `pointer`. Any
@@ -36,17 +36,18 @@ static inline void ferrule_mmio_write32(uintptr_t address, uint32_t value)
  */
 static inline uint32_t ferrule_bus_address(const volatile void *pointer)
 {
-    return (uint32_t)(uintptr_t)pointer;
+	return (uint32_t)(uintptr_t)pointer;
 }
 
 /** @brief Complete all earlier memory accesses before any later one, as seen by every bus master.
- * Any context. */
+ * Any context.
+ */
 static inline void ferrule_port_barrier(void)
 {
 #if defined(CONFIG_CPU_CORTEX_M)
-    __asm__ volatile("dsb" : : : "memory");
+	__asm__ volatile("dsb" : : : "memory");
 #else
-    __sync_synchronize();
+	__sync_synchronize();
 #endif
 }
 
@@ -54,9 +55,9 @@ static inline void ferrule_port_barrier(void)
 static inline uintptr_t ferrule_port_stack_limit(void)
 {
 #if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
-    return (uintptr_t)k_current_get()->stack_info.start;
+	return (uintptr_t)k_current_get()->stack_info.start;
 #else
-    return UINTPTR_MAX;
+	return UINTPTR_MAX;
 #endif
 }
 
@@ -64,9 +65,9 @@ static inline uintptr_t ferrule_port_stack_limit(void)
 static inline uintptr_t ferrule_port_stack_top(void)
 {
 #if defined(CONFIG_THREAD_STACK_INFO) && !defined(CONFIG_ARCH_POSIX)
-    return (uintptr_t)k_current_get()->stack_info.start + k_current_get()->stack_info.size;
+	return (uintptr_t)k_current_get()->stack_info.start + k_current_get()->stack_info.size;
 #else
-    return UINTPTR_MAX;
+	return UINTPTR_MAX;
 #endif
 }
 
@@ -74,37 +75,39 @@ static inline uintptr_t ferrule_port_stack_top(void)
 static inline uintptr_t ferrule_port_stack_pointer(void)
 {
 #if defined(__arm__)
-    uintptr_t pointer;
-    __asm__ volatile("mov %0, sp" : "=r"(pointer));
-    return pointer;
+	uintptr_t pointer;
+
+	__asm__ volatile("mov %0, sp" : "=r"(pointer));
+	return pointer;
 #else
-    return (uintptr_t)__builtin_frame_address(0);
+	return (uintptr_t)__builtin_frame_address(0);
 #endif
 }
 
 /** @brief Return whether this is an interrupt. Any context. */
 static inline bool ferrule_port_in_interrupt(void)
 {
-    return k_is_in_isr();
+	return k_is_in_isr();
 }
 
 /** @brief Disable interrupts for a few instructions, and return the argument for
- * ferrule_port_critical_exit(). May be nested. Any context. */
+ * ferrule_port_critical_exit(). May be nested. Any context.
+ */
 static inline uint32_t ferrule_port_critical_enter(void)
 {
-    return irq_lock();
+	return irq_lock();
 }
 
 /** @brief Restore the interrupt state from before ferrule_port_critical_enter(). */
 static inline void ferrule_port_critical_exit(uint32_t masked)
 {
-    irq_unlock(masked);
+	irq_unlock(masked);
 }
 
 /** @brief Return the running thread, never NULL. */
 static inline const void *ferrule_port_thread(void)
 {
-    return k_current_get();
+	return k_current_get();
 }
 
 #define FERRULE_PORT_HAS_CACHE
@@ -112,15 +115,16 @@ static inline const void *ferrule_port_thread(void)
 /** @brief Write to memory what the data cache holds of a range. Any context. */
 static inline void ferrule_cache_clean(const volatile void *start, size_t bytes)
 {
-    /* fails on a core without a data cache only: CONFIG_FERRULE selects CACHE_MANAGEMENT */
-    (void)sys_cache_data_flush_range((void *)(uintptr_t)start, bytes);
+	/* fails on a core without a data cache only: CONFIG_FERRULE selects CACHE_MANAGEMENT */
+	(void)sys_cache_data_flush_range((void *)(uintptr_t)start, bytes);
 }
 
 /** @brief Remove from the data cache what it holds of a range; changed lines are written to memory
- * first. Any context. */
+ * first. Any context.
+ */
 static inline void ferrule_cache_invalidate(const volatile void *start, size_t bytes)
 {
-    (void)sys_cache_data_flush_and_invd_range((void *)(uintptr_t)start, bytes);
+	(void)sys_cache_data_flush_and_invd_range((void *)(uintptr_t)start, bytes);
 }
 
 #ifdef __cplusplus

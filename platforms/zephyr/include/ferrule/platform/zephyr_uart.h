@@ -25,18 +25,19 @@ extern "C" {
 #endif
 
 /** One UART, owned by the user and usually static; all fields are private to the adapter. For one
- * reader and one writer. */
+ * reader and one writer.
+ */
 struct ferrule_zephyr_uart {
-    const struct device *device;
+	const struct device *device;
 #if !defined(CONFIG_FERRULE_UART_POLLING)
-    struct k_sem received; /* more bytes may be available */
-    struct k_sem sent;     /* more space may be available */
-    struct k_spinlock lock;
-    struct ring_buf input;
-    struct ring_buf output;
-    uint8_t input_bytes[CONFIG_FERRULE_UART_RX_BYTES];
-    uint8_t output_bytes[CONFIG_FERRULE_UART_TX_BYTES];
-    bool overrun; /* input was lost since the last read */
+	struct k_sem received; /* more bytes may be available */
+	struct k_sem sent;     /* more space may be available */
+	struct k_spinlock lock;
+	struct ring_buf input;
+	struct ring_buf output;
+	uint8_t input_bytes[CONFIG_FERRULE_UART_RX_BYTES];
+	uint8_t output_bytes[CONFIG_FERRULE_UART_TX_BYTES];
+	bool overrun; /* input was lost since the last read */
 #endif
 };
 
@@ -50,12 +51,13 @@ struct ferrule_zephyr_uart {
  * @retval FERRULE_ERR_UNSUPPORTED  it has no interrupts: use CONFIG_FERRULE_UART_POLLING
  */
 int32_t ferrule_zephyr_uart_transport(struct ferrule_zephyr_uart *uart, const struct device *device,
-                                      struct ferrule_transport *transport);
+				      struct ferrule_transport *transport);
 
 /** @brief The same as ferrule_zephyr_uart_transport(), for the link, which detects lost bytes by
- * its checksums. */
+ * its checksums.
+ */
 int32_t ferrule_zephyr_uart_link(struct ferrule_zephyr_uart *uart, const struct device *device,
-                                 struct ferrule_link_port *port);
+				 struct ferrule_link_port *port);
 
 /** @brief Wait until bytes may have arrived; return false if the time expired. The reader's thread.
  */
