@@ -94,6 +94,7 @@ def refuses_what_is_not_ready(bench: Bench) -> None:
     assert bench.call("init") == OK
     bench.fakes.not_ready("npu")
     assert bench.bind() == UNAVAILABLE
+    assert bench.fakes.log == ("<err> npu is not ready",)
     assert bench.call("activate") == STATE
     bench.fakes.ready("npu")
     assert bench.bind() == OK
@@ -114,6 +115,10 @@ def tells_a_failure_of_power(bench: Bench) -> None:
     bench.fakes.fail("pm_device_runtime_put", result=-errno.ENOTSUP)
     assert bench.call("deactivate") == UNSUPPORTED
     assert bench.call("deactivate") == STATE
+    assert bench.fakes.log == (
+        f"<err> npu: power on: error {-errno.EIO}",
+        f"<err> npu: power off: error {-errno.ENOTSUP}",
+    )
 
 
 def excludes_the_other_thread(bench: Bench) -> None:
@@ -226,7 +231,9 @@ def cuts_the_power(bench: Bench) -> None:
     assert lib.ferrule_platform_power(handle, True) == OK  # as the next open does
     assert bench.fakes.power_count("npu") == 1
     bench.fakes.fail("pm_device_state_get", result=-errno.ENOSYS)
+    assert bench.fakes.log == ("<wrn> npu did not stop and was switched off",) * 2
     assert lib.ferrule_platform_cut(handle) == UNSUPPORTED
+    assert "<err> npu did not stop and cannot be switched off" in bench.fakes.log
     assert bench.fakes.power_count("npu") == 1
     lib.pm_device_runtime_get(bench.npu)  # by another user: it stays on
     assert lib.ferrule_platform_cut(handle) == UNSUPPORTED

@@ -12,19 +12,17 @@ extern "C" {
 #endif
 
 /** @brief Bind to a Zephyr device, without a driver: the first run of a model gives the device its
- * driver, and the driver the address in the devicetree if the node is a `ferrule,mmio-accelerator`.
- * Operators of your own get the Zephyr device from their resource handle with tvm_device_zephyr().
- * To bind with a driver, call ferrule_device_bind(). */
+ * driver, and the driver the address of the registers if the device is of the class
+ * `ferrule_accelerator`. Operators of your own get the Zephyr device from their resource handle
+ * with tvm_device_zephyr(). To bind with a driver, call ferrule_device_bind(). */
 static inline int32_t TVMDevicePlatformBind(tvm_device_t *tvm_dev,
                                             const struct device *zephyr_device)
 {
     void *base = NULL;
 
-#if defined(CONFIG_FERRULE_ACCELERATOR)
     if (ferrule_zephyr_is_accelerator(zephyr_device)) {
         base = (void *)ferrule_zephyr_accelerator_base(zephyr_device);
     }
-#endif
     return ferrule_device_bind(tvm_dev, zephyr_device, &ferrule_no_driver, base);
 }
 

@@ -11,7 +11,18 @@
 
 #include "ferrule/platform/zephyr_accelerator.h"
 
-const char ferrule_zephyr_accelerator_api;
+struct accelerator_config {
+	uintptr_t base;
+};
+
+static uintptr_t accelerator_base(const struct device *device)
+{
+	const struct accelerator_config *config = device->config;
+
+	return config->base;
+}
+
+static FERRULE_ACCELERATOR_API(accelerator_api) = {.base = accelerator_base};
 
 #if defined(CONFIG_PM_DEVICE)
 /* Only the power domain is switched, and Zephyr does that around these calls. */
@@ -45,13 +56,11 @@ static int start(const struct device *device)
 	DEVICE_DT_DEFINE(node, start, PM_DEVICE_DT_GET(node), NULL, configuration, POST_KERNEL,    \
 			 CONFIG_FERRULE_ACCELERATOR_INIT_PRIORITY, api);
 
+#define CONFIG_OF(node) UTIL_CAT(config_, DT_DEP_ORD(node))
+
 #define MMIO_ACCELERATOR(node)                                                                     \
-	static const struct ferrule_zephyr_accelerator_config UTIL_CAT(config_,                    \
-								       DT_DEP_ORD(node)) = {       \
-		.base = DT_REG_ADDR(node),                                                         \
-		.bytes = DT_REG_SIZE(node),                                                        \
-	};                                                                                         \
-	ACCELERATOR(node, &UTIL_CAT(config_, DT_DEP_ORD(node)), &ferrule_zephyr_accelerator_api)
+	static const struct accelerator_config CONFIG_OF(node) = {.base = DT_REG_ADDR(node)};      \
+	ACCELERATOR(node, &CONFIG_OF(node), &accelerator_api)
 
 #define SOFT_DEVICE(node) ACCELERATOR(node, NULL, NULL)
 

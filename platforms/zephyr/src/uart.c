@@ -3,10 +3,14 @@
 
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
+#include <zephyr/logging/log.h>
+
+LOG_MODULE_DECLARE(ferrule, CONFIG_FERRULE_LOG_LEVEL);
 
 static int32_t start(struct ferrule_zephyr_uart *uart, const struct device *device)
 {
 	if (!device_is_ready(device)) {
+		LOG_ERR("%s is not ready", device->name);
 		return FERRULE_ERR_UNAVAILABLE;
 	}
 	uart->device = device;

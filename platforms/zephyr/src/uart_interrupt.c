@@ -2,10 +2,13 @@
 #include <string.h>
 #include <zephyr/drivers/uart.h>
 #include <zephyr/kernel.h>
+#include <zephyr/logging/log.h>
 #include <zephyr/sys/ring_buffer.h>
 
 #include "ferrule/platform/zephyr_status.h"
 #include "uart.h"
+
+LOG_MODULE_DECLARE(ferrule, CONFIG_FERRULE_LOG_LEVEL);
 
 /* Called with the spin lock; returns whether any byte was moved. */
 static bool receive(struct ferrule_zephyr_uart *uart)
@@ -101,6 +104,8 @@ int32_t ferrule_uart_start(struct ferrule_zephyr_uart *uart)
 	const int error = uart_irq_callback_user_data_set(uart->device, on_interrupt, uart);
 
 	if (error != 0) {
+		LOG_ERR("%s has no interrupts (error %d): set CONFIG_FERRULE_UART_POLLING",
+			uart->device->name, error);
 		return ferrule_zephyr_status(error);
 	}
 	uart_irq_rx_enable(uart->device);
@@ -121,6 +126,9 @@ size_t ferrule_uart_get(struct ferrule_zephyr_uart *uart, uint8_t *data, size_t 
 	const size_t count = ring_buf_get(&uart->input, data, (uint32_t)bytes);
 
 	k_spin_unlock(&uart->lock, key);
+	if (*overrun) {
+		LOG_WRN("%s: received bytes were lost, the buffer was full", uart->device->name);
+	}
 	return count;
 }
 

@@ -7,10 +7,13 @@
 #include <string.h>
 #include <zephyr/device.h>
 #include <zephyr/kernel.h>
+#include <zephyr/logging/log.h>
 #include <zephyr/pm/device.h>
 #include <zephyr/pm/device_runtime.h>
 
 #include "ferrule/platform/zephyr_status.h"
+
+LOG_MODULE_DECLARE(ferrule, CONFIG_FERRULE_LOG_LEVEL);
 
 _Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its part at the start");
 
@@ -96,8 +99,15 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
 	if (dev->zephyr_device == NULL || (was_cut && !on)) {
 		return FERRULE_OK;
 	}
-	return ferrule_zephyr_status(on ? pm_device_runtime_get(dev->zephyr_device)
-					: pm_device_runtime_put(dev->zephyr_device));
+
+	const int error = on ? pm_device_runtime_get(dev->zephyr_device)
+			     : pm_device_runtime_put(dev->zephyr_device);
+
+	if (error < 0) {
+		LOG_ERR("%s: power %s: error %d", dev->zephyr_device->name, on ? "on" : "off",
+			error);
+	}
+	return ferrule_zephyr_status(error);
 }
 
 /* A device that is suspended may still work; one that is off does not. It is off if nothing else
@@ -118,9 +128,11 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
 	}
 	if (pm_device_state_get(dev->zephyr_device, &state) == 0 && state == PM_DEVICE_STATE_OFF) {
 		dev->is_cut = true;
+		LOG_WRN("%s did not stop and was switched off", dev->zephyr_device->name);
 		return FERRULE_OK;
 	}
 	(void)pm_device_runtime_get(dev->zephyr_device); /* as before */
+	LOG_ERR("%s did not stop and cannot be switched off", dev->zephyr_device->name);
 	return FERRULE_ERR_UNSUPPORTED;
 }
 
@@ -152,6 +164,7 @@ int32_t ferrule_device_bind(ferrule_device_t *dev, const struct device *zephyr_d
 		return FERRULE_ERR_ARGUMENT;
 	}
 	if (!device_is_ready(zephyr_device)) {
+		LOG_ERR("%s is not ready", zephyr_device->name);
 		return FERRULE_ERR_UNAVAILABLE;
 	}
 	dev->zephyr_device = zephyr_device;

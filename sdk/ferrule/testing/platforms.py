@@ -39,6 +39,11 @@ class ZephyrFakes(Fakes):
         """Return the number of pm_device_runtime_get() calls minus that of pm_device_runtime_put() calls."""
         return int(self._library.ferrule_fake_power_count(self._number_of(name)))
 
+    @property
+    def log(self) -> tuple[str, ...]:
+        """The messages in Zephyr's log since the last reset, such as "<err> npu is not ready"."""
+        return tuple(self._ffi.string(self._library.ferrule_fake_log_text()).decode().splitlines())
+
     def uart(self, name: str) -> Wire:
         """Return the remote end of a device that is a UART."""
         self.device(name)

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import errno
+from pathlib import Path
 
 import pytest
 from zephyr_bench import built
 
-from ferrule.testing import Adapter, ZephyrFakes
+from ferrule.testing import Adapter, ZephyrFakes, build_adapter
 
 pytestmark = pytest.mark.cc
 NO_COUNTER, SYSTICK = 0, 2
@@ -52,6 +53,54 @@ def test_counter_says_where_nothing_counts_the_core() -> None:
     assert adapter.lib.ferrule_counter_read(counter) == 0
 
 
+CLASS_H = """
+#include "ferrule/platform/zephyr_accelerator.h"
+
+bool is_accelerator(const struct device *device);
+uintptr_t base_of(const struct device *device);
+extern const struct device acme_device, stranger_device;
+"""
+CLASS_C = """
+#include "class.h"
+
+static uintptr_t acme_base(const struct device *device)
+{
+    return (uintptr_t)device->config;
+}
+
+static FERRULE_ACCELERATOR_API(acme_api) = {.base = acme_base};
+static const struct ferrule_accelerator_driver_api outside = {.base = acme_base};
+
+const struct device acme_device = {.name = "acme", .config = (void *)0x50000000, .api = &acme_api};
+const struct device stranger_device = {.name = "stranger", .api = &outside};
+
+bool is_accelerator(const struct device *device)
+{
+    return ferrule_zephyr_is_accelerator(device);
+}
+
+uintptr_t base_of(const struct device *device)
+{
+    return ferrule_zephyr_accelerator_base(device);
+}
+"""
+
+
+def test_a_zephyr_driver_of_your_own_belongs_to_the_class(tmp_path: Path) -> None:
+    """Membership is that of the API, not of its type: devices of other classes may have any API."""
+    (tmp_path / "class.h").write_text(CLASS_H)
+    (tmp_path / "class.c").write_text(CLASS_C)
+    adapter = build_adapter("zephyr", sources=[tmp_path / "class.c"], headers=["class.h"], include_dirs=[tmp_path])
+    adapter.fakes.reset()
+    lib, address = adapter.lib, adapter.ffi.addressof
+    mine, stranger = address(lib.acme_device), address(lib.stranger_device)
+    mmio, soft = (address(getattr(lib, f"ferrule_fake_node_{node}"), "device") for node in ("mmio", "soft"))
+    assert [lib.is_accelerator(each) for each in (mine, mmio)] == [True, True]
+    assert [lib.base_of(each) for each in (mine, mmio)] == [0x5000_0000, 0x4009_0000]
+    others = (stranger, soft, adapter.fakes.device("other"), adapter.ffi.NULL)
+    assert [lib.is_accelerator(each) for each in others] == [False] * 4
+
+
 @pytest.mark.parametrize("node", ["mmio", "soft"])
 @pytest.mark.parametrize("managed", [True, False])
 def test_a_node_becomes_a_device(node: str, managed: bool) -> None:
@@ -61,8 +110,8 @@ def test_a_node_becomes_a_device(node: str, managed: bool) -> None:
     device = adapter.ffi.addressof(made, "device")
     assert made.init(device) == 0
     if node == "mmio":
-        config = adapter.ffi.cast("struct ferrule_zephyr_accelerator_config *", device.config)
-        assert (config.base, config.bytes) == (0x4009_0000, 0x1000)
+        api = adapter.ffi.cast("struct ferrule_accelerator_driver_api *", device.api)
+        assert api.base(device) == 0x4009_0000
     if managed:
         for action in (SUSPEND, RESUME, TURN_OFF, TURN_ON):
             assert adapter.lib.ferrule_fake_power_action(device, action) == 0

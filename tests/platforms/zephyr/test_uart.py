@@ -95,12 +95,15 @@ def test_start_says_what_is_wrong(ends: Ends) -> None:
         assert lib.ferrule_zephyr_uart_link(*arguments) == ARGUMENT
     ends.fakes.not_ready("uart1")
     assert ends.start() == ends.start_link() == UNAVAILABLE
+    assert ends.fakes.log == ("<err> uart1 is not ready",) * 2
 
 
 def test_a_uart_without_interrupts_is_refused(by_interrupt: Ends) -> None:
     for error in (errno.ENOSYS, errno.ENOTSUP):
         by_interrupt.fakes.fail("uart_irq_callback_user_data_set", result=-error)
         assert by_interrupt.start() == UNSUPPORTED
+        message = f"<err> uart1 has no interrupts (error {-error}): set CONFIG_FERRULE_UART_POLLING"
+        assert by_interrupt.fakes.log[-1] == message
     assert by_interrupt.start() == OK
 
 
@@ -172,6 +175,7 @@ def test_a_hole_in_the_input_is_told_once(by_interrupt: Ends) -> None:
     assert ends.start() == OK
     ends.wire.send(bytes(RX_BYTES + 1))
     assert ends.read(RX_BYTES + 1)[0] == DEVICE
+    assert ends.fakes.log == ("<wrn> uart1: received bytes were lost, the buffer was full",)
     ends.wire.send(b"anew")
     assert ends.read(4) == (OK, b"anew")
     ends.wire.send(bytes(RX_BYTES))

@@ -70,6 +70,7 @@ void fake_reset_platform(void)
     for (uint32_t number = 0; number < FERRULE_FAKE_DEVICES; number++) {
         states[number] = (struct state){0};
     }
+    ferrule_fake_log_clear();
 }
 
 void fake_platform_event(uint32_t number)

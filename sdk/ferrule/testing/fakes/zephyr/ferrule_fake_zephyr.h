@@ -19,5 +19,8 @@ int32_t ferrule_fake_power_count(uint32_t number);
 int ferrule_fake_power_action(const struct device *dev, enum pm_device_action action);
 /** Set the next result of uart_err_check(). */
 void ferrule_fake_set_uart_errors(uint32_t number, int32_t errors);
+/** Return what was logged since the last reset: a line "<err> text" for each message. */
+const char *ferrule_fake_log_text(void);
+void ferrule_fake_log_clear(void);
 
 #endif /* FERRULE_FAKE_ZEPHYR_H */

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define __subsystem
+
 struct device {
     const char *name;
     const void *config;
