@@ -25,14 +25,14 @@ FILE = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)\n(.*?)```", re.DOTALL
 @pytest.mark.cc
 def test_the_program_works(tmp_path: Path) -> None:
     require_module("cffi", "pip install 'ferrule[run]'")
-    ((name, text),) = FILE.findall(TEXT)
-    (tmp_path / name).write_text(text, encoding="utf-8")
+    for name, text in FILE.findall(TEXT):
+        (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "bind.h").write_text("#include <stdint.h>\nint32_t start_npu0(void);\n")
     given = '#include "ferrule_fake_zephyr.h"\n#define DEVICE_DT_GET(node) ferrule_fake_device(0, "npu0")\n'
-    (tmp_path / "faked.c").write_text(f'{given}#include "{name}"\n')
+    (tmp_path / "faked.c").write_text(f'{given}#include "bind.c"\n')
     adapter = build_adapter(
         "zephyr",
-        sources=[tmp_path / "faked.c"],
+        sources=[tmp_path / "faked.c", tmp_path / "acme.c"],
         headers=["bind.h"],
         include_dirs=[tmp_path],
     )
@@ -54,6 +54,8 @@ def test_the_codes_are_as_the_table_has_them() -> None:
 def test_every_option_is_explained() -> None:
     text = (root() / "platforms" / "zephyr" / "Kconfig").read_text()
     options = {}
+    if "Kconfig.template.log_config" in text:
+        options["CONFIG_FERRULE_LOG_LEVEL"] = "that of the log"
     for block in re.split(r"^(?=(?:menu)?config |choice )", text, flags=re.MULTILINE):
         found = re.match(r"(?:menu)?config (\w+)\n", block)
         if found is not None:
@@ -71,9 +73,18 @@ def test_every_option_is_explained() -> None:
 def test_the_boards_are_there() -> None:
     assert "--platform zephyr" in TEXT
     assert platform("zephyr").title.startswith("Zephyr 3.5")
+    table = TEXT[TEXT.index("### Boards") : TEXT.index("## Tested versions")]
+    lines = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| `")]
+    rows = {name.strip(" `"): [cell.strip() for cell in cells] for name, *cells in lines}
+    assert set(rows) == set(ZEPHYR_BOARDS)
     for name, board in ZEPHYR_BOARDS.items():
         assert load_board(name).name == name
-        assert f"`{board.name}`" in TEXT
+        names, older, link, modules = rows[name]
+        assert re.findall(r"`(.*?)`", names) == [board.name]
+        assert ("since" in names) is (board.since is not None)
+        assert re.findall(r"`(.*?)`", older) == [name for name, _ in board.older]
+        assert re.findall(r"`(.*?)`", link) == [board.link]
+        assert modules == " ".join(board.modules)
 
 
 def test_the_newest_release_that_was_tried() -> None:

@@ -189,6 +189,28 @@ def test_native_sim(tree: Tree, artifact: Artifact, project: Path, tmp_path: Pat
         check_link(artifact, uarts["link"], measured=False)
 
 
+def test_native_sim_has_an_accelerator_with_registers_in_software(tree: Tree, tmp_path: Path) -> None:
+    """The project for a board with the accelerator runs unchanged where there is none."""
+    network = small_networks.dense()
+    device = Device(name="npu", backend=BackendId("Woofles"), binding={"use_interrupt": 1})
+    ferrule.generate(
+        network,
+        hints={"y": "Woofles/npu"},
+        devices=(device,),
+        toolchain="arm-none-eabi-gcc",
+        platform="zephyr",
+        out=tmp_path / "project",
+    )
+    program = tree.build(tmp_path / "project", tmp_path / "build", tree.native_board)
+    with native(program) as uarts, LinkSession(uarts["link"], timeout_s=10, run_timeout_s=PATIENCE_S) as session:
+        for seed in range(3):
+            given = [np.random.default_rng(seed).integers(-128, 128, (1, 6), np.int8)]
+            run = session.run(given, trace=True)
+            assert run.outputs[0].tobytes() == network.run(given)[0].tobytes()
+            assert run.calls
+            assert {call.status for call in run.calls} == {0}
+
+
 def contention(program: Path, tree: Tree, board: Board | None) -> str:
     """Run the program with two contending threads, and return its output."""
     if board is not None:

@@ -15,15 +15,17 @@ import pytest
 import small_networks
 from needs import lacking, require_module, require_program
 
+import ferrule
 from ferrule import Network
 from ferrule.backends import BackendId, Device
 from ferrule.backends.firmware import FieldValue, address_fields
-from ferrule.boards import Board, load_board
+from ferrule.boards import Board, board_names, load_board
 from ferrule.codegen import Artifact, Program
 from ferrule.dom import Identifier, Integer
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, Project, emit, write_project
 from ferrule.firmware.platforms import PLATFORMS, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.zephyr_tools import ZEPHYR_BOARDS
 from ferrule.resources import root
 
 STAND_IN = Path(__file__).parents[1] / "support" / "zephyr_cmake"
@@ -176,6 +178,17 @@ def test_cmake_compiles_each_source_once(kind: str, polls: bool, tmp_path: Path)
 
 
 @pytest.mark.cc
+@pytest.mark.parametrize("classes", [True, False])
+def test_the_section_of_the_class_is_zephyrs_if_it_has_classes(classes: bool, tmp_path: Path) -> None:
+    project = written(woofles(), tmp_path / "project").folder
+    options = ["-DCONFIG_FERRULE_DEVICE=y", "-DCONFIG_FERRULE_ACCELERATOR=y"]
+    options += ["-DSTAND_IN_DEVICE_H=#define DEVICE_API(_class, _name) x"] if classes else []
+    entries = configured(project, tmp_path / "build", *options)
+    assert any(kind == "syscalls" and (Path(name) / "ferrule").is_dir() for kind, name in entries)
+    assert any(kind == "linker" and Path(name).name == "accelerator.ld" for kind, name in entries) is not classes
+
+
+@pytest.mark.cc
 def test_cmake_compiles_nothing_where_ferrule_is_off(tmp_path: Path) -> None:
     project = written(plain(), tmp_path / "project").folder
     assert configured(project, tmp_path / "build", "-DCONFIG_FERRULE=n") == []
@@ -311,6 +324,9 @@ def test_configuration_sets_what_there_is(kind: str) -> None:
     for name, data in found.items():
         if name.rpartition("/")[2] == "Kconfig":
             defined |= set(DEFINITION.findall(data.decode()))
+            defined |= {
+                f"{module}_LOG_LEVEL" for module in re.findall(r"^module = (\w+)$", data.decode(), re.MULTILINE)
+            }
     assert f"FERRULE_MODEL_{artifact.symbol.upper()}" in defined
     for name, data in found.items():
         if name.endswith(".conf"):
@@ -354,6 +370,134 @@ def test_with_one_uart_shell_and_log_are_off() -> None:
     assert "CONFIG_LOG=y" in both
 
 
+def test_a_device_that_nobody_uses_sleeps() -> None:
+    """Runtime power management is on if there is a node that it can manage."""
+    for kind, artifact in ARTIFACTS.items():
+        found = files(artifact()).starters
+        settings = found["prj.conf"].decode().splitlines()
+        managed = {"CONFIG_PM_DEVICE=y", "CONFIG_PM_DEVICE_RUNTIME=y"} <= {*settings}
+        overlay = found["boards/mps2_an386.overlay"].decode()
+        assert managed is ("zephyr,pm-device-runtime-auto;" in overlay) is (kind == "registers")
+
+
+@pytest.mark.parametrize("board", board_names())
+def test_each_board_has_its_names(board: str) -> None:
+    """A project for each of Ferrule's boards has the overlays, the manifest and the commands for it."""
+    require_module("ruamel.yaml", "pip install -e '.[dev]'")
+    from ruamel.yaml import YAML
+
+    found = files(plain(tiny(), board), board)
+    west = YAML(typ="safe").load(found.starters["west.yml"])
+    modules = west["manifest"]["projects"][0]["import"]["name-allowlist"]
+    if board not in ZEPHYR_BOARDS:
+        assert board == "mps2-an505", "a new board needs a name, or a sentence in docs/zephyr.md"
+        return
+    known = ZEPHYR_BOARDS[board]
+    assert modules == ["cmsis", "cmsis_6", *known.modules]
+    readme = found.starters["README.md"].decode()
+    for name, _ in known.older:
+        assert f"west build -b {name} ." in readme
+    assert f"west build -b {known.name} ." in readme
+    for stem in known.stems:
+        assert f"&{known.link} {{" in found.starters[f"boards/{stem}.overlay"].decode()
+    assert known.link in {peripheral.name for peripheral in load_board(board).peripherals}
+    single = known.link == load_board(board).console_uart.name
+    assert single is any("one UART" in note for note in found.notes)
+
+
+def tiny() -> Network:
+    """A network that fits the smallest board."""
+    network = Network("tiny")
+    network.add_input(small_networks.int8_input("x", 1, 6))
+    network.add_relu_layer("x", name="y")
+    network.set_outputs(["y"])
+    return network
+
+
+def made_for_zephyr(folder: Path, backend: str, **binding: str | int) -> Project:
+    """Write a project with `dense` on a device, which the platform may put into software."""
+    device = Device(name="npu", backend=BackendId(backend), binding=binding)
+    return ferrule.generate(
+        small_networks.dense(),
+        board="mps2-an386",
+        hints={"y": f"{backend}/npu"},
+        devices=(device,),
+        platform="zephyr",
+        out=folder,
+    )
+
+
+@pytest.mark.parametrize("backend", ["Woofles", "UartWoofles"])
+def test_native_sim_has_the_device_in_software(backend: str, tmp_path: Path) -> None:
+    """Its layers run on a device of the same name, behind the same functions, which the application calls."""
+    require_module("ruamel.yaml", "pip install -e '.[dev]'")
+    from ruamel.yaml import YAML
+
+    project = made_for_zephyr(tmp_path, backend)
+    assert project.notes == ("native_sim has npu in software: native/",)
+    own, native = ((tmp_path / folder / "devices.c").read_text() for folder in ("zephyr", "native"))
+    for text, driver in ((own, backend.lower().replace("uartw", "uart_w")), (native, "soft_npu")):
+        assert f"&{driver}_driver, &npu_context" in " ".join(text.split())
+        assert "int32_t ferrule_dense_devices_start(void)" in text
+        assert "const struct ferrule_dense_devices ferrule_dense_default_devices = {" in text
+    assert (tmp_path / "boards" / "native_sim.overlay").is_file()
+    tests = YAML(typ="safe").load(tmp_path / "sample.yaml")["tests"]
+    assert (tests["ferrule.dense"]["platform_allow"], tests["ferrule.dense"]["build_only"]) == (["mps2/an386"], True)
+    software = tests["ferrule.dense.native"]
+    assert (software["platform_allow"], software["harness"]) == (["native_sim/native/64"], "console")
+    assert "build_only" not in software
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("posix", [True, False])
+def test_cmake_compiles_one_of_the_two_models(posix: bool, tmp_path: Path) -> None:
+    project = made_for_zephyr(tmp_path / "project", "Woofles").folder
+    options = [
+        "-DCONFIG_FERRULE_DEVICE=y",
+        "-DCONFIG_FERRULE_MODEL_DENSE=y",
+        f"-DCONFIG_ARCH_POSIX={'y' if posix else 'n'}",
+    ]
+    entries = configured(project, tmp_path / "build", *options)
+    sources = [Path(name).relative_to(project).as_posix() for kind, name in entries if kind == "source"]
+    assert len(sources) == len(set(sources))
+    assert all((project / name).is_file() for name in sources)
+    expected = {
+        True: {"native/model/ferrule_dense.c", "native/devices.c", "lib/backends/soft_npu/src/soft_npu.c"},
+        False: {"model/ferrule_dense.c", "zephyr/devices.c", "lib/backends/woofles/src/woofles.c"},
+    }
+    assert expected[posix] <= {*sources}
+    assert not expected[not posix] & {*sources}
+    includes = {Path(name).relative_to(project).as_posix() for kind, name in entries if kind == "include"}
+    assert {"native/model", "model"} & includes == {"native/model" if posix else "model"}
+
+
+def test_what_cannot_be_in_software_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no silent loss: the note has the reason, and there is no overlay."""
+    monkeypatch.setattr("ferrule.firmware.placement._SOFT", BackendId("NoSuch"))
+    project = made_for_zephyr(tmp_path, "Woofles")
+    (note,) = project.notes
+    assert note.startswith("there is no overlay for native_sim, which lacks npu: ")
+    assert "NoSuch" in note
+    assert not (tmp_path / "native").exists()
+    assert not (tmp_path / "boards" / "native_sim.overlay").exists()
+
+
+def test_a_uart_without_pins_gets_them() -> None:
+    artifact = emit(
+        small_networks.dense(),
+        Job(
+            board="stm32f4_discovery",
+            backends=("CpuAcc",),
+            hints={"y": "UartWoofles/far"},
+            devices=(Device(name="far", backend=BackendId("UartWoofles")),),
+        ),
+    )
+    overlay = files(artifact, "stm32f4_discovery").starters["boards/stm32f4_disco.overlay"].decode()
+    uart = overlay[overlay.index("&usart3 {") :]
+    assert "pinctrl-0 = <&usart3_tx_pd8 &usart3_rx_pd9>;" in uart
+    assert "pinctrl" not in overlay[: overlay.index("&usart3 {")]  # Zephyr's description has those of usart1
+
+
 def test_a_board_that_zephyr_lacks_is_told() -> None:
     found = files(plain(board="mps2-an505"), "mps2-an505")
     assert [note for note in found.notes if "mps2-an505" in note and "ferrule,link-uart" in note]
@@ -388,11 +532,39 @@ def test_twister_knows_where_it_runs() -> None:
     require_module("ruamel.yaml", "pip install -e '.[dev]'")
     from ruamel.yaml import YAML
 
-    for kind, platforms in (("plain", ["native_sim/native/64", "mps2/an386"]), ("registers", ["mps2/an386"])):
+    for kind, platforms in (
+        ("plain", ["native_sim/native/64", "mps2/an386"]),
+        ("devices", ["native_sim/native/64", "mps2/an386"]),
+        ("registers", ["mps2/an386"]),
+        ("uart", ["mps2/an386"]),
+    ):
         sample = YAML(typ="safe").load(files(ARTIFACTS[kind]()).starters["sample.yaml"])
         [test] = sample["tests"].values()
         assert test["platform_allow"] == platforms
-        assert re.search(test["harness_config"]["regex"][0], "<inf> app: dense ran in 12 us")
+        if kind in NATIVE:
+            assert "build_only" not in test
+            assert re.search(test["harness_config"]["regex"][0], "<inf> app: dense ran in 12 us")
+        else:  # twister's emulators do not have the device, so the program would report that it failed
+            assert test["build_only"] is True
+            assert "harness" not in test
+
+
+def test_the_module_has_zephyrs_style(tmp_path: Path) -> None:
+    """The formatter, as `make lint-c` calls it, applies the module's own style, which differs from the repository's."""
+    program = require_program("clang-format", "pip install -e '.[dev]'")
+    module = root() / "platforms" / "zephyr"
+    sources = sorted(path for path in module.rglob("*") if path.suffix in {".c", ".h"})
+    assert len(sources) > 10
+    argv = [str(program), "--dry-run", "-Werror"]
+    done = subprocess.run([*argv, *map(str, sources)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    style = f"--style=file:{root() / '.clang-format'}"
+    assert subprocess.run([*argv, style, str(sources[0])], capture_output=True, check=False).returncode != 0
+    spaced = tmp_path / "spaced.c"
+    shutil.copy(module / ".clang-format", tmp_path)
+    spaced.write_text("int f(void)\n{\n    return 0;\n}\n")
+    assert subprocess.run([*argv, str(spaced)], capture_output=True, check=False).returncode != 0
+    assert not [path for path in sources if re.search(r"^ {2}", path.read_text(), re.MULTILINE)]
 
 
 @pytest.mark.parametrize("kind", ARTIFACTS)

@@ -39,7 +39,13 @@ class Tree:
 
     def mps2_board(self) -> str:
         """Return that board's name as the tree spells it."""
-        return self.source.spelt(ZEPHYR_BOARDS[self.board_name()].name)
+        return self.spelt(self.board_name())
+
+    def spelt(self, board: str) -> str:
+        """Return the name of one of Ferrule's boards as the tree spells it."""
+        name = self.source.name_of(ZEPHYR_BOARDS[board])
+        assert name is not None, f"the tree has no board for {board}"
+        return name
 
     def build(self, source: Path, folder: Path, board: str, *options: str) -> Path:
         """Build an application, check that there was no warning, and return the program's path."""

@@ -36,6 +36,10 @@ class Program:
 
     artifacts: tuple[Artifact, ...]
     """The models in the order of their numbers on the link, at least one."""
+    in_software: Program | None = None
+    """The same models on devices in software of the same names, for hosts without the devices; None if it is not
+    wanted, no device needs it, or there is a reason in `no_software`."""
+    no_software: str = ""
 
     def __post_init__(self) -> None:
         _check_names(self.artifacts)

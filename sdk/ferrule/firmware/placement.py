@@ -16,6 +16,8 @@ from ferrule.boards import Board
 from ferrule.codegen import CORE
 from ferrule.errors import FerruleError, UnsupportedError, unknown_name
 from ferrule.firmware.job import SHARED, Job, divide_all
+from ferrule.firmware.linker import roomy_memories
+from ferrule.firmware.platforms import DEFAULT_PLATFORM
 from ferrule.firmware.wires import spare_uarts
 from ferrule.interface import name_of, spelled
 from ferrule.memory import ArenaOverflowError, Region
@@ -23,6 +25,11 @@ from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork
 
 Faces = Mapping[BackendId, FirmwareTarget]
+ON_HOSTS = ("zephyr",)
+"""The platforms whose projects also run on a host, where devices with registers or behind UARTs are in software."""
+_SOFT = BackendId("SoftNpu")
+_SOFT_BYTES = 1 << 24
+"""Memory of each device in software: a host has enough."""
 
 
 def emit(network: Network, job: Job | None = None) -> codegen.Artifact:
@@ -58,11 +65,42 @@ def emit_together(optimized: Sequence[OptimizedNetwork], job: Job, networks: Seq
         if len(networks) == 1:
             raise FerruleError("one model has no arena to share", hint="leave out the option, or give several models")
         arena = codegen.arena_name(codegen.program_symbol([codegen.identifier(each.name) for each in networks]))
-    return codegen.Program(
+    made = codegen.Program(
         artifacts=tuple(
             _emitted(each, network, firmware, devices, board, job, arena)
             for each, network in zip(optimized, networks, strict=True)
         )
+    )
+    absent = [use.device for use in made.devices if use.driver.base is not None or use.driver.wire is not None]
+    if job.platform not in ON_HOSTS or not absent:
+        return made
+    try:
+        return replace(made, in_software=emit_program(networks, _in_software(job, absent)))
+    except FerruleError as error:
+        return replace(made, no_software=str(error))
+
+
+def _in_software(job: Job, absent: Sequence[Device]) -> Job:
+    """Return the job with devices in software, of the same names, in place of those that a host lacks."""
+    board = job.load_board()
+    names, backends = {device.name for device in absent}, {device.backend for device in absent}
+    binding: Mapping[str, str | int] = {"memory_bytes": _SOFT_BYTES}
+    soft = [replace(each, backend=_SOFT, binding=binding, regions=(), activation_lead=None) for each in absent]
+    others = [each for each in job.devices if each.name not in names and each.backend not in backends]
+
+    def renamed(choice: str) -> str:
+        backend, slash, device = choice.partition("/")
+        return f"{_SOFT if backend in backends else backend}{slash}{device}"
+
+    return replace(
+        job,
+        board=replace(board, memories=roomy_memories(board)),
+        platform=DEFAULT_PLATFORM,
+        backends=tuple(dict.fromkeys((*map(renamed, job.backends), "CpuAcc"))),
+        devices=(*soft, *others),
+        hints={layer: renamed(choice) for layer, choice in job.hints.items()},
+        model_options={name: options for name, options in job.model_options.items() if name not in backends},
+        fallback_transfers={name: how for name, how in job.fallback_transfers.items() if name not in backends},
     )
 
 
@@ -103,7 +141,9 @@ def _emitted(
     try:
         artifact = codegen.generate(
             graph,
-            firmware={layer.name: firmware[optimized.assignment[layer.name].backend] for layer in graph.layers},
+            firmware={
+                layer.name: firmware[devices[optimized.assignment[layer.name].device].backend] for layer in graph.layers
+            },
             targets={
                 layer.name: optimized.options.target(devices[optimized.assignment[layer.name].device])
                 for layer in graph.layers

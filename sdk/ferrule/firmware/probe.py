@@ -29,6 +29,13 @@ class ToolStatus:
     found: bool
     version: str | None = None
     path: str | None = None
+    problem: str | None = None
+    """Why a tool that was found does not work; None if it works, or was not tried."""
+
+    @property
+    def works(self) -> bool:
+        """Whether the tool was found and has no known problem."""
+        return self.found and self.problem is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -42,6 +42,10 @@ function(zephyr_system_include_directories)
   target_include_directories(zephyr_interface SYSTEM INTERFACE ${ARGN})
 endfunction()
 
+function(zephyr_syscall_include_directories)
+  zephyr_record(syscalls ${ARGN})
+endfunction()
+
 function(zephyr_linker_sources where)
   zephyr_record(linker ${ARGN})
 endfunction()
@@ -49,6 +53,10 @@ endfunction()
 function(zephyr_compile_definitions)
   target_compile_definitions(zephyr_interface INTERFACE ${ARGN})
 endfunction()
+
+# The header of a release with classes of devices, or of one without.
+set(ZEPHYR_BASE ${CMAKE_BINARY_DIR}/base)
+file(WRITE ${ZEPHYR_BASE}/include/zephyr/device.h "${STAND_IN_DEVICE_H}\n")
 
 file(WRITE ${CMAKE_BINARY_DIR}/empty.c "")
 file(WRITE ${CMAKE_BINARY_DIR}/record.txt "")

@@ -13,14 +13,14 @@ from ferrule.firmware.platforms.platform import LIBRARY_FOLDER, MODEL_FOLDER
 from ferrule.reading import read_bytes
 
 
-def model_files(program: Program) -> dict[str, bytes]:
+def model_files(program: Program, folder: str = MODEL_FOLDER) -> dict[str, bytes]:
     """Return the generated files of all models by path in the project."""
-    return {f"{MODEL_FOLDER}/{name}": text.encode() for name, text in program.files.items()}
+    return {f"{folder}/{name}": text.encode() for name, text in program.files.items()}
 
 
-def model_sources(program: Program) -> tuple[str, ...]:
+def model_sources(program: Program, folder: str = MODEL_FOLDER) -> tuple[str, ...]:
     """Return the paths of the sources of all models in the project, sorted."""
-    return tuple(f"{MODEL_FOLDER}/{name}" for name in program.sources)
+    return tuple(f"{folder}/{name}" for name in program.sources)
 
 
 def link_of(program: Program) -> Contribution:

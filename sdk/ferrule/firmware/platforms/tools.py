@@ -96,12 +96,14 @@ def require_tools(tools: PlatformTools, board: str) -> list[ToolStatus]:
         FerruleError: the tools do not build for the board.
     """
     needs = tools.needs()
-    missing = [need for need in needs if not need.found]
-    if missing:
-        names = ", ".join(need.name for need in missing)
+    unmet = [need for need in needs if not need.works]
+    if unmet:
+        missing = ", ".join(need.name for need in unmet if not need.found)
+        broken = [f"{need.name}: {need.problem}" for need in unmet if need.found]
+        reasons = [*([f"missing: {missing}"] if missing else []), *broken]
         raise MissingToolError(
-            f"firmware for {tools.platform} cannot be built here: missing: {names}",
-            hint="; ".join(need.remedy for need in missing) + "; `ferrule doctor` lists all",
+            f"firmware for {tools.platform} cannot be built here: {'; '.join(reasons)}",
+            hint="; ".join(need.remedy for need in unmet) + "; `ferrule doctor` lists all",
         )
     tools.check(board)
     return needs

@@ -36,7 +36,11 @@ _ADAPTER = Contribution(
     licence="Apache-2.0",
 )
 """The module's own C, which its CMakeLists.txt selects from."""
+_STACK_BYTES = 4096
+"""Stack of each thread that runs a model, on a board that states none; docs/zephyr.md has what models use."""
 _NATIVE_LINK = "uart1"
+_NATIVE_FOLDER = "native"
+"""Folder of the models with their devices in software, if native_sim has no others."""
 _NATIVE_STEMS = ("native_sim", "native_sim_64")
 """File name stems for native_sim with 32 and 64 bits that all releases understand."""
 
@@ -85,10 +89,17 @@ class ZephyrPlatform(Platform):
                 hint="give the devices the workspace's memory among their `regions`, leave out options that name a "
                 "memory for scratch, or choose another platform",
             )
-        library = Library.of(*program.contributions, *_MODULE)
+        soft = program.in_software
+        library = Library.of(*program.contributions, *(() if soft is None else soft.contributions), *_MODULE)
         values = _values(request)
         return ProjectFiles(
-            generated={**model_files(program), **library.files, **_module_files(), **_glue(program, values)},
+            generated={
+                **model_files(program),
+                **library.files,
+                **_module_files(),
+                **_glue(program, values),
+                **_native_files(program, values),
+            },
             starters={**_starters(values), **_board_files(request, values)},
             contributions=merged((*library.contributions, _ADAPTER)),
             build_hint=f"west build -b {_platforms(request)[-1]} {{folder}}",
@@ -98,32 +109,57 @@ class ZephyrPlatform(Platform):
 
 def _values(request: ProjectRequest) -> dict[str, object]:
     program = request.program
-    library = Library.of(*(part for part in program.contributions if part.name != DEVICE.name))
-    names = (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
-    glue = tuple(f"zephyr/{name}" for name in names)
-    include_dirs = (MODEL_FOLDER, *library.include_dirs)
-    known = ZEPHYR_BOARDS.get(request.board.name)
+    known, placement = ZEPHYR_BOARDS.get(request.board.name), request.board.placement
     return {
         "version": VERSION,
         "newest_tried": f"v{NEWEST_TRIED}",
         "revision": f"v{NEWEST_TRIED if known is None or known.since is None else known.since}",
+        "modules": ("cmsis", "cmsis_6", *(() if known is None else known.modules)),
         "main_headers": main_headers(request.program),
         "program": program,
         "board": request.board,
         "zephyr_board": known,
         "platforms": _platforms(request),
+        "stack_bytes": placement.stack_bytes if placement.stack_is_stated else _STACK_BYTES,
         "single_uart": _has_single_uart(request.board),
+        "emulated": _is_emulated(request),
+        "native": _runs_natively(request),
+        "managed": bool(_nodes(request.program)),
         "optimization": check_optimization(request.optimization),
-        "library_sources": library.sources,
-        "model_sources": (*model_sources(program), *glue),
-        "third_party": library.third_party,
+        "native_folder": _NATIVE_FOLDER if program.in_software is not None else "",
         "third_party_warnings": THIRD_PARTY_WARNINGS,
-        "include_dirs": ("zephyr", *include_dirs) if program.devices else include_dirs,
-        "system_include_dirs": library.system_include_dirs,
-        "defines": library.defines,
         "addresses": {use.name: _address(use) for use in _nodes(program) if address_fields(use.driver)},
         "device_headers": tuple(dict.fromkeys(_device_headers(request))),
         "wires": {wire.use.name: wire for wire in wires(program, request.board)},
+    }
+
+
+def _native_files(program: Program, values: Mapping[str, object]) -> dict[str, bytes]:
+    """Return the models with their devices in software, which native_sim runs in place of the others."""
+    if program.in_software is None:
+        return {}
+    soft = program.in_software
+    headers = tuple(dict.fromkeys(use.driver.header for use in soft.devices))
+    values = {**values, "program": soft, "wires": {}, "addresses": {}, "device_headers": headers}
+    variant = _variant(soft, f"{_NATIVE_FOLDER}/", f"{_NATIVE_FOLDER}/devices.c")
+    return {
+        **model_files(soft, f"{_NATIVE_FOLDER}/{MODEL_FOLDER}"),
+        f"{_NATIVE_FOLDER}/devices.c": _rendered("devices.c.j2", values),
+        f"{_NATIVE_FOLDER}/sources.cmake": _rendered("sources.cmake.j2", {**values, "variant": variant}),
+    }
+
+
+def _variant(program: Program, folder: str, devices: str) -> dict[str, object]:
+    """Return what the module compiles for a program whose generated C is in a folder, besides the device API."""
+    glue = (*((devices,) if program.devices else ()), *((f"zephyr/{LOCK}",) if program.arena else ()))
+    library = Library.of(*(part for part in program.contributions if part.name != DEVICE.name))
+    return {
+        "library_sources": library.sources,
+        "model_sources": (*model_sources(program, f"{folder}{MODEL_FOLDER}"), *glue),
+        "third_party": library.third_party,
+        "include_dirs": (f"{folder}{MODEL_FOLDER}", *library.include_dirs),
+        "system_include_dirs": library.system_include_dirs,
+        "defines": library.defines,
     }
 
 
@@ -152,7 +188,9 @@ def _glue(program: Program, values: Mapping[str, object]) -> dict[str, bytes]:
         files |= {"zephyr/devices.c": "devices.c.j2", f"zephyr/{devices_header(program)}": "devices.h.j2"}
     if program.arena:
         files |= {f"zephyr/{LOCK}": "arena_lock.c.j2"}
-    return {name: _rendered(template, values) for name, template in files.items()}
+    variant = _variant(program, "", "zephyr/devices.c")
+    sources = _rendered("sources.cmake.j2", {**values, "variant": variant})
+    return {"zephyr/sources.cmake": sources, **{name: _rendered(each, values) for name, each in files.items()}}
 
 
 def _starters(values: Mapping[str, object]) -> dict[str, bytes]:
@@ -168,12 +206,12 @@ def _board_files(request: ProjectRequest, values: Mapping[str, object]) -> dict[
     nodes = _nodes(request.program)
     files: dict[str, bytes] = {}
     if _runs_natively(request):
-        overlay = _rendered("board.overlay.j2", {**values, "link": _NATIVE_LINK, "nodes": (), "wires": {}})
+        native: dict[str, object] = {"link": _NATIVE_LINK, "nodes": (), "wires": {}, "pins": {}}
+        overlay = _rendered("board.overlay.j2", {**values, **native})
         files |= {f"boards/{stem}.overlay": overlay for stem in _NATIVE_STEMS}
     if board is not None:
-        overlay = _rendered(
-            "board.overlay.j2", {**values, "link": _link(board, request.program, request.board), "nodes": nodes}
-        )
+        link = _link(board, request.program, request.board)
+        overlay = _rendered("board.overlay.j2", {**values, "link": link, "nodes": nodes, "pins": board.pins})
         files |= {f"boards/{stem}.overlay": overlay for stem in board.stems}
     return files
 
@@ -191,6 +229,11 @@ def _address(use: DeviceUse) -> Expression:
 
 def _runs_natively(request: ProjectRequest) -> bool:
     """Return whether the project runs on native_sim, which has no device registers and no UART for devices."""
+    return request.program.in_software is not None or _is_emulated(request)
+
+
+def _is_emulated(request: ProjectRequest) -> bool:
+    """Return whether every emulator of the board has all devices: those in software."""
     return not _nodes(request.program) and not wires(request.program, request.board)
 
 
@@ -222,12 +265,13 @@ def _notes(request: ProjectRequest) -> Iterable[str]:
             f"no Zephyr board is known for {board.name}: an overlay boards/BOARD.overlay must choose "
             "ferrule,link-uart (README.md)"
         )
-    if _nodes(request.program):
-        names = ", ".join(use.device.name for use in _nodes(request.program))
-        yield f"native_sim has no registers: there is no overlay for it, since the model uses {names}"
-    wired = [wire.use.device.name for wire in wires(request.program, board)]
-    if wired:
-        yield f"native_sim has two UARTs: there is no overlay for it, since the model uses {', '.join(wired)}"
+    absent = [use.device.name for use in _nodes(request.program)]
+    absent += [wire.use.device.name for wire in wires(request.program, board)]
+    if absent and request.program.in_software is not None:
+        yield f"native_sim has {', '.join(absent)} in software: {_NATIVE_FOLDER}/"
+    elif absent:
+        reason = request.program.no_software or "the model's C was generated for another platform"
+        yield f"there is no overlay for native_sim, which lacks {', '.join(absent)}: {reason}"
     if _has_single_uart(board):
         yield f"{board.name} has one UART, which the link uses: shell and log are disabled (prj.conf)"
 

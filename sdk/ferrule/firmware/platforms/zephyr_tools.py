@@ -9,11 +9,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule._typing import override
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
 from ferrule.firmware.probe import ToolStatus, probe_program
 from ferrule.reading import is_file, is_folder, read_text
@@ -47,35 +47,81 @@ _SCRIPTS = (
 )
 """Scripts that every build runs."""
 _IMPORT = re.compile(r"^\s*(?:import|from)\s+(\w+)", re.MULTILINE)
+_OLDEST_PYTHON = re.compile(r"PYTHON_MINIMUM_REQUIRED (\d+\.\d+)")
+_MODULE_NAME = re.compile(r"^name: *['\"]?([\w.-]+)", re.MULTILINE)
+_TOO_OLD = "a-newer-python"
+"""Stands for Python itself among the modules that are lacking."""
+_LACKING = """
+import importlib.util, sys
+oldest, too_old, *modules = sys.argv[1:]
+if sys.version_info < tuple(map(int, oldest.split("."))):
+    print(too_old)
+print(*[name for name in modules if importlib.util.find_spec(name) is None])
+"""
 _TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZephyrBoard:
-    """The names of a board in Zephyr."""
+    """The names of a board in Zephyr, and what a build for it needs."""
 
     name: str
-    """Name with qualifiers, as used since 3.7; file names, and names before 3.7, have `_` in place of `/`."""
+    """The newest name, with qualifiers; file names, and names before 3.7, have `_` in place of `/`."""
     link: str
-    """Devicetree label of a UART that is not the console's."""
+    """Devicetree label of the link's UART: not the console's, unless the board has only one."""
+    former: tuple[tuple[str, Verbatim], ...] = ()
+    """Names in older releases, newest first, each with a text that names the releases."""
     since: str | None = None
     """The first release with the board, if it is behind `NEWEST_TRIED`."""
     before: tuple[str, Verbatim] | None = None
     """For releases without this board: the closest board and a text that names the releases."""
+    modules: tuple[str, ...] = ()
+    """Zephyr's modules that the board needs besides the core's, such as the vendor's drivers."""
+    pins: Mapping[str, Verbatim] = field(default_factory=dict)
+    """By label, the pins of UARTs that Zephyr's own description of the board gives none."""
+
+    @property
+    def older(self) -> tuple[tuple[str, Verbatim], ...]:
+        """Names for older releases, and a text that names the releases."""
+        return (*self.former, *(() if self.before is None else (self.before,)))
 
     @property
     def stems(self) -> tuple[str, ...]:
         """Names of the board's files, without suffix."""
-        own = self.name.replace("/", "_")
-        return (own,) if self.before is None else tuple(dict.fromkeys((own, self.before[0])))
+        return tuple(dict.fromkeys(name.replace("/", "_") for name in (self.name, *(name for name, _ in self.older))))
 
 
+_OLD_NAMES = Verbatim("Zephyr 3.5 and 3.6")
 ZEPHYR_BOARDS: Mapping[str, ZephyrBoard] = {
-    "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6"))),
+    "microbit": ZephyrBoard(name="bbc_microbit", link="uart0", modules=("hal_nordic",)),
+    "mps2-an385": ZephyrBoard(name="mps2/an385", link="uart1", former=(("mps2_an385", _OLD_NAMES),)),
     "mps2-an386": ZephyrBoard(
         name="mps2/an386", link="uart1", since="4.1.0", before=("mps2_an385", Verbatim("Zephyr 3.5 and 3.6: an M3"))
     ),
     "mps2-an500": ZephyrBoard(name="mps2/an500", link="uart1"),
+    "mps3-an547": ZephyrBoard(
+        name="mps3/corstone300/an547",
+        link="uart1",
+        former=(("mps3/an547", Verbatim("Zephyr 3.7")), ("mps3_an547", _OLD_NAMES)),
+    ),
+    "nrf52840dk": ZephyrBoard(
+        name="nrf52840dk/nrf52840",
+        link="uart1",
+        former=(("nrf52840dk_nrf52840", _OLD_NAMES),),
+        modules=("hal_nordic",),
+    ),
+    "stm32f4_discovery": ZephyrBoard(
+        name="stm32f4_disco",
+        link="usart1",
+        modules=("hal_stm32",),
+        pins={
+            "usart3": Verbatim("&usart3_tx_pd8 &usart3_rx_pd9"),
+            "uart4": Verbatim("&uart4_tx_pc10 &uart4_rx_pc11"),
+            "uart5": Verbatim("&uart5_tx_pc12 &uart5_rx_pd2"),
+            "usart6": Verbatim("&usart6_tx_pc6 &usart6_rx_pc7"),
+        },
+    ),
+    "stm32g0b1": ZephyrBoard(name="nucleo_g0b1re", link="usart1", modules=("hal_stm32",)),
 }
 """Zephyr's boards by Ferrule's name."""
 
@@ -106,9 +152,11 @@ class ZephyrTree:
         """Return whether the tree has a board, by its name with qualifiers."""
         return any(self.base.glob(f"boards/*/*/{board.replace('/', '_')}.dts"))
 
-    def spelt(self, board: str) -> str:
-        """Return a board's name as this tree spells it."""
-        return board if self.version[:2] >= _QUALIFIED else board.replace("/", "_")
+    def name_of(self, board: ZephyrBoard) -> str | None:
+        """Return a board's name as this tree spells it; None if the tree has no such board."""
+        names = (board.name, *(name for name, _ in board.former))
+        name = next(filter(self.has, names), None)
+        return name if name is None or self.version[:2] >= _QUALIFIED else name.replace("/", "_")
 
     def steps(
         self, source: Path, build: Path, board: str, *options: str
@@ -156,9 +204,10 @@ class ZephyrTools(PlatformTools):
         if tree.version[:2] < _OLDEST:
             raise FerruleError(f"ZEPHYR_BASE names Zephyr {tree.release}, expected 3.5 or later")
         known = ZEPHYR_BOARDS.get(board)
-        if known is not None and tree.has(known.name):
+        if known is not None and tree.name_of(known) is not None:
+            _check_modules(tree, board, known.modules)
             return
-        able = [name for name, each in ZEPHYR_BOARDS.items() if tree.has(each.name)]
+        able = [name for name, each in ZEPHYR_BOARDS.items() if tree.name_of(each) is not None]
         lacks = f"no Zephyr board is known for {board}" if known is None else f"this tree has no board {known.name}"
         raise FerruleError(
             f"Zephyr {tree.release} (ZEPHYR_BASE) cannot be built for {board}: {lacks}",
@@ -168,7 +217,9 @@ class ZephyrTools(PlatformTools):
     @override
     def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
         tree = ZephyrTree.read(ZEPHYR_BASE.require())
-        return tree.steps(folder, build, tree.spelt(ZEPHYR_BOARDS[board].name))
+        name = tree.name_of(ZEPHYR_BOARDS[board])
+        assert name is not None  # as `check` found
+        return tree.steps(folder, build, name)
 
     @override
     def program(self, build: Path) -> Path:
@@ -194,37 +245,85 @@ def _has_workspace(base: Path) -> bool:
     return is_folder(base.parent / ".west")
 
 
+def _modules() -> dict[str, Path]:
+    """Return the modules that the variable lists by name: as their description states it, or that of the folder."""
+    paths = [Path(each) for each in os.environ.get(_MODULES, "").split(";") if each]
+    return {_module_name(path): path for path in paths}
+
+
+def _module_name(module: Path) -> str:
+    description = module / "zephyr" / "module.yml"
+    found = _MODULE_NAME.search(read_text(description, errors="replace")) if is_file(description) else None
+    return module.name if found is None else found[1]
+
+
+def _cores_module(base: Path) -> str:
+    """Return the module with the headers of Cortex-M cores: newer releases have cmsis_6 in place of cmsis."""
+    manifest = base / "west.yml"
+    return "cmsis_6" if is_file(manifest) and "name: cmsis_6\n" in read_text(manifest, errors="replace") else "cmsis"
+
+
+def _check_modules(tree: ZephyrTree, board: str, wanted: Sequence[str]) -> None:
+    """Raise MissingToolError if ZEPHYR_MODULES lacks a module; a workspace lists its modules itself."""
+    if not os.environ.get(_MODULES) and _has_workspace(tree.base):
+        return
+    lacking = [name for name in wanted if name not in _modules()]
+    if lacking:
+        raise MissingToolError(
+            f"firmware for zephyr cannot be built for {board}: {_MODULES} lacks the module {', '.join(lacking)}",
+            hint=f"add the folder of that name to {_MODULES}, separated by `;`, in the revision that "
+            f"{tree.base / 'west.yml'} names; or use a west workspace",
+        )
+
+
 def _modules_status(base: Path) -> ToolStatus:
-    named = os.environ.get(_MODULES)
+    named, module = os.environ.get(_MODULES), _cores_module(base)
+    lost = [str(path) for path in _modules().values() if not is_folder(path / "zephyr")]
+    problem = None
+    if lost:
+        problem = f"no module of Zephyr is at {', '.join(lost)}"
+    elif named and module not in _modules():
+        problem = f"it lists {', '.join(_modules())}, and this tree needs {module}"
     return ToolStatus(
         name=_MODULES,
-        purpose="builds firmware for zephyr: its module cmsis, if the tree is in no west workspace",
-        remedy=f"set {_MODULES} to Zephyr's module cmsis (cmsis_6 for releases behind 4.1), in a folder of that name",
+        purpose=f"builds firmware for zephyr: its module {module}, if the tree is in no west workspace",
+        remedy=f"set {_MODULES} to Zephyr's module {module}, in a folder of that name, and the board's modules",
         found=bool(named) or _has_workspace(base),
         path=named or None,
+        problem=problem,
     )
 
 
 def _python_status(base: Path) -> ToolStatus:
     python, lacking = _interpreter(base)
-    names = " ".join(_PACKAGES.get(name, name) for name in lacking)
+    oldest = _oldest_python(base)
+    names = " ".join(_PACKAGES.get(name, name) for name in lacking if name != _TOO_OLD)
+    remedies = [f"put a python3 of version {oldest} or later first on PATH"] if _TOO_OLD in lacking else []
+    remedies += [f"{python} -m pip install {names}"] if names else []
     return ToolStatus(
         name=_PYTHON,
         purpose=f"builds firmware for zephyr: runs the tree's scripts, which import {', '.join(_imported(base))}",
-        remedy=f"{python} -m pip install {names}",
+        remedy="; ".join(remedies) or f"{python} -m pip install {' '.join(_PACKAGES.values())}",
         found=not lacking,
         version=None if lacking else "with all packages",
         path=python,
     )
 
 
+def _oldest_python(base: Path) -> str:
+    """Return the oldest version of Python that a tree accepts, such as "3.10" or, from Zephyr 4.2, "3.12"."""
+    path = base / "cmake" / "modules" / "python.cmake"
+    found = _OLDEST_PYTHON.search(read_text(path, errors="replace")) if is_file(path) else None
+    return "3.8" if found is None else found[1]
+
+
 def _interpreter(base: Path) -> tuple[str, tuple[str, ...]]:
     """Return the Python for a tree's scripts, and the modules that it lacks: the first on the PATH, or Ferrule's own
     if only that has all of them.
     """
-    wanted = _imported(base)
+    wanted, oldest = _imported(base), _oldest_python(base)
     candidates = dict.fromkeys((shutil.which("python3") or sys.executable, sys.executable))
-    lacking = {python: _lacking(python, wanted) for python in candidates}
+    lacking = {python: _lacking(python, wanted, oldest) for python in candidates}
     complete = next((python for python, names in lacking.items() if not names), next(iter(candidates)))
     return complete, lacking[complete]
 
@@ -238,11 +337,11 @@ def _imported(base: Path) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _lacking(python: str, modules: Sequence[str]) -> tuple[str, ...]:
-    program = "import importlib.util, sys; print(*[n for n in sys.argv[1:] if importlib.util.find_spec(n) is None])"
+def _lacking(python: str, modules: Sequence[str], oldest: str) -> tuple[str, ...]:
+    """Return the modules that a Python lacks, and `_TOO_OLD` if it is older than `oldest`."""
     try:
         done = subprocess.run(
-            (python, "-c", program, *modules),
+            (python, "-c", _LACKING, oldest, _TOO_OLD, *modules),
             capture_output=True,
             text=True,
             timeout=_TIMEOUT_S,
