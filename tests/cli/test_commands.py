@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import platform
 import re
 import shutil
@@ -179,8 +180,7 @@ def test_doctor_finds_renode_by_its_variable(
     program.write_text(f"#!/bin/sh\necho 'Renode v1.16.1.12345'\nexit 0\n{script}\n")
     program.chmod(0o755)
     monkeypatch.setenv("RENODE", str(program))
-    tools = msgspec.json.decode(ferrule("doctor", "--json").out, type=list[ToolStatus])
-    (tool,) = (tool for tool in tools if tool.name == "renode")
+    (tool,) = (tool for tool in diagnosed(ferrule) if tool.name == "renode")
     assert tool.version == f"Renode v1.16.1.12345 [{flavour}]"
 
 
@@ -188,17 +188,67 @@ def test_doctor_misses_a_renode_that_is_not_there(
     ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("RENODE", str(tmp_path / "nowhere"))
-    tools = msgspec.json.decode(ferrule("doctor", "--json").out, type=list[ToolStatus])
-    assert not next(tool for tool in tools if tool.name == "renode").found
+    assert not next(tool for tool in diagnosed(ferrule) if tool.name == "renode").found
 
 
 def test_doctor_as_json(ferrule: Ferrule) -> None:
-    tools = msgspec.json.decode(ferrule("doctor", "--json").out, type=list[ToolStatus])
+    tools = diagnosed(ferrule)
     names = [tool.name for tool in tools]
     assert {"unicorn", "ziglang", "qemu-system-arm", "arm-none-eabi-gcc"} <= {*names}
     assert {"cmake", "ninja", "dtc", "ZEPHYR_BASE", "CMSIS_PATH", "CMSIS_RTX_PATH"} <= {*names}
     assert len({*names}) == len(names)
     assert all(tool.remedy for tool in tools)
+
+
+def diagnosed(ferrule: Ferrule) -> list[ToolStatus]:
+    document = json.loads(ferrule("doctor", "--json").out)
+    assert document["schema_version"] == 1
+    return msgspec.convert(document["tools"], type=list[ToolStatus])
+
+
+def test_doctor_tries_what_it_finds(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Programs that say their version and do nothing else are broken, and the table quotes what they said."""
+    for name in ("arm-none-eabi-gcc", "qemu-system-arm", "make", "cmake", "dtc"):
+        program = tmp_path / name
+        program.write_text(
+            f'#!/bin/sh\n[ "$1" != --version ] || {{ echo {name} 9.9.9; exit; }}\necho error: lame >&2; exit 3\n'
+        )
+        program.chmod(0o755)
+    (tmp_path / "ninja").write_text("#!/bin/sh\nexit 1\n")
+    (tmp_path / "ninja").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    tools = {tool.name: tool for tool in diagnosed(ferrule)}
+    for name in ("arm-none-eabi-gcc", "qemu-system-arm", "make", "cmake", "dtc"):
+        assert (tools[name].found, tools[name].problem) == (True, "it fails with 3: error: lame")
+    assert tools["ninja"].problem == "it does not say its version"
+    assert not tools["newlib"].found
+    for name in ("unicorn", "ziglang", "cffi", "cc"):
+        assert tools[name].works
+    (line,) = [line for line in ferrule("doctor").out.splitlines() if "│ dtc " in line]
+    assert "broken" in line
+    assert "it fails with 3: error: lame" in line
+
+
+def test_doctor_lists_the_variables(ferrule: Ferrule, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("ETHOSU_DRIVER", str(tmp_path / "nowhere"))
+    monkeypatch.setenv("FERRULE_BOARDS", f"{tmp_path}{os.pathsep}{tmp_path / 'lost'}")
+    monkeypatch.setenv("ZEPHYR_MODULES", f"{tmp_path};{tmp_path / 'lost'}")
+    monkeypatch.setenv("GCOV", "no-such-gcov --option")
+    monkeypatch.setenv("CXX", "'")
+    monkeypatch.setenv("FERRULE_CACHE", "")
+    monkeypatch.delenv("ACL_ROOT", raising=False)
+    document = json.loads(ferrule("doctor", "--json").out)
+    found = {each["name"]: each for each in document["variables"]}
+    assert found["ETHOSU_DRIVER"]["problem"] == f"there is no folder {tmp_path / 'nowhere'}"
+    assert found["FERRULE_BOARDS"]["problem"] == f"there is no folder {tmp_path / 'lost'}"
+    assert found["ZEPHYR_MODULES"]["problem"] == f"there is no folder {tmp_path / 'lost'}"
+    assert found["GCOV"]["problem"] == "there is no program no-such-gcov"
+    assert found["CXX"]["problem"] == "it is no command: No closing quotation"
+    assert (found["FERRULE_CACHE"]["value"], found["FERRULE_CACHE"]["problem"]) == ("", None)
+    assert (found["ACL_ROOT"]["value"], found["ACL_ROOT"]["problem"]) == (None, None)
+    lines = ferrule("doctor").out.splitlines()
+    assert any("│ GCOV " in line and "no-such-gcov --option" in line for line in lines)
+    assert any("│ FERRULE_CACHE " in line and "(empty)" in line for line in lines)
 
 
 def test_inspect(ferrule: Ferrule, two_by_two: Path) -> None:

@@ -7,6 +7,8 @@ import re
 
 from environment_variables import COMPUTED, ROOT, variables
 
+from ferrule.cli.variables import VARIABLES
+
 PAGE = ROOT / "docs" / "environment.md"
 ELSEWHERE = {"OCL_ICD_VENDORS", "TMPDIR"}
 """Variables that only libraries read."""
@@ -24,6 +26,16 @@ def test_every_variable_is_on_the_page() -> None:
     missing = {name: sorted(places) for name, places in found.items() if name not in _documented()}
     assert missing == {}, "add them to docs/environment.md; a computed name also to COMPUTED"
     assert _documented() - set(found) == ELSEWHERE
+
+
+def test_the_doctor_knows_what_users_may_set() -> None:
+    """`ferrule doctor` lists the page's variables except those of the tests, with what reads them."""
+    text = PAGE.read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]*) \| ([^|]*) \| ", text[: text.index("## Tests")], re.MULTILINE)
+    expected = {
+        name: reader.replace("`", "") for names, reader in rows for name in re.findall(r"`(_?[A-Z][A-Z0-9_]+)`", names)
+    }
+    assert {variable.name: variable.reader for variable in VARIABLES} == expected
 
 
 def test_computed_names_are_in_the_code() -> None:

@@ -31,6 +31,7 @@ from ferrule.firmware import (
     require_tools,
 )
 from ferrule.firmware.manifest import MANIFEST_NAME
+from ferrule.firmware.platforms.zephyr_tools import ZEPHYR_BOARDS
 from ferrule.progress import Step
 
 Make = Callable[..., StandIn]
@@ -51,10 +52,26 @@ def statuses() -> dict[str, ToolStatus]:
     return {each.name: each for each in probe_platforms()}
 
 
-@pytest.mark.parametrize(("version", "name"), [("3.7.1", "mps2/an385"), ("3.6.0", "mps2_an385")])
-def test_zephyrs_commands(version: str, name: str, make: Make, tmp_path: Path) -> None:
-    trees = make(version=version)
-    compiled(tmp_path, "zephyr")
+@pytest.mark.parametrize(
+    ("version", "board", "file", "name"),
+    [
+        ("3.7.1", "mps2-an385", "mps2_an385", "mps2/an385"),
+        ("3.6.0", "mps2-an385", "mps2_an385", "mps2_an385"),
+        ("4.0.0", "mps3-an547", "mps3_corstone300_an547", "mps3/corstone300/an547"),
+        ("3.7.1", "mps3-an547", "mps3_an547", "mps3/an547"),
+        ("3.5.0", "mps3-an547", "mps3_an547", "mps3_an547"),
+        ("3.6.0", "nrf52840dk", "nrf52840dk_nrf52840", "nrf52840dk_nrf52840"),
+        ("4.4.0", "nrf52840dk", "nrf52840dk_nrf52840", "nrf52840dk/nrf52840"),
+        ("3.5.0", "stm32f4_discovery", "stm32f4_disco", "stm32f4_disco"),
+    ],
+)
+def test_zephyrs_commands(
+    version: str, board: str, file: str, name: str, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trees = make(version=version, boards=(file,))
+    modules = [str(trees.folder / module) for module in ("cmsis", *ZEPHYR_BOARDS[board].modules)]
+    monkeypatch.setenv("ZEPHYR_MODULES", ";".join(modules))
+    compiled(tmp_path, "zephyr", board)
     configure, build = trees.calls
     folder = tmp_path / "project"
     assert configure[:7] == ["-G", "Ninja", "-S", str(folder), "-B", str(folder / "build"), f"-DBOARD={name}"]
@@ -113,6 +130,73 @@ def test_cmsis_commands(make: Make, tmp_path: Path) -> None:
     assert configure[configure.index("--toolchain") + 1] == str(folder / "toolchain.cmake")
     assert configure[-2:] == [f"-DCMSIS_PATH={trees.cmsis}", f"-DCMSIS_RTX_PATH={trees.rtx}"]
     assert build[:2] == ["--build", str(folder / "build")]
+
+
+def test_a_module_that_a_board_needs_is_asked_for_before_the_build(make: Make, tmp_path: Path) -> None:
+    trees = make(boards=("nrf52840dk_nrf52840",))
+    with pytest.raises(
+        MissingToolError, match=r"for nrf52840dk: ZEPHYR_MODULES lacks the module hal_nordic$"
+    ) as caught:
+        ferrule.compile(small_networks.dense(), platform="zephyr", board="nrf52840dk", out=tmp_path / "project")
+    assert str(trees.zephyr / "west.yml") in str(caught.value.hint)
+    assert not (tmp_path / "project").exists()
+
+
+def test_a_workspace_has_its_modules(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = make(boards=("nrf52840dk_nrf52840",))
+    (trees.folder / ".west").mkdir()
+    monkeypatch.delenv("ZEPHYR_MODULES")
+    tools = platform("zephyr").tools
+    assert tools is not None
+    tools.check("nrf52840dk")
+
+
+def test_modules_that_are_none_of_the_trees(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A folder's name is a module's name unless its description states one."""
+    trees = make()
+    other = trees.folder / "renamed"
+    shutil.copytree(trees.folder / "cmsis", other)
+    monkeypatch.setenv("ZEPHYR_MODULES", str(other))
+    status = statuses()["ZEPHYR_MODULES"]
+    assert (status.found, status.problem) == (True, "it lists renamed, and this tree needs cmsis")
+    tools = platform("zephyr").tools
+    assert tools is not None
+    with pytest.raises(MissingToolError, match="cannot be built here: ZEPHYR_MODULES: it lists renamed, and this tree"):
+        require_tools(tools, "mps2-an385")
+    (other / "zephyr" / "module.yml").write_text("name: cmsis\nbuild:\n")
+    assert statuses()["ZEPHYR_MODULES"].works
+    (trees.zephyr / "west.yml").write_text("manifest:\n  projects:\n    - name: cmsis\n    - name: cmsis_6\n")
+    assert statuses()["ZEPHYR_MODULES"].problem == "it lists cmsis, and this tree needs cmsis_6"
+    monkeypatch.setenv("ZEPHYR_MODULES", str(trees.folder / "nowhere"))
+    assert statuses()["ZEPHYR_MODULES"].problem == f"no module of Zephyr is at {trees.folder / 'nowhere'}"
+
+
+def test_a_compiler_without_its_c_library(make: Make, tmp_path: Path) -> None:
+    """It is found, and a build for CMSIS would fail at the first file that includes <string.h>."""
+    trees = make()
+    gcc = trees.programs / "arm-none-eabi-gcc"
+    gcc.write_text(
+        '#!/bin/sh\ncase "$*" in *nano.specs*) echo "gcc: fatal error: nano.specs: No such file" >&2; exit 1;; esac\n'
+    )
+    status = statuses()["newlib"]
+    assert (status.found, status.remedy) == (False, "apt-get install libnewlib-arm-none-eabi")
+    with pytest.raises(MissingToolError, match=r"firmware for cmsis cannot be built here: missing: newlib$"):
+        ferrule.compile(small_networks.dense(), platform="cmsis", out=tmp_path / "project")
+    assert not (tmp_path / "project").exists()
+    tools = platform("zephyr").tools
+    assert tools is not None
+    require_tools(tools, "mps2-an385")  # Zephyr has a C library of its own
+
+
+def test_a_python_that_is_too_old_for_the_tree(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    trees = make()
+    listing = trees.zephyr / "cmake" / "modules" / "python.cmake"
+    listing.parent.mkdir(parents=True)
+    listing.write_text("set(PYTHON_MINIMUM_REQUIRED 3.10)\n")
+    assert statuses()["Python of Zephyr"].found
+    listing.write_text("set(PYTHON_MINIMUM_REQUIRED 3.99)\n")
+    status = statuses()["Python of Zephyr"]
+    assert (status.found, status.remedy) == (False, "put a python3 of version 3.99 or later first on PATH")
 
 
 @pytest.mark.parametrize(

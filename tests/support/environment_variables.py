@@ -16,6 +16,7 @@ COMPUTED = {
     "conftest.py: os.environ.pop(name, None)":
         ("COLUMNS", "FORCE_COLOR", "LINES", "NO_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
     "sdk/ferrule/acl/toolchain.py: os.environ.get(variable)": ("ACL_ROOT", "FERRULE_ACL_SYSROOT"),
+    "sdk/ferrule/cli/variables.py: os.environ.get(variable.name)": (),  # shown, not used
     "sdk/ferrule/cli/main.py: VARIABLE in os.environ": ("_FERRULE_COMPLETE",),
     "sdk/ferrule/cli/main.py: os.environ[VARIABLE]": ("_FERRULE_COMPLETE",),
     "sdk/ferrule/firmware/object_cache.py: os.environ.get(name, '')": (

@@ -27,6 +27,10 @@ esac
 """
 
 
+_MAKES = 'while [ $# -gt 0 ]; do [ "$1" != -o ] || : > "$2"; shift; done\n'
+"""Makes the file that a compiler is told to make."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandIn:
     """The folder of the stand-ins."""
@@ -73,7 +77,7 @@ class StandIn:
         """Write the programs and the trees."""
         self.programs.mkdir(parents=True)
         for name in PROGRAMS:
-            _program(self.programs / name, f"#!/bin/sh\necho {name} 9.9.9\n")
+            _program(self.programs / name, f"#!/bin/sh\necho {name} 9.9.9\n{_MAKES}")
         for name in ("sh", "mkdir", "cp", "touch", "dirname"):
             (self.programs / name).symlink_to(str(shutil.which(name)))
         _program(self.programs / "python3", f'#!/bin/sh\nexec {shlex.quote(sys.executable)} "$@"\n')
@@ -84,6 +88,7 @@ class StandIn:
             "zephyr/VERSION": numbers,
             "zephyr/scripts/zephyr_module.py": "import os\nfrom json import dumps\n",
             **{f"zephyr/boards/arm/{board}/{board}.dts": "" for board in boards},
+            **{f"{name}/zephyr/module.yml": "build:\n" for name in ("cmsis", "hal_nordic", "hal_stm32")},
             "CMSIS_6/ARM.CMSIS.pdsc": '<release version="6.1.0">',
             "CMSIS-RTX/ARM.CMSIS-RTX.pdsc": "",
         }.items():

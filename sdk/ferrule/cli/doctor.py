@@ -11,9 +11,19 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console, print_json
+from ferrule.cli.variables import VariableStatus, variable_statuses
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ferrule.firmware.probe import ToolStatus
+
+_STATES = {
+    (True, True): "[green]found[/]",
+    (True, False): "[red]broken[/]",
+    (False, False): "[yellow]missing[/]",
+}
+"""By whether a tool was found, and whether it works."""
 
 
 def _brief(version: str) -> str:
@@ -43,19 +53,27 @@ def tool_versions() -> list[str]:
 @click.command("doctor")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(as_json: bool) -> None:
-    """List the tools that Ferrule can use: state, version, purpose and how to install the missing ones.
+    """List the tools that Ferrule can use and the environment variables that it reads.
 
-    A missing tool is not an error here: a command that needs it reports that it is missing.
+    Each tool that is found is tried on a small task: a broken one is reported with what it said. Missing and broken
+    tools are no errors here: a command that needs them reports that.
     """
     from ferrule.acl.toolchain import probe_acl
     from ferrule.firmware import probe_platforms, probe_tools
+    from ferrule.firmware.trial import tried
 
-    tools = [_with_flavour(tool) for tool in probe_tools()]
+    tools = [_with_flavour(tool) for tool in tried(probe_tools())]
     known = {tool.name for tool in tools}
     tools += [*(tool for tool in probe_platforms() if tool.name not in known), *probe_acl()]
+    variables = variable_statuses()
     if as_json:
-        print_json(tools)
+        print_json({"schema_version": 1, "tools": tools, "variables": variables})
         return
+    _print_tools(tools)
+    _print_variables(variables)
+
+
+def _print_tools(tools: Sequence[ToolStatus]) -> None:
     from rich.markup import escape
 
     from ferrule.report.tables import print_table
@@ -63,11 +81,28 @@ def command(as_json: bool) -> None:
     rows = [
         (
             tool.name,
-            "[green]found[/]" if tool.found else "[yellow]missing[/]",
+            _STATES[tool.found, tool.works],
             escape(_brief(tool.version or "")),
             escape(tool.purpose),
-            "" if tool.found else escape(tool.remedy),
+            "" if tool.works else escape("; ".join(filter(None, (tool.problem, tool.remedy)))),
         )
         for tool in tools
     ]
     print_table(console(), ("tool", "state", "version", "what for", "how to get it"), rows, whole=("tool", "state"))
+
+
+def _print_variables(variables: Sequence[VariableStatus]) -> None:
+    from rich.markup import escape
+
+    from ferrule.report.tables import print_table
+
+    rows = [
+        (
+            variable.name,
+            "" if variable.value is None else escape(variable.value) or "(empty)",
+            escape(variable.reader),
+            f"[red]{escape(variable.problem)}[/]" if variable.problem else "",
+        )
+        for variable in variables
+    ]
+    print_table(console(), ("variable", "value", "read by", "problem"), rows, whole=("variable",))

@@ -39,6 +39,7 @@ from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, 
 from ferrule.firmware.probe import ToolStatus, probe_program
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, GccToolchain, check_optimization
+from ferrule.firmware.trial import newlib_status
 from ferrule.firmware.wires import wires
 from ferrule.reading import list_folder, read_text
 from ferrule.rendering import Verbatim
@@ -114,7 +115,8 @@ class CmsisTools(PlatformTools):
 
     @override
     def needs(self) -> list[ToolStatus]:
-        programs = (probe_program(name) for name in (CMAKE, NINJA, _GCC.name))
+        gcc = probe_program(_GCC.name)
+        programs = (probe_program(CMAKE), probe_program(NINJA), gcc, *([newlib_status(gcc)] if gcc.found else []))
         return [*(tree.status(self.platform) for tree in TREES), *programs]
 
     @override

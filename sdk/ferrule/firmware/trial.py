@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tries tools that were found on small tasks, so that a broken one is known before a build fails in its middle."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+from ferrule.cache import tool_environment
+from ferrule.errors import MissingToolError
+from ferrule.firmware.probe import ToolStatus
+from ferrule.firmware.toolchain import ziglang_program
+from ferrule.nativelib import host_compiler
+from ferrule.scratch import ScratchFolder
+
+_TIMEOUT_S = 60
+_DIVIDES = """#include <stdint.h>
+volatile int64_t number = 7;
+int main(void)
+{
+    return (int)(number / 3);
+}
+"""
+"""Needs the compiler's own routine for the division."""
+_COPIES = """#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+uint8_t from[64], to[64];
+int main(void)
+{
+    memcpy(to, from, sizeof to);
+    return abs(to[0]);
+}
+"""
+_CORE = ("-mcpu=cortex-m3", "-mthumb")
+_NEWLIB = ("--specs=nano.specs", "--specs=nosys.specs")
+"""As projects for CMSIS link."""
+_PROGRAMS: Mapping[str, str] = {
+    "unicorn": "import unicorn; unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB)",
+    "cffi": "import cffi; cffi.FFI().cdef('int f(int);')",
+    "threadpoolctl": "import threadpoolctl; threadpoolctl.threadpool_info()",
+    "h5py": "import h5py; h5py.get_config()",
+    "pillow": "from PIL import Image; Image.new('L', (1, 1))",
+}
+"""What a Python package is tried with."""
+
+
+def tried(tools: Iterable[ToolStatus]) -> list[ToolStatus]:
+    """Return the statuses, with the problem of each tool that was found and does not do its task."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(_tried, tools))
+
+
+def newlib_status(gcc: ToolStatus) -> ToolStatus:
+    """Return the status of the C library of arm-none-eabi-gcc, which distributions install by itself."""
+    problem = "no compiler" if gcc.path is None else _compiles((gcc.path, *_CORE, *_NEWLIB), _COPIES, link=True)
+    return ToolStatus(
+        name="newlib",
+        purpose="builds projects for cmsis: the C library of arm-none-eabi-gcc",
+        remedy="apt-get install libnewlib-arm-none-eabi",
+        found=problem is None,
+        path=gcc.path if problem is None else None,
+    )
+
+
+def _tried(tool: ToolStatus) -> ToolStatus:
+    if not tool.found or tool.problem is not None:
+        return tool
+    trial = _TRIALS.get(tool.name)
+    return tool if trial is None else replace(tool, problem=trial(tool))
+
+
+def _try_package(tool: ToolStatus) -> str | None:
+    return _fails((sys.executable, "-c", _PROGRAMS[tool.name]))
+
+
+def _try_zig(tool: ToolStatus) -> str | None:
+    del tool
+    program = ziglang_program()
+    if program is None:
+        return "the package has no program"
+    return _compiles((str(program), "cc", "-target", "thumb-freestanding-eabi", "-mcpu=cortex_m3"), _DIVIDES)
+
+
+def _try_gcc(tool: ToolStatus) -> str | None:
+    return _compiles((str(tool.path), *_CORE, "-nostdlib", "-Wl,--entry=main"), _DIVIDES, link=True)
+
+
+def _try_cc(tool: ToolStatus) -> str | None:
+    del tool
+    try:
+        return _compiles(host_compiler("ferrule doctor"), _COPIES)
+    except MissingToolError as error:
+        return str(error)
+
+
+def _try_qemu(tool: ToolStatus) -> str | None:
+    return _fails((str(tool.path), "-machine", "help"), says="mps2-an385")
+
+
+def _try_make(tool: ToolStatus) -> str | None:
+    return _fails((str(tool.path), "-f", "-"), given="all:\n\t@echo made\n", says="made")
+
+
+def _try_cmake(tool: ToolStatus) -> str | None:
+    return _fails((str(tool.path), "-E", "echo", "made"), says="made")
+
+
+def _try_dtc(tool: ToolStatus) -> str | None:
+    return _fails((str(tool.path), "-I", "dts", "-O", "dts", "-"), given="/dts-v1/; / { a = <1>; };", says="a = <0x01>")
+
+
+def _try_version(tool: ToolStatus) -> str | None:
+    return None if tool.version else "it does not say its version"
+
+
+_TRIALS: Mapping[str, Callable[[ToolStatus], str | None]] = {
+    **dict.fromkeys(_PROGRAMS, _try_package),
+    "ziglang": _try_zig,
+    "cc": _try_cc,
+    "arm-none-eabi-gcc": _try_gcc,
+    "qemu-system-arm": _try_qemu,
+    "make": _try_make,
+    "cmake": _try_cmake,
+    "ninja": _try_version,
+    "dtc": _try_dtc,
+    "renode": _try_version,
+}
+
+
+def _compiles(command: Sequence[str], text: str, *, link: bool = False) -> str | None:
+    """Return what is wrong with a compiler that does not compile a text, and link it if asked to; None if it does."""
+    with ScratchFolder() as folder:
+        source, made = folder.path / "tried.c", folder.path / "tried.o"
+        source.write_text(text, encoding="utf-8")
+        problem = _fails((*command, str(source), "-o", str(made), *(("-lgcc",) if link else ("-c",))))
+        return problem if problem is not None or made.is_file() else "it compiles nothing, and does not say why"
+
+
+def _fails(command: Sequence[str], *, given: str = "", says: str = "") -> str | None:
+    """Return why a command fails or does not say what it should; None if it does."""
+    try:
+        done = subprocess.run(
+            command,
+            env=tool_environment(),
+            input=given,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"it cannot be run: {error}"
+    if done.returncode != 0:
+        lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        telling = next((line for line in lines if "error" in line.lower()), lines[-1] if lines else "")
+        return f"it fails with {done.returncode}: {telling.strip()}"
+    return None if says in done.stdout else f"it does not say {says!r}"
