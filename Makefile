@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # make demo: train a small model and run it on an emulated board.
 # make lint: run the linters.
-# make test: run the tests that take under 0.3 seconds, and one test of each slow family.
+# make test: run the tests that take under 0.15 seconds, and one test of each slow family.
 # make test-rest: run the other tests, except the nightly ones.
 # make test-all: run the tests of both.
 # make nightly: run all tests, with all rows of every matrix and all faults of every campaign.

@@ -31,6 +31,7 @@ from functools import cache
 from itertools import islice
 from pathlib import Path
 
+from amounts import amount
 from mutant_notes import STARTED
 from source_mutation import Mutant, sites
 
@@ -326,7 +327,7 @@ def main() -> int:
     """Run a round and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--number", type=int, default=100, help="mutants that compile")
+    parser.add_argument("--number", type=amount, default=100, help="mutants that compile")
     parser.add_argument("--jobs", type=int, default=0, help="copies of the tree, 0 for one per core")
     parser.add_argument("--test-limit", type=float, default=180, help="seconds after which a test counts as hung")
     parser.add_argument("--limit", type=float, default=900, help="seconds for all tests of a mutant")

@@ -427,10 +427,12 @@ def names_in(path: str, pattern: str) -> list[str]:
 
 def paths_below(path: str) -> list[str]:
     """Return the sorted paths of the files in a folder and its folders, relative to it; none without such a folder."""
+    found, start = [], len(path.rstrip(os.sep)) + 1
     with unnoted():
-        walked = [(place, names) for place, _, names in os.walk(path) if "__pycache__" not in place]
-    start = len(path.rstrip(os.sep)) + 1
-    return sorted(f"{place}{os.sep}"[start:] + name for place, names in walked for name in names)
+        for place, folders, names in os.walk(path):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            found += [f"{place}{os.sep}"[start:] + name for name in names]
+    return sorted(found)
 
 
 def below(paths: list[str], question: str) -> str:

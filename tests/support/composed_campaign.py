@@ -17,6 +17,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from amounts import amount
 from composed_checks import Run, bits_difference, difference, observed, reread_difference, sequence
 from composed_networks import TYPES, composed_network, types_of
 from merged import merged
@@ -307,10 +308,10 @@ def run_campaign(setting: Setting, *, seed: int, first: int, count: int, batch: 
 def main(description: str) -> int:
     """Run a campaign as the command line says; return 1 if a result differs or an operator did not occur."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=200, help="networks of each kind")
+    parser.add_argument("--count", type=amount, default=200, help="networks of each kind")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first network")
-    parser.add_argument("--batch", type=int, default=12, help="networks in one firmware")
+    parser.add_argument("--batch", type=amount, default=12, help="networks in one firmware")
     parser.add_argument("--board", default=Setting().board, help="'none' for no board")
     parser.add_argument("--toolchain", default=Setting().toolchain)
     parser.add_argument("--no-oracle", action="store_true", help="without TensorFlow Lite Micro")

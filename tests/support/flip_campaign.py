@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from amounts import amount
 
 import ferrule
 from ferrule.facade import Firmware
@@ -188,7 +189,7 @@ def _of_other_code(expected: Expected) -> Expected:
 def main(description: str | None) -> int:
     """Run the campaign; the exit status is 1 if a verdict missed a flip."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=1000, help="flips of all models together")
+    parser.add_argument("--count", type=amount, default=1000, help="flips of all models together")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--board", default="mps2-an386")
     parser.add_argument("--folder", type=Path, default=Path(os.environ.get("FERRULE_MODELS", ".")), help="the models")
@@ -200,7 +201,7 @@ def main(description: str | None) -> int:
         with tempfile.TemporaryDirectory() as folder:
             flips = Flips(network_of(name, given.folder), given.board, Path(folder), natively=given.natively)
             generator = np.random.default_rng([given.seed, MODELS.index(name)])
-            found = [flips.judge(flips.draw(generator)) for _ in range(given.count // len(given.models))]
+            found = [flips.judge(flips.draw(generator)) for _ in range(-(-given.count // len(given.models)))]
         print(f"{name}, {flips.weights:,} weights: {summary(found)}", flush=True)
         for each in (each for each in found if each.is_missed):
             missed += 1

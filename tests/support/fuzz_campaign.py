@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Lock
 
+from amounts import amount
 from fuzz_targets import TARGETS
 from fuzzing import Target, limit_memory, limit_time, numbers, timed
 
@@ -222,7 +223,7 @@ def main(description: str) -> int:
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--number", type=int, default=1_000_000, help="inputs to all readers together")
+    parser.add_argument("--number", type=amount, default=1_000_000, help="inputs to all readers together")
     parser.add_argument("--each", action="store_true", help="as many inputs to each target")
     parser.add_argument("--jobs", type=int, default=0, help="processes, 0 for one per core")
     parser.add_argument("--state", type=Path, default=Path("build/fuzz"), help="the folder of results")

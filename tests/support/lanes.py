@@ -25,7 +25,7 @@ TABLE = Path("tests") / "durations.json"
 """The path of the table, relative to the folder of pyproject.toml, as are the files named in it."""
 FAST_S = 0.08
 """A test below this is `fast`."""
-SLOW_S = 0.3
+SLOW_S = 0.15
 """A test at or above this is `slow`."""
 _CHURN = 1.5
 """A duration is updated when it changed by more than this factor."""

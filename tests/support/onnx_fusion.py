@@ -26,6 +26,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime as ort
+from amounts import amount
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ferrule import load
@@ -268,7 +269,7 @@ def compare(seed: int, tally: Tally) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--graphs", type=int, default=1000)
+    parser.add_argument("--graphs", type=amount, default=1000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     options = parser.parse_args(arguments)
     tally = Tally()

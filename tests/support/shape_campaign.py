@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
+from amounts import amount
 from merged import merged
 from shape_cases import Case, draw
 
@@ -222,14 +223,14 @@ def run_campaign(
 def main(description: str) -> int:
     """Run a campaign as the command line says; return 1 if an output differs."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=10_000, help="shapes")
+    parser.add_argument("--count", type=amount, default=10_000, help="shapes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first shape")
     parser.add_argument("--board", default=Setting().board)
     parser.add_argument("--toolchain", default=Setting().toolchain)
     parser.add_argument("--goal", default=Setting().goal)
     parser.add_argument("--engine", default="", help="unicorn or qemu; the fastest that can run the board if not given")
-    parser.add_argument("--batch", type=int, default=100, help="shapes in one firmware")
+    parser.add_argument("--batch", type=amount, default=100, help="shapes in one firmware")
     parser.add_argument(
         "--chosen", action="store_true", help="only the kernel that the goal chooses, not each that can"
     )

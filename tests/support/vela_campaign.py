@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
+from amounts import amount
 from oracle import edge_inputs, random_inputs
 from vela_cases import KINDS, vela_case
 from vela_divided import Row, run_networks
@@ -346,14 +347,14 @@ def print_rows(rows: Iterable[Row]) -> None:
 def main() -> int:
     """Run a campaign from the command line; exit code 1 if a case failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--count", type=int, default=10, help="networks of each kind")
-    parser.add_argument("--samples", type=int, default=2, help="samples of each operator and type")
+    parser.add_argument("--count", type=amount, default=10, help="networks of each kind")
+    parser.add_argument("--samples", type=amount, default=2, help="samples of each operator and type")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--configurations", nargs="*", default=["ethos-u55-128"])
     parser.add_argument("--option", action="append", default=[], help="a further option of Vela, as --option=--x=y")
     parser.add_argument("--options", nargs="*", default=[], help=f"rows of options, or '{DRAWN}' for one of each case")
-    parser.add_argument("--networks", type=int, help="networks of several operators, in place of all else")
+    parser.add_argument("--networks", type=amount, help="networks of several operators, in place of all else")
     parser.add_argument("--results", type=Path, help="the file of rows with which --networks goes on")
     options = parser.parse_args()
     if options.networks is not None:

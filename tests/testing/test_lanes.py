@@ -61,8 +61,8 @@ def test_the_fast_lane_ends_within_a_minute_by_the_table() -> None:
         (Duration(longest_s=0, total_s=0), "fast"),
         (row(0.07, 20), "fast"),
         (row(0.08, 0.08), None),
-        (row(0.29, 5), None),
-        (row(0.3, 0.3), "slow"),
+        (row(0.14, 5), None),
+        (row(0.15, 0.15), "slow"),
     ],
 )
 def test_the_longest_of_a_function_decides(duration: Duration | None, mark: str | None) -> None:

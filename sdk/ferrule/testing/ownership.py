@@ -19,6 +19,7 @@ from ferrule.errors import FerruleError, NothingComparedError
 from ferrule.graph import Array
 from ferrule.network.execution import check_inputs
 from ferrule.optimizer.optimized import OptimizedNetwork
+from ferrule.testing.child_process import run_child
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -65,7 +66,7 @@ def check_ownership(
         inputs: arrays in order or by name.
         registry: a top-level function, or a partial application of one, that returns the registry of a runtime.
         options: creation options of the runtime, which can be pickled.
-        timeout_s: limit in real time.
+        timeout_s: limit of the seconds in which the child works or sleeps.
 
     Raises:
         OwnershipError: the message names the tensor, the layer and the backend.
@@ -87,15 +88,7 @@ def check_ownership(
     with tempfile.TemporaryFile() as reply:
         command = [sys.executable, "-c", _PROGRAM, msgspec.json.encode(sys.path).decode(), str(reply.fileno())]
         try:
-            done = subprocess.run(
-                command,
-                input=request,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=(reply.fileno(),),
-                timeout=timeout_s,
-                check=False,
-            )
+            done = run_child(command, timeout_s, given=request, pass_fds=(reply.fileno(),), together=True)
         except subprocess.TimeoutExpired as error:
             raise FerruleError(f"the check of ownership did not end within {timeout_s:g} s") from error
         reply.seek(0)

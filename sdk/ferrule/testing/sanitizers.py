@@ -13,6 +13,7 @@ from pathlib import Path
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.nativelib import host_compiler, is_zig
 from ferrule.testing.adapter import SANITIZE
+from ferrule.testing.child_process import run_child
 from ferrule.testing.compilation import PRELOADED, SANITIZERS
 
 _CHILD = "ferrule.testing.sanitized_child"
@@ -34,7 +35,7 @@ def run_sanitized(
         what: a top-level function of a module, without arguments; or a target for pytest: a path, a test's name
             (`tests/test_npu.py::test_race`), or several arguments.
         sanitizers: any of "address", "undefined" and "thread"; "address" and "thread" exclude each other.
-        timeout_s: limit in real time.
+        timeout_s: limit of the seconds in which the child works or sleeps.
 
     Raises:
         SanitizerError: a sanitizer reported an error, a test failed, or the time limit expired.
@@ -49,13 +50,14 @@ def run_sanitized(
         # output of C must not go to a file that is lost when a sanitizer ends the process
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--capture=sys", *chosen]
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=timeout_s, check=False)
+        done = run_child(command, timeout_s, environment=environment)
     except subprocess.TimeoutExpired as error:
         raise SanitizerError(f"{shlex.join(command)} did not end within {timeout_s:g} s") from error
+    output, errors = (text.decode(errors="replace") for text in (done.stdout, done.stderr))
     if done.returncode != 0:
-        written = "\n".join([*done.stdout.splitlines()[-30:], *_of_interest(done.stderr)])
+        written = "\n".join([*output.splitlines()[-30:], *_of_interest(errors)])
         raise SanitizerError(f"{shlex.join(command)} ended with {done.returncode}\n{written}")
-    return done.stdout
+    return output
 
 
 def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from svd_files import CHIP
 
+import ferrule
 from ferrule.devices import Access, Peripheral, SvdFile, read_svd
-from ferrule.devices.svd import xml_tree
 from ferrule.devices.svd.reading import SvdFile as Reader
-from ferrule.devices.svd.xml_tree import parse_xml
-from ferrule.errors import FerruleError
+from ferrule.devices.svd.xml_tree import COUNTED, HELD_BYTES, parse_xml
+from ferrule.errors import BudgetError, FerruleError
 
 
 def opened(text: str | bytes) -> SvdFile:
@@ -155,21 +155,33 @@ def test_registers_that_are_wrong(registers: str, message: str) -> None:
         with_registers(registers)
 
 
-def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits(tmp_path: Path) -> None:
     with pytest.raises(FerruleError, match="elements are nested deeper than 64"):
         opened("<device>" + "<cluster>" * 100)
     with pytest.raises(FerruleError, match="has more than 100000 characters"):
         opened(f"<device><name>{'x' * 100_001}</name></device>")
-    monkeypatch.setattr(xml_tree, "ELEMENTS", 10)
-    with pytest.raises(FerruleError, match="the file has more than 10 elements"):
-        opened("<device>" + "<a/>" * 10 + "</device>")
-    monkeypatch.setattr(xml_tree, "BYTES", 10)
-    file = tmp_path / "a.svd"
-    file.write_text(CHIP, encoding="utf-8")
-    with pytest.raises(FerruleError, match=r"a\.svd has \d+ bytes, at most 10 are read"):
-        read_svd(file)
     with pytest.raises(FerruleError, match="cannot be read: No such file"):
         read_svd(tmp_path / "none.svd")
+
+
+@pytest.mark.parametrize("elements", [2 * COUNTED - 1, 2 * COUNTED])
+def test_elements_count_in_the_budget(elements: int) -> None:
+    text = "<device>" + "<a/>" * (elements - 1) + "</device>"
+    with ferrule.limits(bytes=HELD_BYTES * (2 * COUNTED - 1)):
+        if elements < 2 * COUNTED:
+            parse_xml(text.encode(), Path("a.svd"))
+            return
+        with pytest.raises(BudgetError, match=r"a\.svd: a tree of 2,000 elements takes 1,024,000 bytes of memory"):
+            parse_xml(text.encode(), Path("a.svd"))
+
+
+def test_the_file_counts_in_the_budget(tmp_path: Path) -> None:
+    file = tmp_path / "a.svd"
+    file.write_text(CHIP, encoding="utf-8")
+    with ferrule.limits(bytes=file.stat().st_size):
+        read_svd(file)
+    with ferrule.limits(bytes=file.stat().st_size - 1), pytest.raises(BudgetError, match=r"a\.svd takes [\d,]+ bytes"):
+        read_svd(file)
 
 
 def test_names_of_strangers_become_identifiers(tmp_path: Path) -> None:

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads XML from strangers into a tree whose elements know their lines: no DTD, no entities, and limits."""
+"""Reads XML from strangers into a tree whose elements know their lines: no DTD, no entities, and a budget."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError
-from ferrule.reading import open_file
+from ferrule.reading import read_bytes
 
-BYTES = 64 << 20
-"""Largest file; those of silicon vendors have up to 10 MB."""
 DEPTH = 64
-ELEMENTS = 1_000_000
+HELD_BYTES = 512
+"""Of one element, with its attributes and children; files of silicon vendors have up to 10 MB and 300,000 elements."""
+COUNTED = 1000
+"""The elements between two comparisons with the budget."""
 TEXT = 100_000
 """Largest number of characters in one element."""
 
@@ -56,14 +57,11 @@ def read_xml(path: Path) -> Element:
     """Return the root element of a file.
 
     Raises:
-        FerruleError: the file cannot be read, is not well-formed XML, declares a DTD, or exceeds a limit.
+        FerruleError: the file cannot be read, is not well-formed XML, declares a DTD, or is nested too deeply.
+        BudgetError: the file or its elements are more than the present budget allows.
     """
     try:
-        with open_file(path) as file:
-            size_bytes = os.fstat(file.fileno()).st_size
-            if size_bytes > BYTES:
-                raise FerruleError(f"{path} has {size_bytes} bytes, at most {BYTES} are read")
-            data = file.read()
+        data = read_bytes(path)
     except OSError as error:
         raise FerruleError(f"{path} cannot be read: {error.strerror or error}") from error
     return parse_xml(data, path)
@@ -109,8 +107,8 @@ class _Builder:
         self._count += 1
         if len(self._open) >= DEPTH:
             raise self._error(f"elements are nested deeper than {DEPTH}")
-        if self._count > ELEMENTS:
-            raise self._error(f"the file has more than {ELEMENTS} elements")
+        if self._count % COUNTED == 0:
+            afford(Resource.BYTES, HELD_BYTES * self._count, f"{self._path}: a tree of {self._count:,} elements")
         made = Element(tag, self.parser.CurrentLineNumber, attributes, self._path)
         if self._open:
             self._open[-1].children.append(made)
