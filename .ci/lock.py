@@ -2,7 +2,8 @@
 """Writes requirements.txt, the lock of the development environment; `--covers` asks whether it is for this Python.
 
 The lock has the version and the SHA-256 of each package that `make tools` installs, as the package index states them,
-and no addresses. A package that pip would take from a local file is refused, since others could not get it.
+and no addresses. A package that pip would take from a local file is refused, since others could not get it. A version
+that needs a later release of this Python than its first, such as 3.11.5, is not chosen: Debian 12 has 3.11.2.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
-        command += ["--only-binary", ":all:", "--report", str(report), *arguments, *requirements()]
+        first = [*platform.python_version_tuple()[:2], "0"]
+        command += ["--only-binary", ":all:", "--python-version", ".".join(first), "--target", folder]
+        command += ["--report", str(report), *arguments, *requirements()]
         subprocess.run(command, check=True)
         LOCK.write_text(locked(json.loads(report.read_text(encoding="utf-8"))), encoding="utf-8")
     return 0
