@@ -59,7 +59,7 @@ def names(divisions: Sequence[Division]) -> list[list[tuple[str, ...]]]:
 def test_what_the_reader_does_not_need_is_a_subgraph_of_its_own() -> None:
     (fork, join) = divided(forked(), ["fork0", "a0", "b0", "join0"], {"a0": 300, "b0": 400, "core0": 600})
     assert [part.names for part in fork.parts] == [("fork0",), ("a0", "b0")]
-    assert fork.readers == ("core0",)
+    assert fork.beside == ("core0",)
     assert fork.gain == 600 - COST - 16  # the shorter side, less another subgraph and the 16 bytes that it reads
     assert [part.names for part in join.parts] == [("join0",)]
 
@@ -129,6 +129,74 @@ def test_a_reader_that_waits_for_another_subgraph_cannot_begin_early() -> None:
     assert all(len(division.parts) == 1 for division in divided(network, owned, {"before": 10}))
 
 
+def joined(*, late: int = 2) -> Network:
+    """Return a branch of two layers of a device and a branch of `late` layers of the core and one of the device, and
+    their join.
+    """
+    network = Network("joined")
+    x = network.add_input(floats("x", (1, 4)))
+    early = network.add_relu_layer(network.add_relu_layer(x, name="a"), name="b")
+    tensor = x
+    for index in range(late):
+        tensor = network.add_tanh_layer(tensor, name=f"core{index}")
+    behind = network.add_relu_layer(tensor, name="c")
+    network.set_outputs([network.add_add_layer(early, behind, name="join")])
+    return network
+
+
+JOINED = ["a", "b", "c", "join"]
+
+
+def test_what_does_not_need_a_late_input_is_a_subgraph_of_its_own() -> None:
+    (division,) = divided(joined(), JOINED, {"a": 300, "b": 400, "core0": 100, "core1": 500})
+    assert [part.names for part in division.parts] == [("a", "b"), ("c", "join")]
+    assert division.beside == ("core1",)
+    assert division.gain == 600 - COST - 16, "the shorter side, less another subgraph and the 16 bytes that it reads"
+
+
+@pytest.mark.parametrize(
+    ("times", "cost"),
+    [({"core0": 9, "core1": 9}, COST), ({"a": 10, "b": 8}, COST), ({}, 2000 - 16)],
+    ids=["the writer's work", "the part beside it", "another subgraph"],
+)
+def test_a_late_input_that_gains_less_than_it_costs_divides_nothing(times: dict[str, int], cost: int) -> None:
+    assert len(divided(joined(), JOINED, times, cost)[0].parts) == 1
+    longer = {name: time + 1 for name, time in times.items()}
+    assert len(divided(joined(), JOINED, longer, cost - (not times))[0].parts) == 2
+
+
+def test_a_device_with_other_work_beside_the_writer_gains_nothing() -> None:
+    network = joined()
+    network.set_outputs(["join", network.add_relu_layer("x", name="other")])
+    owned = [*JOINED, "other"]
+    assert len(divided(network, owned, {"core0": 100, "core1": 500, "other": 590})[0].parts) == 1
+    assert len(divided(network, owned, {"core0": 100, "core1": 500, "other": 10})[0].parts) == 2
+
+
+def test_a_late_input_of_all_layers_divides_nothing() -> None:
+    network = Network("late")
+    first = network.add_tanh_layer(network.add_input(floats("x")), name="core")
+    network.set_outputs([network.add_relu_layer(network.add_relu_layer(first, name="a"), name="b")])
+    assert len(divided(network, ["a", "b"], {})[0].parts) == 1
+
+
+def test_a_writer_that_needs_the_part_itself_saves_nothing() -> None:
+    """The core works between the two, beside neither; they are two subgraphs in any case."""
+    network = Network("between")
+    a = network.add_relu_layer(network.add_input(floats("x")), name="a")
+    network.set_outputs([network.add_relu_layer(network.add_tanh_layer(a, name="core"), name="b")])
+    assert names(divided(network, ["a", "b"], {})) == [[("a",)], [("b",)]]
+
+
+def test_early_readers_and_late_inputs_divide_one_subgraph() -> None:
+    network = joined()
+    network.set_outputs(["join", network.add_tanh_layer("c", name="reader")])
+    times = {"core0": 2_000, "join": 3_000, "reader": 2_500}
+    (division,) = divided(network, JOINED, times)
+    assert [part.names for part in division.parts] == [("a", "b"), ("c",), ("join",)]
+    assert division.beside == ("core1", "reader")
+
+
 @settings(max_examples=150)
 @given(dags(), st.data())
 def test_parts_are_disjoint_connected_and_make_no_cycle(
@@ -140,7 +208,7 @@ def test_parts_are_disjoint_connected_and_make_no_cycle(
     divisions = divided(graph, owned, times, data.draw(st.sampled_from((0, 10, 1_000))))
     for view, division in zip(extract_subgraphs(graph, owned), divisions, strict=True):
         assert sorted(itertools.chain(*(part.names for part in division.parts))) == sorted(view.names)
-        assert (len(division.parts) > 1) is (division.gain > 0) is bool(division.readers)
+        assert (len(division.parts) > 1) is (division.gain > 0) is bool(division.beside)
     parts = list(itertools.chain(*names(divisions)))
     assert all(is_connected(graph, part) for part in parts)
     assert is_acyclic(graph, blocks_of(graph, parts))
@@ -278,7 +346,7 @@ def test_a_fork_is_divided_and_a_note_says_why() -> None:
     result = optimised(npu({}))
     assert made(result) == PARTS
     assert result.notes == (
-        "'fork0' and 2 more of Npu: 2 subgraphs, divided before 'a0', so that 'core0' can run beside the rest: "
+        "'fork0' and 2 more of Npu: 2 subgraphs, divided before 'a0', so that 'core0' can run beside a part: "
         'about 398 cycles less, as estimated; overlap = "off" leaves one',
     )
     assert not any(note in result.warnings for note in result.notes)
@@ -347,12 +415,24 @@ def test_a_part_that_does_not_compile_stays_in_the_whole() -> None:
 
     result = optimised(npu({}, answer=answer))
     assert made(result) == WHOLE[:1]
-    assert "a part alone, for 'core0' to begin, does not compile" in result.notes[0]
+    assert "a part alone, to run beside 'core0', does not compile" in result.notes[0]
 
 
 def test_goals_that_allow_it() -> None:
     for goal in (Goal.SPEED, Goal.BALANCED):
         assert made(optimised(npu({}), replace(FIRMWARE, goal=goal))) == PARTS
+
+
+def test_a_late_input_is_divided_in_the_optimizer() -> None:
+    network = Network("late")
+    x = network.add_input(floats("x", WIDE))
+    near = network.add_relu_layer(network.add_relu_layer(x, name="a0"), name="b0")
+    late = network.add_relu_layer(network.add_tanh_layer(x, name="core"), name="a1")
+    network.set_outputs([network.add_add_layer(near, late, name="join0")])
+    result = optimised(npu({"a0": 2_000, "b0": 2_000}), graph=network)
+    assert made(result) == [("a0", "b0"), ("a1", "join0")]
+    assert "so that 'core' can run beside a part" in result.notes[0]
+    assert made(optimised(npu({}), replace(FIRMWARE, overlap=False), network)) == [("a0", "b0", "a1", "join0")]
 
 
 def test_several_blocks_count_together() -> None:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides a device's subgraph where the core, or another device, can then work beside its second part.
+"""Divides a device's subgraph where the core, or another device, can then work beside one of its parts.
 
 A reader is a layer that runs elsewhere and reads a result of the subgraph. The first part is what the reader needs of
-the subgraph, and the second part is the rest. The first part reads nothing of the second, and the subgraph as one step
-closes no cycle, so neither do the parts. Each part may be divided again, for its other readers.
+the subgraph, and the second part, beside which the reader runs, is the rest. A writer is a layer outside of the
+subgraph that writes an input of it. The second part is what needs the writer, and the first part, which runs beside the
+layers that lead to the writer, is the rest. The first part reads nothing of the second, and the subgraph as one step
+closes no cycle, so neither do the parts. Each part may be divided again.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class Division:
 
     parts: tuple[SubgraphView, ...]
     """Connected, in the order of their first layers; the subgraph alone if it stays whole."""
-    readers: tuple[str, ...] = ()
-    """The layers that run elsewhere and need not wait for the whole subgraph."""
+    beside: tuple[str, ...] = ()
+    """The layers that run elsewhere and need not wait for the whole subgraph, or for which not all of it waits."""
     gain: int = 0
     """The time saved, less the cost, in estimated cycles."""
 
@@ -68,11 +70,13 @@ class _Cut:
 
     first: frozenset[str]
     rest: frozenset[str]
-    reader: str
+    beside: str
+    """A layer that runs beside a part: it reads the first one, or the second one waits for it."""
     saved: int
     """Cycles during which both sides work."""
-    excess: int
-    """By how much the work of the others is longer than the rest; negative if it is shorter."""
+    idle_first: int
+    idle_rest: int
+    """Cycles that dividing the first part, or the rest, again may save at most; negative for none."""
     gain: int
     """What is saved less the cost."""
 
@@ -111,11 +115,11 @@ class _Divider:
                 continue
             cuts.append(found)
             left = idle - found.saved
-            waiting += [(found.first, min(left, found.excess)), (found.rest, min(left, -found.excess))]
+            waiting += [(found.first, min(left, found.idle_first)), (found.rest, min(left, found.idle_rest))]
         groups = [group for part in parts for group in self._connected(part)]
         return Division(
             parts=tuple(sorted((SubgraphView.of(self._graph, group) for group in groups), key=_position)),
-            readers=tuple(sorted({cut.reader for cut in cuts}, key=self._graph.position)),
+            beside=tuple(sorted({cut.beside for cut in cuts}, key=self._graph.position)),
             gain=sum(cut.gain for cut in cuts),
         )
 
@@ -123,27 +127,125 @@ class _Divider:
         """Return the cut of a part that gains the most, None if none gains; the core would idle for `idle` cycles."""
         best: _Cut | None = None
         if idle > self._cost:
-            tried = set()
-            for reader in self._readers(names):
-                first = frozenset(name for name in names if self._bits[name] & self._needs[reader])
-                if first != names and first not in tried:
-                    tried.add(first)
-                    cut = self._valued(first, names - first, reader, idle)
-                    if cut.gain > (0 if best is None else best.gain):
-                        best = cut
+            for cut in (*self._before_readers(names, idle), *self._behind_writers(names, idle)):
+                if cut.gain > (0 if best is None else best.gain):
+                    best = cut
         return best
 
-    def _valued(self, first: frozenset[str], rest: frozenset[str], reader: str, idle: int) -> _Cut:
-        before = 0
-        for name in first:
-            before |= self._needs[name]
-        early, late = self._time(self._released(first, before)), self._time(rest)
-        saved = min(early, late, idle)
-        gain = saved - self._cost
-        if gain > 0:
-            more = sum(len(self._connected(part)) for part in (first, rest)) - len(self._connected(first | rest))
-            gain = saved - self._cost * more - _CYCLES_PER_BYTE * self._crossing(first, rest)
-        return _Cut(first=first, rest=rest, reader=reader, saved=saved, excess=early - late, gain=gain)
+    def _before_readers(self, names: frozenset[str], idle: int) -> Iterator[_Cut]:
+        """Yield the cuts after which a reader can begin."""
+        tried = set()
+        for reader in self._readers(names):
+            first = frozenset(name for name in names if self._bits[name] & self._needs[reader])
+            if first == names or first in tried:
+                continue
+            tried.add(first)
+            before, rest = self._needs_of(first), names - first
+            early, late = self._time(self._released(first, before)), self._time(rest)
+            saved = min(early, late, idle)
+            yield _Cut(
+                first=first,
+                rest=rest,
+                beside=reader,
+                saved=saved,
+                idle_first=early - late,
+                idle_rest=late - early,
+                gain=self._gain(first, rest, saved),
+            )
+
+    def _behind_writers(self, names: frozenset[str], idle: int) -> Iterator[_Cut]:
+        """Yield the cuts whose first part need not wait for a writer."""
+        tried = set()
+        for writer in self._writers(names):
+            rest = self._needing(names, writer)
+            first = names - rest
+            if not first or rest in tried:
+                continue
+            tried.add(rest)
+            awaited = self._awaited(first, rest)
+            if not awaited:
+                continue
+            early, late = self._time(first), self._time(awaited) - self._other_work(names, awaited)
+            saved = min(early, late, idle)
+            yield _Cut(
+                first=first,
+                rest=rest,
+                beside=max(awaited, key=self._graph.position),
+                saved=saved,
+                idle_first=early - late,
+                idle_rest=idle,
+                gain=self._gain(first, rest, saved),
+            )
+
+    def _gain(self, first: frozenset[str], rest: frozenset[str], saved: int) -> int:
+        """Return what a cut that saves some cycles gains."""
+        if saved <= self._cost:
+            return saved - self._cost
+        more = sum(len(self._connected(part)) for part in (first, rest)) - len(self._connected(first | rest))
+        return saved - self._cost * more - _CYCLES_PER_BYTE * self._crossing(first, rest)
+
+    def _needs_of(self, names: Iterable[str]) -> int:
+        """Return the layers of the device that some layers need, as bits."""
+        needs = 0
+        for name in names:
+            needs |= self._needs[name]
+        return needs
+
+    def _writers(self, names: frozenset[str]) -> Iterator[str]:
+        """Yield the layers that write an input of some layers, in the order of those."""
+        for name in sorted(names, key=self._graph.position):
+            yield from (writer for writer in self._preceding(name) if writer not in names)
+
+    def _needing(self, names: frozenset[str], writer: str) -> frozenset[str]:
+        """Return those of some layers that need another layer."""
+        found: set[str] = set()
+        waiting = [writer]
+        while waiting:
+            for reader in self._following(waiting.pop()):
+                if reader not in found:
+                    found.add(reader)
+                    waiting.append(reader)
+        return names & found
+
+    def _awaited(self, first: frozenset[str], rest: frozenset[str]) -> set[str]:
+        """Return the layers elsewhere that the rest needs, and that do not need the first part, nor it them."""
+        of_first = self._before(first)
+        inside = sum(self._bits[name] for name in first)
+        awaited = self._before(rest) - of_first
+        return {name for name in awaited if name not in self._bits and not self._needs[name] & inside}
+
+    def _other_work(self, names: frozenset[str], awaited: set[str]) -> int:
+        """Return the time of the device's other layers that can run beside awaited ones: they neither need them, nor
+        are needed by them, nor need the subgraph.
+        """
+        behind: set[str] = set()
+        waiting = [*names, *awaited]
+        while waiting:
+            for reader in self._following(waiting.pop()):
+                if reader not in behind:
+                    behind.add(reader)
+                    waiting.append(reader)
+        needed = self._needs_of(awaited)
+        return self._time(
+            name for name, bit in self._bits.items() if name not in names and name not in behind and not bit & needed
+        )
+
+    def _before(self, names: Iterable[str]) -> set[str]:
+        """Return all layers that some layers need."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            for writer in self._preceding(waiting.pop()):
+                if writer not in found:
+                    found.add(writer)
+                    waiting.append(writer)
+        return found
+
+    def _preceding(self, name: str) -> Iterator[str]:
+        for tensor in self._graph.layer(name).present_inputs:
+            producer = self._graph.producer(tensor)
+            if producer is not None:
+                yield producer.name
 
     def _readers(self, names: Iterable[str]) -> Iterator[str]:
         """Yield the layers elsewhere that read a result of some layers, in the order of those."""
@@ -257,7 +359,7 @@ def _kept(answer: Answer, parts: Sequence[Answer], division: Division) -> tuple[
     estimates = [each.cycles for part in parts if (each := _estimate(part)) is not None]
     whole = _estimate(answer)
     if whole is None or len(estimates) < len(parts):
-        return [answer], f"one subgraph, since a part alone, for {_named(division.readers)} to begin, does not compile"
+        return [answer], f"one subgraph, since a part alone, to run beside {_named(division.beside)}, does not compile"
     gain = division.gain - (sum(estimates) - whole.cycles)
     if gain <= 0:
         return [
@@ -265,7 +367,7 @@ def _kept(answer: Answer, parts: Sequence[Answer], division: Division) -> tuple[
         ], f"one subgraph, since in {len(parts)} parts the device takes {division.gain - gain:,} cycles more"
     begins = " and ".join(f"'{part.names[0]}'" for part in division.parts[1:])
     return parts, (
-        f"{len(parts)} subgraphs, divided before {begins}, so that {_named(division.readers)} can run beside the rest: "
+        f"{len(parts)} subgraphs, divided before {begins}, so that {_named(division.beside)} can run beside a part: "
         f'about {gain:,} cycles less, as estimated; overlap = "off" leaves one'
     )
 
