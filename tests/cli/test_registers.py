@@ -27,7 +27,8 @@ enum mode_e { SLOW = 2'd0 { desc = "slow one"; }; FAST = 2'd2; };
 addrmap dma {
   desc = "Moves
      data";
-  reg { field { sw=rw; hw=r; encode=mode_e; } MODE[1:0] = 2'd2; field { sw=rw; hw=r; } EN[4:4] = 0; } CTRL @ 0x0;
+  reg { field { sw=rw; hw=r; encode=mode_e; } MODE[1:0] = 2'd2; field { sw=rw; hw=r; } EN[4:4] = 0;
+        field { sw=rw; hw=r; singlepulse; } GO[5:5] = 0; } CTRL @ 0x0;
   reg { field { sw=rw; hw=w; onwrite=woclr; } DONE[0:0]=0; field { sw=r; hw=w; onread=rclr; } CNT[15:8]=0;
         field {sw=w; onwrite=wot; hw=r;} T[16:16]=0; } IRQ @ 0x4;
   regfile { reg { field { sw=rw; hw=r; } A[31:0] = 0; } ADDR; } CH[2] @ 0x10 += 0x10;
@@ -178,9 +179,26 @@ def test_systemrdl(ferrule: Ferrule, rdl: Path) -> None:
         ("ro", True),
         ("wo", False),
     ]
+    assert [each.pulses for each in found.table.register("CTRL").fields] == [False, False, True]
     out = rdl.parent / "dma.svd"
     assert ferrule("registers", rdl, "--svd", out).code == 0
-    assert read_svd(out).peripheral("dma").table == found.table
+    rdl.write_text(RDL.replace("singlepulse;", ""), encoding="utf-8")  # SVD has no word for it
+    assert read_svd(out).peripheral("dma").table == read_rdl(rdl).peripheral("dma").table
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("counter", "the hardware counts"),
+        ("intr", "an interrupt's cause"),
+        ("swwe", "a signal permits its writes"),
+        ("swwel", "a signal forbids its writes"),
+    ],
+)
+def test_what_a_table_cannot_say_is_a_note(rdl: Path, words: str, said: str) -> None:
+    rdl.write_text(f"addrmap x {{ reg {{ field {{ sw=rw; hw=rw; {words}; }} F[0:0] = 0; }} R; }};", encoding="utf-8")
+    (note,) = read_rdl(rdl).peripheral("x").notes
+    assert note.startswith(f"R.F: {said}")
 
 
 @pytest.mark.parametrize(
@@ -190,6 +208,10 @@ def test_systemrdl(ferrule: Ferrule, rdl: Path) -> None:
         ("addrmap x { reg { field {} F = <% print 1 %>; } R; };", r"bad\.rdl has Perl in <% %>, which is not run"),
         ('`include "perl.rdl"', "'print' trapped by operation mask"),
         ("", "elaborate|top-level|root"),
+        (
+            "addrmap x { reg { field { sw=r; hw=w; singlepulse; } F[0:0] = 0; } R; };",
+            r"singlepulse|R\.F has the property singlepulse, but software cannot write it",
+        ),
         (None, r"bad\.rdl cannot be read: No such file"),
     ],
 )

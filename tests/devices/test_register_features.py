@@ -75,6 +75,14 @@ def _value(name: str, value: int, usage: Usage = Usage.READ_WRITE) -> Enumerated
         (Register(name="A", offset=0, indices=("A",)), r"has an increment or indices, but no dim"),
         (Register(name="A%s", offset=0xF8, dim=3, increment=4), r"t\.A2 is at 0x100"),
         (
+            Register(name="A", offset=0, access=Access.READ_ONLY, fields=(Field(name="F", bit=0, pulses=True),)),
+            r"t\.A\.F pulses, but software cannot write it",
+        ),
+        (
+            Register(name="A", offset=0, reset=4, fields=(Field(name="F", bit=2, pulses=True),)),
+            r"t\.A\.F pulses, so its reset value is zero, found 0x1",
+        ),
+        (
             Register(name="A", offset=0, fields=(Field(name="F", bit=0), Field(name="F", bit=1))),
             r"A\.F is declared twice",
         ),
@@ -251,3 +259,20 @@ def test_the_page_has_everything() -> None:
         "| 0x008 | CAUSE (32 bits) | ro, rc |",
     ):
         assert text in page
+
+
+def test_a_field_that_pulses_lasts_for_the_reaction_to_its_write() -> None:
+    fields = (Field(name="GO", bit=0, pulses=True, doc="starts"), Field(name="MODE", bit=4, width=2))
+    control = RegisterTable(name="c", registers=(Register(name="CONTROL", offset=0, fields=fields),))
+
+    class Model(Timer):
+        table = control
+
+    model = Model()
+    model.write(0, 4, 0x21)
+    assert model.seen == [("CONTROL", 0, 0x21)]
+    assert model.read(0, 4) == 0x20
+    model.write(0, 4, 0x21)
+    assert model.seen[1:] == [("CONTROL", 0x20, 0x21)], "each write is a pulse of its own"
+    assert "/* read and write; GO: a pulse, reads as zero */" in c_header(control)
+    assert "| | CONTROL.GO | pulse | | bits 0: starts |" in documentation(control)

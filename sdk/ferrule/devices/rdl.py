@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 
 _LISTED = 5
 """Number of the compiler's messages that an error contains."""
+_BEHAVIOURS = {
+    "swwe": "a signal permits its writes, which the model must check",
+    "swwel": "a signal forbids its writes, which the model must check",
+    "counter": "the hardware counts, which the model must implement",
+    "intr": "an interrupt's cause, whose line the model must drive",
+}
+"""What properties of a field mean for its model."""
 _EFFECTS = {"woclr": Access.CLEAR_BY_ONE, "woset": Access.SET_BY_ONE}
 
 
@@ -201,6 +208,7 @@ def _plain(field: Field) -> Field:
         width=field.width,
         doc=field.doc,
         read_clears=field.read_clears,
+        pulses=field.pulses,
         values=field.values,
     )
 
@@ -224,6 +232,10 @@ def _field(node: FieldNode, register: str, notes: list[str]) -> Field:
     reading = _name(node.get_property("onread"))
     if reading not in {"", "rclr"}:
         notes.append(f"{name}: a read has the effect {reading}, which the model must implement")
+    notes += (f"{name}: {text}" for key, text in _BEHAVIOURS.items() if node.get_property(key))
+    pulses = bool(node.get_property("singlepulse"))
+    if pulses and access is Access.READ_ONLY:
+        raise FerruleError(f"{name} has the property singlepulse, but software cannot write it")
     encoding = node.get_property("encode")
     values = tuple(
         EnumeratedValue(name=each.name, value=int(each.value), doc=_words(each.rdl_desc or each.rdl_name or ""))
@@ -236,6 +248,7 @@ def _field(node: FieldNode, register: str, notes: list[str]) -> Field:
         doc=_doc(node),
         access=access,
         read_clears=reading == "rclr",
+        pulses=pulses,
         values=values,
     )
 

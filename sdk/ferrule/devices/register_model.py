@@ -63,6 +63,8 @@ class RegisterModel(DeviceModel):
         new = register.written(old, value << shift, lanes)
         self._values[register.name] = new
         self.on_write(register, old, new)
+        if pulsed := register.pulse_mask:
+            self._values[register.name] &= ~pulsed
 
     def on_read(self, register: Register) -> int:
         """Return the value that software reads, below 2^(size of the register); by default the stored value.
@@ -75,7 +77,7 @@ class RegisterModel(DeviceModel):
         """React to a read that has cleared bits; the stored value is already `new`."""
 
     def on_write(self, register: Register, old: int, new: int) -> None:
-        """React to a write by software; the stored value is already `new`."""
+        """React to a write by software; the stored value is already `new`. Fields that pulse are zero afterwards."""
 
     # ---- for subclasses: access rules do not apply
 

@@ -18,6 +18,7 @@ _ACCESS = {
     Access.SET_BY_ONE: "read; a one sets",
 }
 _CLEARS = "a read clears"
+_PULSES = "a pulse, reads as zero"
 
 
 def c_header(table: RegisterTable) -> str:
@@ -63,12 +64,17 @@ def _access(register: Register) -> str:
         texts.append(_CLEARS)
     if register.size_bits != 32:
         texts.append(f"{register.size_bits} bits")
-    texts += [f"{field.name}: {text}" for field in register.fields if (text := _field_access(field, _ACCESS, _CLEARS))]
+    texts += [
+        f"{field.name}: {text}"
+        for field in register.fields
+        if (text := _field_access(field, _ACCESS, _CLEARS, _PULSES))
+    ]
     return "; ".join(texts)
 
 
-def _field_access(field: Field, names: dict[Access, str], clears: str) -> str:
-    return ", ".join([*([names[field.access]] if field.access else []), *([clears] if field.read_clears else [])])
+def _field_access(field: Field, names: dict[Access, str], clears: str, pulses: str) -> str:
+    texts = ((names[field.access] if field.access else "", True), (clears, field.read_clears), (pulses, field.pulses))
+    return ", ".join(text for text, holds in texts if text and holds)
 
 
 def _macros(prefix: str, register: Register) -> Iterator[tuple[str, str]]:
@@ -131,7 +137,7 @@ def documentation(table: RegisterTable) -> str:
         for field in register.fields:
             bits = str(field.bit) if field.width == 1 else f"{field.bit + field.width - 1}:{field.bit}"
             text = f"bits {bits}: {_text(field.doc)}"
-            own = _field_access(field, {each: each.value for each in Access}, "rc")
+            own = _field_access(field, {each: each.value for each in Access}, "rc", "pulse")
             lines.append(f"| | {register.name}.{field.name} | {own}{' ' if own else ''}| | {text} |")
             for value in field.values:
                 meaning = f"{value.value}: {_text(value.doc)}" if value.doc else str(value.value)

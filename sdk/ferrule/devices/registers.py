@@ -69,6 +69,8 @@ class Field:
     """
     read_clears: bool = False
     """Whether a read of the register clears the field."""
+    pulses: bool = False
+    """Whether a written number lasts only while the model reacts to the write; software reads zeros."""
     values: tuple[EnumeratedValue, ...] = ()
     """The numbers that have names."""
 
@@ -165,6 +167,11 @@ class Register:
     def cleared_mask(self) -> int:
         """The bits that a read clears."""
         return self.mask if self.read_clears else self._union(each for each in self.fields if each.read_clears)
+
+    @property
+    def pulse_mask(self) -> int:
+        """The bits that return to zero after the model has reacted to a write."""
+        return self._union(each for each in self.fields if each.pulses)
 
     @staticmethod
     def _union(fields: Iterator[Field]) -> int:
@@ -328,6 +335,10 @@ def _check_register(where: str, register: Register) -> None:
             raise FerruleError(f"{place} overlaps another field")
         if each.name in names:
             raise FerruleError(f"{place} is declared twice")
+        if each.pulses and (each.access or register.access) is Access.READ_ONLY:
+            raise FerruleError(f"{place} pulses, but software cannot write it")
+        if each.pulses and register.reset & each.mask:
+            raise FerruleError(f"{place} pulses, so its reset value is zero, found {each.get(register.reset):#x}")
         taken |= each.mask
         names.add(each.name)
         _check_values(place, each)

@@ -114,9 +114,4 @@ class Network(
 
     def macs(self) -> int:
         """Return the number of multiply-accumulates of one run; operators without products count as zero."""
-        total = 0
-        for layer in self.layers:
-            count = operator_of(layer.type).macs
-            if count is not None:
-                total += count(layer.descriptor, operands_of(self, layer))
-        return total
+        return sum(operator_of(layer.type).macs(layer.descriptor, operands_of(self, layer)) for layer in self.layers)

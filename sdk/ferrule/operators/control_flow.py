@@ -274,13 +274,7 @@ def _check_signature(kind: str, found: Sequence[TensorInfo], wanted: Sequence[Te
 
 
 def _macs(graph: Graph) -> int:
-    total = 0
-    for layer in graph.layers:
-        count = _operator(layer.type).macs
-        if count is not None:
-            operands = Operands.of(graph, layer)
-            total += count(layer.descriptor, operands)
-    return total
+    return sum(_operator(layer.type).macs(layer.descriptor, Operands.of(graph, layer)) for layer in graph.layers)
 
 
 def _most_macs(descriptor: IfDescriptor, operands: Operands) -> int:

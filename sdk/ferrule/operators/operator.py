@@ -44,6 +44,12 @@ def values_of(graph: Graph, layer: Layer) -> tuple[Array | None, ...]:
     return tuple(None if name is None else graph.tensor(name).data for name in layer.inputs)
 
 
+def no_macs(descriptor: Descriptor, operands: Operands) -> int:
+    """Return 0: the multiply-accumulates of an operator that is counted as having none."""
+    del descriptor, operands
+    return 0
+
+
 def _any_values(descriptor: Descriptor, operands: Operands, values: Sequence[Array | None]) -> None:
     """Accept all values."""
     del descriptor, operands, values
@@ -120,8 +126,9 @@ class Operator:
     So this is the one statement of what may come from run time: the numpy kernel and the C kernels compute all that it
     accepts, and a file is read, inspected and generated, or refused, by it.
     """
-    macs: Callable[[Any, Operands], int] | None = None
-    """(descriptor, operands) -> multiply-accumulates of one run; None if the operator is counted as having none."""
+    macs: Callable[[Any, Operands], int] = no_macs
+    """(descriptor, operands) -> multiply-accumulates of one run; `no_macs` if the operator is counted as having none.
+    """
     reads: Callable[[Any, Operands], int] | None = None
     """(descriptor, operands) -> elements that one run reads, if it reads operands several times and multiplies none."""
     sample: Callable[[LayerSample], None] | None = None

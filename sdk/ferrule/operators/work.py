@@ -32,10 +32,10 @@ class Work:
 def work_of(graph: Graph, layer: Layer, operator_of: FindOperator) -> Work:
     """Return what one run of a layer computes; of a loop, one iteration."""
     operands, operator = Operands.of(graph, layer), operator_of(layer.type)
-    count, count_reads = (None, None) if operator is None else (operator.macs, operator.reads)
+    count_reads = None if operator is None else operator.reads
     read = sum(info.elements for info, name in zip(operands.inputs, layer.inputs, strict=True) if info and name)
     made = sum(info.elements for info in operands.outputs)
-    multiplications = count(layer.descriptor, operands) if count else 0
+    multiplications = 0 if operator is None else operator.macs(layer.descriptor, operands)
     # a matrix product reads the data of each row of the output once, which a convolution gathers before
     gathered = multiplications // operands.output.shape[-1] if multiplications and operands.output.shape else 0
     constants = sum(graph.info(name).elements for name in layer.present_inputs if graph.tensor(name).data is not None)

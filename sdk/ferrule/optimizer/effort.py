@@ -20,9 +20,7 @@ def macs(graph: Graph, layer: Layer) -> int:
     if isinstance(layer.descriptor, PreCompiledDescriptor):
         return layer.descriptor.macs
     operator = OPERATORS.get(layer.type)
-    if operator is None or operator.macs is None:
-        return 0
-    return operator.macs(layer.descriptor, Operands.of(graph, layer))
+    return 0 if operator is None else operator.macs(layer.descriptor, Operands.of(graph, layer))
 
 
 def core_cycles(graph: Graph, layer: Layer) -> int:

@@ -361,7 +361,6 @@ def _tensor(info: TensorInfo, *, constant: bool) -> TensorPart:
 
 def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
     operands = Operands.of(graph, layer)
-    macs = OPERATORS[layer.type].macs
     constants = {name for name in layer.present_inputs if graph.tensor(name).is_constant}
     inner = tuple(
         replace(_layer(called, position, each), name=f"{role}/{each.name}")
@@ -375,7 +374,7 @@ def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
         parameters=_parameters(layer),
         inputs=layer.present_inputs,
         outputs=layer.outputs,
-        macs=0 if macs is None else macs(layer.descriptor, operands),
+        macs=OPERATORS[layer.type].macs(layer.descriptor, operands),
         constant_bytes=sum(graph.info(name).size_bytes for name in constants)
         + sum(each.constant_bytes for each in inner),
         rounding=layer.rounding.value,

@@ -162,8 +162,7 @@ def _substitution(part: SubgraphView, program: EthosUProgram) -> Substitution:
 
 def _macs(part: SubgraphView, name: str) -> int:
     layer = part.graph.layer(name)
-    count = OPERATORS[layer.type].macs
-    return 0 if count is None else count(layer.descriptor, Operands.of(part.graph, layer))
+    return OPERATORS[layer.type].macs(layer.descriptor, Operands.of(part.graph, layer))
 
 
 def _failure(result: VelaResult) -> str:

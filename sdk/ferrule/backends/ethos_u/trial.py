@@ -170,8 +170,8 @@ def _banded(info: TensorInfo) -> Array:
 
 
 def _macs(graph: Graph) -> int:
-    counts = ((table.OPERATORS[layer.type].macs, layer) for layer in graph.layers)
-    return sum(count(layer.descriptor, Operands.of(graph, layer)) for count, layer in counts if count is not None)
+    layers = graph.layers
+    return sum(table.OPERATORS[layer.type].macs(layer.descriptor, Operands.of(graph, layer)) for layer in layers)
 
 
 def _limits(info: TensorInfo) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.row import Row, keeps_nothing
 from ferrule.formats.tflite.tensors import Tensors, real_values
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import Operands, no_macs
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
 
@@ -111,7 +111,7 @@ class Folding:
         while sources and sources[-1] == -1:
             sources.pop()
         reads = tuple(index for index in sources if index != -1)
-        bounded = operator.macs is None and not isinstance(descriptor, Pool2dDescriptor)
+        bounded = operator.macs is no_macs and not isinstance(descriptor, Pool2dDescriptor)
         keeps = row.state_inputs or row.hidden_states is not keeps_nothing
         if not bounded or keeps or not reads or not all(map(self._is_known, reads)):
             return False

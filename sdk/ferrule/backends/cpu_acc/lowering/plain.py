@@ -57,8 +57,7 @@ def weight_bytes_of(context: LoweringContext, channels: int) -> int:
 
 def macs_of(context: LoweringContext) -> int:
     """Return the multiply-accumulates of a layer; 0 if its operator counts none."""
-    count = OPERATORS[context.layer.type].macs
-    return 0 if count is None else count(context.layer.descriptor, context.operands)
+    return OPERATORS[context.layer.type].macs(context.layer.descriptor, context.operands)
 
 
 def lower_plain(

@@ -23,7 +23,7 @@ def instructions_of(graph: Graph, layer: Layer) -> float:
     """Return the estimated instructions of a layer that runs as a whole."""
     operator = OPERATORS.get(layer.type)
     operands = Operands.of(graph, layer)
-    macs = 0 if operator is None or operator.macs is None else operator.macs(layer.descriptor, operands)
+    macs = 0 if operator is None else operator.macs(layer.descriptor, operands)
     window = window_of(graph, layer)
     taps = 1 if window is None or macs else window.height * window.width
     return _PER_MAC.get(layer.type, 1.0) * macs + 8.0 * taps * sum(info.elements for info in operands.outputs)

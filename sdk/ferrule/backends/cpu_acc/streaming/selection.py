@@ -104,9 +104,7 @@ def substitution(view: SubgraphView, rows: int, *, fed: bool = False) -> Substit
 
 
 def _macs(graph: Graph, layer: Layer) -> int:
-    count = OPERATORS[layer.type].macs
-    operands = Operands.of(graph, layer)
-    return 0 if count is None else count(layer.descriptor, operands)
+    return OPERATORS[layer.type].macs(layer.descriptor, Operands.of(graph, layer))
 
 
 class _Division:
