@@ -11,6 +11,8 @@ from pages import ROOT, pages
 
 TEXT_COLUMNS, CODE_COLUMNS = 100, 120
 LINK = re.compile(r"\]\(([^)\s]+)\)")
+DELIMITERS = re.compile(r"\|(?: *:?-+:? *\|)+")
+CELL_BORDER = re.compile(r"(?<!\\)\|")
 
 
 def named(page: Path) -> str:
@@ -36,6 +38,34 @@ def test_links_lead_somewhere(page: Path) -> None:
         path = target.partition("#")[0]
         if path and "://" not in target:
             assert (page.parent / path).exists(), target
+
+
+def tables(text: str) -> list[tuple[int, list[str]]]:
+    """Return the lines that begin with a bar, in groups without another line between, each with its first number."""
+    code, found, last = False, list[tuple[int, list[str]]](), 0
+    for number, line in enumerate(text.splitlines(), start=1):
+        code ^= line.lstrip().startswith("```")
+        if code or not line.lstrip().startswith("|"):
+            continue
+        if number != last + 1:
+            found.append((number, []))
+        found[-1][1].append(line.strip())
+        last = number
+    return found
+
+
+@pytest.mark.parametrize("page", pages(), ids=named)
+def test_tables_are_whole(page: Path) -> None:
+    """A row that a blank line parts from its table, or one with other columns, is no row of it for a reader."""
+    wrong = []
+    for first, rows in tables(page.read_text(encoding="utf-8")):
+        if len(rows) < 2 or DELIMITERS.fullmatch(rows[1]) is None:
+            wrong.append(f"{first}: rows without a heading")
+            continue
+        columns = {len(CELL_BORDER.findall(row)) for row in rows}
+        if len(columns) > 1:
+            wrong.append(f"{first}: rows of {sorted(columns)} columns, each one more than there are cells")
+    assert wrong == []
 
 
 def test_the_reference_has_the_modules_of_the_public_interface() -> None:

@@ -76,6 +76,10 @@ class CustomAllocator(ABC):
                 memory.access.end()
 
 
+ISOLATED_TIMEOUT_S = 60.0
+"""How long a process of a dynamic backend may take for one answer by default."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreationOptions:
     """Options for creating a runtime."""
@@ -85,6 +89,9 @@ class CreationOptions:
     isolate_dynamic_backends: bool = False
     """Run each dynamic backend in a process of its own, so that its faults cannot affect this process; its tensors are
     copied, and it takes no custom allocator."""
+    isolated_timeout_s: float = ISOLATED_TIMEOUT_S
+    """Longest time in seconds that such a process may take for one answer, such as the run of a layer, before it is
+    ended and its backend has failed; math.inf for any time."""
     custom_allocators: Mapping[str, CustomAllocator] = field(default_factory=dict)
     """Allocators by backend id; a backend that does not accept its allocator is unusable in this runtime."""
     fallback_allocators: Sequence[CustomAllocator] = ()
@@ -95,6 +102,10 @@ class CreationOptions:
     """Record an event per workload."""
     backend_options: Mapping[str, Mapping[str, bool | int | float | str]] = field(default_factory=dict)
     """Options by backend id; each backend interprets its own."""
+
+    def __post_init__(self) -> None:
+        if not self.isolated_timeout_s > 0:
+            raise FerruleError(f"isolated_timeout_s is {self.isolated_timeout_s}, expected seconds above 0")
 
 
 class BackendContext(Protocol):

@@ -213,4 +213,4 @@ def _load_dynamic(registry: BackendRegistry, options: CreationOptions) -> tuple[
     from ferrule.backends.dynamic.load import load_dynamic_backends
 
     path, isolate = options.dynamic_backends_path, options.isolate_dynamic_backends
-    return load_dynamic_backends(registry, path, isolate=isolate)
+    return load_dynamic_backends(registry, path, isolate=isolate, answer_s=options.isolated_timeout_s)

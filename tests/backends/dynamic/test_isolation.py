@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import gc
+import math
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,10 +39,15 @@ def chain(*names: str) -> Network:
     return network
 
 
-def runtime_of(folder: Path, *, profiling: bool = False) -> Runtime:
+def runtime_of(folder: Path, *, profiling: bool = False, answer_s: float = math.inf) -> Runtime:
     registry = BackendRegistry()
     registry.register("CpuRef", CpuRef)
-    options = CreationOptions(dynamic_backends_path=folder, isolate_dynamic_backends=True, profiling=profiling)
+    options = CreationOptions(
+        dynamic_backends_path=folder,
+        isolate_dynamic_backends=True,
+        isolated_timeout_s=answer_s,
+        profiling=profiling,
+    )
     return Runtime(options, registry)
 
 
@@ -114,6 +121,48 @@ def test_the_end_of_the_process_is_an_error(
         with pytest.raises(FerruleError, match=r"cannot answer: its process ended by"):
             runtime.registry.create("Full")
         assert set(optimize(chain("good"), ["CpuRef"], runtime.registry).assignment) == {"good"}
+
+
+@pytest.mark.parametrize(
+    ("defect", "damage"),
+    [
+        ("memset((char*)output+64,0,16)", "byte 1 behind 'good' was written"),
+        ("((char*)output)[-1]=0", "byte 1 before 'good' was written"),
+        ("((char*)input)[9]^=1", "its input 'x' was written"),
+        ("memset((char*)input+64,0,16)", "byte 1 behind 'x' was written"),
+    ],
+)
+def test_writes_outside_the_output_are_an_error(
+    tmp_path: Path, compile_backend: Callable[..., Path], defect: str, damage: str
+) -> None:
+    """Here, what lies behind an output would be another tensor."""
+    compile_backend(tmp_path, f"AT_EXECUTE={defect}", name="Test_Full", source="full.c")
+    with runtime_of(tmp_path) as runtime, pytest.raises(BrokenBackendError) as error:
+        run(runtime, chain("good"))
+    assert f"layer 'good': the backend wrote what is not its output: {damage}" in str(error.value)
+
+
+def test_a_process_that_does_not_answer_is_ended(tmp_path: Path, compile_backend: Callable[..., Path]) -> None:
+    path = compile_backend(tmp_path, "AT_EXECUTE=for(;;)pause()", name="Test_Full", source="full.c")
+    with runtime_of(tmp_path, answer_s=600) as runtime:
+        backend = runtime.registry.create("Full")
+        assert isinstance(backend, IsolatedBackend)
+        assert backend._process._answer_s == 600
+        number = runtime.load_network(divided(runtime, chain("good")))
+        backend._process._answer_s = 0.5  # a loaded machine may take longer for the answers until here
+        with pytest.raises(BrokenBackendError) as error:
+            runtime.enqueue_workload(number, [X])
+        assert f"backend 'Full' ({path}) failed: it did not answer execute()" in str(error.value)
+        assert str(error.value).endswith("within 0.5 s")
+        assert backend._process._process.returncode == -signal.SIGKILL
+        with pytest.raises(BrokenBackendError, match="cannot answer: it did not answer execute"):
+            backend.capabilities()
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, float("nan")])
+def test_a_limit_is_a_positive_time(limit: float) -> None:
+    with pytest.raises(FerruleError, match=f"isolated_timeout_s is {limit}, expected seconds above 0"):
+        CreationOptions(isolated_timeout_s=limit)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ workloads have ended when they return.
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
@@ -29,6 +30,7 @@ from ferrule._typing import override
 from ferrule.backends.backend import LayerSupport, Support
 from ferrule.backends.capability import ASYNC_EXECUTION, Capabilities
 from ferrule.backends.context import (
+    ISOLATED_TIMEOUT_S,
     BackendContext,
     BackendEvent,
     BackendProfilingContext,
@@ -59,6 +61,7 @@ from ferrule.graph import Graph, Layer, SubgraphView
 
 _T = TypeVar("_T")
 _HINT = "a fault of the shared object; leave the backend out of the preferences"
+_SLOW_HINT = "a fault of the shared object, unless it needs longer: CreationOptions.isolated_timeout_s is the limit"
 _END_S = 2.0
 """How long a process may take to end after its connection is closed, before it is killed."""
 _PROGRAM = (
@@ -66,15 +69,21 @@ _PROGRAM = (
     "from ferrule.backends.dynamic.isolation_child import main; main(int(sys.argv[2]), sys.argv[3], int(sys.argv[4]))"
 )
 _ERRORS: dict[str, type[FerruleError]] = {
-    kind.__name__: kind for kind in (UnsupportedError, BackendUnavailableError, DynamicLibraryError)
+    kind.__name__: kind for kind in (UnsupportedError, BackendUnavailableError, BrokenBackendError, DynamicLibraryError)
 }
 
 
 class HostProcess:
-    """A child process that runs one shared object, and answers one question at a time."""
+    """A child process that runs one shared object.
 
-    def __init__(self, backend: str, path: Path) -> None:
+    It answers one question at a time, and has `answer_s` seconds for each.
+    """
+
+    def __init__(self, backend: str, path: Path, answer_s: float = ISOLATED_TIMEOUT_S) -> None:
         self._name = f"backend '{backend}' ({path})"
+        self._answer_s = answer_s
+        self._start_s = max(answer_s, ISOLATED_TIMEOUT_S)
+        """The limit of the first answer, before which the process loads Python and the shared object."""
         own, other = socket.socketpair()
         with other:
             self._connection = Connection(own.detach())
@@ -95,7 +104,8 @@ class HostProcess:
         """Return the answer of a method of `isolation_child.Server`.
 
         Raises:
-            BrokenBackendError: the process ended, now or earlier, or its answer is malformed.
+            BrokenBackendError: the process ended or did not answer in time, now or earlier, its answer is malformed, or
+                it wrote outside the memory of its tensors.
             FerruleError: the method raised an exception; UnsupportedError and BackendUnavailableError keep their types.
         """
         with self._lock:
@@ -105,7 +115,9 @@ class HostProcess:
             request = pickle.dumps((method, arguments, dropped))
             try:
                 self._connection.send_bytes(request)
-                data = self._connection.recv_bytes()
+                limit, self._start_s = self._start_s or self._answer_s, 0.0
+                in_time = self._connection.poll(None if limit == math.inf else limit)
+                data = self._connection.recv_bytes() if in_time else None
             except (EOFError, OSError):
                 self._end()
                 self._death = f"its process ended by {_ending(self._process.returncode)} in {_question(method)}"
@@ -114,6 +126,11 @@ class HostProcess:
                 self._death = f"it was interrupted in {_question(method)}"  # a later answer would be that to this one
                 self._end()
                 raise
+            if data is None:
+                self._process.kill()
+                self._end()
+                self._death = f"it did not answer {_question(method)} within {limit:g} s"
+                raise BrokenBackendError(f"{self._name} failed: {self._death}", hint=_SLOW_HINT)
         return self._value(kind, method, data)
 
     def drop_later(self, number: int) -> None:
@@ -207,8 +224,11 @@ class IsolatedBackend(HostMemoryBackend):
         return _Context(self._process, number) if number else None
 
 
-def isolated_factory(backend: str, path: Path) -> Callable[[], IsolatedBackend]:
-    """Return a factory of backend objects that share one process, which starts with the first of them."""
+def isolated_factory(backend: str, path: Path, answer_s: float = ISOLATED_TIMEOUT_S) -> Callable[[], IsolatedBackend]:
+    """Return a factory of backend objects that share one process, which starts with the first of them.
+
+    The process has `answer_s` seconds for each answer.
+    """
     lock = threading.Lock()
     processes: list[HostProcess] = []
 
@@ -220,7 +240,7 @@ def isolated_factory(backend: str, path: Path) -> Callable[[], IsolatedBackend]:
     def make() -> IsolatedBackend:
         with lock:
             if not processes:
-                processes.append(HostProcess(backend, path))
+                processes.append(HostProcess(backend, path, answer_s))
         return LibraryBackend(processes[0])
 
     return make

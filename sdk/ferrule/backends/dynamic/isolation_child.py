@@ -21,10 +21,12 @@ import msgspec
 import numpy as np
 
 from ferrule.backends.context import CreationOptions, NetworkId
+from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.dynamic.backend import DynamicBackend, backend_factory
 from ferrule.backends.dynamic.library import Library
 from ferrule.backends.optimization_views import ModelOptions, PreCompiledDescriptor
-from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, HostTensorHandle, aligned_empty
+from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, HostTensorHandle
+from ferrule.backends.shared.host_memory.canaries import Fenced
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
@@ -90,19 +92,44 @@ class _Prepared:
     workload: Workload
     inputs: Mapping[str, TensorHandle]
     outputs: Sequence[TensorHandle]
+    fences: Sequence[Fenced]
+    """The memory of those that are in the host's."""
+    name: str
+    """The layer."""
+
+    def check(self, inputs: Mapping[str, bytes]) -> None:
+        """Raise BrokenBackendError if the backend has written an input, or outside the memory of a tensor."""
+        damages = [damage for fence in self.fences if (damage := fence.damage())]
+        for name, data in inputs.items():
+            array = self.inputs[name].map()
+            if array.tobytes() != data:
+                damages.append(f"its input '{name}' was written")
+            self.inputs[name].unmap()
+        if damages:
+            raise BrokenBackendError(
+                f"layer '{self.name}': the backend wrote what is not its output: {'; '.join(damages)}",
+                hint="a fault of the shared object; its results cannot be trusted",
+            )
 
 
-def _handle(factories: Sequence[TensorHandleFactory], info: TensorInfo) -> TensorHandle:
-    """Return a handle that shows its bytes: one that maps, or one with imported memory; a host's without factories."""
+def _handle(factories: Sequence[TensorHandleFactory], info: TensorInfo, fences: list[Fenced]) -> TensorHandle:
+    """Return a handle that shows its bytes: one that maps, or one with imported memory, whose fences are added.
+
+    Without factories, the handle is the host's, with such memory.
+    """
     if not factories:
-        return HostTensorHandle(info)
+        host = HostTensorHandle(info, managed=False)
+        fences.append(Fenced(info, ALIGNMENT_BYTES))
+        host.import_memory(MemoryRef.of_array(fences[-1].array))
+        return host
     for factory in factories:
         if factory.supports_map_unmap:
             return factory.create_handle(info, managed=True)
     for factory in factories:
         alignment = max(factory.memory_alignment(MemorySource.MALLOC), ALIGNMENT_BYTES)
-        handle = factory.create_handle(info, managed=False)
-        if handle.import_memory(MemoryRef.of_array(aligned_empty(info.shape, info.dtype, alignment))):
+        handle, fenced = factory.create_handle(info, managed=False), Fenced(info, alignment)
+        if handle.import_memory(MemoryRef.of_array(fenced.array)):
+            fences.append(fenced)
             return handle
     raise FerruleError(
         f"tensor '{info.name}' has no memory in a process of its own: handles of "
@@ -173,7 +200,8 @@ class Server:
         """Prepare a layer."""
         network: _Network = self._objects[number]
         read = [info if constant is None else None for info, constant in zip(operands.inputs, constants, strict=True)]
-        handles = self._handles(network, [info for info in (*read, *operands.outputs) if info is not None])
+        fences: list[Fenced] = []
+        handles = self._handles(network, [info for info in (*read, *operands.outputs) if info is not None], fences)
         outputs = tuple(handles[info.name] for info in operands.outputs)
         info = WorkloadInfo(
             layer=layer,
@@ -185,7 +213,7 @@ class Server:
         )
         workload = network.workloads.create_workload(info)
         inputs = {each.name: handles[each.name] for each in read if each is not None}
-        return self._keep(_Prepared(network, workload, inputs, outputs))
+        return self._keep(_Prepared(network, workload, inputs, outputs, fences, layer.name))
 
     def execute(self, number: int, inputs: Mapping[str, bytes]) -> list[bytes]:
         """Run a layer on the bytes of its inputs, and return those of its outputs."""
@@ -198,6 +226,7 @@ class Server:
         event = prepared.workload.execute()
         if event is not None:
             event.wait()
+        prepared.check(inputs)
         found = []
         for handle in prepared.outputs:
             found.append(handle.map().tobytes())
@@ -227,10 +256,10 @@ class Server:
             for event in self._objects[number].take_events()
         ]
 
-    def _handles(self, network: _Network, infos: Sequence[TensorInfo]) -> dict[str, TensorHandle]:
+    def _handles(self, network: _Network, infos: Sequence[TensorInfo], fences: list[Fenced]) -> dict[str, TensorHandle]:
         """Return a handle for each tensor of one layer, of the backend's own kind if it has one."""
         own = self.backend.tensor_handle_factories(network.memory) if self.backend.has_own_handles else ()
-        handles = {info.name: _handle(own, info) for info in infos}
+        handles = {info.name: _handle(own, info, fences) for info in infos}
         for handle in handles.values():
             handle.manage()
         for handle in handles.values():

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ferrule.backends.backend import Backend
+from ferrule.backends.context import ISOLATED_TIMEOUT_S
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic.backend import backend_factory
 from ferrule.backends.dynamic.isolation import isolated_factory
@@ -27,7 +28,12 @@ _QUIET = frozenset({Reason.NAME, Reason.DUPLICATE_FILE})
 
 
 def load_dynamic_backends(
-    registry: BackendRegistry, path: Path | None = None, *, timeout_s: float = TIMEOUT_S, isolate: bool = False
+    registry: BackendRegistry,
+    path: Path | None = None,
+    *,
+    timeout_s: float = TIMEOUT_S,
+    isolate: bool = False,
+    answer_s: float = ISOLATED_TIMEOUT_S,
 ) -> tuple[LoadReport, ...]:
     """Register the dynamic backends of the search paths, or of one folder, and return the reports.
 
@@ -36,15 +42,18 @@ def load_dynamic_backends(
     backends have the same id, the first one is kept, by order of folders, then of names. A shared object is unloaded
     after its backend has been removed from the registry and the last object that it created is gone.
 
-    With `isolate`, each shared object is loaded only into a process of its own: see
-    `ferrule.backends.dynamic.isolation`.
+    With `isolate`, each shared object is loaded only into a process of its own, which has `answer_s` seconds for each
+    answer: see `ferrule.backends.dynamic.isolation`.
     """
     override = None if path is None else str(path)
     found = list(find_candidates(search_paths(override)))
     candidates = [row for row in found if isinstance(row, Candidate)]
     verdicts = dict(zip(candidates, _probe(candidates, timeout_s), strict=True))
     rows = [
-        row if isinstance(row, LoadReport) else _load(registry, row, verdicts[row], isolate=isolate) for row in found
+        row
+        if isinstance(row, LoadReport)
+        else _load(registry, row, verdicts[row], answer_s=answer_s if isolate else None)
+        for row in found
     ]
     for row in rows:
         _log(row)
@@ -57,7 +66,8 @@ def _probe(candidates: Sequence[Candidate], timeout_s: float) -> list[Verdict]:
     return probe_all([candidate.canonical for candidate in candidates], timeout_s=timeout_s)
 
 
-def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict, *, isolate: bool) -> LoadReport:
+def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict, *, answer_s: float | None) -> LoadReport:
+    """Register a backend: in this process, or in one of its own if that has a time to answer."""
     row = LoadReport(
         path=candidate.path,
         canonical=candidate.canonical,
@@ -70,7 +80,9 @@ def _load(registry: BackendRegistry, candidate: Candidate, verdict: Verdict, *, 
     name = verdict.backend
     try:
         make: Callable[[], Backend] = (
-            isolated_factory(name, candidate.canonical) if isolate else backend_factory(Library(candidate.canonical))
+            backend_factory(Library(candidate.canonical))
+            if answer_s is None
+            else isolated_factory(name, candidate.canonical, answer_s)
         )
     except DynamicLibraryError as error:
         return replace(row, reason=Reason.NOT_LOADABLE, message=str(error))

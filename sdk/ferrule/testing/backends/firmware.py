@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import product
 
@@ -16,18 +16,19 @@ from ferrule.backends.guarded import guarded
 from ferrule.backends.target import Face, default_target
 from ferrule.errors import MissingToolError
 from ferrule.facade import compile as compile_firmware
-from ferrule.graph import Array, DataType, Graph, Rounding
+from ferrule.graph import Array, DataType, Graph, LayerType, Rounding
 from ferrule.network import Network
 from ferrule.operators.table import OPERATORS
 from ferrule.report import RunReport
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import SubjectFamily
-from ferrule.testing.backends.layer_cases import LAYER_TYPES
-from ferrule.testing.backends.layers import shared_case
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, offset_weights
+from ferrule.testing.backends.layers import refusal_of_reference, shared_case
 from ferrule.testing.backends.subject import Subject
 
 _TYPES = (DataType.INT8, DataType.INT16, DataType.FLOAT32)
 _SEEDS = range(4)
+_MORE_SEEDS = range(4, 64)
 _CORE = "CpuAcc"
 
 
@@ -71,17 +72,43 @@ class FirmwareFamily(SubjectFamily):
 
 
 def taken(backend: Backend, dtype: DataType) -> list[Graph]:
-    """Return, for each layer type and declared rule, the first sample with this type that the backend supports."""
+    """Return, for each layer type and declared rule, the first sample with this type that the backend supports.
+
+    Beside a layer with weights is the same layer whose weights have a zero point, if the backend supports it, too. For
+    a backend that supports none of the first samples, such as one of few shapes, more are drawn.
+    """
+    return _supported(backend, dtype, shared_case, _SEEDS) or _supported(backend, dtype, _new_case, _MORE_SEEDS)
+
+
+def _new_case(type_: LayerType, dtype: DataType, seed: int, rounding: Rounding) -> tuple[Graph, str]:
+    """Return what `shared_case` does, but keep nothing of it."""
+    graph = layer_case(type_, dtype, seed, rounding)
+    return graph, refusal_of_reference(graph)
+
+
+def _supported(
+    backend: Backend,
+    dtype: DataType,
+    draw: Callable[[LayerType, DataType, int, Rounding], tuple[Graph, str]],
+    seeds: Iterable[int],
+) -> list[Graph]:
     support, target = backend.layer_support(), default_target(backend.id, Face.FIRMWARE)
     declared = declared_rules(backend.capabilities()) if dtype is DataType.INT8 else frozenset({Rounding.TFLM})
     found = []
     for type_, rule in product(LAYER_TYPES, sorted(declared | {Rounding.TFLM})):
         if rule not in OPERATORS[type_].rules:
             continue
-        cases = (shared_case(type_, dtype, seed, rule) for seed in _SEEDS)
+        cases = (draw(type_, dtype, seed, rule) for seed in seeds)
         valid = (case for case, refusal in cases if not refusal)
-        chosen = (case for case in valid if support.supports(case, case.layers[0], target))
-        found += [case for case in [next(chosen, None)] if case is not None]
+        case = next((case for case in valid if support.supports(case, case.layers[0], target)), None)
+        if case is None:
+            continue
+        found.append(case)
+        offset = offset_weights(case) if rule is Rounding.TFLM else None
+        if offset is None or refusal_of_reference(offset):
+            continue
+        if support.supports(offset, offset.layers[0], target):
+            found.append(offset)
     return found
 
 

@@ -18,6 +18,7 @@ from ferrule.operators.table import OPERATORS
 from ferrule.testing.backends.comparison import random_values
 
 _ALL_CHOICES = 4
+_WEIGHTS_ZERO_POINT = 45
 LAYER_TYPES: tuple[LayerType, ...] = tuple(type_ for type_, row in OPERATORS.items() if row.sample is not None)
 """The layer types that a backend can support; the runtime itself runs DEBUG, MEM_COPY and MEM_IMPORT."""
 
@@ -93,6 +94,36 @@ def placed(graph: Graph, constants: Collection[str]) -> Graph:
             result.add_constant(info, random_values(generator, info) if data is None else data)
         else:
             result.add_input(info)
+    result.add_layer(layer, graph.output_infos(layer))
+    result.set_outputs(layer.outputs)
+    return result
+
+
+def offset_weights(graph: Graph) -> Graph | None:
+    """Return a copy of a graph of `layer_case` whose int8 weights have one scale and a zero point other than 0.
+
+    None if the layer has no constant int8 weights. The operator may refuse the copy.
+    """
+    (layer,) = graph.layers
+    names = [name for name in layer.present_inputs if graph.tensor(name).is_constant]
+    if not {"weights"} <= set(names) or graph.info("weights").dtype is not DataType.INT8:
+        return None
+    weights = graph.info("weights").quantization
+    if weights is None:
+        return None
+    source = graph.info(layer.present_inputs[0]).quantization
+    scale = weights.scales[0]
+    changed = {
+        "weights": Quantization.of(scale, _WEIGHTS_ZERO_POINT),
+        "bias": Quantization.of(float(np.float32((1.0 if source is None else source.scales[0]) * scale))),
+    }
+    result = Graph(f"{graph.name}_offset")
+    for name in layer.present_inputs:
+        info, data = graph.info(name), graph.tensor(name).data
+        if data is None:
+            result.add_input(info)
+        else:
+            result.add_constant(replace(info, quantization=changed.get(name, info.quantization)), data)
     result.add_layer(layer, graph.output_infos(layer))
     result.set_outputs(layer.outputs)
     return result

@@ -22,7 +22,7 @@ from ferrule.report.evidence import NO_EVIDENCE, evidence_of
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs, runs_of
 from ferrule.testing.backends.family import Family
-from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case
+from ferrule.testing.backends.layer_cases import LAYER_TYPES, computed_weights, layer_case, offset_weights
 from ferrule.testing.backends.loaded_layer import LoadedLayer
 from ferrule.testing.backends.subject import Subject, backend_of
 
@@ -139,6 +139,14 @@ class WorkloadFamily(Family):
         for dtype, seed in product([DataType.FLOAT32, DataType.INT8, DataType.INT16], SEEDS):
             graph = computed_weights(shared_case(type_, dtype, seed)[0])
             if not refusal_of_reference(graph):
+                self._check(subject, runtime, graph)
+
+    @pytest.mark.parametrize("type_", _WEIGHTED, ids=str)
+    def test_weights_may_have_a_zero_point(self, subject: Subject, runtime: Runtime, type_: LayerType) -> None:
+        """A layer whose int8 weights have a zero point is either refused or gives correct results."""
+        for seed in SEEDS:
+            graph = offset_weights(shared_case(type_, DataType.INT8, seed)[0])
+            if graph is not None and not refusal_of_reference(graph):
                 self._check(subject, runtime, graph)
 
     def _check(self, subject: Subject, runtime: Runtime, graph: Graph) -> None:

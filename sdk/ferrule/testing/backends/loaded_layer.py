@@ -11,12 +11,12 @@ import numpy as np
 from ferrule.backends.backend import Backend
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import HOST_FACTORY, HostMemoryManager, HostTensorHandleFactory
+from ferrule.backends.shared.host_memory.canaries import Fenced, canaries
 from ferrule.backends.target import default_target
 from ferrule.backends.tensor_handle import MemoryManager, MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, Graph, TensorInfo
-from ferrule.testing.backends.canaries import Fenced, canaries
 
 
 class LoadedLayer:

@@ -12,10 +12,10 @@ from ferrule._typing import override
 from ferrule.backends.backend import Backend
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory import aligned_empty
+from ferrule.backends.shared.host_memory.canaries import Fenced
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.optimizer import optimize
-from ferrule.testing.backends.canaries import Fenced
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.loaded_layer import handle_factory, read, write

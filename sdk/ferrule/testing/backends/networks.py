@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from ferrule.backends.shared.host_memory import aligned_empty
+from ferrule.backends.shared.host_memory.canaries import Fenced
 from ferrule.graph import Array, DataType, Graph, LayerType
 from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.runtime import Runtime
-from ferrule.testing.backends.canaries import Fenced
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import Family
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.shared.host_memory import aligned_empty
+from ferrule.backends.shared.host_memory.aligned import aligned_empty
 from ferrule.graph import Array, DataType, TensorInfo
 
 MARGIN_BYTES = 256
