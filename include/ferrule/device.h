@@ -234,6 +234,17 @@ bool ferrule_device_is_lost(const ferrule_device_t *dev);
 int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context),
                             uint32_t timeout_us);
 
+/**
+ * @brief Store one of the device's own counts, as its driver states them; also of a device that is
+ * not active. Another thread may use the device meanwhile; its counts are then those before or
+ * after its command.
+ * @retval FERRULE_ERR_STATE        it is not bound
+ * @retval FERRULE_ERR_UNSUPPORTED  the driver has no counts
+ * @retval FERRULE_ERR_ARGUMENT     `found` is null, or the driver has no count of this index
+ */
+int32_t ferrule_device_statistic(ferrule_device_t *dev, uint32_t index,
+                                 struct ferrule_statistic *found);
+
 /** @brief Wake the thread that waits for the device, or the next one that begins to wait. Any
  * context; interrupt handlers call it after the driver's own handler. Without an effect on a handle
  * that is not bound. */

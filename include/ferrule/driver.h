@@ -20,6 +20,12 @@
 extern "C" {
 #endif
 
+/** One of a device's own counts, such as of busy cycles, bytes or stalls. */
+struct ferrule_statistic {
+    const char *name; /* at most 255 bytes of UTF-8; the same at each call */
+    uint32_t count;   /* since the program began; it only grows, and wraps at 2^32 */
+};
+
 /**
  * The functions of one kind of device; each pointer except `name` may be NULL if the device does
  * not need that function.
@@ -77,6 +83,11 @@ struct ferrule_driver {
     uint32_t depth;
     uint32_t timeout_us; /* limit of the wait for one command; 0 means
                             FERRULE_DEVICE_TIMEOUT_US */
+
+    /* store the count of an index, from 0 on, for reports; false if there is none. It is also
+     * called for a device without power, so it reads the context and no register: the driver adds
+     * up what the hardware counts, such as when it collects a command */
+    bool (*statistics)(const void *context, uint32_t index, struct ferrule_statistic *found);
 };
 
 #ifdef __cplusplus

@@ -33,6 +33,16 @@ extern "C" {
 #define FERRULE_LINK_STATE 0
 #endif
 
+#ifndef FERRULE_LINK_STATISTICS
+/** 1 in a firmware whose devices have counts of their own (`statistics` of struct ferrule_driver);
+ * a host then reads them. */
+#define FERRULE_LINK_STATISTICS 0
+#endif
+
+#if FERRULE_LINK_STATISTICS
+#include "ferrule/driver.h"
+#endif
+
 /** Element types; the numbers are part of the protocol. */
 enum ferrule_link_type {
     FERRULE_LINK_INT8 = 1,
@@ -86,6 +96,10 @@ struct ferrule_link_model {
     uint32_t call_count; /* maximum number of device calls in a run */
 #if FERRULE_LINK_STATE
     int32_t (*reset)(void); /* writes the initial state; NULL: the model has none */
+#endif
+#if FERRULE_LINK_STATISTICS
+    /* stores a count of the device of a number, as ferrule_device_statistic(); NULL: no devices */
+    int32_t (*statistic)(uint32_t device, uint32_t index, struct ferrule_statistic *found);
 #endif
 };
 

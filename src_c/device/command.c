@@ -17,19 +17,42 @@ static int32_t require_open(ferrule_device_t *dev)
     return ferrule_device_context(dev, dev == NULL ? NULL : core_of(dev)->driver, &context);
 }
 
+/* FERRULE_OK if the handle is bound, whoever uses it. */
+static int32_t require_bound(const ferrule_device_t *dev)
+{
+    const int32_t status = ferrule_device_may_bind(dev);
+
+    if (status == FERRULE_ERR_STATE) {
+        return FERRULE_OK;
+    }
+    return status == FERRULE_OK ? FERRULE_ERR_STATE : status; /* not bound, or no handle */
+}
+
 int32_t ferrule_device_set_timeout(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    int32_t status;
+    const int32_t status = require_bound(dev);
 
-    if (dev == NULL) {
-        return FERRULE_ERR_ARGUMENT;
+    if (status == FERRULE_OK) {
+        core_of(dev)->timeout_us = timeout_us;
     }
-    status = ferrule_device_may_bind(dev);
-    if (status != FERRULE_ERR_STATE) { /* not bound, or no handle */
-        return status == FERRULE_OK ? FERRULE_ERR_STATE : status;
+    return status;
+}
+
+int32_t ferrule_device_statistic(ferrule_device_t *dev, uint32_t index,
+                                 struct ferrule_statistic *found)
+{
+    const struct ferrule_device_core *core = core_of(dev);
+    const int32_t status = require_bound(dev);
+
+    if (status != FERRULE_OK) {
+        return status;
     }
-    core_of(dev)->timeout_us = timeout_us;
-    return FERRULE_OK;
+    if (core->driver->statistics == NULL) {
+        return FERRULE_ERR_UNSUPPORTED;
+    }
+    return found != NULL && core->driver->statistics(core->context, index, found)
+               ? FERRULE_OK
+               : FERRULE_ERR_ARGUMENT;
 }
 
 static uint32_t depth_of(const struct ferrule_driver *driver)

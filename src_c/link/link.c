@@ -312,6 +312,27 @@ static void device_trace(struct exchange *exchange)
     finish(exchange, at);
 }
 
+#if FERRULE_LINK_STATISTICS
+/* As many counts of a device as fit into a frame; none behind the last one. */
+static void statistics(struct exchange *exchange)
+{
+    const struct ferrule_link_model *model = exchange->link->model;
+    const uint32_t device = ferrule_get16(exchange->payload);
+    const uint32_t first = ferrule_get16(exchange->payload + 2);
+    const uint8_t *const full = exchange->payload + FERRULE_LINK_MAX_PAYLOAD -
+                                (sizeof(uint32_t) + 1u + FERRULE_LINK_MAX_NAME);
+    struct ferrule_statistic found = {.name = "", .count = 0};
+    uint8_t *at = exchange->payload;
+    uint32_t index = first;
+    while (at <= full && model->statistic != NULL && model->statistic(device, index, &found) == 0) {
+        at = ferrule_put32(at, found.count);
+        at = put_text(at, found.name);
+        index++;
+    }
+    finish(exchange, at);
+}
+#endif
+
 #ifdef FERRULE_WITH_SELF_TEST
 static void self_test(struct exchange *exchange)
 {
@@ -340,6 +361,9 @@ static const struct {
 #endif
 #ifdef FERRULE_WITH_SELF_TEST
     [FERRULE_SELF_TEST] = {self_test, 0, 0},
+#endif
+#if FERRULE_LINK_STATISTICS
+    [FERRULE_STATISTICS] = {statistics, 4, 4},
 #endif
 };
 

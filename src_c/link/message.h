@@ -17,6 +17,7 @@ enum ferrule_message {
     FERRULE_BUILD_INFO = 0x0A,
     FERRULE_CHOOSE_MODEL = 0x0B, /* only a firmware with several models knows it */
     FERRULE_SELF_TEST = 0x0C,    /* only a firmware with a self-test knows it */
+    FERRULE_STATISTICS = 0x0D,   /* only a firmware whose devices have counts knows it */
     FERRULE_STARTED = 0x45,      /* the requested run starts now */
     FERRULE_RESPONSE = 0x80,
     FERRULE_ERROR = 0xFF,

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from fake_device import Bench, Event, library
@@ -193,6 +194,42 @@ def test_the_time_limit_is_that_of_the_call_the_handle_or_the_driver(bench: Besi
     assert 700 <= elapsed(bench) < 710
     assert bench.lib.ferrule_device_set_timeout(bench.dev, 0) == Status.OK
     assert 500 <= elapsed(bench) < 510
+
+
+def test_a_driver_may_count(bench: Beside) -> None:
+    ffi, ask = bench.fake.ffi, bench.lib.ferrule_device_statistic
+    names, found = [ffi.new("char[]", name) for name in (b"busy", b"bytes")], ffi.new("struct ferrule_statistic *")
+
+    def statistics(context: object, index: int, wanted: Any) -> bool:  # noqa: ANN401 of cffi
+        assert context == bench.context
+        if index < len(names):
+            wanted.name, wanted.count = names[index], 7 + index
+        return index < len(names)
+
+    signature = "bool(const void *, uint32_t, struct ferrule_statistic *)"
+    driver, callback = ffi.new("struct ferrule_driver *", bench.driver[0]), ffi.callback(signature, statistics)
+    driver.statistics = callback
+    assert ask(bench.fake.null, 0, found) == Status.ARGUMENT
+    assert ask(bench.dev, 0, found) == Status.HANDLE
+    bench.bring("initialised")
+    assert ask(bench.dev, 0, found) == Status.STATE
+    bench.driver = driver
+    assert bench.bind() == Status.OK
+    assert [(ask(bench.dev, index, found), found.count) for index in range(3)] == [
+        (Status.OK, 7),
+        (Status.OK, 8),
+        (Status.ARGUMENT, 8),
+    ]
+    assert ask(bench.dev, 0, bench.fake.null) == Status.ARGUMENT
+    assert bench.lib.ferrule_device_activate(bench.dev) == Status.OK
+    assert ask(bench.dev, 1, found) == Status.OK, "also of a device that is in use"
+    assert ffi.string(found.name) == b"bytes"
+
+
+def test_a_driver_without_counts_has_none(bench: Beside) -> None:
+    bench.bring("bound")
+    found = bench.fake.ffi.new("struct ferrule_statistic *")
+    assert bench.lib.ferrule_device_statistic(bench.dev, 0, found) == Status.UNSUPPORTED
 
 
 def test_a_driver_without_a_limit_has_the_api_s(bench: Beside) -> None:

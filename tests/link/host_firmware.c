@@ -161,6 +161,26 @@ static const struct ferrule_identity identity = {
     .text = FERRULE_IDENTITY_TEXT("host", LONG_NAME),
 };
 const uint32_t ferrule_sizes[FERRULE_SIZES] = {100, 20, 3000, 4, 50, 600, 70000};
+#if FERRULE_LINK_STATISTICS
+#define HOST_STATISTICS 40u
+
+/* Device 0 has more counts than fit into a frame, with names of any length; device 1 has none. */
+static int32_t statistic(uint32_t device, uint32_t index, struct ferrule_statistic *found)
+{
+    static char names[HOST_STATISTICS][FERRULE_LINK_MAX_NAME + 45u];
+
+    if (device != 0u || index >= HOST_STATISTICS) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    (void)memset(names[index], 'a' + (int)(index % 26u), (index * 37u) % sizeof names[index]);
+    names[index][0] = (char)('A' + (int)(index % 26u));
+    names[index][1] = (char)('A' + (int)(index / 26u));
+    found->name = names[index];
+    found->count = UINT32_MAX - index;
+    return FERRULE_OK;
+}
+#endif
+
 static struct ferrule_link_model model = {
     .firmware = "host",
     .firmware_version = "1.2.3",
@@ -175,6 +195,9 @@ static struct ferrule_link_model model = {
     .output_count = 2,
     .operator_count = HOST_OPERATORS,
     .workspace_bytes = 4096,
+#if FERRULE_LINK_STATISTICS
+    .statistic = statistic,
+#endif
 };
 static const struct ferrule_uart_cmsdk_config uart = {.base = HOST_UART_BASE,
                                                       .clock_hz = 25000000u};

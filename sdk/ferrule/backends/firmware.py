@@ -407,6 +407,12 @@ class DeviceDriver:
     handler: str = ""
     """The interrupt handler, called with the context; required if `interrupt` is given. It returns a bool: false if the
     interrupt would recur at once and must therefore be masked."""
+    power: str = ""
+    """The symbol of a `const struct ferrule_bare_metal_power` that `header` declares: the driver's own power and clock
+    code, for projects without an operating system; empty if there is none. The user of a project may state another."""
+    statistics: bool = False
+    """Whether the driver has counts of its own (`statistics` of its `struct ferrule_driver`), which reports then show,
+    from silicon, too."""
     model: Callable[[], DeviceModel] | None = None
     """Makes the device model that an emulated board places at `base`; None if none is needed."""
     estimated: bool = False

@@ -21,8 +21,10 @@ from ferrule.dom import (
     Binary,
     BinaryOperator,
     Block,
+    Call,
     Const,
     Declaration,
+    Dereference,
     Expression,
     Field,
     Function,
@@ -32,6 +34,7 @@ from ferrule.dom import (
     IncludeKind,
     Integer,
     Linkage,
+    Member,
     Module,
     Null,
     Parameter,
@@ -51,6 +54,7 @@ MAX_RANK = 8
 """The value of FERRULE_LINK_MAX_RANK in ferrule/link.h."""
 _HASH_DIGITS = 32
 _USED = Identifier("used")
+_STATISTIC = "statistic"
 
 
 def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedule, digest: str) -> Module:
@@ -78,6 +82,7 @@ def link_module(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sched
         implementation_includes=(
             Include(path=identity_name(lowered.symbol), kind=IncludeKind.MODULE),
             *((Include(path="ferrule/status.h"),) if with_devices else ()),
+            *((Include(path="ferrule/device.h"),) if _has_statistics(lowered) else ()),
             *((own,) if needs_model else ()),
             Include(path="stddef.h", kind=IncludeKind.STANDARD),
         ),
@@ -125,6 +130,37 @@ def _internals(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Schedu
     reset = builder.default_reset()
     if reset is not None:
         yield Function(name="reset", returns=Scalar.INT32, body=Block((Return(reset),)))
+    if _has_statistics(lowered):
+        yield _statistic_function(lowered)
+
+
+def _has_statistics(lowered: LoweredGraph) -> bool:
+    return any(use.driver.statistics for use in lowered.devices)
+
+
+def _statistic_function(lowered: LoweredGraph) -> Function:
+    """Return the function that asks the handle of a device's number for a count."""
+    rest = (Identifier("index"), Identifier("found"))
+    choices = (
+        If(
+            Binary(BinaryOperator.EQUAL, Identifier("device"), Integer(use.index, unsigned=True)),
+            Block(
+                (Return(Call(Identifier("ferrule_device_statistic"), (Member(Dereference(_USED), use.name), *rest))),)
+            ),
+        )
+        for use in lowered.devices
+    )
+    unused = If(Binary(BinaryOperator.EQUAL, _USED, Null()), Block((Return(Identifier("FERRULE_ERR_STATE")),)))
+    return Function(
+        name=_STATISTIC,
+        returns=Scalar.INT32,
+        parameters=(
+            Parameter(name="device", type=Scalar.UINT32),
+            Parameter(name="index", type=Scalar.UINT32),
+            Parameter(name="found", type=Pointer(StructType("ferrule_statistic"))),
+        ),
+        body=Block((unused, *choices, Return(Identifier("FERRULE_ERR_ARGUMENT")))),
+    )
 
 
 def _tensor(builder: ExecutorBuilder, kind: str, member: str, info: TensorInfo) -> Aggregate:
@@ -165,5 +201,7 @@ def _model_fields(builder: ExecutorBuilder, lowered: LoweredGraph, schedule: Sch
     }
     if builder.default_reset() is not None:
         fields["reset"] = Identifier("reset")
+    if _has_statistics(lowered):
+        fields["statistic"] = Identifier(_STATISTIC)
     for name, value in fields.items():
         yield Field(value, name)

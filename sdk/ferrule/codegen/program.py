@@ -147,6 +147,11 @@ class Program:
         return any(artifact.state_bytes for artifact in self.artifacts)
 
     @property
+    def has_statistics(self) -> bool:
+        """Whether the driver of a device has counts."""
+        return any(use.driver.statistics for use in self.devices)
+
+    @property
     def _banner(self) -> str:
         return (
             "SPDX-License-Identifier: Apache-2.0\n"

@@ -10,7 +10,7 @@ from dataclasses import replace
 from numpy.typing import ArrayLike
 
 from ferrule.boards import Board
-from ferrule.codegen import Program
+from ferrule.codegen import DeviceUse, Program
 from ferrule.devices import Fault
 from ferrule.emulation import (
     AttachedDevice,
@@ -248,7 +248,18 @@ def _execute(
             reach_tensors(firmware, session, link, machine)
             inject(devices, faults)
             announced = plan is not None and not firmware.artifact.devices
-            done = _serve(link, session, devices, samples, resets, said, started, trace=trace, announced=announced)
+            done = _serve(
+                link,
+                session,
+                devices,
+                samples,
+                resets,
+                said,
+                started,
+                uses=firmware.artifact.devices,
+                trace=trace,
+                announced=announced,
+            )
             done = replace(done, self_test=claims.self_test(firmware, link))
         except RunFailedError as error:
             raise explained(error, firmware.artifact, failures(devices)) from error
@@ -295,13 +306,15 @@ def _serve(
     report: Callable[[int], None],
     started: float,
     *,
+    uses: Sequence[DeviceUse],
     trace: bool,
     announced: bool,
 ) -> EngineRun:
     traced = link.run(samples[0], trace=True, reset=resets[0]) if trace else None
-    before, counted = session.device_work(), statistics(devices)
+    before, counted, driven = session.device_work(), statistics(devices), _driver_counts(link, uses)
     profiled = link.run(samples[0], profile=True, reset=resets[0])
     work, counts = _worked(before, session.device_work()), _grown(counted, statistics(devices))
+    own = _passed(driven, _driver_counts(link, uses))
     runs = []
     for number, (sample, reset) in enumerate(zip(samples, resets, strict=True), start=1):
         runs.append(link.run(sample, profile=announced and number > 1, reset=reset))
@@ -317,8 +330,24 @@ def _serve(
         ownership=session.ownership(),
         work=work,
         statistics=counts,
+        driver_counts=own,
         run_s=time.perf_counter() - started,
     )
+
+
+def _driver_counts(link: LinkSession, uses: Sequence[DeviceUse]) -> dict[str, dict[str, int]]:
+    """Return the present counts of the drivers that have some, by device."""
+    return {use.device.name: link.statistics(use.index) for use in uses if use.driver.statistics}
+
+
+def _passed(
+    before: Mapping[str, Mapping[str, int]], after: Mapping[str, Mapping[str, int]]
+) -> dict[str, dict[str, int]]:
+    """Return the growths of counts of 32 bits, which may have wrapped once."""
+    return {
+        device: {name: (number - before[device].get(name, 0)) % (1 << 32) for name, number in counts.items()}
+        for device, counts in after.items()
+    }
 
 
 def _worked(before: Work | None, after: Work | None) -> Work | None:

@@ -30,7 +30,7 @@ class Kind(Flag):
     REQUEST = auto()
     """Handles a request of the link."""
     MODEL = auto()
-    """Runs a model for the link."""
+    """Runs a model for the link, or asks its devices for counts."""
     OPERATOR = auto()
     """The link's callbacks during a run."""
     DRIVER = auto()
@@ -48,7 +48,7 @@ class Kind(Flag):
 
 _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
     (r"link\.c:HANDLERS", r"link\.c:\w+", Kind.REQUEST),
-    (r"ferrule_\w+_link_model", r"ferrule_\w+_link\.c:run", Kind.MODEL),
+    (r"ferrule_\w+_link_model", r"ferrule_\w+_link\.c:(run|statistic)", Kind.MODEL),
     (r"ferrule_link_run|run\.c:.*", r"run\.c:(record|follow|trace)", Kind.OPERATOR),
     (r"(woofles|uart_woofles|soft_npu)_driver", r"(woofles|uart_woofles|soft_npu)\.c:\w+", Kind.DRIVER),
     (r".*", r"ferrule_uart_transport_(read|write)", Kind.TRANSPORT),
@@ -59,6 +59,7 @@ _FUNCTIONS: tuple[tuple[str, str, Kind], ...] = (
 )
 """Where the address is, the function, and its kind."""
 _CALLERS: tuple[tuple[str, Kind], ...] = (
+    (r"link\.c:statistics", Kind.MODEL),
     (r"ferrule_link_(poll|serve)|link\.c:\w+", Kind.REQUEST),
     (r"ferrule_link_run|run\.c:\w+", Kind.MODEL | Kind.OPERATOR | Kind.OTHER),
     (r"ferrule_held_\w+|held\.c:\w+", Kind.OPERATOR | Kind.OTHER),

@@ -37,6 +37,7 @@ class MessageType(IntEnum):
     BUILD_INFO = 0x0A
     CHOOSE_MODEL = 0x0B
     SELF_TEST = 0x0C
+    STATISTICS = 0x0D
     STARTED = 0x45
     ERROR = 0xFF
 
@@ -124,6 +125,8 @@ _STACK = Struct("<III")
 _TRACE_REQUEST = Struct("<I")
 _TRACE = Struct("<I")
 _CALL = Struct("<IHHi")
+_STATISTICS = Struct("<HH")
+_STATISTIC = Struct("<I")
 _CHOICE = Struct("<H")
 _CHOSEN = Struct("<HH")
 _NO_CHOICE = 0xFFFF
@@ -419,6 +422,23 @@ class ModelChoice:
 def choose_request(index: int | None) -> bytes:
     """Return the payload of a CHOOSE_MODEL request; with None, the choice stays as it is."""
     return _CHOICE.pack(_NO_CHOICE if index is None else index)
+
+
+def statistics_request(device: int, first: int) -> bytes:
+    """Return the payload of a STATISTICS request for a device's counts from index `first` on."""
+    return _STATISTICS.pack(device, first)
+
+
+def decode_statistics(payload: bytes) -> dict[str, int]:
+    """Return the counts in a STATISTICS response, by name; LinkError if two have one name."""
+    reader, found = _Reader(MessageType.STATISTICS, payload), dict[str, int]()
+    while not reader.is_at_end:
+        (count,) = reader.take(_STATISTIC)
+        name = reader.text()
+        if name in found:
+            raise reader.fail(f"it has two counts '{name}'")
+        found[name] = count
+    return found
 
 
 def trace_request(first: int) -> bytes:

@@ -40,8 +40,10 @@ from ferrule.link.protocol import (
     counters_request,
     decode_counters,
     decode_error,
+    decode_statistics,
     output_request,
     run_request,
+    statistics_request,
     status_text,
     tensor_request,
     trace_request,
@@ -176,6 +178,24 @@ class LinkSession(Closing):
             self.hello()
         payload = self._ask_if_known(MessageType.SELF_TEST, b"")
         return None if payload is None else SelfTest.decode(payload)
+
+    def statistics(self, device: int) -> dict[str, int]:
+        """Return the counts of the driver of a device, by name, since the firmware began; each wraps at 2^32.
+
+        `device` is its number in the devices struct. A firmware whose drivers have no counts, or that does not know the
+        request, has none.
+        """
+        if self._hello is None:
+            self.hello()
+        found: dict[str, int] = {}
+        while True:
+            payload = self._ask_if_known(MessageType.STATISTICS, statistics_request(device, len(found)))
+            more = {} if payload is None else decode_statistics(payload)
+            if not more:
+                return found
+            if found.keys() & more.keys():
+                raise LinkError(f"the firmware states counts of device {device} twice: {', '.join(more)}")
+            found |= more
 
     def model_count(self) -> int:
         """Return the number of models in the firmware."""

@@ -117,6 +117,8 @@ class EngineRun:
     """What devices did in the profiled run; None if the engine cannot tell."""
     statistics: Statistics = field(default_factory=dict)
     """The counts of device models for that run."""
+    driver_counts: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Those of the drivers on the board."""
 
     def by_sample(self) -> Iterator[list[LinkRun]]:
         """Yield all runs of each sample, in the order of execution."""
@@ -156,7 +158,7 @@ def assemble(
         run_s=done.run_s,
         samples=samples,
         evidence=sum((part.evidence for part in samples), Evidence(layers=len(layers))),
-        devices=device_parts(artifact, layers, _total_work(artifact, done), done.statistics),
+        devices=device_parts(artifact, layers, _total_work(artifact, done), done.statistics, done.driver_counts),
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
         ownership=None if done.ownership is None else _ownership(done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),

@@ -177,6 +177,9 @@ def _totals(document: ReportDocument) -> Table:
         if device.statistics:
             counts = ", ".join(f"{name} {number:,}" for name, number in device.statistics.items())
             table.add_row("", f"{escape(counts)} ({'exact, but for estimates' if device.estimated else 'exact'})")
+        if device.driver_counts:
+            counts = ", ".join(f"{name} {number:,}" for name, number in device.driver_counts.items())
+            table.add_row("", f"by its driver: {escape(counts)}")
     if document.devices:
         table.add_row("core", _core(document))
     table.add_row("built", _built(build))

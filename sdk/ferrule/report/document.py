@@ -201,6 +201,8 @@ class DevicePart:
     """What its model did, for layers and besides; None without a model, or if the engine cannot tell."""
     statistics: dict[str, int | float] = field(default_factory=dict)
     """The growth of its model's own counts in one inference, exact; see `DeviceModel.statistics`."""
+    driver_counts: dict[str, int] = field(default_factory=dict)
+    """The growth of its driver's own counts on the board in one inference; see `struct ferrule_driver`."""
     estimated: bool = False
     """Whether the time of its model is an estimate of that of the real device; the counts of this run are exact."""
 

@@ -19,9 +19,11 @@ def device_parts(
     layers: Sequence[LayerPart],
     work: Mapping[str, DeviceWorkPart],
     statistics: Mapping[str, Mapping[str, int | float]],
+    driver_counts: Mapping[str, Mapping[str, int]],
 ) -> tuple[DevicePart, ...]:
-    """Return the devices that run layers, with the cost of these layers and the planned use of device memory; `work`
-    and `statistics` have what their models did, by device.
+    """Return the devices that run layers, with the cost of these layers and the planned use of device memory.
+
+    By device, `work` and `statistics` have what their models did, and `driver_counts` what their drivers counted.
     """
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
     ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
@@ -37,6 +39,7 @@ def device_parts(
             share=sum(part.share for part in ran[use.device.name]),
             work=work.get(use.device.name),
             statistics=dict(statistics.get(use.device.name, {})),
+            driver_counts=dict(driver_counts.get(use.device.name, {})),
             estimated=use.driver.estimated,
         )
         for use in artifact.devices

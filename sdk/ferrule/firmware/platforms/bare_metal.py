@@ -28,6 +28,7 @@ from ferrule.firmware.mlperf_tiny import is_runner, runner_values
 from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.library import (
     LOCK,
+    POWER,
     Library,
     devices_header,
     link_of,
@@ -115,6 +116,7 @@ class BareMetalPlatform(Platform):
                 "Makefile": _rendered("Makefile.j2", values),
                 "CMakeLists.txt": _rendered("CMakeLists.txt.j2", values),
                 "README.md": _rendered("README.md.j2", values),
+                **({POWER: _rendered(f"{POWER}.j2", values)} if program.devices else {}),
             },
             contributions=library.contributions,
             sources=sources,
@@ -198,6 +200,8 @@ def _values(
         "board": board,
         "driver": uart_driver(board),
         "interrupts": _interrupts(request),
+        "names": [use.name for use in request.program.devices],
+        "vendors": any(use.driver.power for use in request.program.devices),
         "setups": board.setup_for(
             {board.link_uart.name, board.console_uart.name, *(wire.uart.name for wire, _ in _wires(request))}
         ),

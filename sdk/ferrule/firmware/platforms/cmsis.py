@@ -27,6 +27,7 @@ from ferrule.firmware.platforms.cmsis_solution import (
 )
 from ferrule.firmware.platforms.library import (
     LOCK,
+    POWER,
     Library,
     devices_header,
     link_of,
@@ -182,7 +183,7 @@ class CmsisPlatform(Platform):
             **(_rendered(values, _devices(request.program)) if request.program.devices else {}),
             SCRIPT_NAME: linker_script(request.board, entry="Reset_Handler").encode(),
         }
-        starters = _rendered(values, _STARTERS)
+        starters = _rendered(values, {**_STARTERS, **({POWER: f"cmsis/{POWER}.j2"} if values["names"] else {})})
         return ProjectFiles(
             generated=generated | _layers(request),
             starters=starters | _solution(request, board),
@@ -310,6 +311,7 @@ def _values(request: ProjectRequest, board: CmsisBoard) -> dict[str, object]:
         "usarts": board.usarts,
         "link_usart": board.link_usart,
         "device_headers": _device_headers(program),
+        "names": [use.name for use in program.devices if use.driver.wire is None],
         "toolchain": _GCC,
         "sources": tuple(sorted(source for layer in layers for source in layer.sources)),
         "include_dirs": tuple(dict.fromkeys(name for layer in layers for name in layer.include_dirs)),

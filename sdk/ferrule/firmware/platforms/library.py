@@ -24,8 +24,12 @@ def model_sources(program: Program, folder: str = MODEL_FOLDER) -> tuple[str, ..
 
 
 def link_of(program: Program) -> Contribution:
-    """Return the link that serves a program: with the choice of a model, and resets of state, if it needs them."""
-    needed = {"FERRULE_LINK_MODELS": program.single is None, "FERRULE_LINK_STATE": program.has_state}
+    """Return the link that serves a program: with those of its optional parts that it needs."""
+    needed = {
+        "FERRULE_LINK_MODELS": program.single is None,
+        "FERRULE_LINK_STATE": program.has_state,
+        "FERRULE_LINK_STATISTICS": program.has_statistics,
+    }
     defines = {name: "1" for name, is_needed in needed.items() if is_needed}
     return replace(LINK, defines=defines) if defines else LINK
 
@@ -35,6 +39,8 @@ def devices_header(program: Program) -> str:
     return f"ferrule_{program.symbol}_devices.h"
 
 
+POWER = "devices_power.h"
+"""The power and clock code of a project's user for its devices, which the file that binds them includes."""
 LOCK = "arena_lock.c"
 """The lock of an arena that the models share, in a project that has one."""
 
