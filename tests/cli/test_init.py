@@ -19,7 +19,7 @@ import pytest
 from markdown_it import MarkdownIt
 from needs import require_cc, require_module, require_program, require_variable
 
-from ferrule.cli.init import TEMPLATES
+from ferrule.cli.init import TEMPLATES, WITH_BACKEND
 from ferrule.cli.main import cli
 from ferrule.devices import c_header
 
@@ -95,7 +95,7 @@ def test_the_files_of_an_editor_are_right(ferrule: Ferrule, tmp_path: Path, temp
         (["model", "full"], "full exists and is not an empty folder"),
         (["model", "full/file"], "full/file exists and is not an empty folder"),
         (["model", "new", "--board", "none"], "there is no board 'none'"),
-        (["model", "new", "--id", "Npu"], "--id is only valid with the template accelerator"),
+        (["model", "new", "--id", "Npu"], "--id is only valid with the templates accelerator and npu"),
         (["accelerator", "new", "--id", "CpuAcc"], "backend 'CpuAcc' already exists"),
         (["accelerator", "new", "--id", "a b"], "'a b' is not a valid backend id"),
         (["accelerator", "3d"], "'3d' is not a valid backend id"),
@@ -129,13 +129,31 @@ def test_names_of_folders_stay_names(ferrule: Ferrule, tmp_path: Path, name: str
     assert [command[0] for command in steps(folder)][:2] == ["python", "python"]
 
 
-def test_the_header_of_the_accelerator_is_that_of_its_table(ferrule: Ferrule, tmp_path: Path) -> None:
-    assert ferrule("init", "accelerator", tmp_path / "x", "--id", "LongNamedNpu").code == 0
+@pytest.mark.parametrize("template", WITH_BACKEND)
+def test_the_header_of_an_accelerator_is_that_of_its_table(ferrule: Ferrule, tmp_path: Path, template: str) -> None:
+    assert ferrule("init", template, tmp_path / "x", "--id", "LongNamedNpu").code == 0
     names: dict[str, Any] = {}
     package = tmp_path / "x" / "long_named_npu"
     exec((package / "registers.py").read_text(encoding="utf-8"), names)  # noqa: S102 our own
     header = (package / "include" / "long_named_npu" / "registers.h").read_text(encoding="utf-8")
     assert header == c_header(names["TABLE"])
+
+
+def test_the_files_of_the_npu_come_from_its_systemrdl(
+    ferrule: Ferrule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the command of its README.md."""
+    require_module("systemrdl", "pip install 'ferrule[rdl]'")
+    folder = tmp_path / "x"
+    assert ferrule("init", "npu", folder, "--id", "LongNamedNpu").code == 0
+    (line,) = re.findall(r"`ferrule (registers [^`]*--python[^`]*)`", (folder / "README.md").read_text("utf-8"))
+    paths = [folder / word for word in line.split() if "/" in word]
+    written = [path.read_text(encoding="utf-8") for path in paths]
+    for path in paths:
+        path.unlink()
+    monkeypatch.chdir(folder)
+    assert ferrule(*line.split()).code == 0
+    assert [path.read_text(encoding="utf-8") for path in paths] == written
 
 
 @pytest.mark.emu
@@ -162,6 +180,7 @@ def test_the_first_steps(ferrule: Ferrule, tmp_path: Path, template: str) -> Non
     assert ferrule("init", template, folder).code == 0
     printed = "".join(follow(folder, steps(folder)))
     assert "verdict: exact" in printed
+    assert template != "npu" or re.search(r"by its driver: busy_cycles [\d,]+, stall_cycles ", printed)
     assert template == "zephyr" or re.search(r"\d+ passed", printed)
 
 

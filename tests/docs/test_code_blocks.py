@@ -35,6 +35,7 @@ FOLLOWED = {
     "cmsis": "tests/docs/test_cmsis_document.py",
     "data": "tests/docs/test_data_document.py",
     "dynamic_backends": "tests/docs/test_dynamic_backends_document.py",
+    "npu": "tests/docs/test_npu_document.py",
     "onnx": "tests/docs/test_onnx_document.py",
     "platforms": "tests/docs/test_platforms_document.py",
     "state": "tests/docs/test_state_document.py",
@@ -44,8 +45,9 @@ FOLLOWED = {
     "zephyr": "tests/docs/test_zephyr_document.py",
 }
 """By page: the test that writes and uses its files, which are the blocks with a caption."""
-QUOTING = {"add_operator"}
-"""Pages whose blocks with a caption quote the repository's files; their own tests compare the two."""
+QUOTING = {"add_operator", "npu"}
+"""Pages whose blocks with a caption quote the repository's files, or those that a command writes; their own tests
+compare the two."""
 FRAMEWORKS = {"torch", "model_explorer"}
 """Modules that users have in an environment of their own, which the tests of a page may lack."""
 PROGRAMS = {

@@ -43,7 +43,10 @@ TEMPLATES = {
     "accelerator": _Template(
         text="an accelerator of your own: registers, model, driver, backend and their tests", board="mps2-an386"
     ),
+    "npu": _Template(text="an NPU of your own with a ring of commands, a compiler and both faces", board="mps2-an386"),
 }
+WITH_BACKEND = ("accelerator", "npu")
+"""The templates with a backend, whose id a user may choose."""
 
 
 @click.command("init")
@@ -53,7 +56,9 @@ TEMPLATES = {
     "--board", shell_complete=completion.boards, help="The board.  [default: mps2-an386, for zephyr mps2-an385]"
 )
 @click.option(
-    "--id", "backend", help="accelerator: the id of its backend, such as AcmeNpu; by default from the folder's name."
+    "--id",
+    "backend",
+    help="accelerator, npu: the id of its backend, such as AcmeNpu; by default from the folder's name.",
 )
 def command(template: str | None, folder: Path | None, board: str | None, backend: str | None) -> None:
     """Create the FOLDER of a project from a TEMPLATE; without arguments, list the templates.
@@ -70,8 +75,8 @@ def command(template: str | None, folder: Path | None, board: str | None, backen
         raise FerruleError(
             f"ferrule init {template} lacks the folder to create", hint=f"ferrule init {template} my-{template}"
         )
-    if backend is not None and template != "accelerator":
-        raise FerruleError("--id is only valid with the template accelerator")
+    if backend is not None and template not in WITH_BACKEND:
+        raise FerruleError(f"--id is only valid with the templates {' and '.join(WITH_BACKEND)}")
     chosen = TEMPLATES[template]
     files = _files(template, folder, board or chosen.board, backend)
     _create(folder, files)
@@ -98,8 +103,8 @@ def _files(template: str, folder: Path, board: str, backend: str | None) -> dict
     values: dict[str, object] = {"title": title, "board": board, "options": chosen.options, "elf": chosen.elf}
     values["tests"] = "tests"
     package = ""
-    if template == "accelerator":
-        package, more = _accelerator(title, backend)
+    if template in WITH_BACKEND:
+        package, more = _backend(title, backend)
         values |= more
     rendered = render_folder(f"init_{template}", **values)
     editor = render_folder("init_vscode", **values)
@@ -111,8 +116,9 @@ def _files(template: str, folder: Path, board: str, backend: str | None) -> dict
     return {path: text.encode() for path, text in texts.items()}
 
 
-def _accelerator(title: str, backend: str | None) -> tuple[str, Mapping[str, object]]:
-    """Return the name of the package of an accelerator, and the values of its templates."""
+def _backend(title: str, backend: str | None) -> tuple[str, Mapping[str, object]]:
+    """Return the name of a backend's package, and the values of its templates."""
+    from ferrule.backends.version import INTERFACE_VERSION
     from ferrule.cli.new import package_name
     from ferrule.rendering.c_text import c_name
 
@@ -130,6 +136,7 @@ def _accelerator(title: str, backend: str | None) -> tuple[str, Mapping[str, obj
         "upper": package.upper(),
         "options": options,
         "tests": package,
+        "api": str(INTERFACE_VERSION),
     }
 
 

@@ -46,6 +46,7 @@ _NOTES = 20
 @config_option
 @click.option("--svd", type=click.Path(path_type=Path), help="Write the registers as CMSIS-SVD, for debuggers.")
 @click.option("--header", type=click.Path(path_type=Path), help="Write the C header of one peripheral.")
+@click.option("--python", type=click.Path(path_type=Path), help="Write the register table of one peripheral as Python.")
 @click.option("--markdown", type=click.Path(path_type=Path), help="Write the registers as tables in Markdown.")
 def command(
     source: str,
@@ -55,9 +56,10 @@ def command(
     config: Path | None,
     svd: Path | None,
     header: Path | None,
+    python: Path | None,
     markdown: Path | None,
 ) -> None:
-    """Show the registers of a device, or write them for debuggers, drivers and people.
+    """Show the registers of a device, or write them for debuggers, drivers, models and people.
 
     The source is an SVD file (.svd, .xml), a SystemRDL file (.rdl), or the id of a backend, whose devices are taken at
     their places on a board. docs/accelerators.md explains register tables.
@@ -66,7 +68,7 @@ def command(
     from ferrule.devices import c_header, documentation, svd_text
     from ferrule.devices.description import SUFFIXES, read_description
 
-    outputs = {"--svd": svd, "--header": header, "--markdown": markdown}
+    outputs = {"--svd": svd, "--header": header, "--python": python, "--markdown": markdown}
     for option, path in outputs.items():
         if path is not None:
             require_writable(option, path)
@@ -84,7 +86,9 @@ def command(
         device, peripherals = _of_backend(source, names, board, config)
     texts: list[tuple[Path, str]] = []
     if header is not None:
-        texts.append((header, c_header(_only(peripherals).table)))
+        texts.append((header, c_header(_only(peripherals, "--header").table)))
+    if python is not None:
+        texts.append((python, _module(_only(peripherals, "--python"))))
     if markdown is not None:
         texts.append((markdown, "\n".join(documentation(each.table) for each in peripherals)))
     if svd is not None:
@@ -121,11 +125,19 @@ def _of_backend(
     return chosen, [found[name] for name in names or found]
 
 
-def _only(peripherals: Sequence[Peripheral]) -> Peripheral:
+def _module(peripheral: Peripheral) -> str:
+    """Return a module with the table of a peripheral."""
+    from ferrule.devices.register_source import template_values
+    from ferrule.firmware.template import render
+
+    return render("new_model/registers.py.j2", package=peripheral.table.name, **template_values(peripheral))
+
+
+def _only(peripherals: Sequence[Peripheral], option: str) -> Peripheral:
     tables = {each.table for each in peripherals}
     if len(tables) != 1:
         raise FerruleError(
-            f"--header writes the registers of one peripheral, not of {len(tables)}", hint="choose it with --peripheral"
+            f"{option} writes the registers of one peripheral, not of {len(tables)}", hint="choose it with --peripheral"
         )
     return peripherals[0]
 

@@ -95,6 +95,7 @@ LANGUAGES = (
             Region.of(_QUOTE, _QUOTE, quoting.TOML_STRING),
         ),
     ),
+    Language(("*.rdl",), quoting.C_CODE, (_block(quoting.C_COMMENT), Region.of(_QUOTE, _QUOTE, quoting.C_STRING))),
     Language(
         ("*.repl",),
         quoting.REPL,

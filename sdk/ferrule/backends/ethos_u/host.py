@@ -10,10 +10,10 @@ from ferrule.backends.ethos_u.instance import StreamInstance
 from ferrule.backends.ethos_u.program import EthosUProgram
 from ferrule.backends.ethos_u.settings import settings_of, timeout_s
 from ferrule.backends.optimization_views import PreCompiledDescriptor
+from ferrule.backends.shared.host_memory import layer_alone
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
-from ferrule.graph import LayerType, SubgraphView, Tensor
-from ferrule.graph.assembly import assemble
+from ferrule.graph import LayerType
 
 
 class EthosUWorkload:
@@ -47,13 +47,7 @@ class EthosUWorkloadFactory(WorkloadFactory):
 
 def _compiled(info: WorkloadInfo) -> EthosUProgram:
     """Return a layer as a stream; UnsupportedError if Vela does not compile it."""
-    layer = info.layer
-    given = zip(layer.inputs, info.operands.inputs, info.constants, strict=True)
-    tensors = {name: constant or Tensor(info=found) for name, found, constant in given if name and found}
-    tensors |= {found.name: Tensor(info=found) for found in info.operands.outputs}
-    inputs = dict.fromkeys(name for name in layer.present_inputs if not tensors[name].is_constant)
-    graph = assemble(layer.name, inputs=list(inputs), outputs=layer.outputs, layers=(layer,), tensors=tensors)
-    view = SubgraphView.of(graph, [layer.name])
+    view, layer = layer_alone(info), info.layer
     answer = compile_part(view, settings_of(info.target), limit_s=timeout_s(info.target.options))
     if not isinstance(answer, EthosUProgram):
         raise UnsupportedError(f"layer '{layer.name}': {answer[layer.name]}")

@@ -3,6 +3,7 @@
 
 from ferrule.backends.shared.host_memory.aligned import ALIGNMENT_BYTES, address, aligned_empty, is_aligned
 from ferrule.backends.shared.host_memory.backend import HostMemoryBackend
+from ferrule.backends.shared.host_memory.compiling import CompilingBackend, layer_alone
 from ferrule.backends.shared.host_memory.handle import (
     HOST_FACTORY,
     FutureEvent,
@@ -16,6 +17,7 @@ from ferrule.backends.shared.host_memory.transfer import MemCopyWorkload, MemImp
 __all__ = [
     "ALIGNMENT_BYTES",
     "HOST_FACTORY",
+    "CompilingBackend",
     "FutureEvent",
     "HostMemoryBackend",
     "HostMemoryManager",
@@ -27,5 +29,6 @@ __all__ = [
     "address",
     "aligned_empty",
     "is_aligned",
+    "layer_alone",
     "take_block",
 ]
