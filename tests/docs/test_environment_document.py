@@ -41,4 +41,5 @@ def test_the_doctor_knows_what_users_may_set() -> None:
 def test_computed_names_are_in_the_code() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "sdk").rglob("*.py"))
     code += "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "support").glob("*.py"))
+    code += (ROOT / "tests" / "trees.toml").read_text(encoding="utf-8")
     assert {name for names in COMPUTED.values() for name in names if f'"{name}"' not in code} == set()

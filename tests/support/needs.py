@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
+from trees import trees
 
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import host_compiler, zig_compiler
@@ -28,26 +29,17 @@ MODELS_SOURCE = (
 
 
 RARE = {
-    "CMSIS_FREERTOS_PATH": "a checkout of github.com/ARM-software/CMSIS-FreeRTOS",
-    "CMSIS_PATH": "a checkout of github.com/ARM-software/CMSIS_6",
-    "CMSIS_RTX_PATH": "a checkout of github.com/ARM-software/CMSIS-RTX",
     "CMSIS_SCHEMAS": "tools/projmgr/schemas of a checkout of github.com/Open-CMSIS-Pack/devtools, or CMSIS_TOOLBOX",
     "CMSIS_TOOLBOX": "an installation of CMSIS-Toolbox",
-    "CORTEX_DFP_PATH": "a checkout of github.com/ARM-software/Cortex_DFP",
-    "ETHOSU_DRIVER": "a checkout of Arm's ethos-u-core-driver, such as github.com/zephyrproject-rtos/hal_ethos_u",
-    "FREERTOS_KERNEL_PATH": "a checkout of github.com/FreeRTOS/FreeRTOS-Kernel, version 11 or later",
     "FERRULE_AXE": "axe.min.js of the npm package axe-core",
     "FERRULE_CHROMIUM": "the program of Chromium 120 or later",
     "FERRULE_KERAS": "a Python with keras, torch, onnx, onnxscript, onnxruntime and scikit-learn",
-    "FERRULE_MLPERF_TINY": "a checkout of github.com/mlcommons/tiny; its runner needs matplotlib, pyserial, PyYAML and "
-    "scikit-learn",
     "FERRULE_PUBLIC_MODELS": "a folder with the files that tests/models.toml lists (docs/how-ferrule-is-tested.md)",
     "FERRULE_SCHEMAS": "a folder with sarif-schema-2.1.0.json of github.com/oasis-tcs/sarif-spec, and CMSIS-SVD.xsd, "
     "which is in CMSIS/Utilities of github.com/ARM-software/CMSIS_5",
     "FERRULE_TORCH": "a Python with torch, brevitas, onnx, onnxoptimizer, onnxscript, onnxruntime and scikit-learn",
     "RENODE": "the program of Renode 1.16 or later, with the folder platforms/ beside or above it",
-    "ZEPHYR_BASE": "a tree of Zephyr 3.5 or later, and ZEPHYR_MODULES to its module cmsis if the tree is in no west "
-    "workspace; a Python 3 with Zephyr's requirements must be on the PATH",
+    **{tree.variable: tree.value for tree in trees().values()},
 }
 """Environment variables for what `.ci/run` does not install, with a description of the value each needs."""
 

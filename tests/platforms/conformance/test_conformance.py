@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The conformance program on real kernels at three tick rates, under QEMU, and mutants that it has to catch.
+
+The tests run where the variables name trees: FREERTOS_KERNEL_PATH, CMSIS_PATH with CMSIS_RTX_PATH, THREADX_PATH, and
+ZEPHYR_BASE.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from conformance import EXAMPLE, KERNELS, TICKS_HZ, Report, build, run
+from zephyr_tree import TEST_TIMEOUT_S
+
+from ferrule.resources import root
+
+pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow, pytest.mark.timeout(TEST_TIMEOUT_S)]
+GROUPS = (
+    *("begin", "begin of another", "order", "interrupts", "cancel of a wait for a device"),
+    *("cancel of a wait for the lock", "inversion", "deadlock of two models", "loss", "end", "end of another"),
+)
+ADAPTER = EXAMPLE / "src" / "freertos.c"
+HELD = root() / "src_c" / "device" / "held.c"
+MUTANTS = {
+    "a lock that lends no priority": (
+        ADAPTER,
+        "dev->lock = xSemaphoreCreateMutexStatic(&dev->mutex);",
+        "dev->lock = xSemaphoreCreateBinaryStatic(&dev->mutex);\n    (void)xSemaphoreGive(dev->lock);",
+        "inversion.its wait in us",
+    ),
+    "a notification that is lost": (
+        ADAPTER,
+        "(void)xSemaphoreGiveFromISR(dev->notified, &woken);",
+        "(void)dev;",
+        "time.wait for an interrupt",
+    ),
+    "devices that are opened in each model's order": (
+        HELD,
+        "return (uintptr_t)held->handles[device];",
+        "return held->handles[device] != NULL ? device + 1u : 0u;",
+        "deadlock of two models.time-outs",
+    ),
+}
+"""Pieces of Ferrule's C, what replaces them, and a check that has to fail."""
+
+
+@pytest.fixture(scope="module")
+def report_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Report]:
+    """A function that returns the report of a kernel at a tick rate; each is made once."""
+    reports: dict[tuple[str, int], Report] = {}
+
+    def get(kernel: str, tick_hz: int) -> Report:
+        if (kernel, tick_hz) not in reports:
+            folder = tmp_path_factory.mktemp(f"{kernel}-{tick_hz}")
+            reports[kernel, tick_hz] = run(build(kernel, tick_hz, folder))
+        return reports[kernel, tick_hz]
+
+    return get
+
+
+@pytest.mark.parametrize("tick_hz", TICKS_HZ)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_a_kernel_conforms(kernel: str, tick_hz: int, report_of: Callable[[str, int], Report]) -> None:
+    report = report_of(kernel, tick_hz)
+    assert report.is_complete, report.text
+    for group in GROUPS:
+        assert report.group(group), f"no check of {group}"
+        assert [str(check) for check in report.group(group) if not check.is_right] == []
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_mutant_is_caught(mutant: str, tmp_path: Path) -> None:
+    original, old, new, failing = MUTANTS[mutant]
+    text = original.read_text(encoding="utf-8")
+    assert text.count(old) == 1
+    changed = tmp_path / original.name
+    changed.write_text(text.replace(old, new), encoding="utf-8")
+    report = run(build("freertos", 1000, tmp_path / "build", {original: changed}))
+    assert report.is_complete, report.text
+    (check,) = (each for each in report.checks if f"{each.group}.{each.name}" == failing)
+    assert not check.is_right
