@@ -188,7 +188,7 @@ def build(kernel: str, tick_hz: int, folder: Path, replaced: Mapping[Path, Path]
         assert not replaced
         tree = zephyr_tree()
         options = (f"-DCONFIG_SYS_CLOCK_TICKS_PER_SEC={tick_hz}",)
-        return tree.build(FOLDER / "zephyr", folder / "build", tree.source.spelt("mps2/an385"), *options)
+        return tree.build(FOLDER / "zephyr", folder / "build", tree.spelt("mps2-an385"), *options)
     compiler = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     sources = _SOURCES[kernel]()
     defines = [
