@@ -22,7 +22,13 @@
  * init, bind and destroy are called by one thread at a time, before other threads start using the
  * handle and after they have stopped. If a thread still waits in a call, destroy returns
  * FERRULE_ERR_BUSY. All other functions may be called by any threads concurrently. A thread must
- * close a device that it opened before it ends: no other thread can.
+ * close a device that it opened before it ends: no other thread can. While a thread is in a call,
+ * it must not be ended by another one.
+ *
+ * Threads that wait for a device get it in the order of their priorities, and those of the same
+ * priority in the order in which they began to wait. A thread that closes a device and opens it
+ * again at once comes after all that wait. Limits of waits are FERRULE_WAIT_DEFAULT, or at most
+ * FERRULE_WAIT_MOST microseconds.
  */
 #ifndef FERRULE_DEVICE_H
 #define FERRULE_DEVICE_H
@@ -44,7 +50,9 @@ typedef struct ferrule_device ferrule_device_t;
 
 /**
  * @brief Initialise a handle in storage with arbitrary contents. The platform's bind comes next.
- * @retval FERRULE_ERR_STATE   it is already initialised: destroy it first
+ * @retval FERRULE_ERR_STATE   it is already initialised: destroy it first. Also where a handle was
+ *                             at the same address, such as in a function that was called before,
+ *                             and was not destroyed
  * @retval FERRULE_ERR_MEMORY  the platform has no locks left
  */
 int32_t ferrule_device_init(ferrule_device_t *dev);
@@ -102,8 +110,11 @@ int32_t ferrule_device_open(ferrule_device_t *dev);
 
 /**
  * @brief Open the device like ferrule_device_open(), with a time limit of its own.
- * @param timeout_us  0 does not wait; FERRULE_WAIT_DEFAULT is the platform's wait time
- * @param stop        may be NULL; ends this wait, and the waits for the device until it is closed
+ * @param timeout_us  0 does not wait, and overtakes no thread of the same or a higher priority
+ *                    that waits; FERRULE_WAIT_DEFAULT is the platform's wait time
+ * @param stop        may be NULL; ends this wait, and the waits for the device until it is closed.
+ *                    A request is seen after 10 ms and two ticks of the platform, at the latest
+ * @retval FERRULE_ERR_ARGUMENT  `timeout_us` exceeds FERRULE_WAIT_MOST
  * @return as ferrule_device_open() and ferrule_stop_status()
  */
 int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
@@ -158,7 +169,8 @@ int32_t ferrule_device_context(ferrule_device_t *dev, const struct ferrule_drive
 /**
  * @brief Set the limit of the wait for one command of this device, in place of its driver's. By one
  * thread, before other threads use the handle; 0 restores the driver's.
- * @retval FERRULE_ERR_STATE  it is not bound
+ * @retval FERRULE_ERR_STATE     it is not bound
+ * @retval FERRULE_ERR_ARGUMENT  it exceeds FERRULE_WAIT_MOST
  */
 int32_t ferrule_device_set_timeout(ferrule_device_t *dev, uint32_t timeout_us);
 
@@ -191,6 +203,7 @@ int32_t ferrule_device_submit_copy_from(ferrule_device_t *dev, void *destination
  * aborted as by ferrule_device_abort().
  * @param timeout_us  FERRULE_WAIT_DEFAULT for the device's own limit
  * @retval FERRULE_ERR_STATE      it is not open, or no command is in flight
+ * @retval FERRULE_ERR_ARGUMENT   `timeout_us` exceeds FERRULE_WAIT_MOST; nothing is aborted
  * @retval FERRULE_ERR_OWNER      another thread opened it
  * @retval FERRULE_ERR_TIMEOUT    the command took too long, or the deadline has passed
  * @retval FERRULE_ERR_CANCELLED  the run was cancelled
@@ -228,6 +241,7 @@ bool ferrule_device_is_lost(const ferrule_device_t *dev);
 /**
  * @brief Wait until `is_over` returns true; for operators of drivers without `submit`. It is called
  * with the bound context, at least after each ferrule_device_notify() and when the time has passed.
+ * The wait ends no earlier than its limit, and at most a tick of the platform later.
  * @param timeout_us  FERRULE_WAIT_DEFAULT for the device's own limit
  * @return as ferrule_device_finish(); the device goes on working after an error
  */

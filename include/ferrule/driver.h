@@ -81,7 +81,7 @@ struct ferrule_driver {
      * command may read what an earlier one in the queue writes, so the driver does not access the
      * operands */
     uint32_t depth;
-    uint32_t timeout_us; /* limit of the wait for one command; 0 means
+    uint32_t timeout_us; /* limit of the wait for one command, up to FERRULE_WAIT_MOST; 0 means
                             FERRULE_DEVICE_TIMEOUT_US */
 
     /* store the count of an index, from 0 on, for reports; false if there is none. It is also

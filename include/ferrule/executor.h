@@ -35,13 +35,14 @@ struct ferrule_run_info {
      * anything but FERRULE_OK ends the run with that status. Only executors of models with devices
      * call it */
     int32_t (*stop_at)(void *context, uint32_t index);
-    struct ferrule_stop stop; /* private: the deadline, and the request of ferrule_run_cancel() */
+    struct ferrule_stop stop; /* private: the deadline, and the request of ferrule_run_cancel(); all
+                                 zero before the first run */
 };
 
 /** @brief Let the run that has this `info` end with FERRULE_ERR_CANCELLED: at its next operator, or
- * at once if it waits for a device. Any context. A run clears the request when it begins, so a
- * request before has no effect. For models with devices; the devices must exist during this call.
- */
+ * at once if it waits for a device. Any context, also another core. Without a run, the request is
+ * for the next one that begins with this `info`. It ends with its run, also if it comes too late to
+ * end it. For models with devices; the devices must exist during this call. */
 void ferrule_run_cancel(struct ferrule_run_info *info);
 
 /** The device calls that an executor makes. */

@@ -49,9 +49,10 @@ struct ferrule_held {
  */
 
 /**
- * @brief Begin a run. Lost devices are stopped first (see ferrule_device_abort()). Until then such
- * a device may have written to memory of earlier runs, where the inputs or the state of this one
- * may lie, so this run fails even if the device is stopped.
+ * @brief Begin a run. A request of ferrule_run_cancel() before is for this run. Lost devices are
+ * stopped first (see ferrule_device_abort()). Until then such a device may have written to memory
+ * of earlier runs, where the inputs or the state of this one may lie, so this run fails even if the
+ * device is stopped.
  * @param deadline_us  NULL if it has none; see ferrule_stop_begin()
  * @retval FERRULE_ERR_DEVICE  a device was lost, or still is; see ferrule_device_is_lost()
  * @return or another error of ferrule_device_recover()
@@ -83,7 +84,8 @@ int32_t ferrule_held_open_set(struct ferrule_held *held, const uint32_t *devices
 
 /**
  * @brief Open all of several devices like ferrule_held_open_set(), and besides a free member of
- * each pool. While a pool has no free member, the run holds none of the devices.
+ * each pool. While a pool has no free member, the run holds none of the devices, and waits in the
+ * shortest queue of a member.
  * @param devices  may be NULL if `count` is 0
  * @retval FERRULE_ERR_TIMEOUT  a pool had no free member, or a device was held, for too long
  * @retval FERRULE_ERR_BUSY     likewise, if the platform cannot wait

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
- * @file The interface that a platform adapter implements: fifteen functions and the handle's
+ * @file The interface that a platform adapter implements: seventeen functions and the handle's
  * struct. Only adapters include it; users include the platform's header.
  *
  * The state machine, the counting and all checks of the call order are in src_c/device/device.c and
@@ -17,8 +17,10 @@
  * acquired can always be released. A critical section or a spin lock is sufficient.
  *
  * The *lock* is held from open to close, and while power is switched. Waiting for it is bounded in
- * time. A thread that holds the lock takes and releases the guard inside it, so locks are released
- * in reverse order, as priority inheritance requires.
+ * time. It need not be fair: the core keeps the order of the waiters, and a thread that gets the
+ * lock out of turn releases it and yields. The platform's lock is still what all of them wait for,
+ * because it alone knows priority inheritance. A thread that holds the lock takes and releases the
+ * guard inside it, so locks are released in reverse order, as priority inheritance requires.
  */
 #ifndef FERRULE_PLATFORM_H
 #define FERRULE_PLATFORM_H
@@ -39,6 +41,13 @@ enum ferrule_device_state {
     FERRULE_DEVICE_BOUND = 0x46444232,
 };
 
+/** The place of a thread among those that wait for the lock of a handle; on the thread's stack. */
+struct ferrule_place {
+    struct ferrule_place *next; /* of the thread that came after it */
+    int32_t priority;
+    bool waits; /* it is in the list of a handle */
+};
+
 /** Whether a bound device can be used. */
 enum ferrule_device_health {
     FERRULE_DEVICE_FINE = 0,
@@ -51,7 +60,9 @@ struct ferrule_device_core {
     const struct ferrule_device_core *self; /* address at initialisation; wrong in a copy */
     uint32_t state;                         /* enum ferrule_device_state */
     uint32_t activations;
-    uint32_t users;    /* threads that wait for the lock or hold it */
+    uint32_t users;                /* threads that wait for the lock or hold it */
+    struct ferrule_place *waiters; /* in order of arrival */
+    uint32_t turns;                /* how often the lock was taken; wraps */
     bool is_open;      /* opened by its owner; if false, the owner is powering or checking it */
     const void *owner; /* ferrule_platform_thread() of the lock's holder, NULL if there is none */
     const struct ferrule_driver *driver;
@@ -80,6 +91,22 @@ int32_t ferrule_device_may_bind(const ferrule_device_t *dev);
 int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_driver *driver,
                                    void *context);
 
+/**
+ * @brief Open the device like ferrule_device_open_for(), for a thread that looks at other devices
+ * from time to time: after FERRULE_ERR_TIMEOUT it keeps its place for the next call. Others do not
+ * overtake it meanwhile, so it comes back soon, and ends with ferrule_device_leave().
+ * @param kept  all zero before the first call, and for this handle only
+ */
+int32_t ferrule_device_open_in_turn(ferrule_device_t *dev, uint32_t timeout_us,
+                                    struct ferrule_stop *stop, struct ferrule_place *kept);
+
+/** @brief Give up a place; without an effect on one that is not kept. */
+void ferrule_device_leave(ferrule_device_t *dev, struct ferrule_place *kept);
+
+/** @brief Return the number of threads that have the lock or wait for it, and add the number of
+ * turns so far to `*turns`: an estimate, because other threads go on. */
+uint32_t ferrule_device_users(ferrule_device_t *dev, uint32_t *turns);
+
 /* ---- implemented by the adapter; `dev` is never null and is a valid handle */
 
 /** @brief Return whether this is an interrupt or exception handler. */
@@ -88,6 +115,13 @@ bool ferrule_platform_in_interrupt(void);
 /** @brief Return a pointer that identifies the current thread among all live threads, never NULL.
  * Without threads, always the same address. */
 const void *ferrule_platform_thread(void);
+
+/** @brief Return the priority of the current thread, with what it has inherited; a larger number is
+ * more urgent. Without threads, or if all are equal, a constant. The guard is held. */
+int32_t ferrule_platform_priority(void);
+
+/** @brief Let other threads of this priority run, if any is ready. No lock is held. */
+void ferrule_platform_yield(void);
 
 /**
  * @brief Create the guard and the lock, and clear the binding; the handle's storage has arbitrary
@@ -109,15 +143,15 @@ void ferrule_platform_unguard(ferrule_device_t *dev);
 /**
  * @brief Take the lock; the guard is not held. Never called by the thread that already holds the
  * lock.
- * @param timeout_us  0 does not wait; rounded up to the platform's unit of time
+ * @param timeout_us  0 does not wait; at most FERRULE_WAIT_MOST; rounded up to the platform's unit
  * @retval FERRULE_ERR_TIMEOUT  another thread held it for the whole time
  * @retval FERRULE_ERR_BUSY     another thread holds it, and the time is 0 or the platform cannot
  *                              wait
  * @return or another error of the platform; the lock is then not taken
  */
 int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us);
-/** @brief Return how long ferrule_device_open() waits for the lock, in microseconds; less than
- * FERRULE_WAIT_DEFAULT. */
+/** @brief Return how long ferrule_device_open() waits for the lock, in microseconds; at most
+ * FERRULE_WAIT_MOST. */
 uint32_t ferrule_platform_open_timeout_us(void);
 
 /** @brief Release the lock, which this thread holds; the guard is not held. */
@@ -139,14 +173,17 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on);
  */
 int32_t ferrule_platform_cut(ferrule_device_t *dev);
 
-/** @brief Return the time in microseconds; it wraps at 2^32. Any context. */
+/** @brief Return the time in microseconds, as fine as the platform can; it wraps at 2^32. Any
+ * context. */
 uint32_t ferrule_platform_now_us(void);
 
 /**
  * @brief Let other threads run, or the core sleep, until ferrule_platform_notify() is called for
  * the handle or the time has passed. A notification that came before, since the last wait returned,
  * ends the wait at once. It may return earlier. The lock is held.
- * @param timeout_us  greater than 0; rounded up to the platform's unit of time
+ * @param timeout_us  greater than 0, at most FERRULE_WAIT_MOST. The wait ends no earlier, and at
+ *                    most a tick of the platform later; for less than a tick it does not sleep, and
+ *                    may return at once
  * @retval FERRULE_OK           it was notified, or returned early
  * @retval FERRULE_ERR_TIMEOUT  the time has passed
  * @return or an error of the platform: it cannot wait

@@ -14,6 +14,9 @@ struct ferrule_device;
 
 /** The time limit of a call that waits: the platform's own, or the device's. */
 #define FERRULE_WAIT_DEFAULT UINT32_MAX
+/** The longest other limit in microseconds, 35 minutes: the clock wraps at 2^32. Calls refuse a
+ * longer one with FERRULE_ERR_ARGUMENT. */
+#define FERRULE_WAIT_MOST ((uint32_t)INT32_MAX)
 
 /** What ends a run early; all zero for a run that has no deadline and is not cancelled. */
 struct ferrule_stop {
@@ -24,8 +27,11 @@ struct ferrule_stop {
 };
 
 /** @brief Clear the request of an earlier run, and set the deadline: a time on the clock of
- * ferrule_platform_now_us(), at most 2^31 - 1 microseconds from now, or NULL for none. */
+ * ferrule_platform_now_us(), at most FERRULE_WAIT_MOST microseconds from now, or NULL for none. */
 void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *deadline_us);
+
+/** @brief Set the deadline alone; a request stays. By the thread of the run. */
+void ferrule_stop_set_deadline(struct ferrule_stop *stop, const uint32_t *deadline_us);
 
 /** @brief Request that the run ends, and wake it if it waits for a device. Any context. The devices
  * of the run must not be destroyed during this call. */

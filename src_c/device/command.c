@@ -32,10 +32,14 @@ int32_t ferrule_device_set_timeout(ferrule_device_t *dev, uint32_t timeout_us)
 {
     const int32_t status = require_bound(dev);
 
-    if (status == FERRULE_OK) {
-        core_of(dev)->timeout_us = timeout_us;
+    if (status != FERRULE_OK) {
+        return status;
     }
-    return status;
+    if (timeout_us > FERRULE_WAIT_MOST) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    core_of(dev)->timeout_us = timeout_us;
+    return FERRULE_OK;
 }
 
 int32_t ferrule_device_statistic(ferrule_device_t *dev, uint32_t index,
@@ -151,6 +155,12 @@ static uint32_t timeout_of(const struct ferrule_device_core *core, uint32_t time
     return core->driver->timeout_us != 0u ? core->driver->timeout_us : FERRULE_DEVICE_TIMEOUT_US;
 }
 
+/* A longer time cannot be told from one that has passed, when the clock wraps. */
+static bool is_limit(uint32_t timeout_us)
+{
+    return timeout_us <= FERRULE_WAIT_MOST || timeout_us == FERRULE_WAIT_DEFAULT;
+}
+
 static uint32_t least_of(uint32_t first, uint32_t second)
 {
     return first < second ? first : second;
@@ -205,12 +215,12 @@ int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context
     if (status != FERRULE_OK) {
         return status;
     }
-    if (is_over == NULL) {
+    if (is_over == NULL || !is_limit(timeout_us)) {
         return FERRULE_ERR_ARGUMENT;
     }
     stop = core_of(dev)->stop;
     if (stop != NULL) {
-        stop->waiting = dev;
+        __atomic_store_n(&stop->waiting, dev, __ATOMIC_SEQ_CST); /* see ferrule_stop_request() */
     }
     status = wait_until(dev, is_over, timeout_of(core_of(dev), timeout_us));
     if (stop != NULL) {
@@ -230,6 +240,9 @@ int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
     }
     if (core->in_flight == 0u || core->driver->finish == NULL) {
         return FERRULE_ERR_STATE;
+    }
+    if (!is_limit(timeout_us)) {
+        return FERRULE_ERR_ARGUMENT;
     }
     if (core->driver->is_over != NULL) {
         status = ferrule_device_wait(dev, core->driver->is_over, timeout_us);

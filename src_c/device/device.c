@@ -5,6 +5,9 @@
 
 /* How long a run that can be cancelled waits for a lock before it looks whether it was. */
 #define LOCK_SLICE_US 10000u
+/* How often a thread gives the lock back to one that has waited longer, before it takes it all the
+ * same: the other thread does not run, such as one that was suspended. */
+#define PATIENCE 32u
 
 /* Only the first member of the platform's struct is known here. */
 static struct ferrule_device_core *core_of(ferrule_device_t *dev)
@@ -45,9 +48,14 @@ static int32_t enter(ferrule_device_t *dev)
 void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *deadline_us)
 {
     stop->requested = false;
+    stop->waiting = NULL;
+    ferrule_stop_set_deadline(stop, deadline_us);
+}
+
+void ferrule_stop_set_deadline(struct ferrule_stop *stop, const uint32_t *deadline_us)
+{
     stop->has_deadline = deadline_us != NULL;
     stop->deadline_us = deadline_us != NULL ? *deadline_us : 0u;
-    stop->waiting = NULL;
 }
 
 /* 0 if the deadline has passed. */
@@ -63,7 +71,7 @@ int32_t ferrule_stop_status(const struct ferrule_stop *stop)
     if (stop == NULL) {
         return FERRULE_OK;
     }
-    if (stop->requested) {
+    if (__atomic_load_n(&stop->requested, __ATOMIC_SEQ_CST)) {
         return FERRULE_ERR_CANCELLED;
     }
     return stop->has_deadline && time_left(stop) == 0u ? FERRULE_ERR_TIMEOUT : FERRULE_OK;
@@ -80,57 +88,147 @@ uint32_t ferrule_stop_limit(const struct ferrule_stop *stop, uint32_t timeout_us
     return left < timeout_us ? left : timeout_us;
 }
 
+/* Called with the guard. */
+static void join(struct ferrule_device_core *core, struct ferrule_place *place)
+{
+    struct ferrule_place **last = &core->waiters;
+
+    while (*last != NULL) {
+        last = &(*last)->next;
+    }
+    place->next = NULL;
+    place->waits = true;
+    *last = place;
+    core->users++; /* makes destroy fail */
+}
+
+/* Called with the guard. */
+static void leave(struct ferrule_device_core *core, struct ferrule_place *place)
+{
+    struct ferrule_place **link = &core->waiters;
+
+    while (*link != NULL) {
+        if (*link == place) {
+            *link = place->next;
+        } else {
+            link = &(*link)->next;
+        }
+    }
+    place->waits = false;
+}
+
+/* Called with the guard. The lock is for the longest waiter of the highest priority. */
+static bool has_turn(const struct ferrule_device_core *core, const struct ferrule_place *place)
+{
+    const struct ferrule_place *first = core->waiters;
+
+    for (const struct ferrule_place *each = first; each != NULL; each = each->next) {
+        if (each->priority > first->priority) {
+            first = each;
+        }
+    }
+    return first == place;
+}
+
 /* A cancelled run must not wait for the lock until its time is over, so the wait is divided.
  * Without `stop`, the platform waits once. */
-static int32_t wait_for_lock(ferrule_device_t *dev, uint32_t timeout_us,
+static uint32_t slice_of(uint32_t left, const struct ferrule_stop *stop)
+{
+    const uint32_t limit = ferrule_stop_limit(stop, left);
+
+    return stop != NULL && limit > LOCK_SLICE_US ? LOCK_SLICE_US : limit;
+}
+
+/* Called with the guard and the lock: gives it back, and lets the others run. */
+static int32_t give_way(ferrule_device_t *dev)
+{
+    int32_t status;
+
+    ferrule_platform_unguard(dev);
+    status = ferrule_platform_unlock(dev);
+    ferrule_platform_yield();
+    ferrule_platform_guard(dev);
+    return status == FERRULE_OK ? FERRULE_ERR_TIMEOUT : status;
+}
+
+/* Called without the guard, and returns with it. A kernel may give the lock to any thread, also to
+ * the one that has just released it, so a thread that gets it out of turn gives way. */
+static int32_t wait_for_turn(ferrule_device_t *dev, struct ferrule_place *place, uint32_t whole,
                              const struct ferrule_stop *stop)
+{
+    const uint32_t begin = whole == 0u ? 0u : ferrule_platform_now_us();
+    uint32_t passed = 0;
+    uint32_t patience = PATIENCE;
+
+    for (;;) {
+        const uint32_t slice = slice_of(whole - passed, stop);
+        int32_t status = ferrule_stop_status(stop);
+        bool ends = status != FERRULE_OK || stop == NULL;
+
+        if (status == FERRULE_OK) {
+            status = ferrule_platform_lock(dev, slice);
+        }
+        passed = whole == 0u ? 0u : ferrule_platform_now_us() - begin;
+        ferrule_platform_guard(dev);
+        if (status == FERRULE_OK) {
+            if (whole == 0u || patience == 0u || has_turn(core_of(dev), place)) {
+                return FERRULE_OK;
+            }
+            patience--;
+            ends = false;
+            status = give_way(dev);
+        }
+        if (status != FERRULE_ERR_TIMEOUT || ends || passed >= whole) {
+            return status;
+        }
+        place->priority = ferrule_platform_priority(); /* it may have inherited another one */
+        ferrule_platform_unguard(dev);
+    }
+}
+
+/* Called with the guard, which is released while waiting for the lock. A thread that waits in
+ * several calls keeps its place from one to the next; `kept` may be NULL. */
+static int32_t take_for(ferrule_device_t *dev, uint32_t timeout_us, const struct ferrule_stop *stop,
+                        struct ferrule_place *kept)
 {
     const uint32_t whole =
         timeout_us == FERRULE_WAIT_DEFAULT ? ferrule_platform_open_timeout_us() : timeout_us;
-    const uint32_t begin = stop == NULL ? 0u : ferrule_platform_now_us();
-    uint32_t passed = 0;
-    int32_t status;
-
-    if (stop == NULL) {
-        return ferrule_platform_lock(dev, whole);
-    }
-    do {
-        const uint32_t left = ferrule_stop_limit(stop, whole - passed);
-
-        status = ferrule_stop_status(stop);
-        if (status != FERRULE_OK) {
-            return status;
-        }
-        status = ferrule_platform_lock(dev, left < LOCK_SLICE_US ? left : LOCK_SLICE_US);
-        passed = ferrule_platform_now_us() - begin;
-    } while (status == FERRULE_ERR_TIMEOUT && passed < whole);
-    return status;
-}
-
-/* Called with the guard, which is released while waiting for the lock. */
-static int32_t take_for(ferrule_device_t *dev, uint32_t timeout_us, const struct ferrule_stop *stop)
-{
     struct ferrule_device_core *core = core_of(dev);
+    struct ferrule_place own = {0};
+    struct ferrule_place *place = kept == NULL ? &own : kept;
     int32_t status;
 
     if (core->owner == ferrule_platform_thread()) {
         return FERRULE_ERR_STATE;
     }
-    core->users++; /* makes destroy fail */
-    ferrule_platform_unguard(dev);
-    status = wait_for_lock(dev, timeout_us, stop);
-    ferrule_platform_guard(dev);
+    if (whole > FERRULE_WAIT_MOST) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    if (!place->waits) {
+        place->priority = ferrule_platform_priority();
+        join(core, place);
+    }
+    status = FERRULE_ERR_BUSY;
+    if (whole > 0u || has_turn(core, place)) { /* a try does not overtake */
+        ferrule_platform_unguard(dev);
+        status = wait_for_turn(dev, place, whole, stop);
+    }
+    if (status == FERRULE_ERR_TIMEOUT && kept != NULL) {
+        return status;
+    }
+    leave(core, place);
     if (status != FERRULE_OK) {
         core->users--;
         return status;
     }
+    core->turns++;
     core->owner = ferrule_platform_thread();
     return FERRULE_OK;
 }
 
 static int32_t take(ferrule_device_t *dev)
 {
-    return take_for(dev, FERRULE_WAIT_DEFAULT, NULL);
+    return take_for(dev, FERRULE_WAIT_DEFAULT, NULL, NULL);
 }
 
 /* Called with the guard, which is released meanwhile. The handle has no owner afterwards, even if
@@ -296,7 +394,7 @@ int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_d
     if (status != FERRULE_OK) {
         return status;
     }
-    if (driver == NULL) {
+    if (driver == NULL || driver->timeout_us > FERRULE_WAIT_MOST) {
         return FERRULE_ERR_ARGUMENT;
     }
     ferrule_platform_guard(dev);
@@ -321,6 +419,9 @@ static int32_t set_driver(struct ferrule_device_core *core, const struct ferrule
         return FERRULE_OK;
     }
     if (driver == NULL || core->driver != &ferrule_no_driver) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    if (driver->timeout_us > FERRULE_WAIT_MOST) {
         return FERRULE_ERR_ARGUMENT;
     }
     if (base != NULL && core->context == NULL && *base == 0) {
@@ -454,7 +555,8 @@ int32_t ferrule_device_deactivate(ferrule_device_t *dev)
 }
 
 /* Called with the guard, which is released while waiting for the lock and checking the device. */
-static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop)
+static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop,
+                           struct ferrule_place *kept)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status;
@@ -462,7 +564,7 @@ static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us, struct fe
     if (core->activations == 0) {
         return FERRULE_ERR_STATE;
     }
-    status = take_for(dev, timeout_us, stop);
+    status = take_for(dev, timeout_us, stop, kept);
     if (status != FERRULE_OK) {
         return status;
     }
@@ -482,16 +584,44 @@ static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us, struct fe
     return FERRULE_OK;
 }
 
-int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
-                                struct ferrule_stop *stop)
+int32_t ferrule_device_open_in_turn(ferrule_device_t *dev, uint32_t timeout_us,
+                                    struct ferrule_stop *stop, struct ferrule_place *kept)
 {
     int32_t status = enter(dev);
 
     if (status == FERRULE_OK) {
-        status = open_device(dev, timeout_us, stop);
+        status = open_device(dev, timeout_us, stop, kept);
         ferrule_platform_unguard(dev);
     }
     return status;
+}
+
+void ferrule_device_leave(ferrule_device_t *dev, struct ferrule_place *kept)
+{
+    if (kept->waits) {
+        ferrule_platform_guard(dev);
+        leave(core_of(dev), kept);
+        core_of(dev)->users--;
+        ferrule_platform_unguard(dev);
+    }
+}
+
+uint32_t ferrule_device_users(ferrule_device_t *dev, uint32_t *turns)
+{
+    const struct ferrule_device_core *core = core_of(dev);
+    uint32_t users;
+
+    ferrule_platform_guard(dev);
+    *turns += core->turns;
+    users = core->users;
+    ferrule_platform_unguard(dev);
+    return users;
+}
+
+int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
+                                struct ferrule_stop *stop)
+{
+    return ferrule_device_open_in_turn(dev, timeout_us, stop, NULL);
 }
 
 int32_t ferrule_device_open(ferrule_device_t *dev)
@@ -610,8 +740,9 @@ void ferrule_device_notify(ferrule_device_t *dev)
 
 void ferrule_stop_request(struct ferrule_stop *stop)
 {
-    stop->requested = true;
-    ferrule_device_notify(stop->waiting);
+    /* in this order on other cores, too, as the run writes `waiting` before it reads `requested` */
+    __atomic_store_n(&stop->requested, true, __ATOMIC_SEQ_CST);
+    ferrule_device_notify(__atomic_load_n(&stop->waiting, __ATOMIC_SEQ_CST));
 }
 
 static int32_t check_range(const struct ferrule_driver *driver, uint32_t device_offset,

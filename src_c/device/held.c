@@ -43,7 +43,7 @@ int32_t ferrule_held_begin(struct ferrule_held *held, const uint32_t *deadline_u
     int32_t result = FERRULE_OK;
 
     held->stop = held->info != NULL ? &held->info->stop : &held->own;
-    ferrule_stop_begin(held->stop, deadline_us);
+    ferrule_stop_set_deadline(held->stop, deadline_us); /* a request before belongs to this run */
     for (uint32_t device = 0; device < held->capacity / FERRULE_HELD_PER_DEVICE; device++) {
         const bool was_lost = ferrule_device_is_lost(held->handles[device]);
         const int32_t status = ferrule_device_recover(held->handles[device]);
@@ -89,18 +89,24 @@ int32_t ferrule_held_activate(struct ferrule_held *held, uint32_t device)
     return tell(held, device, FERRULE_CALL_ACTIVATE, status);
 }
 
-/* Opens a device without a report. */
-static int32_t open_quietly(struct ferrule_held *held, uint32_t device, uint32_t timeout_us)
+/* Opens a device without a report; `kept` may be NULL. */
+static int32_t open_in_turn(struct ferrule_held *held, uint32_t device, uint32_t timeout_us,
+                            struct ferrule_place *kept)
 {
     int32_t status = FERRULE_ERR_MEMORY;
 
     if (held->count < held->capacity) {
-        status = ferrule_device_open_for(held->handles[device], timeout_us, held->stop);
+        status = ferrule_device_open_in_turn(held->handles[device], timeout_us, held->stop, kept);
         if (status == FERRULE_OK) {
             push(held, device, FERRULE_CALL_CLOSE);
         }
     }
     return status;
+}
+
+static int32_t open_quietly(struct ferrule_held *held, uint32_t device, uint32_t timeout_us)
+{
+    return open_in_turn(held, device, timeout_us, NULL);
 }
 
 int32_t ferrule_held_open(struct ferrule_held *held, uint32_t device)
@@ -222,29 +228,82 @@ static int32_t open_free(struct ferrule_held *held, const struct ferrule_held_po
     return status;
 }
 
-/* Waits until the first member of a pool is free, or for a while. The run holds no device. */
-static int32_t wait_for_member(const struct ferrule_held *held,
-                               const struct ferrule_held_pool *pool, uint32_t rest)
+/* The member of a full pool with the fewest users; of several, another one at each turn. */
+static uint32_t shortest_queue(const struct ferrule_held *held,
+                               const struct ferrule_held_pool *pool)
 {
-    ferrule_device_t *const first = held->handles[pool->first];
-    const int32_t status =
-        ferrule_device_open_for(first, rest < POOL_SLICE_US ? rest : POOL_SLICE_US, held->stop);
+    uint32_t turns = 0;
+    uint32_t unused = 0;
+    uint32_t least = UINT32_MAX;
+    uint32_t found = pool->first;
 
-    if (status == FERRULE_OK) {
-        return ferrule_device_close(first);
+    for (uint32_t i = 0; i < pool->count; i++) {
+        (void)ferrule_device_users(held->handles[pool->first + i], &turns);
     }
-    return status == FERRULE_ERR_TIMEOUT ? ferrule_stop_status(held->stop) : status;
+    for (uint32_t i = 0; i < pool->count; i++) {
+        const uint32_t device = pool->first + (turns + i) % pool->count;
+        const uint32_t users = ferrule_device_users(held->handles[device], &unused);
+
+        if (users < least) {
+            least = users;
+            found = device;
+        }
+    }
+    return found;
 }
 
-/* One attempt; `*full` is a pool without a free member, or NULL. */
+/* Waits for a member for a while, and looks at the others if it is not free then. */
+static int32_t wait_in_queue(struct ferrule_held *held, const struct ferrule_held_pool *pool,
+                             uint32_t rest, struct ferrule_place *place, uint32_t *device)
+{
+    const uint32_t slice = rest < POOL_SLICE_US ? rest : POOL_SLICE_US;
+    int32_t status = open_in_turn(held, *device, slice, place);
+
+    if (status == FERRULE_OK) {
+        *pool->chosen = *device;
+    }
+    if (status != FERRULE_ERR_TIMEOUT) {
+        return status;
+    }
+    status = ferrule_stop_status(held->stop);
+    return status != FERRULE_OK ? status : open_free(held, pool, device);
+}
+
+/* Opens a member of a full pool. The run holds no device. */
+static int32_t wait_for_member(struct ferrule_held *held, const struct ferrule_held_pool *pool,
+                               const struct limit *limit, uint32_t *device)
+{
+    const uint32_t awaited = shortest_queue(held, pool);
+    struct ferrule_place place = {0};
+    int32_t status = FERRULE_ERR_TIMEOUT;
+    uint32_t rest = rest_of(limit);
+
+    while (rest > 0u) {
+        *device = awaited;
+        status = wait_in_queue(held, pool, rest, &place, device);
+        rest = 0u;
+        if (status == FERRULE_ERR_BUSY && place.waits) { /* not of a platform that cannot wait */
+            status = FERRULE_ERR_TIMEOUT;
+            rest = rest_of(limit);
+        }
+    }
+    ferrule_device_leave(held->handles[awaited], &place);
+    return status;
+}
+
+/* One attempt, without the pool of which the run has a member already, or NULL; `*full` is a pool
+ * without a free member, or NULL. */
 static int32_t open_all(struct ferrule_held *held, const struct ferrule_held_pool *pools,
-                        uint32_t count, const struct ferrule_held_pool **full, uint32_t *device)
+                        uint32_t count, const struct ferrule_held_pool *mine,
+                        const struct ferrule_held_pool **full, uint32_t *device)
 {
     int32_t status = FERRULE_OK;
 
     *full = NULL;
     for (uint32_t i = 0; i < count && status == FERRULE_OK; i++) {
-        status = open_free(held, &pools[i], device);
+        if (&pools[i] != mine) {
+            status = open_free(held, &pools[i], device);
+        }
         if (status == FERRULE_ERR_BUSY) {
             *full = &pools[i];
         }
@@ -252,32 +311,32 @@ static int32_t open_all(struct ferrule_held *held, const struct ferrule_held_poo
     return status;
 }
 
+/* A run that has waited for a member keeps it while it opens the devices: who has one of these
+ * never waits for a pool. */
 int32_t ferrule_held_open_pools(struct ferrule_held *held, const uint32_t *devices, uint32_t count,
                                 const struct ferrule_held_pool *pools, uint32_t pool_count)
 {
     const struct limit limit = limit_of_a_set();
     const uint32_t kept = held->count;
-    const struct ferrule_held_pool *full;
+    const struct ferrule_held_pool *full = NULL;
     uint32_t device = 0;
-    uint32_t rest;
     int32_t status;
 
     do {
+        const struct ferrule_held_pool *mine = full;
+
         full = NULL;
         status = open_in_order(held, devices, count, &limit, &device);
         if (status == FERRULE_OK) {
-            status = open_all(held, pools, pool_count, &full, &device);
+            status = open_all(held, pools, pool_count, mine, &full, &device);
         }
         if (status != FERRULE_OK) {
             give_back(held, kept);
         }
-        rest = rest_of(&limit);
-        if (full != NULL && rest > 0u) {
-            status = wait_for_member(held, full, rest);
-        } else if (full != NULL && limit.whole > 0u) {
-            status = FERRULE_ERR_TIMEOUT;
+        if (full != NULL && limit.whole > 0u) {
+            status = wait_for_member(held, full, &limit, &device);
         }
-    } while (full != NULL && rest > 0u && status == FERRULE_OK);
+    } while (full != NULL && status == FERRULE_OK);
     if (status != FERRULE_OK) {
         return tell(held, device, FERRULE_CALL_OPEN, status);
     }
@@ -351,6 +410,9 @@ int32_t ferrule_held_end(struct ferrule_held *held, int32_t status)
 {
     int32_t first = status;
 
+    if (held->info != NULL) {
+        held->info->stop.requested = false; /* it was for this run */
+    }
     for (uint32_t left = held->count; left > 0; left--) {
         const struct ferrule_held_entry *last = &held->entries[left - 1];
         const int32_t given = last->call == (uint32_t)FERRULE_CALL_CLOSE

@@ -11,13 +11,14 @@
 
 /* A depth-first search over the choices of the scheduler, by running everything again from the
  * start. A thread stops before each call of the platform that another thread can observe. A state
- * consists of the stacks of the threads, the devices and the time; a search ends in a state that
- * was visited before. */
+ * consists of the stacks of the threads, the devices (without their counts of turns, which only
+ * choose among equal queues) and the time; a search ends in a state that was visited before. A
+ * thread that yields goes on after another one has run. */
 
 enum {
     THREADS = EXPLORER_THREADS,
     DEPTH = 4096,
-    STATES = 1 << 17,
+    STATES = 1 << 19,
     STACK_BYTES = 1 << 16,
     OPEN_TIMEOUT_US = 1000
 };
@@ -36,6 +37,7 @@ struct thread {
     ferrule_device_t *awaited; /* its lock */
     uint32_t deadline_us;
     bool ended;
+    bool yields; /* until another thread has run */
     _Alignas(16) char stack[STACK_BYTES];
 };
 
@@ -102,6 +104,21 @@ bool ferrule_platform_in_interrupt(void)
 const void *ferrule_platform_thread(void)
 {
     return all.current == NULL ? (const void *)&all : all.current;
+}
+
+int32_t ferrule_platform_priority(void)
+{
+#ifdef EXPLORER_FIRST_IS_URGENT
+    return all.current == &all.threads[0] ? 1 : 0;
+#else
+    return 0;
+#endif
+}
+
+void ferrule_platform_yield(void)
+{
+    all.current->yields = true;
+    pause_here();
 }
 
 int32_t ferrule_platform_init(ferrule_device_t *dev)
@@ -217,13 +234,14 @@ static bool can_go_on(const struct thread *thread)
 static uint8_t able(void)
 {
     uint8_t found = 0;
+    uint8_t others = 0;
 
     for (uint32_t i = 0; i < THREADS; i++) {
         if (can_go_on(&all.threads[i])) {
-            found |= (uint8_t)(1u << i);
+            *(all.threads[i].yields ? &others : &found) |= (uint8_t)(1u << i);
         }
     }
-    return found;
+    return found != 0u ? found : others;
 }
 
 /* All threads that have not ended wait: moves the time to the end of the first wait. */
@@ -251,6 +269,7 @@ static uint64_t state_now(void)
     for (uint32_t i = 0; i < THREADS; i++) {
         mix(&hash, all.threads[i].state);
         mix(&hash, all.threads[i].ended);
+        mix(&hash, all.threads[i].yields);
     }
     for (uint32_t i = 0; i < EXPLORER_DEVICES; i++) {
         const ferrule_device_t *dev = &all.devices[i];
@@ -260,6 +279,10 @@ static uint64_t state_now(void)
                        : (uint64_t)((const char *)dev->locked_by - (const char *)all.threads));
         mix(&hash, dev->core.activations);
         mix(&hash, dev->core.users);
+        for (const struct ferrule_place *place = dev->core.waiters; place != NULL;
+             place = place->next) {
+            mix(&hash, (uint64_t)((const char *)place - (const char *)all.threads));
+        }
         mix(&hash, dev->core.is_open);
     }
     mix(&hash, all.now_us);
@@ -319,6 +342,7 @@ static void begin(void)
         thread->awaited = NULL;
         thread->deadline_us = UINT32_MAX;
         thread->ended = false;
+        thread->yields = false;
     }
 }
 
@@ -356,6 +380,9 @@ static void run_once(void)
             if (all.chosen[step] == 1u << i) {
                 all.current = &all.threads[i];
             }
+        }
+        for (uint32_t i = 0; i < THREADS; i++) {
+            all.threads[i].yields = false;
         }
         (void)swapcontext(&all.scheduler, &all.current->context);
         all.current = NULL;

@@ -85,6 +85,16 @@ const void *ferrule_platform_thread(void)
     return &threads[fake.thread];
 }
 
+int32_t ferrule_platform_priority(void)
+{
+    return fake.priorities[fake.thread];
+}
+
+void ferrule_platform_yield(void)
+{
+    (void)happens(FAKE_YIELD);
+}
+
 int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
     int32_t status = happens(FAKE_INIT);

@@ -41,12 +41,14 @@ enum fake_event {
     FAKE_LOOK,
     FAKE_FINISH,
     FAKE_ABORT,
+    FAKE_YIELD,
     FAKE_EVENTS,
 };
 
 struct fake {
     bool in_interrupt;
     uint32_t thread;              /* the thread that calls now */
+    int32_t priorities[8];        /* of the threads */
     int32_t results[FAKE_EVENTS]; /* status that each call returns; a failing call has no effect */
     int32_t lock_refusal;         /* status returned for a lock that another thread holds */
     uint32_t open_timeout_us;     /* of the platform */

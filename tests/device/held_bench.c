@@ -18,6 +18,10 @@ struct held_bench {
     uint32_t given_us[CALLS]; /* the limit of each call that opens a device */
     uint32_t opened;
     uint32_t free_at_us[3]; /* when another thread gives x, y and z back */
+    uint32_t users[3];      /* of x, y and z */
+    uint32_t turns;         /* of each */
+    char turns_of;          /* only of this device, or 0 */
+    int32_t places;         /* that the run keeps in queues */
 };
 
 extern struct held_bench held_bench;
@@ -59,8 +63,8 @@ static int32_t wait_for(const ferrule_device_t *dev, uint32_t timeout_us)
     return FERRULE_ERR_TIMEOUT;
 }
 
-int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
-                                struct ferrule_stop *stop)
+int32_t ferrule_device_open_in_turn(ferrule_device_t *dev, uint32_t timeout_us,
+                                    struct ferrule_stop *stop, struct ferrule_place *kept)
 {
     int32_t status;
 
@@ -69,7 +73,30 @@ int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
     held_bench.opened++;
     held_bench.now_us += held_bench.wait_us;
     status = note('o', dev);
-    return status != FERRULE_OK ? status : wait_for(dev, timeout_us);
+    status = status != FERRULE_OK ? status : wait_for(dev, timeout_us);
+    if (kept != NULL) {
+        held_bench.places += status == FERRULE_ERR_TIMEOUT && !kept->waits ? 1 : 0;
+        held_bench.places -= status != FERRULE_ERR_TIMEOUT && kept->waits ? 1 : 0;
+        kept->waits = status == FERRULE_ERR_TIMEOUT;
+    }
+    return status;
+}
+
+void ferrule_device_leave(ferrule_device_t *dev, struct ferrule_place *kept)
+{
+    (void)dev;
+    held_bench.places -= kept->waits ? 1 : 0;
+    kept->waits = false;
+}
+
+uint32_t ferrule_device_users(ferrule_device_t *dev, uint32_t *turns)
+{
+    const char device = *(const char *)(const void *)dev;
+
+    if (held_bench.turns_of == 0 || held_bench.turns_of == device) {
+        *turns += held_bench.turns;
+    }
+    return held_bench.users[device - 'x'];
 }
 
 int32_t ferrule_device_close(ferrule_device_t *dev)
@@ -141,9 +168,8 @@ bool ferrule_device_is_lost(const ferrule_device_t *dev)
     return *(const char *)(const void *)dev == held_bench.lost;
 }
 
-void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *deadline_us)
+void ferrule_stop_set_deadline(struct ferrule_stop *stop, const uint32_t *deadline_us)
 {
-    stop->requested = false;
     stop->has_deadline = deadline_us != NULL;
 }
 

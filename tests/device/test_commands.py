@@ -232,6 +232,41 @@ def test_a_driver_without_counts_has_none(bench: Beside) -> None:
     assert bench.lib.ferrule_device_statistic(bench.dev, 0, found) == Status.UNSUPPORTED
 
 
+@pytest.mark.parametrize(("timeout_us", "refused"), [(2**31 - 1, False), (2**31, True), (DEFAULT - 1, True)])
+def test_a_limit_ends_at_half_of_the_clock(bench: Beside, timeout_us: int, refused: bool) -> None:
+    """What is longer cannot be told from a time that has passed; nothing is stopped then."""
+    expected = Status.ARGUMENT if refused else Status.OK
+    bench.open()
+    assert bench.submit() == Status.OK
+    assert bench.finish(timeout_us) == expected
+    assert bench.in_flight == (1 if refused else 0)
+    assert bench.lib.ferrule_device_wait(bench.dev, bench.driver.is_over, timeout_us) == expected
+    assert bench.lib.ferrule_device_set_timeout(bench.dev, timeout_us) == expected
+    assert Event.ABORT not in bench.fake.events()
+
+
+@pytest.mark.parametrize("timeout_us", [2**31 - 1, 2**31])
+def test_a_driver_s_limit_ends_there_too(bench: Beside, timeout_us: int) -> None:
+    ffi, lib = bench.fake.ffi, bench.lib
+    driver = ffi.new("struct ferrule_driver *", bench.driver[0])
+    driver.timeout_us = timeout_us
+    expected = Status.OK if timeout_us < 2**31 else Status.ARGUMENT
+    bench.bring("initialised")
+    assert lib.ferrule_device_bind_driver(bench.dev, driver, bench.context) == expected
+    other = bench.fake.storage()
+    assert lib.ferrule_device_init(other) == Status.OK
+    assert lib.ferrule_device_bind_driver(other, lib.fake_no_driver(), ffi.NULL) == Status.OK
+    assert lib.ferrule_device_set_driver(other, driver, bench.context, ffi.NULL) == expected
+
+
+def test_a_wait_close_to_the_longest_ends(bench: Beside) -> None:
+    """Also if the platform's ticks are coarse, and the clock wraps meanwhile."""
+    bench.open()
+    bench.fake.state.now_us = 2**32 - 5000
+    bench.context.poll_us = 10_000_000
+    assert 2**31 - 1 <= elapsed(bench, 2**31 - 1) % 2**32 < 2**31 + 10_000_000
+
+
 def test_a_driver_without_a_limit_has_the_api_s(bench: Beside) -> None:
     bench.driver = bench.fake.bare_driver
     bench.open()

@@ -38,7 +38,7 @@ def missed(folder: Path, *tests: str) -> dict[str, set[int]]:
 @pytest.mark.cc
 @pytest.mark.sentinel
 def test_all_of_it_runs(tmp_path: Path) -> None:
-    tests = ("test_calls.py", "test_commands.py", "test_races.py", "test_state_table.py")
+    tests = ("test_calls.py", "test_commands.py", "test_races.py", "test_state_table.py", "test_turns.py")
     assert missed(tmp_path, *tests) == {"device.c": set(), "command.c": set()}
 
 

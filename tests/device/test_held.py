@@ -22,7 +22,7 @@ BENCH = """
 struct held_bench {
     uint32_t count; char calls[64]; char failing[2]; int32_t failure; char lost; bool stops;
     uint32_t now_us; uint32_t wait_us; uint32_t limit_us; uint32_t given_us[32]; uint32_t opened;
-    uint32_t free_at_us[3];
+    uint32_t free_at_us[3]; uint32_t users[3]; uint32_t turns; char turns_of; int32_t places;
 };
 extern struct held_bench held_bench;
 typedef struct ferrule_device ferrule_device_t;
@@ -294,7 +294,7 @@ def test_a_set_times_out_as_a_whole(
         ((0, 0, 0), 0, "ox", 0),
         ((9, 0, 0), 1, "ox oy", 0),
         ((9, 9, 0), 2, "ox oy oz", 0),
-        ((600, 700, 800), 0, "ox oy oz ox cx ox", 600),  # waits for the first, and tries all of them again
+        ((600, 700, 800), 0, "ox oy oz ox", 600),  # waits for the first, and keeps it
     ],
 )
 def test_any_free_member_of_a_pool_is_opened(
@@ -322,8 +322,60 @@ def test_a_run_holds_nothing_while_a_pool_has_no_free_member(library: tuple[Any,
     run = Run(library)
     run.lib.held_bench.free_at_us = (0, 300, 300)
     assert run.open_pools([(1, 2)], devices=(0,)) == (Status.OK, [1])
-    assert run.calls() == "ox oy oz cx oy cy ox oy"
-    assert run.given_us() == [1000, 0, 0, 1000, 700, 0]
+    assert run.calls() == "ox oy oz cx oy ox"
+    assert run.given_us() == [1000, 0, 0, 1000, 700]
+    assert run.end() == Status.OK
+    assert run.calls() == "ox oy oz cx oy ox cx cy"
+
+
+@pytest.mark.parametrize(
+    ("users", "turns", "awaited"),
+    [
+        ((2, 1, 2), 0, "y"),
+        ((2, 2, 1), 0, "z"),
+        ((1, 1, 1), 0, "x"),
+        ((1, 1, 1), 3, "x"),  # nine turns of all three
+        ((2, 1, 1), 0, "y"),
+    ],
+)
+def test_a_run_waits_in_the_shortest_queue(
+    library: tuple[Any, Any], users: tuple[int, ...], turns: int, awaited: str
+) -> None:
+    run = Run(library)
+    bench = run.lib.held_bench
+    bench.free_at_us, bench.users, bench.turns = (500, 500, 500), users, turns
+    assert run.open_pools([(0, 3)]) == (Status.OK, ["xyz".index(awaited)])
+    assert run.calls() == f"ox oy oz o{awaited}"
+    assert bench.places == 0
+
+
+@pytest.mark.parametrize(("turns", "awaited"), [(0, "x"), (1, "y"), (2, "x"), (3, "y")])
+def test_of_equal_queues_another_one_is_next_at_each_turn(library: tuple[Any, Any], turns: int, awaited: str) -> None:
+    """With turns of x only, so that the sum is not always even."""
+    run = Run(library)
+    bench = run.lib.held_bench
+    bench.free_at_us, bench.turns, bench.turns_of = (500, 500, 0), turns, b"x"
+    assert run.open_pools([(0, 2)])[0] == Status.OK
+    assert run.calls() == f"ox oy o{awaited}"
+
+
+@pytest.mark.parametrize("free_at_us", [(40_000, 12_000, 0), (40_000, 40_000, 0), (90_000, 90_000, 0)])
+def test_no_place_is_left_behind(library: tuple[Any, Any], free_at_us: tuple[int, ...]) -> None:
+    run = Run(library)
+    run.lib.held_bench.limit_us = 50_000
+    run.lib.held_bench.free_at_us = free_at_us
+    expected = Status.TIMEOUT if free_at_us[0] > 50_000 else Status.OK
+    assert run.open_pools([(0, 2)])[0] == expected
+    assert run.lib.held_bench.places == 0
+
+
+def test_a_member_that_was_waited_for_is_given_back_with_the_rest(library: tuple[Any, Any]) -> None:
+    """The second pool is full, too: the run waits for one of its members, and holds nothing meanwhile."""
+    run = Run(library)
+    run.lib.held_bench.free_at_us = (300, 600, 0)
+    assert run.open_pools([(0, 1), (1, 1)], devices=(2,)) == (Status.OK, [0, 1])
+    assert run.calls() == "oz ox cz ox oz oy cz cx oy oz ox"
+    assert run.lib.held_bench.now_us == 600
 
 
 def test_a_set_may_have_several_pools(library: tuple[Any, Any]) -> None:
@@ -389,3 +441,30 @@ def test_a_cancelled_run_does_not_wait_for_a_pool(library: tuple[Any, Any]) -> N
     run.lib.ferrule_run_cancel(run.info)
     assert run.open_pools([(0, 2)])[0] == Status.CANCELLED
     assert run.calls() == "ox oy ox"
+    assert run.lib.held_bench.places == 0
+
+
+def test_a_request_waits_for_a_run(library: tuple[Any, Any]) -> None:
+    """A cancellation just before a run begins is for this run, and ends with it."""
+    run = Run(library)
+    run.lib.ferrule_run_cancel(run.info)
+    for expected in (Status.CANCELLED, Status.OK):
+        assert run.lib.ferrule_held_begin(run.held, run.ffi.NULL) == Status.OK
+        assert run.lib.ferrule_held_next(run.held, 0) == expected
+        assert run.end(expected) == expected
+
+
+def test_a_request_that_comes_too_late_is_for_its_own_run(library: tuple[Any, Any]) -> None:
+    run = Run(library)
+    assert run.lib.ferrule_held_begin(run.held, run.ffi.NULL) == Status.OK
+    run.lib.ferrule_run_cancel(run.info)
+    assert run.end() == Status.OK
+    assert run.lib.ferrule_held_begin(run.held, run.ffi.NULL) == Status.OK
+    assert run.lib.ferrule_held_next(run.held, 0) == Status.OK
+
+
+def test_a_run_without_information_is_never_cancelled(library: tuple[Any, Any]) -> None:
+    run = Run(library, with_info=False)
+    assert run.lib.ferrule_held_begin(run.held, run.ffi.NULL) == Status.OK
+    assert run.lib.ferrule_held_next(run.held, 0) == Status.OK
+    assert run.end() == Status.OK

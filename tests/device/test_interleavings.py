@@ -80,10 +80,11 @@ def search(
     *,
     held: Callable[[str], str] = str,
     executor: Callable[[str], str] = str,
+    macros: tuple[str, ...] = (),
 ) -> Any:  # noqa: ANN401
     """Explore all interleavings of two models, of which the second one has the given devices, in the other order.
 
-    `held` and `executor` change the texts of held.c and of the second executor.
+    `held` and `executor` change the texts of held.c and of the second executor; `macros` are those of explorer.c.
     """
     require_module("cffi", "pip install 'ferrule[run]'")
     from cffi import FFI
@@ -101,7 +102,7 @@ def search(
     identities = "ferrule_first_identity.c", "ferrule_second_identity.c"
     sources = [*(path for path in own if path.name not in identities), FOLDER / "explorer.c", *common]
     includes = (folder, FOLDER, *(path for part in parts for path in part.include_paths))
-    flags = ("-std=gnu11", "-O1", "-g", "-shared", "-fPIC", *WARNINGS, *(f"-I{path}" for path in includes))
+    flags = ("-std=gnu11", "-O1", "-g", "-shared", "-fPIC", *WARNINGS, *(f"-I{path}" for path in includes), *macros)
     target = folder / "explorer.so"
     subprocess.run([*cc, *flags, *map(str, sources), "-o", str(target)], check=True, timeout=120)
     ffi = FFI()
@@ -142,7 +143,7 @@ def test_a_deactivation_while_another_device_is_open_is_found(tmp_path: Path, ho
         assert (text.count(deactivated), text.count(closed)) == (1, 1)
         return text.replace(deactivated, "").replace(closed, closed + deactivated)
 
-    found = search(tmp_path, host_cc, executor=earlier)
+    found = search(tmp_path, host_cc, executor=earlier, macros=("-DEXPLORER_FIRST_IS_URGENT",))
     assert found.deadlocks > 0
     assert (found.status, found.violations) == (Status.TIMEOUT, 0)
 

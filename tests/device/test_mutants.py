@@ -7,7 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from fake_device import Bench, Event, library
+from device_queue import Queue
+from fake_device import Bench, Event, Fake, library
 
 from ferrule.link.protocol import Status
 
@@ -116,17 +117,122 @@ def copies_stay_inside(bench: Bench) -> None:
     assert bench.lib.ferrule_device_copy_to(bench.dev, 65, data, 1) == Status.ARGUMENT
 
 
+def no_thread_overtakes(bench: Queue) -> None:
+    waiters = [bench.wait(number) for number in (2, 3)]
+    bench.leave_to(*waiters)
+
+
+def the_highest_priority_is_first(bench: Queue) -> None:
+    low, high = (bench.wait(2 + value, priority=value) for value in range(2))
+    bench.leave_to(high, low)
+
+
+def inheritance_counts(bench: Queue) -> None:
+    stop = bench.fake.ffi.new("struct ferrule_stop *")
+    low = bench.wait(2, priority=1, call=lambda: bench.open(stop=stop))
+    high = bench.wait(3, priority=2)
+    bench.fake.state.priorities[2] = 3
+    assert bench.go(low) is None
+    bench.leave_to(low, high)
+
+
+def a_try_overtakes_nobody(bench: Queue) -> None:
+    waiter = bench.wait(2)
+    assert bench.call("close") == Status.OK
+    assert bench.open(0) == Status.BUSY
+    assert bench.go(waiter) == Status.OK
+
+
+def who_gives_up_leaves_no_place(bench: Queue) -> None:
+    kept = bench.fake.ffi.new("struct ferrule_place *")
+    bench.fake.fail({Event.LOCK: Status.FAILED})
+    with bench.fake.thread(2):
+        assert bench.open(100, kept=kept) == Status.FAILED
+    assert not kept.waits
+
+
+def a_place_is_kept(bench: Queue) -> None:
+    kept = bench.fake.ffi.new("struct ferrule_place *")
+    with bench.fake.thread(2):
+        assert bench.open(100, kept=kept) == Status.TIMEOUT
+    assert bench.call("close") == Status.OK
+    assert bench.open(0) == Status.BUSY
+
+
+def who_does_not_run_is_overtaken(bench: Queue) -> None:
+    waiter = bench.wait(2)
+    assert bench.again() == Status.OK
+    bench.leave_to(waiter)
+
+
+def who_gives_way_yields(bench: Queue) -> None:
+    waiter = bench.wait(2)
+    bench.when(Event.YIELD, lambda: bench.go(waiter))
+    assert bench.again() == Status.TIMEOUT
+
+
+def limits_end(bench: Queue) -> None:
+    assert bench.call("close") == Status.OK
+    assert bench.open(2**31) == Status.ARGUMENT
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
     """A passage of device.c, its replacement, and the check that must fail."""
 
     old: str
     new: str
-    check: Callable[[Bench], None]
+    check: Callable[[Bench], None] | Callable[[Queue], None]
+    kind: type[Bench] = Bench
+    """What the check needs."""
 
 
 MUTANTS = {
-    "no lock": Mutant(old="status = wait_for_lock(dev, timeout_us, stop);", new="status = FERRULE_OK;", check=locks),
+    "no lock": Mutant(old="status = ferrule_platform_lock(dev, slice);", new="status = FERRULE_OK;", check=locks),
+    "the lock for anyone": Mutant(
+        old="return first == place;", new="return true;", kind=Queue, check=no_thread_overtakes
+    ),
+    "the last waiter first": Mutant(
+        old="if (each->priority > first->priority) {",
+        new="if (each->priority >= first->priority) {",
+        kind=Queue,
+        check=no_thread_overtakes,
+    ),
+    "no priorities": Mutant(
+        old="if (each->priority > first->priority) {",
+        new="if (each->priority > INT32_MAX - 1) {",
+        kind=Queue,
+        check=the_highest_priority_is_first,
+    ),
+    "a priority of the past": Mutant(
+        old="place->priority = ferrule_platform_priority(); /* it may have inherited another one */",
+        new="",
+        kind=Queue,
+        check=inheritance_counts,
+    ),
+    "a try that overtakes": Mutant(
+        old="if (whole > 0u || has_turn(core, place)) {", new="if (1) {", kind=Queue, check=a_try_overtakes_nobody
+    ),
+    "a place that outlives its thread": Mutant(
+        old="    leave(core, place);\n    if (status != FERRULE_OK) {",
+        new="    if (status == FERRULE_OK) {\n        leave(core, place);\n    }\n    if (status != FERRULE_OK) {",
+        kind=Queue,
+        check=who_gives_up_leaves_no_place,
+    ),
+    "a place that ends with its slice": Mutant(
+        old="if (status == FERRULE_ERR_TIMEOUT && kept != NULL) {", new="if (0) {", kind=Queue, check=a_place_is_kept
+    ),
+    "endless patience": Mutant(old="patience--;", new="", kind=Queue, check=who_does_not_run_is_overtaken),
+    "a lock that is kept out of turn": Mutant(
+        old="    status = ferrule_platform_unlock(dev);\n    ferrule_platform_yield();",
+        new="    status = FERRULE_OK;\n    ferrule_platform_yield();",
+        kind=Queue,
+        check=no_thread_overtakes,
+    ),
+    "no yield": Mutant(old="    ferrule_platform_yield();\n", new="", kind=Queue, check=who_gives_way_yields),
+    "a limit beyond the clock's": Mutant(
+        old="if (whole > FERRULE_WAIT_MOST) {", new="if (0) {", kind=Queue, check=limits_end
+    ),
     "close by a non-owner": Mutant(
         old="return core->owner == ferrule_platform_thread() ? FERRULE_OK : FERRULE_ERR_OWNER;",
         new="return FERRULE_OK;",
@@ -180,20 +286,21 @@ MUTANTS = {
 }
 
 
-def passes(mutant: Mutant, bench: Bench) -> None:
-    mutant.check(bench)
+def passes(mutant: Mutant, fake: Fake) -> None:
+    bench = mutant.kind(fake)
+    mutant.check(bench)  # type: ignore[arg-type]  # a Queue for those that want one
+    bench.fake.unwatch()
     bench.fake.done()
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_sound_source_passes(name: str) -> None:
-    bench = Bench(library())
-    passes(MUTANTS[name], bench)
+    passes(MUTANTS[name], library())
 
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_mutant_is_noticed(name: str) -> None:
     mutant = MUTANTS[name]
-    bench = Bench(library((mutant.old, mutant.new)))
+    fake = library((mutant.old, mutant.new))
     with pytest.raises(AssertionError):
-        passes(mutant, bench)
+        passes(mutant, fake)

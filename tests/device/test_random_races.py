@@ -118,7 +118,7 @@ MUTANTS = {
     "no second look before opening": ("if (core->activations == 0) { /* deactivated while", "if (0) { /*"),
     "no second look before counting down": ("if (core->activations == 0) { /* another thread", "if (0) { /*"),
     "counted down too late": (COUNTED_DOWN, COUNTED_DOWN_LATE),
-    "no lock": ("status = wait_for_lock(dev, timeout_us, stop);", "status = FERRULE_OK;"),
+    "no lock": ("status = ferrule_platform_lock(dev, slice);", "status = FERRULE_OK;"),
     "no owner": ("return core->owner == ferrule_platform_thread() ? FERRULE_OK : FERRULE_ERR_OWNER;", "return 0;"),
 }
 

@@ -62,6 +62,7 @@ class Event(IntEnum):
     LOOK = 18
     FINISH = 19
     ABORT = 20
+    YIELD = 21
 
 
 def declarations(*headers: Path) -> str:
@@ -107,6 +108,11 @@ def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()
     ffi.cdef(declarations(*(INCLUDE / "ferrule" / name for name in names)))
     ffi.cdef(
         "int32_t ferrule_device_bind_driver(ferrule_device_t *, const struct ferrule_driver *, void *);"
+        "struct ferrule_place { struct ferrule_place *next; int32_t priority; bool waits; };"
+        "int32_t ferrule_device_open_in_turn(ferrule_device_t *, uint32_t, struct ferrule_stop *,"
+        " struct ferrule_place *);"
+        "void ferrule_device_leave(ferrule_device_t *, struct ferrule_place *);"
+        "uint32_t ferrule_device_users(ferrule_device_t *, uint32_t *);"
         + _HANDLE.sub("", declarations(FOLDER / "fake_platform.h"))
     )
     return Fake(ffi, ffi.dlopen(str(output)))

@@ -194,7 +194,7 @@ def keeps_its_fields_whole(bench: Bench) -> None:
             held += guarded.get(call.name, 0)
             times += call.name == "k_spin_lock"
             assert held in {0, 1}
-            assert not held or call.name in {*guarded, "k_current_get"}, call
+            assert not held or call.name in {*guarded, "k_current_get", "k_thread_priority_get"}, call
         assert held == 0, name
         assert times >= (name != "init"), name
 
@@ -215,6 +215,38 @@ def waits_until_notified(bench: Bench) -> None:
     assert wait(handle, 20_000) == TIMEOUT
     assert 20_000 <= now() - began < 20_100
     assert {call.name for call in bench.fakes.calls} >= {"k_sem_take", "k_sem_give"}
+
+
+def polls_for_less_than_a_tick(bench: Bench) -> None:
+    """Check that a wait of less than a tick ends in time, that other threads run, and that a longer one sleeps."""
+    bench.bound()
+    bench.fakes.set_tick(1_000)
+    lib, handle, fakes = bench.adapter.lib, bench.handle, bench.fakes
+    for timeout_us in (1, 300, 999):
+        began = fakes.now_us
+        assert lib.ferrule_platform_wait(handle, timeout_us) == TIMEOUT
+        assert timeout_us <= fakes.now_us - began < timeout_us + 200
+    assert {call.arguments[-1] for call in fakes.calls_of("k_sem_take")} == {0}
+    assert fakes.calls_of("k_yield")
+    fakes.forget_calls()
+    lib.ferrule_platform_notify(handle)
+    assert lib.ferrule_platform_wait(handle, 300) == OK
+    assert fakes.calls_of("k_yield") == []
+    fakes.forget_calls()
+    assert lib.ferrule_platform_wait(handle, 1_000) == TIMEOUT
+    assert [call.arguments[-1] for call in fakes.calls_of("k_sem_take")] == [1_000]
+
+
+def knows_the_priority(bench: Bench) -> None:
+    """Check that a larger number is more urgent: Zephyr's are the other way round."""
+    for priority in (5, -3):
+        bench.fakes.fail("k_thread_priority_get", result=priority)
+        assert bench.adapter.lib.ferrule_platform_priority() == -priority
+
+
+def gives_way(bench: Bench) -> None:
+    bench.adapter.lib.ferrule_platform_yield()
+    assert [call.name for call in bench.fakes.calls] == ["k_yield"]
 
 
 def cuts_the_power(bench: Bench) -> None:
@@ -295,6 +327,9 @@ PROMISES: tuple[Callable[[Bench], None], ...] = (
     refuses_interrupts,
     keeps_its_fields_whole,
     waits_until_notified,
+    polls_for_less_than_a_tick,
+    knows_the_priority,
+    gives_way,
     cuts_the_power,
     maps_errors,
 )

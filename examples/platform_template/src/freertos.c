@@ -5,7 +5,11 @@
 
 #include "task.h"
 
+#include "ferrule/tick.h"
+
 _Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its part at the start");
+_Static_assert(FERRULE_FREERTOS_OPEN_TIMEOUT_MS <= FERRULE_WAIT_MOST / 1000u,
+               "FERRULE_FREERTOS_OPEN_TIMEOUT_MS is too long");
 
 int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *driver,
                             void *context)
@@ -24,6 +28,21 @@ const void *ferrule_platform_thread(void)
     const void *task = xTaskGetCurrentTaskHandle();
 
     return task != NULL ? task : &before_the_scheduler;
+}
+
+/* Without the function, all tasks count as equal: they get the lock in order of arrival. */
+int32_t ferrule_platform_priority(void)
+{
+#if INCLUDE_uxTaskPriorityGet == 1
+    return xTaskGetCurrentTaskHandle() != NULL ? (int32_t)uxTaskPriorityGet(NULL) : 0;
+#else
+    return 0;
+#endif
+}
+
+void ferrule_platform_yield(void)
+{
+    taskYIELD();
 }
 
 int32_t ferrule_platform_init(ferrule_device_t *dev)
@@ -63,10 +82,20 @@ uint32_t ferrule_platform_open_timeout_us(void)
     return FERRULE_FREERTOS_OPEN_TIMEOUT_MS * 1000u;
 }
 
-/* Rounded up; one more, because the first tick may come at once. */
+/* Since the last tick. */
+static uint32_t phase_us(void)
+{
+    uint32_t phase;
+
+    taskENTER_CRITICAL();
+    phase = ferrule_tick_systick_us(configTICK_RATE_HZ);
+    taskEXIT_CRITICAL();
+    return phase;
+}
+
 static TickType_t ticks_of(uint32_t microseconds)
 {
-    const uint64_t ticks = ((uint64_t)microseconds * configTICK_RATE_HZ + 999999u) / 1000000u + 1u;
+    const uint32_t ticks = ferrule_tick_count(microseconds, phase_us(), configTICK_RATE_HZ);
 
     return ticks < portMAX_DELAY ? (TickType_t)ticks : portMAX_DELAY - 1u;
 }
@@ -105,19 +134,17 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
     return FERRULE_ERR_UNSUPPORTED;
 }
 
-/* Adds up the ticks since the last call, because a count of ticks that wraps is no time unless a
- * tick is a whole number of microseconds. In a critical section. */
+/* In a critical section. */
 static uint32_t us_at(TickType_t now)
 {
+    static struct ferrule_tick_clock clock;
     static TickType_t last;
-    static uint32_t us;
-    static uint32_t rest; /* in fractions of a microsecond, of which a tick rate has one million */
-    const uint64_t more = (uint64_t)(TickType_t)(now - last) * 1000000u + rest;
+    const uint32_t phase = ferrule_tick_systick_us(configTICK_RATE_HZ);
+    const TickType_t passed = (TickType_t)(now - last);
 
     last = now;
-    us += (uint32_t)(more / configTICK_RATE_HZ);
-    rest = (uint32_t)(more % configTICK_RATE_HZ);
-    return us;
+    return ferrule_tick_add(&clock, passed, configTICK_RATE_HZ) +
+           (phase == FERRULE_TICK_NO_PHASE ? 0u : phase);
 }
 
 uint32_t ferrule_platform_now_us(void)
@@ -139,6 +166,12 @@ uint32_t ferrule_platform_now_us(void)
 
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
+    if (ferrule_tick_polls(timeout_us, phase_us(), configTICK_RATE_HZ)) {
+        if (xSemaphoreTake(dev->notified, 0u) != pdTRUE) {
+            ferrule_platform_yield();
+        }
+        return FERRULE_OK; /* the caller looks again */
+    }
     return xSemaphoreTake(dev->notified, ticks_of(timeout_us)) == pdTRUE ? FERRULE_OK
                                                                          : FERRULE_ERR_TIMEOUT;
 }

@@ -32,6 +32,15 @@ const void *ferrule_platform_thread(void)
     return ferrule_port_thread();
 }
 
+int32_t ferrule_platform_priority(void)
+{
+    return 0; /* no task waits for another */
+}
+
+void ferrule_platform_yield(void)
+{
+}
+
 int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
     dev->base = NULL;

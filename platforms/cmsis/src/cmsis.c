@@ -9,6 +9,7 @@
 #include "ferrule/platform/cmsis_usart.h"
 #include "ferrule/port.h"
 #include "ferrule/sleep.h"
+#include "ferrule/tick.h"
 
 _Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its part at the start");
 
@@ -50,6 +51,9 @@ static struct ferrule_cmsis_usart *unbind(ferrule_device_t *dev)
 
 #define NOTIFIED 1u
 
+_Static_assert(FERRULE_CMSIS_OPEN_TIMEOUT_MS <= FERRULE_WAIT_MOST / 1000u,
+               "FERRULE_CMSIS_OPEN_TIMEOUT_MS is too long");
+
 int32_t ferrule_cmsis_kernel_status(osStatus_t code)
 {
     switch (code) {
@@ -78,11 +82,28 @@ uint32_t ferrule_cmsis_ticks(uint32_t milliseconds)
     return ticks < osWaitForever ? (uint32_t)ticks : osWaitForever - 1u;
 }
 
+/* Before that there is one thread, and kernels refuse to lock and to wait. */
+static bool is_running(void)
+{
+    const osKernelState_t state = osKernelGetState();
+    return state != osKernelInactive && state != osKernelReady;
+}
+
 const void *ferrule_platform_thread(void)
 {
     static const char before_the_kernel; /* only its address is used */
     const void *thread = osThreadGetId();
     return thread != NULL ? thread : &before_the_kernel;
+}
+
+int32_t ferrule_platform_priority(void)
+{
+    return is_running() ? (int32_t)osThreadGetPriority(osThreadGetId()) : 0;
+}
+
+void ferrule_platform_yield(void)
+{
+    (void)osThreadYield(); /* fails if no other thread can run */
 }
 
 int32_t ferrule_platform_init(ferrule_device_t *dev)
@@ -97,6 +118,7 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
     dev->accelerator = NULL;
     dev->usart = NULL;
     dev->guarded = false;
+    dev->is_early = false;
     dev->is_told = false;
     osEventFlagsAttr_t flags = {.name = "ferrule device"};
 #if FERRULE_CMSIS_EVENT_FLAGS_BYTES > 0
@@ -152,16 +174,46 @@ uint32_t ferrule_platform_open_timeout_us(void)
     return FERRULE_CMSIS_OPEN_TIMEOUT_MS * 1000u;
 }
 
-/* Rounded up; one more, because the first tick may come at once. */
+/* Since the last tick. Not every kernel counts its timer from a tick. With interrupts masked. */
+static uint32_t phase_us(uint32_t rate)
+{
+    const uint32_t clock = osKernelGetSysTimerFreq();
+    const uint32_t period = clock / rate;
+    const uint32_t ticks = osKernelGetTickCount();
+    const uint32_t passed = osKernelGetSysTimerCount() - ticks * period;
+    return passed / 2u < period ? (uint32_t)((uint64_t)passed * 1000000u / clock)
+                                : FERRULE_TICK_NO_PHASE;
+}
+
+static uint32_t phase_now_us(uint32_t rate)
+{
+    const uint32_t masked = ferrule_port_critical_enter();
+    const uint32_t phase = phase_us(rate);
+    ferrule_port_critical_exit(masked);
+    return phase;
+}
+
 static uint32_t ticks_of(uint32_t microseconds)
 {
-    const uint64_t ticks =
-        ((uint64_t)microseconds * osKernelGetTickFreq() + 999999u) / 1000000u + 1u;
-    return ticks < osWaitForever ? (uint32_t)ticks : osWaitForever - 1u;
+    const uint32_t rate = osKernelGetTickFreq();
+    return ferrule_tick_count(microseconds, phase_now_us(rate), rate);
+}
+
+/* What is locked before the kernel runs is unlocked before, too. */
+static int32_t lock_early(ferrule_device_t *dev)
+{
+    if (dev->is_early) {
+        return FERRULE_ERR_BUSY;
+    }
+    dev->is_early = true;
+    return FERRULE_OK;
 }
 
 int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
 {
+    if (dev->is_early || !is_running()) {
+        return lock_early(dev);
+    }
     uint32_t ticks = timeout_us == 0u ? 0u : ticks_of(timeout_us);
     if (osKernelGetState() == osKernelLocked) {
         ticks = 0; /* no other thread could run and unlock it */
@@ -171,32 +223,56 @@ int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
 
 int32_t ferrule_platform_unlock(ferrule_device_t *dev)
 {
+    if (dev->is_early) {
+        dev->is_early = false;
+        return FERRULE_OK;
+    }
     return ferrule_cmsis_kernel_status(osMutexRelease(dev->lock));
 }
 
-/* Adds up the ticks since the last call, because a count of ticks that wraps is no time unless a
- * tick is a whole number of microseconds. */
+/* Before the kernel runs, time stands still, and each look counts as a microsecond. */
 uint32_t ferrule_platform_now_us(void)
 {
+    static struct ferrule_tick_clock clock;
     static uint32_t ticks;
-    static uint32_t us;
-    static uint32_t rest; /* in fractions of a microsecond, of which a tick rate has one million */
     const uint32_t masked = ferrule_port_critical_enter();
     const uint32_t rate = osKernelGetTickFreq();
     const uint32_t passed = osKernelGetTickCount() - ticks;
-    const uint64_t more = (uint64_t)passed * 1000000u + rest;
+    const uint32_t phase = phase_us(rate);
     ticks += passed;
-    us += (uint32_t)(more / rate);
-    rest = (uint32_t)(more % rate);
-    const uint32_t now = us;
+    clock.us += is_running() ? 0u : 1u;
+    uint32_t now = ferrule_tick_add(&clock, passed, rate);
+    if (phase != FERRULE_TICK_NO_PHASE && is_running()) {
+        now += phase;
+    }
     ferrule_port_critical_exit(masked);
     return now;
 }
 
+/* Too short for a tick: the caller looks at the device again. */
+static int32_t poll(ferrule_device_t *dev)
+{
+    const uint32_t flags = osEventFlagsWait(dev->notified, NOTIFIED, osFlagsWaitAny, 0u);
+    if ((flags & osFlagsError) == 0u) {
+        dev->is_told = false;
+    } else {
+        ferrule_platform_yield();
+    }
+    return FERRULE_OK;
+}
+
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    const uint32_t flags =
-        osEventFlagsWait(dev->notified, NOTIFIED, osFlagsWaitAny, ticks_of(timeout_us));
+    const uint32_t rate = osKernelGetTickFreq();
+    const uint32_t phase = phase_now_us(rate);
+    if (!is_running()) {
+        return FERRULE_OK;
+    }
+    if (ferrule_tick_polls(timeout_us, phase, rate)) {
+        return poll(dev);
+    }
+    const uint32_t flags = osEventFlagsWait(dev->notified, NOTIFIED, osFlagsWaitAny,
+                                            ferrule_tick_count(timeout_us, phase, rate));
     if ((flags & osFlagsError) != 0u) {
         return ferrule_cmsis_kernel_status((osStatus_t)flags);
     }
@@ -204,12 +280,15 @@ int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
     return FERRULE_OK;
 }
 
-/* Not for each interrupt, because kernels can queue few signals from interrupts. */
+/* Not for each interrupt, because kernels can queue few signals from interrupts. If the queue is
+ * full, the next interrupt tries again. */
 void ferrule_platform_notify(ferrule_device_t *dev)
 {
     if (!dev->is_told) {
-        dev->is_told = true;
-        (void)osEventFlagsSet(dev->notified, NOTIFIED);
+        dev->is_told = true; /* before the call: the thread may run, and wait again, during it */
+        if ((osEventFlagsSet(dev->notified, NOTIFIED) & osFlagsError) != 0u) {
+            dev->is_told = false;
+        }
     }
 }
 
@@ -218,6 +297,15 @@ void ferrule_platform_notify(ferrule_device_t *dev)
 const void *ferrule_platform_thread(void)
 {
     return ferrule_port_thread();
+}
+
+int32_t ferrule_platform_priority(void)
+{
+    return 0; /* no task waits for another */
+}
+
+void ferrule_platform_yield(void)
+{
 }
 
 int32_t ferrule_platform_init(ferrule_device_t *dev)

@@ -4,12 +4,15 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "ferrule/tick.h"
 #include "tx_initialize.h"
 #include "tx_mutex.h"
 #include "tx_semaphore.h"
 #include "tx_thread.h" /* TX_THREAD_GET_SYSTEM_STATE */
 
 _Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its part at the start");
+_Static_assert(FERRULE_THREADX_OPEN_TIMEOUT_MS <= FERRULE_WAIT_MOST / 1000u,
+               "FERRULE_THREADX_OPEN_TIMEOUT_MS is too long");
 
 static int32_t status_of(UINT error, uint32_t timeout_us)
 {
@@ -51,6 +54,18 @@ const void *ferrule_platform_thread(void)
     const void *thread = tx_thread_identify();
 
     return thread != NULL ? thread : &before_the_kernel;
+}
+
+int32_t ferrule_platform_priority(void)
+{
+    const TX_THREAD *thread = tx_thread_identify();
+
+    return thread != NULL ? -(int32_t)thread->tx_thread_priority : 0; /* lower is more urgent */
+}
+
+void ferrule_platform_yield(void)
+{
+    tx_thread_relinquish();
 }
 
 int32_t ferrule_platform_init(ferrule_device_t *dev)
@@ -100,17 +115,23 @@ uint32_t ferrule_platform_open_timeout_us(void)
     return FERRULE_THREADX_OPEN_TIMEOUT_MS * 1000u;
 }
 
-/* Rounded up; one more, because the first tick may come at once. Before the kernel runs, nothing
- * can wait. */
+/* Since the last tick. */
+static uint32_t phase_us(void)
+{
+    const UINT posture = tx_interrupt_control(TX_INT_DISABLE);
+    const uint32_t phase = ferrule_tick_systick_us(TX_TIMER_TICKS_PER_SECOND);
+
+    (void)tx_interrupt_control(posture);
+    return phase;
+}
+
+/* Before the kernel runs, nothing can wait. */
 static ULONG ticks_of(uint32_t microseconds)
 {
-    const uint64_t ticks =
-        ((uint64_t)microseconds * TX_TIMER_TICKS_PER_SECOND + 999999u) / 1000000u + 1u;
-
     if (microseconds == 0u || TX_THREAD_GET_SYSTEM_STATE() != 0u) {
         return TX_NO_WAIT;
     }
-    return ticks < TX_WAIT_FOREVER ? (ULONG)ticks : TX_WAIT_FOREVER - 1u;
+    return ferrule_tick_count(microseconds, phase_us(), TX_TIMER_TICKS_PER_SECOND);
 }
 
 int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
@@ -142,28 +163,29 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
     return FERRULE_ERR_UNSUPPORTED;
 }
 
-/* Adds up the ticks since the last call, because a count of ticks that wraps is no time unless a
- * tick is a whole number of microseconds. */
 uint32_t ferrule_platform_now_us(void)
 {
+    static struct ferrule_tick_clock clock;
     static ULONG last;
-    static uint32_t us;
-    static uint32_t rest; /* in fractions of a microsecond, of which a tick rate has one million */
     const UINT posture = tx_interrupt_control(TX_INT_DISABLE);
     const ULONG now = tx_time_get();
-    const uint64_t more = (uint64_t)(ULONG)(now - last) * 1000000u + rest;
-    uint32_t result;
+    const uint32_t phase = ferrule_tick_systick_us(TX_TIMER_TICKS_PER_SECOND);
+    const uint32_t tick =
+        ferrule_tick_add(&clock, (uint32_t)(now - last), TX_TIMER_TICKS_PER_SECOND);
 
     last = now;
-    us += (uint32_t)(more / TX_TIMER_TICKS_PER_SECOND);
-    rest = (uint32_t)(more % TX_TIMER_TICKS_PER_SECOND);
-    result = us;
     (void)tx_interrupt_control(posture);
-    return result;
+    return phase == FERRULE_TICK_NO_PHASE ? tick : tick + phase;
 }
 
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
+    if (ferrule_tick_polls(timeout_us, phase_us(), TX_TIMER_TICKS_PER_SECOND)) {
+        if (tx_semaphore_get(&dev->notified, TX_NO_WAIT) != TX_SUCCESS) {
+            ferrule_platform_yield();
+        }
+        return FERRULE_OK; /* the caller looks again */
+    }
     return status_of(tx_semaphore_get(&dev->notified, ticks_of(timeout_us)), timeout_us);
 }
 

@@ -16,6 +16,8 @@
 LOG_MODULE_DECLARE(ferrule, CONFIG_FERRULE_LOG_LEVEL);
 
 _Static_assert(offsetof(struct ferrule_device, core) == 0, "device.c finds its part at the start");
+_Static_assert(CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS <= FERRULE_WAIT_MOST / 1000u,
+	       "CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS is too long");
 
 bool ferrule_platform_in_interrupt(void)
 {
@@ -25,6 +27,16 @@ bool ferrule_platform_in_interrupt(void)
 const void *ferrule_platform_thread(void)
 {
 	return k_current_get();
+}
+
+int32_t ferrule_platform_priority(void)
+{
+	return -k_thread_priority_get(k_current_get()); /* lower numbers are more urgent */
+}
+
+void ferrule_platform_yield(void)
+{
+	k_yield();
 }
 
 int32_t ferrule_platform_init(ferrule_device_t *dev)
@@ -141,9 +153,27 @@ uint32_t ferrule_platform_now_us(void)
 	return (uint32_t)k_ticks_to_us_floor64((uint64_t)k_uptime_ticks());
 }
 
+/* For less than a tick: a wait in the kernel would take up to two. */
+static int32_t poll(ferrule_device_t *dev, uint32_t timeout_us)
+{
+	const uint32_t begin = k_cycle_get_32();
+	const uint32_t cycles = k_us_to_cyc_ceil32(timeout_us);
+
+	do {
+		if (k_sem_take(&dev->notified, K_NO_WAIT) == 0) {
+			return FERRULE_OK;
+		}
+		k_yield();
+	} while (k_cycle_get_32() - begin < cycles);
+	return FERRULE_ERR_TIMEOUT;
+}
+
 /* K_USEC() rounds up, and the kernel adds the rest of the current tick. */
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
+	if (timeout_us < k_ticks_to_us_floor32(1u)) {
+		return poll(dev, timeout_us);
+	}
 	return ferrule_zephyr_status(k_sem_take(&dev->notified, K_USEC(timeout_us)));
 }
 

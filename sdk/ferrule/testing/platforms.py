@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from ferrule._typing import override
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.testing.cdata import CData
@@ -44,6 +47,10 @@ class ZephyrFakes(Fakes):
         """The messages in Zephyr's log since the last reset, such as "<err> npu is not ready"."""
         return tuple(self._ffi.string(self._library.ferrule_fake_log_text()).decode().splitlines())
 
+    def set_tick(self, us: int) -> None:
+        """Make adapters take `us` microseconds for the length of a tick, which is one otherwise."""
+        self._library.ferrule_fake_set_tick(us)
+
     def uart(self, name: str) -> Wire:
         """Return the remote end of a device that is a UART."""
         self.device(name)
@@ -61,6 +68,15 @@ class ZephyrFakes(Fakes):
 
 class CmsisFakes(Fakes):
     """CMSIS-RTOS2 and four strict USARTs, Driver_USART0 to 3."""
+
+    @contextmanager
+    def before_the_kernel(self) -> Iterator[None]:
+        """Let the kernel be initialised, but not run, within the block: it refuses what RTX5 refuses then."""
+        self._library.ferrule_fake_start_kernel(0)
+        try:
+            yield
+        finally:
+            self._library.ferrule_fake_start_kernel(1)
 
     def usart(self, number: int) -> Wire:
         """Return the remote end of a USART."""

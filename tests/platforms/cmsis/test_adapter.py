@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -243,11 +244,39 @@ def test_close_tells_why_it_was_not_unlocked(kernel: Machine) -> None:
 
 
 def test_before_the_kernel_runs_there_is_one_thread(kernel: Machine) -> None:
+    """The fake refuses what RTX5 refuses: to lock and to unlock."""
+    lib = kernel.lib
+    with kernel.fakes.before_the_kernel():
+        dev = bound(kernel)
+        assert lib.osMutexAcquire(dev.lock, 0) == lib.osMutexRelease(dev.lock) == OS_ERROR
+        assert lib.osKernelLock() == lib.osDelay(1) == lib.osThreadYield() == OS_ERROR
+        for call in ("activate", "open", "close", "open", "close", "deactivate", "destroy"):
+            assert getattr(lib, f"ferrule_device_{call}")(dev) == Status.OK
+
+
+def test_before_the_kernel_runs_a_wait_counts_its_looks(kernel: Machine) -> None:
+    """No time passes then; a time-out is a number of looks, so it ends."""
     dev, lib = bound(kernel), kernel.lib
-    kernel.fakes.fail("osThreadGetId", result=0, times=None)
-    kernel.fakes.fail("osKernelGetState", result=1, times=None)  # osKernelReady
-    for call in ("activate", "open", "close", "deactivate", "destroy"):
-        assert getattr(lib, f"ferrule_device_{call}")(dev) == Status.OK
+    looks: list[int] = []
+    is_over = kernel.ffi.callback("bool(void *)", lambda _context: bool(looks.append(1)))
+    with kernel.fakes.before_the_kernel():
+        assert lib.ferrule_device_activate(dev) == Status.OK
+        assert lib.ferrule_device_open(dev) == Status.OK
+        assert lib.ferrule_device_wait(dev, is_over, 100) == Status.TIMEOUT
+        assert 50 < len(looks) <= 101
+        assert lib.ferrule_platform_wait(dev, 1_000_000) == Status.OK  # at once
+        assert lib.ferrule_device_close(dev) == Status.OK
+    assert lib.ferrule_device_open(dev) == Status.OK
+
+
+def test_what_is_open_when_the_kernel_starts_stays_open(kernel: Machine) -> None:
+    """The code that opened it is no thread, and can no longer close it."""
+    dev, lib = bound(kernel), kernel.lib
+    with kernel.fakes.before_the_kernel():
+        assert lib.ferrule_device_activate(dev) == Status.OK
+        assert lib.ferrule_device_open(dev) == Status.OK
+    assert lib.ferrule_device_open(dev) == Status.BUSY
+    assert lib.ferrule_device_close(dev) == Status.OWNER
 
 
 def test_a_kernel_that_cannot_be_locked_is_not_unlocked(kernel: Machine) -> None:
@@ -331,19 +360,108 @@ def test_a_wait_ends_with_a_notification(machine: Machine) -> None:
 def test_a_wait_ends_at_its_deadline(machine: Machine) -> None:
     """A wait is never too short, although the first tick may come at once."""
     dev, fakes, wait = bound(machine), machine.fakes, machine.lib.ferrule_platform_wait
-    for timeout_us in (1, 900, 1_000, 1_001, 20_000):
-        fakes.advance_ms(0.4)
-        began = fakes.now_us
-        assert wait(dev, timeout_us) == Status.TIMEOUT
-        assert timeout_us <= fakes.now_us - began < timeout_us + 2_100
+    for timeout_us in (1_000, 1_001, 1_999, 2_000, 20_000):
+        for _ in range(7):
+            fakes.advance_ms(0.3)
+            began = fakes.now_us
+            assert wait(dev, timeout_us) == Status.TIMEOUT
+            assert timeout_us <= fakes.now_us - began < timeout_us + 1_020
 
 
-def test_ticks_are_rounded_up_and_one_more(kernel: Machine) -> None:
+@pytest.mark.parametrize(("timeout_us", "ticks"), [(1_000, 2), (1_001, 3), (2_000, 3)])
+def test_without_a_fine_timer_a_wait_takes_one_tick_more(kernel: Machine, timeout_us: int, ticks: int) -> None:
+    """It is not known how long ago the last tick was."""
     dev, fakes = bound(kernel), kernel.fakes
-    for timeout_us, ticks in ((1, 2), (1_000, 2), (1_001, 3)):
+    fakes.fail("osKernelGetSysTimerFreq", result=0, times=None)
+    kernel.lib.ferrule_platform_wait(dev, timeout_us)
+    assert fakes.calls_of("osEventFlagsWait")[0].arguments[-1] == ticks
+
+
+def test_less_than_a_tick_is_polled(kernel: Machine) -> None:
+    """Threads of the same priority run meanwhile."""
+    dev, fakes, lib = bound(kernel), kernel.fakes, kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    assert lib.ferrule_device_open(dev) == Status.OK
+    for timeout_us in (1, 300, 999):
         fakes.forget_calls()
-        kernel.lib.ferrule_platform_wait(dev, timeout_us)
-        assert fakes.calls_of("osEventFlagsWait")[0].arguments[-1] == ticks
+        assert lib.ferrule_platform_wait(dev, timeout_us) == Status.OK
+        assert fakes.calls_of("osEventFlagsWait")[0].arguments[-1] == 0
+        assert len(fakes.calls_of("osThreadYield")) == 1
+        never = kernel.ffi.callback("bool(void *)", lambda _context: False)
+        began = fakes.now_us
+        assert lib.ferrule_device_wait(dev, never, timeout_us) == Status.TIMEOUT
+        assert timeout_us <= fakes.now_us - began < timeout_us + 250
+    lib.ferrule_platform_notify(dev)
+    fakes.forget_calls()
+    assert lib.ferrule_platform_wait(dev, 300) == Status.OK
+    assert fakes.calls_of("osThreadYield") == []
+    lib.ferrule_platform_notify(dev)  # it was heard, so the next one is, too
+    assert len(fakes.calls_of("osEventFlagsSet")) == 1
+
+
+def test_less_than_a_tick_is_waited_for_without_a_fine_timer(kernel: Machine) -> None:
+    dev, fakes = bound(kernel), kernel.fakes
+    fakes.fail("osKernelGetSysTimerFreq", result=0, times=None)
+    assert kernel.lib.ferrule_platform_wait(dev, 1) == Status.TIMEOUT
+    assert fakes.calls_of("osEventFlagsWait")[0].arguments[-1] == 2
+
+
+def test_the_clock_is_as_fine_as_the_kernel_s_timer(kernel: Machine) -> None:
+    fakes, now = kernel.fakes, kernel.lib.ferrule_platform_now_us
+    begin, real = now(), fakes.now_us
+    for _ in range(20):
+        fakes.advance_ms(0.37)
+        assert abs((now() - begin) - (fakes.now_us - real)) < 20
+
+
+def test_time_goes_on_at_a_rate_that_the_timer_does_not_divide(kernel: Machine) -> None:
+    """Then the timer does not tell how long ago the last tick was, and time is that of the ticks."""
+    fakes, now = kernel.fakes, kernel.lib.ferrule_platform_now_us
+    fakes.fail("osKernelGetTickFreq", result=1_024, times=None)
+    seen = []
+    for ticks in (1_024, 2_048, 3_072):
+        fakes.fail("osKernelGetTickCount", result=ticks, times=2)
+        seen.append(now())
+    assert [later - before for before, later in pairwise(seen)] == [1_000_000, 1_000_000]
+
+
+def test_the_clock_counts_its_readings_before_the_kernel(kernel: Machine) -> None:
+    now = kernel.lib.ferrule_platform_now_us
+    with kernel.fakes.before_the_kernel():
+        begin = now()
+        assert [now() - begin for _ in range(3)] == [1, 2, 3]
+
+
+def test_the_priority_is_that_of_the_thread(kernel: Machine) -> None:
+    kernel.fakes.fail("osThreadGetPriority", result=40)
+    assert kernel.lib.ferrule_platform_priority() == 40
+    with kernel.fakes.before_the_kernel():
+        assert kernel.lib.ferrule_platform_priority() == 0
+
+
+@pytest.mark.parametrize("sliced", [(), (2,), (0, 1), (0, 1, 2)])
+def test_equal_threads_have_equal_turns(kernel: Machine, sliced: tuple[int, ...]) -> None:
+    """The fake's mutex goes to whoever takes it first, which is the thread that has just released it.
+
+    Some of the threads wait in slices, as executors do, and each turn takes longer than a slice.
+    """
+    dev, lib = bound(kernel), kernel.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    order: list[int] = []
+
+    def work(me: int) -> None:
+        stop = kernel.ffi.new("struct ferrule_stop *") if me in sliced else kernel.ffi.NULL
+        while len(order) < 60:
+            assert lib.ferrule_device_open_for(dev, 0xFFFF_FFFF, stop) == Status.OK
+            order.append(me)
+            lib.osDelay(15)
+            assert lib.ferrule_device_close(dev) == Status.OK
+
+    kernel.fakes.run(*(partial(work, me) for me in range(3)))
+    turns = [0, 0, 0]
+    for number, me in enumerate(order, start=1):
+        turns[me] += 1
+        assert number <= 3 or max(turns) - min(turns) <= 1, order[:number]
 
 
 def test_a_time_out_never_becomes_endless(kernel: Machine) -> None:
@@ -382,6 +500,18 @@ def test_a_storm_of_interrupts_is_one_signal(kernel: Machine) -> None:
     assert len(kernel.fakes.calls_of("osEventFlagsSet")) == 1
 
 
+def test_a_signal_that_failed_is_sent_again(kernel: Machine) -> None:
+    """A full queue of the kernel makes one notification late, and not all that come after it."""
+    dev, lib = bound(kernel), kernel.lib
+    kernel.fakes.fail("osEventFlagsSet", result=OS_RESOURCE & 0xFFFF_FFFF)
+    with kernel.fakes.interrupt():
+        lib.ferrule_platform_notify(dev)
+        lib.ferrule_platform_notify(dev)
+        lib.ferrule_platform_notify(dev)
+    assert len(kernel.fakes.calls_of("osEventFlagsSet")) == 2
+    assert lib.ferrule_platform_wait(dev, 20_000) == Status.OK
+
+
 def test_an_error_of_the_kernel_ends_a_wait(kernel: Machine) -> None:
     dev = bound(kernel)
     kernel.fakes.fail("osEventFlagsWait", result=OS_PARAMETER & 0xFFFF_FFFF)
@@ -392,6 +522,7 @@ def test_an_error_of_the_kernel_ends_a_wait(kernel: Machine) -> None:
 def test_time_goes_on_when_the_count_of_ticks_wraps(kernel: Machine, rate: int) -> None:
     fakes, now = kernel.fakes, kernel.lib.ferrule_platform_now_us
     fakes.fail("osKernelGetTickFreq", result=rate, times=None)
+    fakes.fail("osKernelGetSysTimerFreq", result=0, times=None)
     seen = []
     for ticks in (0xFFFF_FFFF, rate - 1, 2 * rate - 1):
         fakes.fail("osKernelGetTickCount", result=ticks)

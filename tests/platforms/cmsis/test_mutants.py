@@ -58,8 +58,8 @@ MUTANTS = {
     ),
     "a notification that is lost": Mutant(
         file="cmsis.c",
-        old="(void)osEventFlagsSet(dev->notified, NOTIFIED);",
-        new="",
+        old="(osEventFlagsSet(dev->notified, NOTIFIED) & osFlagsError) != 0u",
+        new="false",
         test="test_a_wait_ends_with_a_notification",
     ),
     "notified once only": Mutant(
@@ -70,21 +70,82 @@ MUTANTS = {
     ),
     "each interrupt is a signal": Mutant(
         file="cmsis.c",
-        old="        dev->is_told = true;\n",
-        new="",
+        old="dev->is_told = true; /* before",
+        new="/* before",
         test="test_a_storm_of_interrupts_is_one_signal",
     ),
-    "ticks that are rounded down": Mutant(
+    "a handle that a failed signal makes deaf": Mutant(
         file="cmsis.c",
-        old="osKernelGetTickFreq() + 999999u) / 1000000u + 1u",
-        new="osKernelGetTickFreq()) / 1000000u + 1u",
-        test="test_ticks_are_rounded_up_and_one_more",
+        old="            dev->is_told = false;\n",
+        new="",
+        test="test_a_signal_that_failed_is_sent_again",
+    ),
+    "a wait that forgets how long ago the last tick was": Mutant(
+        file="cmsis.c",
+        old="ferrule_tick_count(timeout_us, phase, rate)",
+        new="ferrule_tick_count(timeout_us, 0u * phase, rate)",
+        test="test_a_wait_ends_at_its_deadline",
+    ),
+    "a wait that is always a tick longer": Mutant(
+        file="cmsis.c",
+        old="ferrule_tick_count(timeout_us, phase, rate)",
+        new="ferrule_tick_count(timeout_us, phase, rate) + 1u",
+        test="test_a_wait_ends_at_its_deadline",
+    ),
+    "less than a tick is slept": Mutant(
+        file="cmsis.c",
+        old="if (ferrule_tick_polls(timeout_us, phase, rate)) {",
+        new="if (false) {",
+        test="test_less_than_a_tick_is_polled",
+    ),
+    "a poll that keeps others from running": Mutant(
+        file="cmsis.c",
+        old="        ferrule_platform_yield();\n",
+        new="",
+        test="test_less_than_a_tick_is_polled",
+    ),
+    "a timer that is no clock": Mutant(
+        file="cmsis.c",
+        old="return passed / 2u < period ?",
+        new="return period > 0u ?",
+        test="test_time_goes_on_at_a_rate_that_the_timer_does_not_divide",
+    ),
+    "a mutex before the kernel": Mutant(
+        file="cmsis.c",
+        old="if (dev->is_early || !is_running()) {",
+        new="if (false) {",
+        test="test_before_the_kernel_runs_there_is_one_thread",
+    ),
+    "an early lock that nobody keeps": Mutant(
+        file="cmsis.c",
+        old="if (dev->is_early || !is_running()) {",
+        new="if (!is_running()) {",
+        test="test_what_is_open_when_the_kernel_starts_stays_open",
+    ),
+    "time that stands still before the kernel": Mutant(
+        file="cmsis.c",
+        old="clock.us += is_running() ? 0u : 1u;",
+        new="",
+        test="test_the_clock_counts_its_readings_before_the_kernel",
+    ),
+    "a priority upside down": Mutant(
+        file="cmsis.c",
+        old="is_running() ? (int32_t)osThreadGetPriority(osThreadGetId()) : 0",
+        new="is_running() ? -(int32_t)osThreadGetPriority(osThreadGetId()) : 0",
+        test="test_the_priority_is_that_of_the_thread",
     ),
     "time that wraps with the ticks": Mutant(
         file="cmsis.c",
-        old="    us += (uint32_t)(more / rate);",
-        new="    us = (uint32_t)((uint64_t)ticks * 1000000u / rate);",
+        old="    uint32_t now = ferrule_tick_add(&clock, passed, rate);",
+        new="    (void)ferrule_tick_add(&clock, passed, rate);\n"
+        "    uint32_t now = (uint32_t)((uint64_t)ticks * 1000000u / rate);",
         test="time_goes_on",
+    ),
+    "a byte that a failed signal hides": Mutant(
+        file="cmsis_usart.c",
+        old="            usart->told = false; /* the next byte tries again */\n",
+        new="",
+        test="test_a_byte_whose_signal_failed_is_followed_by_another_signal",
     ),
     "a mutex that does not inherit": Mutant(
         file="cmsis.c",

@@ -348,6 +348,14 @@ def test_many_bytes_are_one_signal(kernel: Machine) -> None:
     assert len(kernel.fakes.calls_of("osEventFlagsSet")) == 2
 
 
+def test_a_byte_whose_signal_failed_is_followed_by_another_signal(kernel: Machine) -> None:
+    usart = started(kernel)
+    kernel.fakes.fail("osEventFlagsSet", result=-3 & 0xFFFF_FFFF)  # the kernel's queue is full
+    kernel.fakes.usart(0).send(b"ab")
+    assert len(kernel.fakes.calls_of("osEventFlagsSet")) == 2
+    assert read(kernel, usart, 2) == (Status.OK, b"ab")
+
+
 # ---- as the link's UART
 
 

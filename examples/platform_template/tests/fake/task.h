@@ -6,7 +6,11 @@
 
 typedef void *TaskHandle_t;
 
+#define INCLUDE_uxTaskPriorityGet 1
+
 TaskHandle_t xTaskGetCurrentTaskHandle(void);
+UBaseType_t uxTaskPriorityGet(TaskHandle_t task);
+void taskYIELD(void);
 BaseType_t xPortIsInsideInterrupt(void);
 TickType_t xTaskGetTickCount(void);
 TickType_t xTaskGetTickCountFromISR(void);

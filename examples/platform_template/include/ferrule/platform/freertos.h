@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Devices on FreeRTOS: a mutex with priority inheritance per device. */
+/** @file Devices on FreeRTOS: a mutex with priority inheritance per device. If tasks of different
+ * priorities share a device, set INCLUDE_uxTaskPriorityGet to 1 in FreeRTOSConfig.h. */
 #ifndef FERRULE_PLATFORM_FREERTOS_H
 #define FERRULE_PLATFORM_FREERTOS_H
 
@@ -9,7 +10,8 @@
 #include "ferrule/device.h"
 #include "ferrule/platform.h"
 
-/** Longest time in milliseconds that open waits for another task; 0: open does not wait. */
+/** Longest time in milliseconds that open waits for another task, up to 2147483; 0: open does not
+ * wait. */
 #ifndef FERRULE_FREERTOS_OPEN_TIMEOUT_MS
 #define FERRULE_FREERTOS_OPEN_TIMEOUT_MS 1000
 #endif

@@ -8,7 +8,8 @@
  * compiler's command line:
  *
  *   FERRULE_CMSIS_RTOS2              1: threads, mutexes, event flags. 0: no kernel, no waiting
- *   FERRULE_CMSIS_OPEN_TIMEOUT_MS    wait time for another thread to release the device
+ *   FERRULE_CMSIS_OPEN_TIMEOUT_MS    wait time for another thread to release the device, up to
+ *                                    2147483
  *   FERRULE_CMSIS_MUTEX_BYTES        0: the kernel allocates them; otherwise the exact size of its
  *   FERRULE_CMSIS_EVENT_FLAGS_BYTES  control block, stored in the handle (RTX5: 28 and 16)
  */
@@ -74,7 +75,8 @@ struct ferrule_device {
     const struct ferrule_cmsis_accelerator *accelerator;
     struct ferrule_cmsis_usart *usart;
 #if FERRULE_CMSIS_RTOS2
-    bool guarded; /* unguard must unlock the kernel */
+    bool guarded;  /* unguard must unlock the kernel */
+    bool is_early; /* locked before the kernel ran */
     osMutexId_t lock;
 #if FERRULE_CMSIS_MUTEX_BYTES > 0
     uint64_t lock_block[(FERRULE_CMSIS_MUTEX_BYTES + 7) / 8];

@@ -30,6 +30,16 @@ typedef enum {
     osKernelReserved = 0x7FFFFFFF
 } osKernelState_t;
 
+typedef enum {
+    osPriorityNone = 0,
+    osPriorityIdle = 1,
+    osPriorityLow = 8,
+    osPriorityNormal = 24,
+    osPriorityHigh = 40,
+    osPriorityError = -1,
+    osPriorityReserved = 0x7FFFFFFF
+} osPriority_t;
+
 typedef void *osThreadId_t;
 typedef void *osMutexId_t;
 typedef void *osSemaphoreId_t;
@@ -79,6 +89,7 @@ uint32_t osKernelGetTickFreq(void);
 uint32_t osKernelGetSysTimerCount(void);
 uint32_t osKernelGetSysTimerFreq(void);
 osThreadId_t osThreadGetId(void);
+osPriority_t osThreadGetPriority(osThreadId_t thread_id);
 osStatus_t osThreadYield(void);
 osStatus_t osDelay(uint32_t ticks);
 

@@ -3,6 +3,7 @@
 
 #include "cmsis_os2.h"
 #include "fake.h"
+#include "ferrule_fake_cmsis.h"
 
 enum { MAX_OBJECTS = 256, MAX_THREADS = 64, US_PER_TICK = 1000, TICKS_PER_SECOND = 1000 };
 
@@ -28,6 +29,7 @@ static uint32_t object_count;
 static char threads[MAX_THREADS]; /* only the addresses are used */
 
 static uint32_t kernel_holder; /* number of the thread that locked the kernel, 0: none */
+static bool is_stopped;        /* before osKernelStart: no thread runs, and no time passes */
 
 void fake_reset_kernel(void);
 
@@ -38,6 +40,14 @@ void fake_reset_kernel(void)
     }
     object_count = 0;
     kernel_holder = 0;
+    is_stopped = false;
+}
+
+void ferrule_fake_start_kernel(uint32_t starts)
+{
+    fake_lock();
+    is_stopped = starts == 0u;
+    fake_unlock();
 }
 
 /* Locked. */
@@ -65,15 +75,30 @@ static struct object *object_of(void *id, enum kind kind)
     return NULL;
 }
 
+/* Until the nth tick from now; the first one may come at once. */
+static uint64_t us_of(uint32_t ticks)
+{
+    const uint64_t us = (uint64_t)ticks * US_PER_TICK;
+    return us == 0u ? 0u : us - ferrule_fake_now_us() % US_PER_TICK;
+}
+
 static uint64_t deadline_us(uint32_t ticks)
 {
-    return ticks == osWaitForever ? FAKE_FOREVER : fake_deadline_us((uint64_t)ticks * US_PER_TICK);
+    return ticks == osWaitForever ? FAKE_FOREVER : fake_deadline_us(us_of(ticks));
+}
+
+static osKernelState_t state(void)
+{
+    if (is_stopped) {
+        return osKernelReady;
+    }
+    return kernel_holder == fake_thread() ? osKernelLocked : osKernelRunning;
 }
 
 osKernelState_t osKernelGetState(void)
 {
     FAKE_CALL(call, NULL);
-    FAKE_LOCKED(call, kernel_holder == fake_thread() ? osKernelLocked : osKernelRunning);
+    FAKE_LOCKED(call, state());
     return (osKernelState_t)fake_end(&call);
 }
 
@@ -90,6 +115,9 @@ static int32_t set_kernel_lock(const char *name, bool locked)
 {
     if (fake_in_interrupt()) {
         return osErrorISR;
+    }
+    if (is_stopped) {
+        return osError;
     }
     const bool before = kernel_holder == fake_thread();
     if (locked && !before) {
@@ -147,7 +175,7 @@ uint32_t osKernelGetTickCount(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        call.result = (int64_t)(ferrule_fake_now_us() / US_PER_TICK);
+        call.result = is_stopped ? 0 : (int64_t)(ferrule_fake_now_us() / US_PER_TICK);
     }
     return (uint32_t)fake_end(&call);
 }
@@ -165,7 +193,7 @@ uint32_t osKernelGetSysTimerCount(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        call.result = (uint32_t)ferrule_fake_now_us();
+        call.result = is_stopped ? 0 : (uint32_t)ferrule_fake_now_us();
     }
     return (uint32_t)fake_end(&call);
 }
@@ -182,8 +210,17 @@ uint32_t osKernelGetSysTimerFreq(void)
 osThreadId_t osThreadGetId(void)
 {
     FAKE_CALL(call, NULL);
-    FAKE_LOCKED(call, (int64_t)(intptr_t)&threads[fake_thread() % MAX_THREADS]);
+    FAKE_LOCKED(call, is_stopped ? 0 : (int64_t)(intptr_t)&threads[fake_thread() % MAX_THREADS]);
     return (osThreadId_t)(intptr_t)fake_end(&call);
+}
+
+osPriority_t osThreadGetPriority(osThreadId_t thread_id)
+{
+    FAKE_CALL(call, thread_id);
+    if (!call.replaced) {
+        call.result = thread_id == NULL ? osPriorityError : osPriorityNormal;
+    }
+    return (osPriority_t)fake_end(&call);
 }
 
 static bool never(const void *object)
@@ -197,6 +234,9 @@ static osStatus_t sleep_for(const char *name, uint64_t us)
     if (fake_in_interrupt()) {
         return osErrorISR;
     }
+    if (is_stopped) {
+        return osError;
+    }
     fake_lock();
     (void)wait_for(name, never, NULL, fake_deadline_us(us));
     fake_unlock();
@@ -207,7 +247,7 @@ osStatus_t osThreadYield(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        call.result = sleep_for("osThreadYield", 1);
+        call.result = sleep_for("osThreadYield", FAKE_YIELD_US);
     }
     return (osStatus_t)fake_end(&call);
 }
@@ -216,7 +256,7 @@ osStatus_t osDelay(uint32_t ticks)
 {
     FAKE_CALL(call, NULL, ticks);
     if (!call.replaced) {
-        call.result = sleep_for("osDelay", (uint64_t)ticks * US_PER_TICK);
+        call.result = sleep_for("osDelay", us_of(ticks));
     }
     return (osStatus_t)fake_end(&call);
 }
@@ -259,6 +299,9 @@ static osStatus_t acquire(osMutexId_t id, uint32_t timeout)
     if (fake_in_interrupt()) {
         return osErrorISR;
     }
+    if (is_stopped) {
+        return osError;
+    }
     if (mutex == NULL) {
         return osErrorParameter;
     }
@@ -295,6 +338,9 @@ static osStatus_t release(osMutexId_t id)
     struct object *mutex = object_of(id, MUTEX);
     if (fake_in_interrupt()) {
         return osErrorISR;
+    }
+    if (is_stopped) {
+        return osError;
     }
     if (mutex == NULL) {
         return osErrorParameter;
@@ -386,6 +432,9 @@ static osStatus_t take(osSemaphoreId_t id, uint32_t timeout)
     }
     if (timeout == 0u && semaphore->count == 0u) {
         return osErrorResource;
+    }
+    if (is_stopped && semaphore->count == 0u) {
+        return osErrorTimeout; /* at once */
     }
     if (!wait_for("osSemaphoreAcquire", has_count, semaphore, deadline_us(timeout))) {
         return osErrorTimeout;
@@ -532,6 +581,9 @@ static uint32_t wait_for_flags(osEventFlagsId_t id, struct wish wish, uint32_t t
     wish.object = events;
     if (timeout == 0u && !flags_are_set(&wish)) {
         return osFlagsErrorResource;
+    }
+    if (is_stopped && !flags_are_set(&wish)) {
+        return osFlagsErrorTimeout; /* at once */
     }
     if (!wait_for("osEventFlagsWait", flags_are_set, &wish, deadline_us(timeout))) {
         return osFlagsErrorTimeout;

@@ -10,6 +10,10 @@
 
 #define FAKE_FOREVER UINT64_MAX
 
+/** How long a thread that yields waits: long enough that the calls of the threads that run
+ * meanwhile, of a microsecond each, do not end it before they wait, too. */
+enum { FAKE_YIELD_US = 100 };
+
 /** A call in progress: declared by FAKE_CALL, ended by fake_end. */
 struct fake_call {
     const char *name;

@@ -71,6 +71,7 @@ void fake_reset_platform(void)
         states[number] = (struct state){0};
     }
     ferrule_fake_log_clear();
+    ferrule_fake_set_tick(1);
 }
 
 void fake_platform_event(uint32_t number)

@@ -2,6 +2,7 @@
 #include <zephyr/kernel.h>
 
 #include "fake.h"
+#include "ferrule_fake_zephyr.h"
 
 enum { MAX_THREADS = 64 };
 
@@ -10,6 +11,12 @@ struct k_thread {
 };
 
 static struct k_thread threads[MAX_THREADS];
+uint32_t ferrule_fake_us_per_tick = 1;
+
+void ferrule_fake_set_tick(uint32_t us)
+{
+    ferrule_fake_us_per_tick = us;
+}
 
 /* Locked; the count of a mutex has changed. */
 static void note_lock(const struct k_mutex *mutex)
@@ -224,6 +231,12 @@ k_tid_t k_current_get(void)
     return thread;
 }
 
+int k_thread_priority_get(k_tid_t thread)
+{
+    FAKE_CALL(call, thread);
+    return (int)fake_end(&call);
+}
+
 bool k_is_in_isr(void)
 {
     FAKE_CALL(call, NULL);
@@ -270,7 +283,7 @@ void k_yield(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        sleep_for("k_yield", K_USEC(1));
+        sleep_for("k_yield", K_TICKS(FAKE_YIELD_US));
     }
     (void)fake_end(&call);
 }

@@ -24,8 +24,12 @@ typedef struct {
 #define K_MSEC(t)    K_TICKS((int64_t)(t) * 1000)
 #define K_SECONDS(s) K_MSEC((int64_t)(s) * 1000)
 
-/** A tick is a microsecond here. */
+/** A tick is a microsecond here, and so is a cycle. */
 #define k_ticks_to_us_floor64(ticks) ((uint64_t)(ticks))
+/** What adapters take for the length of a tick; a test may make it longer. */
+#define k_ticks_to_us_floor32(ticks) ((uint32_t)(ticks) * ferrule_fake_us_per_tick)
+#define k_us_to_cyc_ceil32(us)       ((uint32_t)(us))
+extern uint32_t ferrule_fake_us_per_tick;
 
 #define K_TIMEOUT_EQ(a, b) ((a).ticks == (b).ticks)
 
@@ -66,6 +70,7 @@ void k_sem_reset(struct k_sem *sem);
 unsigned int k_sem_count_get(struct k_sem *sem);
 
 k_tid_t k_current_get(void);
+int k_thread_priority_get(k_tid_t thread);
 bool k_is_in_isr(void);
 int32_t k_msleep(int32_t ms);
 int32_t k_sleep(k_timeout_t timeout);
