@@ -29,6 +29,7 @@ from ferrule.backends.firmware import (
     KernelCosts,
     LoweredOp,
     LoweringContext,
+    Reach,
     Socket,
     Wire,
 )
@@ -580,6 +581,10 @@ DRIVERS: list[tuple[dict[str, object], str]] = [
     ({"copies_beside": True, "depth": 1}, "copies_beside is set with memory_bytes 0 and depth 1, expected a device"),
     ({"copies_beside": True, "memory_bytes": 64}, "copies_beside is set with memory_bytes 64 and depth 0"),
     ({"alignment": 0}, "alignment is 0"),
+    ({"transfer_alignment": 3}, "transfer_alignment is 3, expected a power of two"),
+    ({"reach": (Reach(name="ring", size_bytes=-1),)}, r"reach\[0\] \(ring\) has -1 B at offset 0 of 'context'"),
+    ({"reach": (Reach(name="r", size_bytes=4, offset_bytes=-4),)}, r"reach\[0\] \(r\) has 4 B at offset -4"),
+    ({"reach": (Reach(name="r", size_bytes=4, storage="a b"),)}, r"reach\[0\] \(r\) has 4 B at offset 0 of 'a b'"),
     ({"tensor_alignment": 0}, "tensor_alignment is 0, expected a power of two"),
     ({"tensor_alignment": 24}, "tensor_alignment is 24, expected a power of two"),
     ({"window_bytes": 0}, "window_bytes is 0, expected 1 or more"),

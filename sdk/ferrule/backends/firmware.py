@@ -363,6 +363,22 @@ class Wire:
     The argument is the seed of the model's random choices; with None, every run differs."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """Memory of a driver that its device accesses as a bus master, such as a ring of commands."""
+
+    name: str
+    """For messages, such as ring."""
+    offset_bytes: int = 0
+    """From the start of the storage."""
+    size_bytes: int = 0
+    """0 for all up to the end of the storage."""
+    storage: str = "context"
+    """The end of the storage's symbol, `<device>_<storage>`: the context, or one of `context_declarations`."""
+    writable: bool = False
+    """Whether the device writes there, too."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DeviceDriver:
     """The C driver of one device: the objects that a program includes, creates and binds for it."""
@@ -387,6 +403,11 @@ class DeviceDriver:
     tensor_alignment: int = 1
     """Alignment that the device needs, in bytes, of the tensors in the core's memory that it reads or writes: its own
     rule, beside the alignment of their elements. Without an effect if the device has its own memory."""
+    transfer_alignment: int = 1
+    """Alignment, in bytes, of the address of each transfer that the device makes as a bus master."""
+    reach: tuple[Reach, ...] = (Reach(name="all"),)
+    """The parts of the driver's memory that the device accesses; by default, it may read the whole context, and writes
+    nothing there."""
     depth: int = 0
     """Commands that the device may have begun and not collected, as `depth` of its `struct ferrule_driver` says; 0 if
     it only works while the core waits."""

@@ -302,13 +302,19 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
     for field in ("memory_bytes", "activation_lead", "depth"):
         if not 0 <= getattr(driver, field) <= _LAST_ADDRESS:
             yield f"{field} is {getattr(driver, field)}, expected a number from 0 to {_LAST_ADDRESS}"
-    for field in ("alignment", "tensor_alignment"):
+    for field in ("alignment", "tensor_alignment", "transfer_alignment"):
         yield from _wrong_alignment(field, getattr(driver, field))
     if driver.copies_beside and not (driver.memory_bytes and driver.depth):
         yield (
             f"copies_beside is set with memory_bytes {driver.memory_bytes} and depth {driver.depth}, expected a device "
             "with its own memory and a depth of at least 1"
         )
+    for index, part in enumerate(driver.reach):
+        if part.size_bytes < 0 or part.offset_bytes < 0 or not _NAME.fullmatch(f"_{part.storage}"):
+            yield (
+                f"reach[{index}] ({part.name}) has {part.size_bytes} B at offset {part.offset_bytes} of "
+                f"'{part.storage}', expected 0 or more at 0 or more of the end of a C identifier"
+            )
     if driver.base is not None and not 0 <= driver.base <= _LAST_ADDRESS:
         yield f"base is {driver.base:#x}, expected an address of 32 bits"
     if not 1 <= driver.window_bytes <= _LAST_ADDRESS + 1 - (driver.base or 0):

@@ -58,6 +58,8 @@ class ConsoleDocument(msgspec.Struct, frozen=True, kw_only=True):
     """Instructions that the core has executed; None if the engine cannot tell."""
     console: str
     """The text that the firmware has printed."""
+    contract: str = ""
+    """Why the contract of the devices was not checked; empty without devices."""
     crash: CrashPart | None
 
 
@@ -120,7 +122,8 @@ def run_elf(
     if failure is not None:
         raise failure
     if not quiet and not to_stdout:
-        click.echo(f"{document.why}{_note(board.image, document.console)}", err=True)
+        contract = f"\nthe contract of the devices was not checked: {document.contract}" if document.contract else ""
+        click.echo(f"{document.why}{_note(board.image, document.console)}{contract}", err=True)
     return code
 
 
@@ -154,6 +157,7 @@ def _followed(
         exit_status=status,
         instructions=board.instructions,
         console=console.text,
+        contract=board.unchecked,
         crash=None
         if failure is None
         else CrashPart(reason=why, registers={} if report is None else dict(report.registers)),

@@ -339,6 +339,10 @@ class FaultInjector(DeviceModel):
     def failure(self) -> str:
         return self._model.failure()
 
+    @override
+    def registers(self) -> Mapping[str, int]:
+        return self._model.registers()
+
     def _access(self, offset: int, width: int, value: int, *, write: bool) -> RegisterAccess:
         return RegisterAccess(number=len(self.accesses), offset=offset, width=width, value=value, write=write)
 

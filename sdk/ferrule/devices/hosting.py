@@ -16,7 +16,7 @@ from types import FrameType
 from typing import NoReturn, TypeVar
 
 from ferrule._typing import override
-from ferrule.devices.memory import Escape, GuardedBus, Range
+from ferrule.devices.memory import Escape, GuardedBus, Judge, Range
 from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError, DeviceModel, InterruptLine
 from ferrule.devices.serial import SerialModel
 from ferrule.devices.watchdog import WATCHDOG
@@ -97,7 +97,9 @@ class HostedModel(_Hosted):
     """A device model as attachments call it; see `DeviceModel` for the methods.
 
     `ranges` is the memory that the model may access by DMA, empty for all. `line` is the number of its interrupt, for
-    messages. `limit_s` is an upper limit of the model's own deadline.
+    messages. `limit_s` is an upper limit of the model's own deadline. `judge` decides on each transfer, and `where`
+    says in words what the device is doing, for messages. `place` returns the address of the instruction that makes the
+    present access.
 
     Raises:
         DeviceFaultError: each method raises it if the model breaks its contract.
@@ -111,10 +113,19 @@ class HostedModel(_Hosted):
         ranges: Sequence[Range] = (),
         line: int | None = None,
         limit_s: float | None = None,
+        judge: Judge | None = None,
+        where: Callable[[], str] = str,
+        describe: Callable[[int], str] | None = None,
+        place: Callable[[], int] | None = None,
     ) -> None:
         super().__init__(model, name, limit_s)
         self._model = model
         self._ranges = tuple(ranges)
+        self._judge = judge
+        self._where = where
+        self._describe = describe
+        self._place = place
+        self._written: tuple[int, int, int | None] | None = None
         self._number = line
         self._guard: GuardedBus | None = None
         self._line: _HostedLine | None = None
@@ -126,8 +137,9 @@ class HostedModel(_Hosted):
     def attach(self, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:
         """Connect the model to a bus and an interrupt line."""
         if bus is not None:
-            if self._ranges:
-                bus = self._guard = GuardedBus(bus, self._ranges)
+            if self._ranges or self._judge is not None:
+                bus = self._guard = GuardedBus(bus, self._ranges or None, self._judge)
+                self._guard.cause = self._cause
             bus = _HostedBus(bus, self)
         if irq is not None:
             irq = self._line = _HostedLine(irq, self)
@@ -173,10 +185,29 @@ class HostedModel(_Hosted):
             self.wrong_answer(found, "a text", "failure")
         return found
 
+    def registers(self) -> dict[str, int]:
+        """Return the values of the model's registers by name; empty if it has none, or has failed to state them."""
+        try:
+            return {str(name): operator.index(value) for name, value in self._model.registers().items()}
+        except Exception:  # noqa: BLE001 a report without the registers is better than another error
+            return {}
+
     @property
     def cause(self) -> str:
         """The last register access that the memory of its transfers is known for, in words; empty if there is none."""
-        return "" if self._guard is None else self._guard.cause
+        return "" if self._guard is None else self._guard.cause_text
+
+    def _cause(self) -> str:
+        if self._written is None:
+            return "no register"
+        value, offset, place = self._written
+        at = "" if place is None or self._describe is None else f" by {self._describe(place)}"
+        return f"a write of {value:#x} to {self.register_name(offset)}{at}"
+
+    @property
+    def cause_pc(self) -> int | None:
+        """The address of the instruction behind `cause`; None if it is unknown."""
+        return None if self._written is None else self._written[2]
 
     @property
     def escape(self) -> Escape | None:
@@ -209,7 +240,7 @@ class HostedModel(_Hosted):
             self.failed(error, "a read", offset)
         if type(value) is not int or value >> (width << 3):
             value = self._value(value, offset, width)
-        if self._guard is not None and self._guard.escapes:
+        if self._guard is not None and (self._guard.escapes or self._guard.breach):
             self._check()
         return value
 
@@ -219,7 +250,7 @@ class HostedModel(_Hosted):
         if self.fault is not None:
             raise self.fault
         if self._guard is not None:
-            self._guard.cause = f"a write of {value:#x} to {self.register_name(offset)}"
+            self._written = value, offset, None if self._place is None else self._place()
         try:
             self._model.write(offset, width, value)
         except BusError as error:
@@ -227,7 +258,7 @@ class HostedModel(_Hosted):
             raise
         except BaseException as error:  # noqa: BLE001
             self.failed(error, "a write", offset)
-        if self._guard is not None and self._guard.escapes:
+        if self._guard is not None and (self._guard.escapes or self._guard.breach):
             self._check()
 
     def advance(self, cycles: int) -> None:
@@ -239,7 +270,7 @@ class HostedModel(_Hosted):
         except BaseException as error:  # noqa: BLE001
             self._check()
             self.failed(error, _call_text("advance", cycles))
-        if self._guard is not None and self._guard.escapes:
+        if self._guard is not None and (self._guard.escapes or self._guard.breach):
             self._check()
 
     def next_event(self) -> int | None:
@@ -262,6 +293,11 @@ class HostedModel(_Hosted):
         what = f"its events do not end, {MOST_EVENTS:,} of them"
         hint = "attach the model with time: the engines unicorn, renode and renode:cosimulation-ticks"
         raise self._keep(self._wrong(what, "the time after an access", None, hint=hint))
+
+    @property
+    def rises(self) -> int:
+        """How often the model has raised its interrupt line."""
+        return 0 if self._line is None else self._line.rises
 
     @property
     def notes(self) -> list[str]:
@@ -293,11 +329,17 @@ class HostedModel(_Hosted):
         self.first_refusal = self.first_refusal or error
 
     def _check(self) -> None:
-        if self._guard is not None and self._guard.escapes:
+        if self._guard is None:
+            return
+        if self._guard.breach is not None:
+            raise self._keep(self._guard.breach)
+        if self._guard.escapes:
+            first, where = self._guard.escapes[0], self._where()
+            there = f", at {self._describe(first.address)}" if self._describe is not None else ""
             fault = DeviceFaultError(
-                f"device {self.name}: DMA outside of its buffers: {self._guard.escapes[0]}",
+                f"device {self.name}: DMA outside of its buffers: {first}{there}{f'; {where}' if where else ''}",
                 device=self.name,
-                hint="it may reach the model's workspace and weights, and its driver's context",
+                hint="it may reach the model's workspace and weights, and what its driver states of its context",
             )
             raise self._keep(fault)
 

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn, Protocol
 
 import numpy as np
 
 from ferrule._typing import override
-from ferrule.devices.model import Bus, BusError, Bytes
+from ferrule.devices.model import Bus, BusError, Bytes, DeviceFaultError
 
 
 class MemoryBus:
@@ -74,15 +75,28 @@ class Escape:
         return f"{what} of {self.size_bytes} B at {self.address:#010x}, asked for by {self.register}"
 
 
-class GuardedBus:
-    """A bus that restricts a device to its ranges and records every access outside them."""
+class Judge(Protocol):
+    """Decides on each transfer of a device, beside its ranges."""
 
-    def __init__(self, bus: Bus, ranges: Sequence[Range]) -> None:
+    def __call__(self, address: int, size_bytes: int, *, write: bool) -> DeviceFaultError | None:
+        """Return the error for a transfer that is not allowed now, or None."""
+
+
+class GuardedBus:
+    """A bus that restricts a device to its ranges and records every access outside them.
+
+    If `ranges` is None, it may access all memory. A judge may refuse more; the bus raises its error.
+    """
+
+    def __init__(self, bus: Bus, ranges: Sequence[Range] | None, judge: Judge | None = None) -> None:
         self._bus = bus
-        self._ranges = tuple(ranges)
-        self.cause = "no register"
+        self._ranges = None if ranges is None else tuple(ranges)
+        self._judge = judge
+        self.cause: str | Callable[[], str] = "no register"
         """The current register access in words, for messages; the caller of the device sets it."""
         self.escapes: list[Escape] = []
+        self.breach: DeviceFaultError | None = None
+        """The first error of the judge; None if there is none."""
         self.read_bytes = 0
         """Bytes that the device has read; a view counts as a whole, as a write if it is writable."""
         self.written_bytes = 0
@@ -110,13 +124,30 @@ class GuardedBus:
             self.read_bytes += size_bytes
         return view
 
+    @property
+    def cause_text(self) -> str:
+        """The current register access in words."""
+        return self.cause if isinstance(self.cause, str) else self.cause()
+
     def _check(self, address: int, size_bytes: int, *, write: bool) -> None:
-        if any(each.holds(address, size_bytes) and (each.writable or not write) for each in self._ranges):
+        if self._ranges is not None:
+            for each in self._ranges:
+                if each.holds(address, size_bytes) and (each.writable or not write):
+                    break
+            else:
+                self._refuse(self._ranges, address, size_bytes, write=write)
+        if self._judge is None:
             return
-        escape = Escape(register=self.cause, address=address, size_bytes=size_bytes, write=write)
+        error = self._judge(address, size_bytes, write=write)
+        if error is not None:
+            self.breach = self.breach or error
+            raise error
+
+    def _refuse(self, ranges: Sequence[Range], address: int, size_bytes: int, *, write: bool) -> NoReturn:
+        escape = Escape(register=self.cause_text, address=address, size_bytes=size_bytes, write=write)
         self.escapes.append(escape)
         given = ", ".join(
-            f"{r.name} {r.address:#010x}+{r.size_bytes:#x}{'' if r.writable else ' (read only)'}" for r in self._ranges
+            f"{r.name} {r.address:#010x}+{r.size_bytes:#x}{'' if r.writable else ' (read only)'}" for r in ranges
         )
         raise BusError(
             f"DMA outside of the device's buffers: {escape}; it was given {given or 'none'}", address=address

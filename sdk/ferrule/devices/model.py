@@ -167,6 +167,10 @@ class DeviceModel(ABC):
         """Return why the device refused its last work, for people who read that a run failed; empty if it did not."""
         return ""
 
+    def registers(self) -> Mapping[str, int]:
+        """Return the values of the registers by name, without the effects of a read, for people who read a report."""
+        return {}
+
     def set_power(self, *, on: bool) -> None:
         """Switch the power; by default switching on resets the device, and switching off lowers its interrupt line."""
         if on:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 
 from ferrule._typing import override
 from ferrule.devices.model import BusError, DeviceModel
@@ -65,6 +66,10 @@ class RegisterModel(DeviceModel):
         self.on_write(register, old, new)
         if pulsed := register.pulse_mask:
             self._values[register.name] &= ~pulsed
+
+    @override
+    def registers(self) -> Mapping[str, int]:
+        return dict(self._values)
 
     def on_read(self, register: Register) -> int:
         """Return the value that software reads, below 2^(size of the register); by default the stored value.

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ferrule.devices.registers import Access, Field, Register, RegisterTable
 from ferrule.errors import FerruleError
@@ -19,6 +19,11 @@ _ACCESS = {
 }
 _CLEARS = "a read clears"
 _PULSES = "a pulse, reads as zero"
+
+
+def registers_text(registers: Mapping[str, int]) -> str:
+    """Return the registers of a device as `NAME 0x1, ...`."""
+    return ", ".join(f"{name} {value:#x}" for name, value in registers.items())
 
 
 def c_header(table: RegisterTable) -> str:

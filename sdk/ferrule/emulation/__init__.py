@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Engines, which run a firmware on an emulated or a real board."""
 
+from ferrule.emulation.contract import ContractCounts, ContractPlan, contract_plan
 from ferrule.emulation.crash import CrashReport, EngineError
 from ferrule.emulation.engine import (
     AttachedDevice,
@@ -10,6 +11,7 @@ from ferrule.emulation.engine import (
     Engine,
     EngineOptions,
     Machine,
+    Observation,
     Session,
 )
 from ferrule.emulation.ownership import (
@@ -26,6 +28,8 @@ from ferrule.emulation.table import engine, engine_names, fitting_engine, requir
 __all__ = [
     "AttachedDevice",
     "AttachedWire",
+    "ContractCounts",
+    "ContractPlan",
     "Counters",
     "CrashReport",
     "DeviceWork",
@@ -33,6 +37,7 @@ __all__ = [
     "EngineError",
     "EngineOptions",
     "Machine",
+    "Observation",
     "OwnedBuffer",
     "OwnedStep",
     "OwnershipCounts",
@@ -40,6 +45,7 @@ __all__ = [
     "OwnershipPlan",
     "Session",
     "Violation",
+    "contract_plan",
     "engine",
     "engine_names",
     "fitting_engine",

@@ -27,7 +27,7 @@ def attached_devices(
 ) -> tuple[AttachedDevice, ...]:
     """Return a new model for each device with registers on the bus, and the memory that it may access.
 
-    That memory is the network's workspace and constants, and the context of the device's driver. A device in `faults`
+    That memory is the network's workspace and constants, and what the driver states of its own. A device in `faults`
     is wrapped in an injector, which does nothing until `inject` is called. In a firmware with several models, `program`
     has all of them, and `artifact` is the one that will run.
     """
@@ -38,7 +38,7 @@ def attached_devices(
             model=_model(use, faults or {}),
             address=use.driver.base,
             interrupt=use.driver.interrupt,
-            ranges=(*_shared(image), *_arenas(models, image), *_context(image, f"{use.name}_context")),
+            ranges=(*_shared(image), *_arenas(models, image), *_reach(use, image)),
             operators=frozenset(
                 index for index, record in enumerate(artifact.operators) if record.device == use.device.name
             ),
@@ -169,6 +169,26 @@ def _arenas(program: Program, image: Image) -> Iterator[Range]:
     for name in sorted(names):
         for found in _context(image, name):
             yield replace(found, name=str(Group.WORKSPACE))
+
+
+def _reach(use: DeviceUse, image: Image) -> Iterator[Range]:
+    """Yield the memory of its driver that a device may access, as far as the firmware has it."""
+    for part in use.driver.reach:
+        symbol = f"{use.name}_{part.storage}"
+        for whole in _context(image, symbol):
+            size_bytes = part.size_bytes or whole.size_bytes - part.offset_bytes
+            if part.offset_bytes + size_bytes > whole.size_bytes:
+                raise FerruleError(
+                    f"device {use.device.name}: its driver states {part.size_bytes} B of {part.name} at offset "
+                    f"{part.offset_bytes} of {symbol}, which has {whole.size_bytes} B",
+                    hint=f"set reach of the DeviceDriver that backend {use.device.backend} returns",
+                )
+            yield Range(
+                name=f"{symbol} ({part.name})",
+                address=whole.address + part.offset_bytes,
+                size_bytes=size_bytes,
+                writable=part.writable,
+            )
 
 
 def _context(image: Image, name: str) -> Iterator[Range]:

@@ -14,6 +14,7 @@ from typing import Protocol, Self
 
 from ferrule.boards import Board
 from ferrule.devices import DeviceModel, Range, SerialModel
+from ferrule.emulation.contract import ContractCounts, ContractPlan
 from ferrule.emulation.crash import CrashReport
 from ferrule.emulation.ownership import OwnershipCounts, OwnershipPlan
 from ferrule.errors import FerruleError, MissingToolError
@@ -59,6 +60,16 @@ class DeviceWork:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What a run has shown of a device, without having failed."""
+
+    notes: tuple[str, ...]
+    """One sentence each, such as on an interrupt that was masked and not enabled again."""
+    registers: Mapping[str, int]
+    """The device's registers at the end, by name."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class AttachedWire:
     """A device behind a serial line, connected to one of the board's UARTs."""
@@ -87,6 +98,9 @@ class EngineOptions:
     exit ends the session with an ExitError. The host's files are never accessible."""
 
 
+_NO_CONTRACT = ContractPlan(unchecked="the layers of the firmware are not known: it was started as an ELF alone")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
     """A board with a firmware and attached device models."""
@@ -99,6 +113,8 @@ class Machine:
     options: EngineOptions = EngineOptions()
     ownership: OwnershipPlan | None = None
     """unicorn: the plan with which every access to the workspace is compared; see `ownership_plan`."""
+    contract: ContractPlan = _NO_CONTRACT
+    """unicorn: the commands with which every transfer of a device is compared; see `contract_plan`."""
     callback_s: float | None = None
     """Longest time of one call of a device model, if that is shorter than the model's own deadline."""
 
@@ -138,6 +154,14 @@ class Session(Protocol):
     def ownership(self) -> OwnershipCounts | None:
         """Return what the check of ownership has covered so far; None if the machine has no plan for it."""
         return None
+
+    def contract(self) -> ContractCounts | None:
+        """Return what the check of the devices' contract has covered so far; None if the engine does not check it."""
+        return None
+
+    def observations(self) -> Mapping[str, Observation]:
+        """Return what was remarkable about devices so far, by device; only those with something to say."""
+        return {}
 
     def device_work(self) -> Mapping[tuple[str, int | None], DeviceWork] | None:
         """Return the work of devices so far, by device and by the operator that it was for; None for work outside of

@@ -22,10 +22,11 @@ from ferrule.interface import either
 from ferrule.memory import STATE_WORD, AliasKind, BufferKind, Request, scratch_name
 from ferrule.memory.storage import group_names
 
-_OF_DEVICES = frozenset({Call.RUN, Call.COPY_TO, Call.COPY_FROM})
+OF_DEVICES = frozenset({Call.RUN, Call.COPY_TO, Call.COPY_FROM})
 """The device calls of a layer itself; a layer of a device without one is the core's, such as a copy."""
 UNANNOUNCED = -2
 """In place of a step: FERRULE_STEP_UNKNOWN of the unicorn engine."""
+UNCHECKED = "ownership cannot be checked: "
 NEXT, RAN, FINISH = "ferrule_held_next", "ferrule_held_ran", "ferrule_held_finish"
 
 
@@ -213,6 +214,36 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
     Raises:
         EngineError: the ELF file lacks the symbols of the executor or of its default workspace.
     """
+    owned = owned_storage(artifact, image)
+    steps = (*_steps(artifact, owned.numbers), _late(artifact, owned.numbers))
+    devices = bool(artifact.devices)
+    return OwnershipPlan(
+        workspace=owned.workspace,
+        buffers=owned.buffers,
+        steps=steps,
+        run=owned.run,
+        info_argument=2 if artifact.arena else 3,  # without the memory, which is the arena
+        next=_address(image, NEXT) if devices else 0,
+        ran=_address(image, RAN) if devices and image.has(RAN) else 0,
+        finish=_address(image, FINISH) if any(step.begun for step in steps) else 0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnedStorage:
+    """Where a firmware has the tensors of a model."""
+
+    workspace: tuple[Range, ...]
+    """The workspace, with its part in each memory."""
+    buffers: tuple[OwnedBuffer, ...]
+    numbers: Mapping[str, int]
+    """The index of each tensor's buffer in the workspace, and of each layer's scratch."""
+    run: int
+    """The address of the executor's function."""
+
+
+def owned_storage(artifact: Artifact, image: Image) -> OwnedStorage:
+    """Return the places of a model's tensors; raises as `ownership_plan` does."""
     prefix = f"ferrule_{artifact.symbol}"
     arenas = {
         arena.name: Range(
@@ -222,25 +253,19 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
         )
         for arena in artifact.storage.blocks
     }
-    groups, buffers = _buffers(artifact, arenas)
-    steps = (*_steps(artifact, groups), _late(artifact, groups))
-    devices = bool(artifact.devices)
-    return OwnershipPlan(
+    numbers, buffers = _buffers(artifact, arenas)
+    return OwnedStorage(
         workspace=tuple(arenas.values()),
         buffers=buffers,
-        steps=steps,
+        numbers=numbers,
         run=_address(image, f"{prefix}_run_shared" if artifact.arena else f"{prefix}_run"),
-        info_argument=2 if artifact.arena else 3,  # without the memory, which is the arena
-        next=_address(image, NEXT) if devices else 0,
-        ran=_address(image, RAN) if devices and image.has(RAN) else 0,
-        finish=_address(image, FINISH) if any(step.begun for step in steps) else 0,
     )
 
 
 def _address(image: Image, name: str) -> int:
     if not image.has(name):
         raise EngineError(
-            f"ownership cannot be checked: {image.path.name} has no symbol {name}",
+            f"{UNCHECKED}{image.path.name} has no symbol {name}",
             hint="run a firmware that uses the model's default workspace and keeps its symbols",
         )
     return image.address_of(name)
@@ -261,10 +286,10 @@ def _buffers(artifact: Artifact, arenas: Mapping[str, Range]) -> tuple[Mapping[s
     states = {STATE_WORD, *(state.source for state in artifact.graph.states)}
     carried = {alias.output: alias.input for alias in storage.aliases if alias.kind is AliasKind.CARRIED}
     last = len(artifact.operators)
-    ends = {artifact.operators[operator].layer: end for operator, end in _ends(artifact).items()}
+    last_of = {artifact.operators[operator].layer: end for operator, end in ends(artifact).items()}
     users: dict[str, int] = {}
     """By tensor or scratch: the end of the last layer that uses it beside others."""
-    for layer, end in ends.items():
+    for layer, end in last_of.items():
         used = artifact.graph.layer(layer)
         for name in (*used.present_inputs, *used.outputs, *storage.scratches(layer)):
             users[name] = max(users.get(name, 0), end)
@@ -309,7 +334,7 @@ def _size(artifact: Artifact, request: Request) -> int:
     return min(request.size_bytes, artifact.graph.info(request.name).size_bytes)
 
 
-def _ends(artifact: Artifact) -> dict[int, int]:
+def ends(artifact: Artifact) -> dict[int, int]:
     """Return, by index of an operator that its device only begins there, that of the one after which it ends."""
     return {
         call.operator: index
@@ -320,7 +345,7 @@ def _ends(artifact: Artifact) -> dict[int, int]:
 
 
 def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]:
-    ends = _ends(artifact)
+    after = ends(artifact)
     overlaps = {(each.output, each.input) for each in artifact.storage.overlaps}
     lost = {(tie.scratch, tie.buffer) for tie in artifact.storage.ties if not tie.preserved}
     for index, record in enumerate(artifact.operators):
@@ -331,8 +356,8 @@ def _steps(artifact: Artifact, groups: Mapping[str, int]) -> Iterator[OwnedStep]
         replaced = [name for name in reads if any((output, name) in overlaps | lost for output in writes)]
         yield OwnedStep(
             layer=record.layer,
-            device=record.device if any(call.call in _OF_DEVICES for call in record.device_calls) else None,
-            begun=index in ends,
+            device=record.device if any(call.call in OF_DEVICES for call in record.device_calls) else None,
+            begun=index in after,
             reads=_numbers(reads, groups),
             writes=_numbers(writes, groups),
             replaces=_numbers(replaced, groups),

@@ -29,6 +29,7 @@ from ferrule.emulation import (
     require_ownership,
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, check_faults, failures, inject, statistics
+from ferrule.emulation.contract import contract_plan
 from ferrule.errors import FerruleError, NothingComparedError
 from ferrule.facade import claims
 from ferrule.facade.reference import References
@@ -36,7 +37,7 @@ from ferrule.firmware import Job, platform
 from ferrule.link import DirectTensors, LinkSession, LinkTimeoutError, RunFailedError
 from ferrule.network.samples import Sample, beginnings, joined, pattern_sample, split
 from ferrule.progress import Progress, Step
-from ferrule.report import DifferencePart, RunReport, Verdict
+from ferrule.report import ContractPart, DifferencePart, RunReport, Verdict
 from ferrule.report.assembly import BuiltFirmware, EngineRun, Statistics, Work, assemble, layer_parts
 from ferrule.report.locating import first_difference
 from ferrule.report.tracing import explained
@@ -240,6 +241,7 @@ def _execute(
         wires=attached_wires(firmware.program),
         options=options,
         ownership=plan,
+        contract=contract_plan(firmware.program, firmware.image),
         callback_s=timeout_s,
     )
     with chosen.start(machine) as session:
@@ -260,13 +262,30 @@ def _execute(
                 trace=trace,
                 announced=announced,
             )
-            done = replace(done, self_test=claims.self_test(firmware, link))
+            done = replace(
+                done,
+                self_test=claims.self_test(firmware, link),
+                contract=_contract(machine, session, chosen.name),
+                observations=session.observations(),
+            )
         except RunFailedError as error:
             raise explained(error, firmware.artifact, failures(devices)) from error
         except LinkTimeoutError as error:
             report = session.crash_report(str(error))
             raise EngineError(str(error), hint=error.hint, report=report) from error
     return done
+
+
+def _contract(machine: Machine, session: Session, engine: str) -> ContractPart | None:
+    """Return what the check of the devices' contract has covered; None without devices."""
+    plan, counts = machine.contract, session.contract()
+    if not (plan.devices or plan.unchecked):
+        return None
+    if plan.unchecked:
+        return ContractPart(unchecked=plan.unchecked)
+    if counts is None:
+        return ContractPart(unchecked=f"engine {engine} does not check it; unicorn does")
+    return ContractPart(commands=counts.commands, transfers=counts.transfers)
 
 
 def linked_board(firmware: BuiltFirmware) -> Board:

@@ -9,6 +9,7 @@ from ferrule._typing import override
 from ferrule.closing import Closing
 from ferrule.emulation import EngineError, EngineOptions, Machine, fitting_engine
 from ferrule.emulation.attached import attached_devices, attached_wires
+from ferrule.emulation.contract import contract_plan
 from ferrule.facade.running import connect, engine_for, linked_board, reach_tensors
 from ferrule.graph import Array
 from ferrule.link import LinkTimeoutError, RunFailedError
@@ -43,7 +44,7 @@ class RunningFirmware(Closing):
             devices=attached_devices(firmware.artifact, firmware.image, {}, program=firmware.program),
             wires=attached_wires(firmware.program),
             options=given,
-            ownership=None,
+            contract=contract_plan(firmware.program, firmware.image),
             callback_s=timeout_s,
         )
         with ExitStack() as stack:

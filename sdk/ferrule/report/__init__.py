@@ -5,6 +5,7 @@ from ferrule.report.compare import compare, worst
 from ferrule.report.document import (
     SCHEMA_VERSION,
     BuildPart,
+    ContractPart,
     CountPart,
     DeviceCallPart,
     DevicePart,
@@ -26,6 +27,7 @@ from ferrule.report.run_report import RunReport
 __all__ = [
     "SCHEMA_VERSION",
     "BuildPart",
+    "ContractPart",
     "CountPart",
     "DeviceCallPart",
     "DevicePart",

@@ -11,7 +11,7 @@ from ferrule._version import VERSION
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, Program
 from ferrule.devices import Fault
-from ferrule.emulation import Counters, DeviceWork, OwnershipCounts
+from ferrule.emulation import Counters, DeviceWork, Observation, OwnershipCounts
 from ferrule.errors import FerruleError
 from ferrule.firmware import Image, Job, Project, StackBound
 from ferrule.firmware.arena import arena_of
@@ -22,6 +22,7 @@ from ferrule.optimizer import OptimizedNetwork
 from ferrule.report.compare import Expected, judge, worst
 from ferrule.report.document import (
     BuildPart,
+    ContractPart,
     CountPart,
     DeviceWorkPart,
     FlashPart,
@@ -113,6 +114,10 @@ class EngineRun:
     """The result of the firmware's self-test; None if it has none."""
     ownership: OwnershipCounts | None = None
     """What the check of ownership has covered; None without it."""
+    contract: ContractPart | None = None
+    """What the check of the devices' contract has covered; None without devices."""
+    observations: Mapping[str, Observation] = field(default_factory=dict)
+    """What was remarkable about devices."""
     work: Work | None = None
     """What devices did in the profiled run; None if the engine cannot tell."""
     statistics: Statistics = field(default_factory=dict)
@@ -158,7 +163,15 @@ def assemble(
         run_s=done.run_s,
         samples=samples,
         evidence=sum((part.evidence for part in samples), Evidence(layers=len(layers))),
-        devices=device_parts(artifact, layers, _total_work(artifact, done), done.statistics, done.driver_counts),
+        devices=device_parts(
+            artifact,
+            layers,
+            _total_work(artifact, done),
+            done.statistics,
+            done.driver_counts,
+            done.observations,
+        ),
+        contract=done.contract,
         device_trace=trace_part(artifact, done.traced.calls if done.traced else ()) if trace else None,
         ownership=None if done.ownership is None else _ownership(done.ownership),
         faults=tuple(f"{device}: {fault}" for device, fault in (faults or {}).items()),

@@ -10,6 +10,7 @@ from ferrule.link import CounterSource, status_text
 from ferrule.report.document import (
     BuildPart,
     CountPart,
+    DevicePart,
     DeviceTracePart,
     DifferencePart,
     LayerPart,
@@ -42,6 +43,11 @@ def print_report(document: ReportDocument, console: Console) -> None:
         console.print(f"self-test at start-up: {document.self_test.replace('_', ' ')}", highlight=False)
     if document.ownership is not None:
         console.print(_ownership(document.ownership), highlight=False)
+    if document.contract is not None and document.contract.unchecked:
+        text = f"contract of the devices: not checked, since {document.contract.unchecked}"
+        console.print(text, highlight=False, markup=False)
+    for device in document.devices:
+        _print_notes(device, console)
     for fault in document.faults:
         console.print(f"injected: {fault}", highlight=False, markup=False)
     if document.first_difference is not None:
@@ -52,6 +58,15 @@ def print_report(document: ReportDocument, console: Console) -> None:
     if document.reference is not None:
         console.print(f"floats: compared with {document.reference.text}", highlight=False, markup=False)
     console.print(f"verdict: {styled_verdict(document.verdict)}", highlight=False)
+
+
+def _print_notes(device: DevicePart, console: Console) -> None:
+    from ferrule.devices.register_text import registers_text
+
+    for note in device.notes:
+        console.print(f"note: device {device.name}: {note}", highlight=False, markup=False)
+    if device.registers:
+        console.print(f"registers of {device.name}: {registers_text(device.registers)}", highlight=False, markup=False)
 
 
 def _difference(part: DifferencePart) -> str:

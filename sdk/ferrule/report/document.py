@@ -205,6 +205,10 @@ class DevicePart:
     """The growth of its driver's own counts on the board in one inference; see `struct ferrule_driver`."""
     estimated: bool = False
     """Whether the time of its model is an estimate of that of the real device; the counts of this run are exact."""
+    notes: tuple[str, ...] = ()
+    """What was remarkable although the run has not failed, such as an interrupt that was masked; one sentence each."""
+    registers: dict[str, int] = field(default_factory=dict)
+    """The registers of its model at the end of the run, by name; empty unless there are notes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,6 +277,18 @@ class OwnershipPart:
     """Whether memory that was watched is cacheable."""
     cache: bool
     """Whether the core's data cache was on, so that its lines were modelled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractPart:
+    """What the check of the devices' contract has covered; a run that breaks a rule ends with an error instead."""
+
+    commands: int = 0
+    """Commands of devices that were followed."""
+    transfers: int = 0
+    """Transfers of devices that were judged."""
+    unchecked: str = ""
+    """Why the contract was not checked; empty if it was."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,6 +382,8 @@ class ReportDocument(Notebook):
     """The result of the firmware's self-test at start-up: "equal" or "not_recorded"; empty if it has none."""
     ownership: OwnershipPart | None = None
     """None unless the check was requested."""
+    contract: ContractPart | None = None
+    """None for a firmware without devices."""
     first_difference: DifferencePart | None = None
     """None unless it was requested and the run differs from the reference."""
     plan: tuple[RegionPlanPart, ...] = ()

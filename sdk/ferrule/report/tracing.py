@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from ferrule.codegen import Artifact, Call, DeviceUse
+from ferrule.emulation import Observation
 from ferrule.link import LinkCall, LinkError, RunFailedError, status_text
 from ferrule.report.document import DeviceCallPart, DevicePart, DeviceTracePart, DeviceWorkPart, LayerPart
 
+SLOW = 4.0
+"""How many times its estimate a command takes, for a report to say so."""
 _Traced = tuple[int, str, str, int]
 """Operator, member of the devices struct, call and status."""
 
@@ -20,10 +24,12 @@ def device_parts(
     work: Mapping[str, DeviceWorkPart],
     statistics: Mapping[str, Mapping[str, int | float]],
     driver_counts: Mapping[str, Mapping[str, int]],
+    observations: Mapping[str, Observation] = MappingProxyType({}),
 ) -> tuple[DevicePart, ...]:
     """Return the devices that run layers, with the cost of these layers and the planned use of device memory.
 
-    By device, `work` and `statistics` have what their models did, and `driver_counts` what their drivers counted.
+    By device, `work`, `statistics` and `observations` have what their models did, and `driver_counts` what their
+    drivers counted.
     """
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
     ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
@@ -41,9 +47,27 @@ def device_parts(
             statistics=dict(statistics.get(use.device.name, {})),
             driver_counts=dict(driver_counts.get(use.device.name, {})),
             estimated=use.driver.estimated,
+            notes=(
+                *(observations[use.device.name].notes if use.device.name in observations else ()),
+                *slow_notes(ran[use.device.name]),
+            ),
+            registers=dict(observations[use.device.name].registers) if use.device.name in observations else {},
         )
         for use in artifact.devices
     )
+
+
+def slow_notes(layers: Iterable[LayerPart]) -> Iterator[str]:
+    """Yield a note on each layer whose device was at work much longer than its compiler has estimated."""
+    for layer in layers:
+        if layer.estimate is None or layer.work is None or layer.estimate.cycles < 1:
+            continue
+        ratio = layer.work.busy / layer.estimate.cycles
+        if ratio >= SLOW:
+            yield (
+                f"layer '{layer.name}' kept it at work for {layer.work.busy:,} instructions, {ratio:.1f} times the "
+                f"{layer.estimate.cycles:,} cycles of its compiler's estimate"
+            )
 
 
 def trace_part(artifact: Artifact, calls: Iterable[LinkCall]) -> DeviceTracePart:

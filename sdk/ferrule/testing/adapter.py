@@ -71,8 +71,11 @@ _GROUNDS = {
     ),
     "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"),)),
 }
-_WATCHED = ("init", "activate", "deactivate", "open", "open_for", "close")
-"""Functions of device.c that the fakes replace by functions that call them and note the handle's new state."""
+_WATCHED = {
+    "device.c": ("init", "activate", "deactivate", "recover", "open", "open_for", "close", "abort"),
+    "command.c": ("submit", "submit_copy_to", "submit_copy_from", "wait", "finish"),
+}
+"""Functions that the fakes replace by functions that call them, note the handle's new state and tell the test."""
 _HOST_HEADERS = ("ferrule_fake.h", "ferrule_fake_port.h")
 _PORT = ("FERRULE_PORT_H", '"ferrule_fake_port.h"')
 
@@ -160,8 +163,8 @@ def build_adapter(
     build = _build(
         title=f"the adapter {folder.name}",
         ground=ground,
-        sources=[*own, root / "src_c" / "device" / "command.c", *sources],
-        watched=root / "src_c" / "device" / "device.c",
+        sources=[*own, *sources],
+        watched=root / "src_c" / "device",
         headers=[*(path.relative_to(folder / "include").as_posix() for path in public), *headers],
         include_dirs=[folder / "include", *include_dirs],
         defines=everything,
@@ -228,9 +231,13 @@ def _build(
         host = [path for path in host if path.name != "plain.c"] + sorted((FAKES / ground.folder).glob("*.c"))
     flags: list[tuple[Path, str]] = []
     if watched is not None:
-        sources = [*sources, watched]
+        sources = [*sources, *(watched / name for name in _WATCHED)]
         host += sorted((FAKES / "device").glob("*.c"))
-        flags = [(watched.resolve(), f"-Dferrule_device_{name}=ferrule_watched_device_{name}") for name in _WATCHED]
+        flags = [
+            ((watched / file).resolve(), f"-Dferrule_device_{name}=ferrule_watched_device_{name}")
+            for file, names in _WATCHED.items()
+            for name in names
+        ]
     return HostBuild(
         title=title,
         sources=tuple(Path(source).resolve() for source in sources),

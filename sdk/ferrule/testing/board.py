@@ -32,6 +32,7 @@ from ferrule.emulation import (
 )
 from ferrule.emulation.attached import attached_devices, attached_wires, own_devices
 from ferrule.emulation.console import TAIL_LINES, Console
+from ferrule.emulation.contract import contract_plan
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.firmware import DEFAULT_BOARD, Image, read_image
 from ferrule.graph import Array
@@ -170,6 +171,14 @@ class Board(Closing):
     def devices(self) -> Mapping[str, AttachedDevice]:
         """The device models on the bus by name."""
         return {device.name: device for device in self._machine.devices}
+
+    @property
+    def unchecked(self) -> str:
+        """Why the contract of the board's devices is not checked; empty if it is, or if there are none."""
+        if not self._machine.devices:
+            return ""
+        others = "" if self.engine == "unicorn" else f"engine {self.engine} does not check it; unicorn does"
+        return self._machine.contract.unchecked or others
 
     def inject(self, device: str, fault: Fault | str | None) -> None:
         """Give a device's model a fault, such as `never-done@12`, from its next access on; None removes it.
@@ -333,6 +342,7 @@ def _compiled_machine(
         elf=firmware.elf,
         devices=(*own, *given),
         wires=(*attached_wires(firmware.program), *wires),
+        contract=contract_plan(firmware.program, firmware.image),
         options=replace(options, semihosting=False),
     )
 

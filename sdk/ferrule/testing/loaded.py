@@ -21,10 +21,12 @@ from ferrule.scratch import ScratchFolder
 from ferrule.testing.cdata import CData
 from ferrule.testing.compilation import HostBuild
 from ferrule.testing.fakes import Fakes
+from ferrule.testing.kit_contract import Access
 from ferrule.testing.registers import ArrayModel, Registers, RegisterSpace
 
 F = TypeVar("F", bound=Fakes)
 _numbers = count()
+_FILLS = (0xA5, 0x5A)
 
 
 class Library:
@@ -86,6 +88,8 @@ class Adapter(Generic[F]):
         *,
         names: Mapping[int, str] | RegisterTable | None = None,
         interrupt: Callable[[], object] | None = None,
+        tensor_alignment: int = 1,
+        transfer_alignment: int = 1,
     ) -> Registers:
         """Attach a device to the registers at an address, and return the register window, whose `log` has every access.
 
@@ -95,31 +99,86 @@ class Adapter(Generic[F]):
             names: names of the registers by offset; by default from the model's own table, if it has one.
             interrupt: called when the device raises its interrupt line, such as the driver's handler
                 `adapter.lib.npu_isr`; if it returns False, the interrupt is masked from then on.
+            tensor_alignment: the alignment of the memory that the device accesses, as its `DeviceDriver` states it.
+            transfer_alignment: the alignment of the address of each transfer, likewise.
         """
         model = device if isinstance(device, DeviceModel) else ArrayModel(device)
         table = getattr(model, "table", None) if names is None else names
         if isinstance(table, RegisterTable):
             table = {register.offset: register.name for register in table}
-        window = Registers(base=base, model=model, names=table or {}, fakes=self.fakes, interrupt=interrupt)
+        window = Registers(
+            base=base,
+            model=model,
+            names=table or {},
+            fakes=self.fakes,
+            interrupt=interrupt,
+            contract=self._space.contract,
+        )
         self._space.add(window)
+        self._space.contract.add_device(window.model.name, tensor=tensor_alignment, transfer=transfer_alignment)
         window.model.attach(bus=self._space.memory)
         if isinstance(device, DeviceModel):
             window.model.reset()
         return window
 
-    def memory(self, address: int, size_bytes: int) -> Bytes:
-        """Return memory that attached devices can access at a bus address, as an array of bytes."""
+    def memory(self, address: int, size_bytes: int, *, access: Access = "any") -> Bytes:
+        """Return memory that attached devices can access at a bus address, as an array of bytes; see `share`."""
         data = np.zeros(size_bytes, np.uint8)
-        self._space.share(data, address)
+        self._space.share(data, address, access=access, name=f"memory at {address:#010x}")
         return data
 
-    def share(self, value: CData, *, address: int | None = None) -> int:
+    def share(
+        self,
+        value: CData,
+        *,
+        address: int | None = None,
+        size_bytes: int | None = None,
+        access: Access = "any",
+        name: str | None = None,
+    ) -> int:
         """Make a C value created with `new` accessible to attached devices, and return its bus address.
 
-        In a driver, ferrule_bus_address() converts every pointer into the value accordingly.
+        In a driver, ferrule_bus_address() converts every pointer into the value accordingly. The bus address has the
+        alignment of the pointer, up to 4096 B.
+
+        Args:
+            value: the value, or a pointer into one that is kept otherwise.
+            address: the bus address; by default a free one.
+            size_bytes: the size of the memory behind a pointer; by default that of the value.
+            access: what commands do with it: "read" for an input, "write" for an output, of which each byte must have
+                been written when they are over, and which is filled with a pattern when they begin; "both" for
+                scratch; "any" for what the device may access at any time but not write without a command, such as its
+                ring.
+            name: for messages; by default its type.
+
+        Raises:
+            FerruleError: the address is taken, or there is no such access.
         """
         self.keep(value)
-        return self._space.share(np.frombuffer(self.ffi.buffer(value), np.uint8), address)
+        buffer = self.ffi.buffer(value) if size_bytes is None else self.ffi.buffer(value, size_bytes)
+        title = self.ffi.typeof(value).cname if name is None else name
+        return self._space.share(np.frombuffer(buffer, np.uint8), address, access=access, name=title)
+
+    def check_written(self, run: Callable[[], object], *outputs: CData) -> None:
+        """Run a function twice, over two different fills of its outputs; all their bytes must be written each time.
+
+        Raises:
+            FerruleError: bytes were left; the message names the output and the first of them.
+        """
+        left = []
+        for fill in _FILLS:
+            views = [np.frombuffer(self.ffi.buffer(each), np.uint8) for each in outputs]
+            for view in views:
+                view[:] = fill
+            run()
+            left.append([view == fill for view in views])
+        for output, first, second in zip(outputs, *left, strict=True):
+            places = np.flatnonzero(first & second)
+            if places.size:
+                raise FerruleError(
+                    f"{places.size} B of '{self.ffi.typeof(output).cname}' were written by nobody, "
+                    f"the first at byte {places[0]}"
+                )
 
     def new(self, type_: str, value: object = None) -> CData:
         """Return a new C value of a pointer or array type, such as "struct npu *"; it lives as long as the result."""

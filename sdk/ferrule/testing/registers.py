@@ -11,15 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from ferrule._typing import override
-from ferrule.devices import BusError, Bytes, DeviceModel, MemoryBus
+from ferrule.devices import BusError, Bytes, DeviceFaultError, DeviceModel, MemoryBus
 from ferrule.devices.hosting import HostedModel
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, unknown_name
 from ferrule.testing.cdata import CData
 from ferrule.testing.fakes import Fakes
+from ferrule.testing.kit_contract import ACCESSES, Access, KitContract, Shared
 
 _WORD_BYTES = 4
 _FIRST_SHARED = 0x2000_0000
-_ALIGNMENT = 64
+_GAP_BYTES = 64
+"""At least, between memories that are shared."""
+_PAGE_BYTES = 4096
+"""A bus address has the alignment of its pointer up to this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +88,11 @@ class Registers:
         names: Mapping[int, str],
         fakes: Fakes,
         interrupt: Callable[[], object] | None,
+        contract: KitContract,
     ) -> None:
         self.base = base
-        self.model = HostedModel(model, name=f"{type(model).__name__} at {base:#x}")
+        self.model = HostedModel(model, name=f"{type(model).__name__} at {base:#x}", judge=self._judge)
+        self._contract = contract
         self.log: list[RegisterAccess] = []
         """Every access, in order."""
         self._names = names
@@ -97,6 +103,9 @@ class Registers:
         self._one_at_a_time = threading.RLock()
         self.model.attach(irq=self._line)
         self._size_bytes = self.model.size_bytes
+
+    def _judge(self, address: int, size_bytes: int, *, write: bool) -> DeviceFaultError | None:
+        return self._contract.judge(self.model.name, address, size_bytes, write=write, cause=lambda: self.model.cause)
 
     @property
     def trace(self) -> list[str]:
@@ -110,6 +119,7 @@ class Registers:
     def access(self, address: int, width: int, *, write: bool, value: int) -> int:
         """Perform an access of the driver; an interrupt that it raises follows immediately."""
         with self._one_at_a_time:
+            self._contract.accessed(self.model.name)
             self.advance()
             offset = address - self.base
             if write:
@@ -186,14 +196,6 @@ class _Line:
             self._serving = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Shared:
-    """Memory shared with devices."""
-
-    data: Bytes
-    address: int
-
-
 class RegisterSpace:
     """All register windows of a library under test."""
 
@@ -202,30 +204,38 @@ class RegisterSpace:
         self._fakes = fakes
         self.memory = MemoryBus()
         """The memory that devices access as bus masters."""
-        self._shared: list[_Shared] = []
+        self.contract = KitContract(fakes.keep_error)
+        self._shared: list[Shared] = []
         self._callbacks = (
             ffi.callback("uint32_t (uintptr_t, uint32_t, uint32_t, uint32_t)", self._access),
             ffi.callback("uint32_t (uintptr_t)", self._bus_address),
+            ffi.callback("void (const struct ferrule_fake_device *)", self.contract.called),
         )
         library.ferrule_fake_use_mmio(self._callbacks[0])
         library.ferrule_fake_use_bus(self._callbacks[1])
+        library.ferrule_fake_use_devices(self._callbacks[2])
 
     def clear(self) -> None:
         """Remove all windows and shared memory."""
         self._windows.clear()
         self._shared.clear()
+        self.contract.clear()
         self.memory = MemoryBus()
 
-    def share(self, data: Bytes, address: int | None) -> int:
+    def share(self, data: Bytes, address: int | None, *, access: Access = "any", name: str = "memory") -> int:
         """Make an array of bytes accessible to devices, and return its bus address."""
+        if access not in ACCESSES:
+            raise unknown_name("access", access, ACCESSES)
         if address is None:
-            address = max((each.address + each.data.size for each in self._shared), default=_FIRST_SHARED)
-            address += -address % _ALIGNMENT
+            address = max((each.end + _GAP_BYTES for each in self._shared), default=_FIRST_SHARED)
+            address += (data.ctypes.data - address) % _PAGE_BYTES
         for other in self._shared:
-            if address < other.address + other.data.size and other.address < address + data.size:
+            if address < other.end and other.address < address + data.size:
                 raise FerruleError(f"the memory at {address:#010x} overlaps that at {other.address:#010x}")
-        self._shared.append(_Shared(data=data, address=address))
+        shared = Shared(data=data, address=address, access=access, name=name)
+        self._shared.append(shared)
         self.memory.add(address, data)
+        self.contract.share(shared)
         return address
 
     def add(self, window: Registers) -> None:
@@ -244,6 +254,8 @@ class RegisterSpace:
             return 0xFFFF_FFFF  # a common value on a bus error; it also ends a wait for a bit to be set
 
     def _bus_address(self, pointer: int) -> int:
+        if pointer == 0:
+            return 0  # as on a board
         for each in self._shared:
             offset = pointer - each.data.ctypes.data
             if 0 <= offset < each.data.size:

@@ -177,8 +177,10 @@ def test_a_device_that_writes_after_its_result_was_collected(
 ) -> None:
     monkeypatch.setattr(woofles_firmware, "WooflesModel", Late)
     artifact = emit(branches(), firmware.job)
+    image = build_project(firmware.project)  # the last mutant's lies there
+    late = replace(firmware, artifact=artifact, program=Program(artifacts=(artifact,)), image=image)
     with pytest.raises(OwnershipError) as caught:
-        replace(firmware, artifact=artifact, program=Program(artifacts=(artifact,))).run([X], check_ownership=True)
+        late.run([X], check_ownership=True)
     assert (caught.value.violation, caught.value.device) == (OUTSIDE_LAYER, "npu0")
 
 

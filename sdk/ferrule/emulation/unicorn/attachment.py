@@ -43,6 +43,8 @@ class Attachment:
         self._ends: int | None = None
         self.busy = 0
         """Instructions that have passed while the model announced an event, up to its end."""
+        self.idle_since: int | None = self._seen
+        """The time since when the model has announced no event; None while it announces one."""
         self._timer = processor.timer(self._expire)
         self._due: int | None = None
         processor.guest.map_python(address, size_bytes, self._read, self._write)
@@ -74,6 +76,10 @@ class Attachment:
 
     def _arm(self) -> None:
         event = self._model.next_event()
+        if event is not None:
+            self.idle_since = None
+        elif self.idle_since is None:
+            self.idle_since = self._seen
         self._ends = due = None if event is None else self._seen + max(event, 1)
         if due != self._due:  # a polling firmware accesses often, mostly without a change
             self._due = due

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ferrule.devices.model import Bus
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.engine import AttachedDevice, DeviceWork
 from ferrule.emulation.unicorn.attachment import Attachment, TimedModel
+from ferrule.emulation.unicorn.contract import DeviceContract
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.ownership import Ownership
 from ferrule.emulation.unicorn.processor import Processor
@@ -55,17 +56,28 @@ class BoardDevice:
         processor: Processor,
         device: AttachedDevice,
         limit_s: float | None,
+        contract: DeviceContract | None = None,
         ownership: Ownership | None = None,
+        describe: Callable[[int], str] | None = None,
     ) -> None:
         self._device = device
+        judge = None if contract is None else contract.judge(device.name, lambda: self.model.cause)
         self.model = HostedModel(
-            device.model, name=device.name, ranges=device.ranges, line=device.interrupt, limit_s=limit_s
+            device.model,
+            name=device.name,
+            ranges=device.ranges,
+            line=device.interrupt,
+            limit_s=limit_s,
+            judge=judge if ownership is None else None,
+            where=str if contract is None else lambda: contract.account.where(device.name),
+            describe=describe,
+            place=lambda: guest.state.accessor,
         )
         line = None if device.interrupt is None else processor.line(device.interrupt)
         bus: Bus = GuestBus(guest)
         model: TimedModel = self.model
         if ownership is not None:
-            bus = ownership.bus(bus, device.name, lambda: self.model.cause)
+            bus = ownership.bus(bus, device.name, lambda: self.model.cause, judge)
             model = ownership.model(model, device.name)
         self.model.attach(bus=bus, irq=line)
         self.model.reset()
@@ -74,6 +86,20 @@ class BoardDevice:
         self._operator: int | None = None
         self._seen = DeviceWork()
         self._work: dict[int | None, DeviceWork] = {}
+
+    @property
+    def rises(self) -> int:
+        """How often the device has raised its interrupt line."""
+        return self.model.rises
+
+    @property
+    def idle_since(self) -> int | None:
+        """The time since when the device has had nothing to do; None while it is at work."""
+        return self._attachment.idle_since
+
+    def registers(self) -> Mapping[str, int]:
+        """Return the device's registers by name."""
+        return self.model.registers()
 
     def begin(self, operator: int) -> None:
         """Note that an operator begins: the device works for its own operators, until the next of them begins."""

@@ -313,8 +313,12 @@ class Guest:
         return 0
 
     def on_call(self, address: int, call: Callable[[], None]) -> None:
-        """Call a function whenever the firmware calls the function at an address."""
-        self.engine.hook_add(self._constants.UC_HOOK_BLOCK, lambda *_: self.guarded(call), begin=address, end=address)
+        """Call a function whenever the firmware comes to an address, such as that of a function.
+
+        The hook is one of the instruction: one of blocks would be looked at before each block of the firmware.
+        """
+        self.engine.hook_add(self._constants.UC_HOOK_CODE, lambda *_: self.guarded(call), begin=address, end=address)
+        self.engine.ctl_remove_cache(address, address + 2)  # translated without the hook, if at all
 
     def guarded(self, call: Callable[[], None]) -> None:
         """Call a function during a run; an exception ends the run, which raises it."""

@@ -119,6 +119,7 @@ class GuestState(ctypes.Structure):
         ("traps", ctypes.c_uint32),
         ("wants_traps", ctypes.c_uint32),
         ("unaligned_address", ctypes.c_uint32),
+        ("accessor", ctypes.c_uint32),
         ("windows", Window * WINDOWS),
         ("cache", Block * BLOCKS),
         ("sites", ctypes.c_uint32 * SITES),

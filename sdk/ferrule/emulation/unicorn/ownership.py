@@ -12,6 +12,7 @@ import numpy as np
 
 from ferrule.boards import Board, Memory, MemoryKind
 from ferrule.devices import Bytes, Range
+from ferrule.devices.memory import Judge
 from ferrule.devices.model import Bus
 from ferrule.emulation.crash import EngineError
 from ferrule.emulation.ownership import (
@@ -145,9 +146,12 @@ class Ownership:
 
     # ---- the devices
 
-    def bus(self, bus: Bus, device: str, cause: Callable[[], str]) -> Bus:
-        """Return a bus that checks a device's transfers; `cause` describes the register access behind them."""
-        return _CheckedBus(bus, self, self._names.index(device), cause)
+    def bus(self, bus: Bus, device: str, cause: Callable[[], str], then: Judge | None) -> Bus:
+        """Return a bus that checks a device's transfers; `cause` describes the register access behind them.
+
+        `then` judges those that this check allows.
+        """
+        return _CheckedBus(bus, self, self._names.index(device), cause, then)
 
     def model(self, model: TimedModel, device: str) -> TimedModel:
         """Return a device's model, which notes whether the device is at work."""
@@ -220,8 +224,11 @@ class Ownership:
 class _CheckedBus:
     """The guest's memory as a bus on which each transfer is checked."""
 
-    def __init__(self, bus: Bus, ownership: Ownership, device: int, cause: Callable[[], str]) -> None:
+    def __init__(
+        self, bus: Bus, ownership: Ownership, device: int, cause: Callable[[], str], then: Judge | None
+    ) -> None:
         self._bus = bus
+        self._then = then
         self._ownership = ownership
         self._device = device
         self._cause = cause
@@ -249,6 +256,9 @@ class _CheckedBus:
 
     def _check(self, address: int, size_bytes: int, *, write: bool) -> None:
         self._ownership.check_transfer(self._device, address, size_bytes, self._cause(), write=write)
+        error = None if self._then is None else self._then(address, size_bytes, write=write)
+        if error is not None:
+            raise error
 
 
 class _WatchedModel:

@@ -13,19 +13,23 @@ from ferrule._typing import override
 from ferrule.boards import MemoryKind
 from ferrule.devices import DeviceFaultError
 from ferrule.devices.hosting import HostedSerialModel
+from ferrule.devices.register_text import registers_text
 from ferrule.devices.watchdog import WATCHDOG
+from ferrule.emulation.contract import ContractCounts
 from ferrule.emulation.crash import CrashReport, EngineError, ExitError, address_text
 from ferrule.emulation.emulator_session import EmulatorSession
-from ferrule.emulation.engine import Counters, DeviceWork, Machine
+from ferrule.emulation.engine import Counters, DeviceWork, Machine, Observation
 from ferrule.emulation.fault_record import FIELDS, FaultRecord
 from ferrule.emulation.gdb import GdbConnection
 from ferrule.emulation.ownership import NEXT, OwnershipCounts, OwnershipError
 from ferrule.emulation.unicorn import semihosting
+from ferrule.emulation.unicorn.contract import DeviceContract, Returns
 from ferrule.emulation.unicorn.debugger import Debugger
 from ferrule.emulation.unicorn.device import BoardDevice
 from ferrule.emulation.unicorn.fault import WRITE_REFUSED, access_text, exception_text, fault_text
 from ferrule.emulation.unicorn.guest import Guest
 from ferrule.emulation.unicorn.layout import FAULT_REGISTERS, CoreFault, Stop
+from ferrule.emulation.unicorn.observer import Observer
 from ferrule.emulation.unicorn.ownership import Ownership
 from ferrule.emulation.unicorn.peripherals import UART_TYPES, attach
 from ferrule.emulation.unicorn.processor import Processor
@@ -108,9 +112,19 @@ class UnicornSession(EmulatorSession):
         if machine.ownership is not None:
             devices = [(device.name, device.ranges) for device in machine.devices]
             self._ownership = Ownership(self._guest, self._board, machine.ownership, devices)
+        self._contract: DeviceContract | None = None
+        returns = Returns(self._guest)
+        if not machine.contract.unchecked:
+            self._contract = DeviceContract(self._guest, machine.contract, self._place_text, returns)
         self._devices = [
-            BoardDevice(self._guest, self._processor, device, limit_s, self._ownership) for device in machine.devices
+            BoardDevice(
+                self._guest, self._processor, device, limit_s, self._contract, self._ownership, self._place_text
+            )
+            for device in machine.devices
         ]
+        self._observer = Observer(
+            self._guest, self._processor, machine.contract, {each.model.name: each for each in self._devices}, returns
+        )
         self._wires = [
             UartWire(
                 self._uart(wire.uart, f"for device {wire.name} "),
@@ -131,6 +145,14 @@ class UnicornSession(EmulatorSession):
             self._processor.stop_at_bkpt()
         if machine.options.gdb is not None:
             self._debugger = Debugger(self._processor, GdbConnection(machine.options.gdb))
+
+    def _place_text(self, address: int) -> str:
+        """Return an address with the symbol that it belongs to."""
+        symbol = self._image.symbol_at(address)
+        if symbol is None:
+            return address_text(address)
+        offset = address - symbol.address
+        return f"{address_text(address)} ({symbol.name}{f'+{offset:#x}' if offset > 0 else ''})"
 
     def _reset(self, vector_table: int) -> None:
         stack, reset = struct.unpack("<II", self._guest.read_memory(vector_table, 8))
@@ -161,6 +183,17 @@ class UnicornSession(EmulatorSession):
     @override
     def ownership(self) -> OwnershipCounts | None:
         return None if self._ownership is None else self._ownership.counts
+
+    @override
+    def contract(self) -> ContractCounts | None:
+        if self._contract is None:
+            return None
+        account = self._contract.account
+        return ContractCounts(commands=account.commands, transfers=account.transfers)
+
+    @override
+    def observations(self) -> Mapping[str, Observation]:
+        return self._observer.observations()
 
     @override
     def device_work(self) -> Mapping[tuple[str, int | None], DeviceWork] | None:
@@ -348,8 +381,18 @@ class UnicornSession(EmulatorSession):
             f"{self._guest.executed() if executed is None else executed} instructions executed",
             *(note for uart in self._uarts.values() for note in uart.notes()),
             *(note for device in self._devices for note in device.model.notes),
+            *self._register_notes(),
         )
         return self._report(reason, registers, self._guest.read_memory(registers.get("pc", 0), 4), notes)
+
+    def _register_notes(self) -> list[str]:
+        """Return the registers of the device whose model has failed, or of all devices if none has."""
+        failed = [device for device in self._devices if device.model.fault is not None]
+        return [
+            f"registers of device {device.model.name}: {registers_text(found)}"
+            for device in failed or self._devices
+            if (found := device.registers())
+        ]
 
     @override
     def _end(self) -> None:

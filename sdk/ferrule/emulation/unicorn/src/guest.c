@@ -395,6 +395,7 @@ bool ferrule_guest_on_refused(void *engine, int type, uint64_t address, int byte
     (void)engine;
     const uint32_t program_counter = ferrule_guest_read(self, FERRULE_PC);
     self->now = ferrule_guest_executed(self, program_counter);
+    self->accessor = program_counter;
     if (protection && ferrule_ownership_notes(self->ownership, (uint32_t)address, (uint32_t)bytes,
                                               program_counter)) {
         clear_it_state(self);

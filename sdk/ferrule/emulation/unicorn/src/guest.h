@@ -141,6 +141,7 @@ struct ferrule_guest {
     uint32_t wants_traps; /* its present value */
     uint32_t
         unaligned_address; /* as far as it is known: that of the base, if the offset is aligned */
+    uint32_t accessor;     /* the instruction that accesses a synchronised register */
     struct ferrule_guest_window windows[FERRULE_GUEST_WINDOWS];
     struct ferrule_guest_block cache[FERRULE_GUEST_CACHE];
     uint32_t sites[FERRULE_GUEST_SITES]; /* checked instructions, with bit 0 set; 0: free */

@@ -75,6 +75,8 @@ void fake_reset_balance(void);
 
 /* ---- threads and time; `locked` functions are called with the lock of the fakes */
 
+/* Tells the test of a call of the device API. */
+void fake_tell_device(const struct ferrule_fake_device *device);
 void fake_lock(void);
 void fake_unlock(void);
 /** Let waiting threads check again; locked. */

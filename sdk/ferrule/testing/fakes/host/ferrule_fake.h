@@ -98,6 +98,35 @@ uint32_t ferrule_fake_sent(uint32_t port, uint8_t *data, uint32_t bytes);
 /** Call the hook whenever bytes are sent; 0: no longer. */
 void ferrule_fake_on_sent(uint32_t port, uint32_t number);
 
+/** The calls of the device API that change what a device may do. */
+enum ferrule_fake_device_call {
+    FERRULE_FAKE_ACTIVATES,
+    FERRULE_FAKE_DEACTIVATES,
+    FERRULE_FAKE_RECOVERS,
+    FERRULE_FAKE_OPENS,
+    FERRULE_FAKE_CLOSES,
+    FERRULE_FAKE_ABORTS,
+    FERRULE_FAKE_SUBMITS,
+    FERRULE_FAKE_WAITS,
+    FERRULE_FAKE_FINISHES,
+};
+
+/** The begin or the end of such a call, and the handle's state then. */
+struct ferrule_fake_device {
+    uintptr_t handle;
+    uint32_t call; /* enum ferrule_fake_device_call */
+    uint32_t ended;
+    int32_t status;   /* valid if it has ended */
+    uint32_t submits; /* not 0: its driver begins commands */
+    uint32_t depth;   /* of its driver */
+    uint32_t in_flight;
+    uint32_t is_open;
+    uint32_t is_lost;
+};
+
+/** Set the function that is told of these calls. */
+void ferrule_fake_use_devices(void (*told)(const struct ferrule_fake_device *device));
+
 /** Write the counters of a coverage build; return 0 if this is not one. */
 uint32_t ferrule_fake_dump_coverage(void);
 

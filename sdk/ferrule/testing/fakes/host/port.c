@@ -8,6 +8,7 @@ enum { STACK_BYTES = 1 << 16, MAX_THREADS = 64 };
 
 static ferrule_fake_mmio access_register;
 static uint32_t (*bus_address_of)(uintptr_t pointer);
+static void (*device_told)(const struct ferrule_fake_device *device);
 static uint64_t alarm_us = FAKE_FOREVER;
 
 void ferrule_fake_use_mmio(ferrule_fake_mmio mmio)
@@ -47,6 +48,18 @@ void ferrule_fake_use_bus(uint32_t (*address_of)(uintptr_t pointer))
 uint32_t ferrule_bus_address(const volatile void *pointer)
 {
     return bus_address_of((uintptr_t)pointer);
+}
+
+void ferrule_fake_use_devices(void (*told)(const struct ferrule_fake_device *device))
+{
+    device_told = told;
+}
+
+void fake_tell_device(const struct ferrule_fake_device *device)
+{
+    if (device_told != NULL) {
+        device_told(device);
+    }
 }
 
 void ferrule_port_barrier(void)

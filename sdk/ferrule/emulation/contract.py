@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The contract of a firmware's devices: the commands that its executors begin, and the memory that each may access.
+
+It is checked in every run of an engine that can; docs/emulation.md describes the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ferrule.codegen import Artifact, Call, DeviceUse, Program
+from ferrule.devices import Range
+from ferrule.devices.contract import Operand
+from ferrule.emulation.crash import EngineError
+from ferrule.emulation.ownership import FINISH, NEXT, OF_DEVICES, RAN, UNCHECKED, OwnedStorage, ends, owned_storage
+from ferrule.firmware import Image
+from ferrule.memory import STATE_WORD, BufferKind
+
+END, WAIT = "ferrule_held_end", "ferrule_platform_wait"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractStep:
+    """A layer that a device runs."""
+
+    layer: str
+    index: int
+    """Its number among the executor's layers."""
+    devices: tuple[str, ...]
+    """The device that runs it, or the members of its pool."""
+    begun: bool
+    """Whether it is only begun there, and collected later."""
+    exclusive: bool
+    """Whether only the device may write the outputs: its driver does not, nor does the core copy them."""
+    operands: tuple[Operand, ...]
+
+    @property
+    def label(self) -> str:
+        """The layer in words."""
+        return f"layer '{self.layer}' (step {self.index})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelContract:
+    """The commands of one model."""
+
+    run: int
+    """The address of the executor's function."""
+    workspace: tuple[Range, ...]
+    tensors: tuple[Operand, ...]
+    """All tensors and scratch in the workspace, for messages."""
+    steps: tuple[ContractStep | None, ...]
+    """The layers in the order of execution; None for those of the core."""
+    given: tuple[Operand, ...] = ()
+    """The inputs and outputs that lie in the workspace, unless the caller passes pointers to its own memory."""
+    pointers: tuple[int, int] = (0, 0)
+    """The most pointers in the structs of inputs and outputs, the first two arguments of the executor's function."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceRules:
+    """How a device accesses memory."""
+
+    name: str
+    tensor_alignment: int = 1
+    transfer_alignment: int = 1
+    handle: int = 0
+    """The address of its handle; 0 if it is unknown."""
+    interrupt: int | None = None
+    """The interrupt that its driver uses; None if it uses none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractPlan:
+    """What an engine needs to check the contract of a firmware's devices."""
+
+    models: tuple[ModelContract, ...] = ()
+    devices: tuple[DeviceRules, ...] = ()
+    next: int = 0
+    """The address of the function that announces layers, like those below."""
+    ran: int = 0
+    """0 if there is none, like those below."""
+    finish: int = 0
+    end: int = 0
+    wait: int = 0
+    """The platform's function that lets a thread wait for a device."""
+    unchecked: str = ""
+    """Why the contract cannot be checked; empty if it can, and if there is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractCounts:
+    """What a check without an error has covered."""
+
+    commands: int
+    """Commands of devices that have begun."""
+    transfers: int
+    """Transfers that were judged."""
+
+
+def contract_plan(program: Program, image: Image) -> ContractPlan:
+    """Return the plan of a firmware's devices; of one that cannot be checked, the reason."""
+    if not program.devices:
+        return ContractPlan()
+    missing = [name for name in (NEXT, END) if not image.has(name)]
+    if missing:
+        return ContractPlan(unchecked=f"{image.path.name} has no symbol {missing[0]}")
+    try:
+        models = tuple(_model(artifact, image) for artifact in program.with_devices)
+    except EngineError as error:
+        return ContractPlan(unchecked=error.args[0].removeprefix(UNCHECKED))
+    return ContractPlan(
+        models=models,
+        devices=tuple(_rules(use, image) for use in program.devices),
+        next=image.address_of(NEXT),
+        ran=image.address_of(RAN) if image.has(RAN) else 0,
+        finish=image.address_of(FINISH) if image.has(FINISH) else 0,
+        end=image.address_of(END),
+        wait=image.address_of(WAIT) if image.has(WAIT) else 0,
+    )
+
+
+def _model(artifact: Artifact, image: Image) -> ModelContract:
+    owned = owned_storage(artifact, image)
+    tensors = tuple(
+        Operand(name=name, address=owned.buffers[number].address, size_bytes=_size(artifact, owned, name))
+        for name, number in owned.numbers.items()
+    )
+    begun, graph = ends(artifact), artifact.graph
+    return ModelContract(
+        run=owned.run,
+        workspace=owned.workspace,
+        tensors=tensors,
+        given=tuple(
+            each
+            for each in tensors
+            if each.name in {info.name for info in (*graph.sources, *graph.results)}
+            and not artifact.storage.is_tied(each.name)
+        ),
+        pointers=(len(graph.sources), len(graph.results)),
+        steps=tuple(_step(artifact, owned, index, begun=index in begun) for index in range(len(artifact.operators))),
+    )
+
+
+def _size(artifact: Artifact, owned: OwnedStorage, name: str) -> int:
+    """Return the size of a tensor itself, or of the scratch with that name."""
+    largest = owned.buffers[owned.numbers[name]].size_bytes
+    is_scratch = any(each.name == name and each.kind is BufferKind.SCRATCH for each in artifact.storage.requests)
+    return largest if is_scratch or name == STATE_WORD else min(largest, artifact.graph.info(name).size_bytes)
+
+
+def _step(artifact: Artifact, owned: OwnedStorage, index: int, *, begun: bool) -> ContractStep | None:
+    record = artifact.operators[index]
+    calls = {call.call for call in record.device_calls}
+    if not calls & OF_DEVICES:
+        return None
+    use = next(each for each in artifact.devices if each.device.name == record.device)
+    pool = [each.device.name for each in artifact.devices if each.name in use.pool]
+    copied = any(not copy.inwards for copy in record.copies) or bool(calls & {Call.COPY_TO, Call.COPY_FROM})
+    return ContractStep(
+        layer=record.layer,
+        index=index,
+        devices=tuple(pool or [use.device.name]),
+        begun=begun,
+        exclusive=use.driver.depth > 1 and use.is_master and not copied,
+        operands=tuple(_operands(artifact, owned, record.layer)),
+    )
+
+
+def _operands(artifact: Artifact, owned: OwnedStorage, layer: str) -> Iterator[Operand]:
+    found = artifact.graph.layer(layer)
+    roles = [
+        *((name, {"is_input": True}) for name in found.present_inputs),
+        *((name, {"writable": True}) for name in artifact.storage.scratches(layer)),
+        *((name, {"writable": True, "is_output": True}) for name in found.outputs),
+    ]
+    for name, role in roles:
+        if name in owned.numbers:
+            address = owned.buffers[owned.numbers[name]].address
+            yield Operand(name=name, address=address, size_bytes=_size(artifact, owned, name), **role)
+
+
+def _rules(use: DeviceUse, image: Image) -> DeviceRules:
+    handle = f"{use.name}_device"
+    return DeviceRules(
+        name=use.device.name,
+        tensor_alignment=use.driver.tensor_alignment if use.is_master else 1,
+        transfer_alignment=use.driver.transfer_alignment,
+        handle=image.address_of(handle) if image.has(handle) else 0,
+        interrupt=use.driver.interrupt,
+    )

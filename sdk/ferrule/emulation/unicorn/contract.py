@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the contract of devices: it follows the executors from layer to layer and judges each transfer of a device."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection
+
+import numpy as np
+
+from ferrule.devices import Bytes, DeviceFaultError
+from ferrule.devices.completeness import Completeness
+from ferrule.devices.contract import Account, Command
+from ferrule.devices.memory import Judge
+from ferrule.emulation.contract import ContractPlan, ContractStep, ModelContract
+from ferrule.emulation.unicorn.guest import Guest
+
+
+class Returns:
+    """Calls functions when functions of the firmware return."""
+
+    def __init__(self, guest: Guest) -> None:
+        self._guest = guest
+        self._waiting: dict[int, list[Callable[[], None]]] = {}
+        """By the address to which a function returns."""
+
+    def on_return(self, call: Callable[[], None]) -> None:
+        """Call a function when the function that the core has just entered returns."""
+        address = self._guest.register("lr") & ~1
+        if address in self._waiting:
+            self._waiting[address].append(call)
+            return
+        waiting = self._waiting[address] = [call]
+
+        def returned() -> None:
+            calls = waiting.copy()
+            waiting.clear()
+            for each in calls:
+                each()
+
+        self._guest.on_call(address, returned)
+
+
+class DeviceContract:
+    """The check of one guest's devices."""
+
+    def __init__(self, guest: Guest, plan: ContractPlan, describe: Callable[[int], str], returns: Returns) -> None:
+        """Follow the executors; `describe` puts an address in words."""
+        self._guest = guest
+        self.account = Account(describe)
+        self._completeness = Completeness(self.account, self._memory)
+        self._entered: dict[int, _Run] = {}
+        """The runs whose executors were entered, by the stack pointer then; their `struct ferrule_held` lie below."""
+        self._runs: dict[int, _Run] = {}
+        """The runs that are going on, by the address of their `struct ferrule_held`."""
+        self._returns = returns
+        for each in plan.devices:
+            self.account.add_device(each.name, tensor=each.tensor_alignment, transfer=each.transfer_alignment)
+        for model in plan.models:
+            self.account.watch(((each.address, each.size_bytes) for each in model.workspace), model.tensors)
+            self._follow(_Model(model))
+        for address, call in (
+            (plan.next, self._next),
+            (plan.ran, self._ran),
+            (plan.finish, self._finish),
+            (plan.end, self._end),
+        ):
+            if address and plan.models:
+                guest.on_call(address, call)
+
+    def judge(self, device: str, cause: Callable[[], str]) -> Judge:
+        """Return the judge of a device's transfers; `cause` describes the register access behind them."""
+        account = self.account
+
+        def judge(address: int, size_bytes: int, *, write: bool) -> DeviceFaultError | None:
+            return account.judge(device, address, size_bytes, write=write, cause=cause)
+
+        return judge
+
+    def _memory(self, address: int, size_bytes: int) -> Bytes:
+        return np.frombuffer(self._guest.memory_view(address, size_bytes), np.uint8)
+
+    def _follow(self, model: _Model) -> None:
+        def enter() -> None:
+            given = {*self._words("r0", model.pointers[0]), *self._words("r1", model.pointers[1])}
+            self._entered[self._guest.register("sp")] = _Run(model, given)
+
+        self._guest.on_call(model.run, enter)
+
+    def _words(self, register: str, count: int) -> tuple[int, ...]:
+        data = self._guest.read_memory(self._guest.register(register), 4 * count)
+        return struct.unpack(f"<{len(data) // 4}I", data[: len(data) & ~3])
+
+    # ---- the announcements of executors, as in ferrule/held.h
+
+    def _next(self) -> None:
+        held, index = self._guest.register("r0"), self._guest.register("r1")
+        run = self._runs.get(held)
+        if run is None:
+            above = min((stack for stack in self._entered if stack > held), default=None)
+            if above is None:
+                return
+            run = self._runs[held] = self._entered.pop(above)
+        self._settle(run)
+        run.index = index
+        command = run.command(index)
+        if command is None:
+            return
+        self.account.begin(command)
+        self._completeness.begin(command)
+        run.at_work[index] = command
+
+    def _ran(self) -> None:
+        run, status = self._runs.get(self._guest.register("r0")), self._guest.register("r2")
+        command = None if run is None else run.at_work.get(run.index)
+        if run is None or command is None or run.model.is_begun(run.index):
+            return
+        if status == 0:
+            self.account.end(command)
+
+    def _finish(self) -> None:
+        """Follow the collection of a layer that was begun, which is over when the function returns."""
+        run, index = self._runs.get(self._guest.register("r0")), self._guest.register("r2")
+        command = None if run is None else run.at_work.get(index)
+        if run is None or command is None:
+            return
+        self._settle(run)
+
+        def returned() -> None:
+            if self._guest.register("r0") == 0:
+                self.account.end(command)
+                run.collected.append(index)
+
+        self._returns.on_return(returned)
+
+    def _end(self) -> None:
+        """Follow the end of a run: it closes the devices, which are silent when it returns."""
+        run, status = self._runs.pop(self._guest.register("r0"), None), self._guest.register("r1")
+        if run is None:
+            return
+        if status == 0:
+            self._settle(run)
+        left = list(run.at_work.values())
+        for command in left:
+            self._completeness.forget(command)
+
+        def returned() -> None:
+            for command in left:
+                self.account.end(command, f"was aborted, since the run has failed with {_signed(status)}")
+
+        self._returns.on_return(returned)
+
+    def _settle(self, run: _Run) -> None:
+        """Check the commands that are over: the device's, and what the core has copied for them since."""
+        over = [*run.collected, *([] if run.model.is_begun(run.index) else [run.index])]
+        run.collected.clear()
+        for index in over:
+            command = run.at_work.pop(index, None)
+            if command is not None:
+                self.account.end(command)
+                error = self._completeness.end(command)
+                if error is not None:
+                    raise error
+
+
+class _Model:
+    """A model with its commands, ready to begin."""
+
+    def __init__(self, contract: ModelContract) -> None:
+        self.run = contract.run
+        self.pointers = contract.pointers
+        self._contract = contract
+        self._commands: dict[tuple[int, frozenset[str]], Command] = {}
+
+    def elsewhere(self, pointers: Collection[int]) -> frozenset[str]:
+        """Return the inputs and outputs that lie in memory of the caller's own, given all pointers that it passes."""
+        return frozenset(each.name for each in self._contract.given if each.address not in pointers)
+
+    def command(self, index: int, elsewhere: frozenset[str]) -> Command | None:
+        """Return a new command for a layer, without operands that lie elsewhere; None for a layer of the core."""
+        step = self._step(index)
+        if step is None:
+            return None
+        found = self._commands.get((index, elsewhere))
+        if found is None:
+            operands = [each for each in step.operands if each.name not in elsewhere]
+            found = Command(step.label, step.devices, operands, exclusive=step.exclusive)
+            self._commands[index, elsewhere] = found
+        return found.again()
+
+    def is_begun(self, index: int) -> bool:
+        """Return whether a layer is only begun, and collected later."""
+        step = self._step(index)
+        return step is not None and step.begun
+
+    def _step(self, index: int) -> ContractStep | None:
+        return self._contract.steps[index] if 0 <= index < len(self._contract.steps) else None
+
+
+class _Run:
+    """A run of an executor."""
+
+    def __init__(self, model: _Model, pointers: Collection[int]) -> None:
+        self.model = model
+        self.index = -1
+        self.at_work: dict[int, Command] = {}
+        """The commands that are not settled, by layer."""
+        self.collected: list[int] = []
+        """The layers whose results were collected."""
+        self._elsewhere = model.elsewhere(pointers)
+
+    def command(self, index: int) -> Command | None:
+        """Return a new command for a layer; None for one of the core."""
+        return self.model.command(index, self._elsewhere)
+
+
+def _signed(word: int) -> int:
+    return word - (1 << 32) if word >> 31 else word

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observes the waits and interrupts of devices: what a run lost, although its results may be right."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from ferrule.emulation.contract import ContractPlan, DeviceRules
+from ferrule.emulation.engine import Observation
+from ferrule.emulation.unicorn.contract import Returns
+from ferrule.emulation.unicorn.guest import Guest
+from ferrule.emulation.unicorn.processor import Processor
+
+TIMEOUT = -9
+"""FERRULE_ERR_TIMEOUT."""
+
+
+class ObservedDevice(Protocol):
+    """What is observed of a device."""
+
+    @property
+    def rises(self) -> int:
+        """How often it has raised its interrupt line."""
+
+    @property
+    def idle_since(self) -> int | None:
+        """The time since when it has had nothing to do; None while it is at work."""
+
+    def registers(self) -> Mapping[str, int]:
+        """Return its registers by name."""
+
+
+class Observer:
+    """The observations of one guest."""
+
+    def __init__(
+        self,
+        guest: Guest,
+        processor: Processor,
+        plan: ContractPlan,
+        devices: Mapping[str, ObservedDevice],
+        returns: Returns,
+    ) -> None:
+        self._guest = guest
+        self._processor = processor
+        self._devices = devices
+        self._rules = [each for each in plan.devices if each.name in devices and each.interrupt is not None]
+        self._of = {each.handle: each.name for each in self._rules if each.handle}
+        self._returns = returns
+        self._enabled: set[str] = set()
+        self._masked: set[str] = set()
+        self._late: dict[str, list[int]] = {}
+        """By device: the times for which waits went on after the work was done."""
+        if self._rules and plan.end:
+            guest.on_call(plan.next, self._look)
+            guest.on_call(plan.end, self._judge)
+        if self._of and plan.wait:
+            guest.on_call(plan.wait, self._wait)
+
+    def _look(self) -> None:
+        """Note which interrupts are enabled while layers run."""
+        for each in self._rules:
+            assert each.interrupt is not None
+            if self._processor.is_enabled(each.interrupt):
+                self._enabled.add(each.name)
+
+    def _judge(self) -> None:
+        """Note which interrupts are masked when a run ends, before it closes its devices."""
+        for each in self._rules:
+            assert each.interrupt is not None
+            if self._processor.is_enabled(each.interrupt):
+                self._masked.discard(each.name)
+            elif self._devices[each.name].rises:
+                self._masked.add(each.name)
+
+    def _wait(self) -> None:
+        name = self._of.get(self._guest.register("r0"))
+        if name is None:
+            return
+        begun, device = self._processor.now, self._devices[name]
+
+        def returned() -> None:
+            idle = device.idle_since
+            if self._guest.register("r0") == TIMEOUT & 0xFFFF_FFFF and idle is not None:
+                self._late.setdefault(name, []).append(self._processor.now - max(idle, begun))
+
+        self._returns.on_return(returned)
+
+    def observations(self) -> dict[str, Observation]:
+        """Return what was observed so far, of devices of which there is something to say."""
+        found = {}
+        for each in self._rules:
+            notes = [*self._mask_notes(each), *self._late_notes(each.name)]
+            if notes:
+                found[each.name] = Observation(notes=tuple(notes), registers=self._devices[each.name].registers())
+        return found
+
+    def _mask_notes(self, rules: DeviceRules) -> Sequence[str]:
+        if rules.name not in self._masked:
+            return []
+        rises = self._devices[rules.name].rises
+        what = "was masked and not enabled again" if rules.name in self._enabled else "was never enabled"
+        return [f"interrupt {rules.interrupt} {what}; the device has raised it {rises:,} times"]
+
+    def _late_notes(self, name: str) -> Sequence[str]:
+        late = self._late.get(name, [])
+        if not late:
+            return []
+        waits = "1 wait" if len(late) == 1 else f"{len(late):,} waits"
+        return [
+            f"{waits} ended by the limit although the work was done, {sum(late):,} instructions late in all: "
+            "no interrupt ended them"
+        ]
