@@ -13,7 +13,7 @@ static int32_t activate(void *context)
     return ferrule_mmio_read32(npu->base + ID) == IDENTITY ? FERRULE_OK : FERRULE_ERR_DEVICE;
 }
 
-const struct ferrule_driver npu_driver = {.name = "npu", .activate = activate};
+const struct ferrule_driver npu_driver = {.name = "npu", .is_passive = true, .activate = activate};
 
 int32_t npu_add(void *resource_handle, uint32_t a, uint32_t b, uint32_t *sum)
 {

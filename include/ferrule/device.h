@@ -66,9 +66,10 @@ extern const struct ferrule_driver ferrule_no_driver;
  * bound to `driver` already keeps its context.
  * @param base  the member of the context for the address of the registers: it gets the address that
  *              the platform's bind has stored, if any; NULL for a device without registers
- * @retval FERRULE_ERR_STATE     not bound, or active
- * @retval FERRULE_ERR_ARGUMENT  `driver` is null, another driver is bound, or there is no address:
- *                               neither in the binding nor in `*base`
+ * @retval FERRULE_ERR_STATE        not bound, or active
+ * @retval FERRULE_ERR_ARGUMENT     `driver` is null, another driver is bound, or there is no
+ *                                  address: neither in the binding nor in `*base`
+ * @retval FERRULE_ERR_UNSTOPPABLE  as the platform's bind: nothing could stop the device
  */
 int32_t ferrule_device_set_driver(ferrule_device_t *dev, const struct ferrule_driver *driver,
                                   void *context, uintptr_t *base);
@@ -80,6 +81,8 @@ int32_t ferrule_device_set_driver(ferrule_device_t *dev, const struct ferrule_dr
  * @retval FERRULE_ERR_TIMEOUT  another thread was powering the device up or down, or checking it,
  *                              for too long
  * @retval FERRULE_ERR_BUSY     likewise, if the wait time is zero
+ * @retval FERRULE_ERR_DEVICE   the device is lost, or works although nobody gave it work, and could
+ *                              not be stopped; see ferrule_device_abort()
  * @return or an error of the platform or the driver; the device is then not powered
  */
 int32_t ferrule_device_activate(ferrule_device_t *dev);
@@ -92,6 +95,7 @@ int32_t ferrule_device_activate(ferrule_device_t *dev);
  *                              opening it and the wait time is zero; the device stays active
  * @retval FERRULE_ERR_TIMEOUT  this would be the last, and another thread was opening the device
  *                              for too long; the device stays active
+ * @retval FERRULE_ERR_DEVICE   the device is lost, and stays so, even if its power is switched off
  * @return or the first error of the driver or the platform; the device is inactive nevertheless
  */
 int32_t ferrule_device_deactivate(ferrule_device_t *dev);
@@ -121,7 +125,8 @@ int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t timeout_us,
                                 struct ferrule_stop *stop);
 
 /**
- * @brief Unlock the device for the next thread. Commands in flight are aborted first.
+ * @brief Unlock the device for the next thread. It is stopped first, as by ferrule_device_abort(),
+ * if commands are in flight or the driver's `is_stopped` finds it working.
  * @retval FERRULE_ERR_STATE   it is not open
  * @retval FERRULE_ERR_OWNER   another thread opened the device and keeps it
  * @retval FERRULE_ERR_DEVICE  as ferrule_device_abort(); the device is closed nevertheless
@@ -130,7 +135,8 @@ int32_t ferrule_device_close(ferrule_device_t *dev);
 
 /**
  * @brief Undo init and bind; the storage belongs to the user again.
- * @retval FERRULE_ERR_BUSY  it is active or open, or a thread is in one of its calls
+ * @retval FERRULE_ERR_BUSY    it is active or open, or a thread is in one of its calls
+ * @retval FERRULE_ERR_DEVICE  it is lost: a new handle would not know; see ferrule_device_recover()
  * @return or an error of the platform; the handle is destroyed nevertheless
  */
 int32_t ferrule_device_destroy(ferrule_device_t *dev);
@@ -139,6 +145,7 @@ int32_t ferrule_device_destroy(ferrule_device_t *dev);
  * @brief Copy into the device's own memory. The driver is not called for zero bytes.
  * @retval FERRULE_ERR_STATE        it is not open
  * @retval FERRULE_ERR_OWNER        another thread opened it
+ * @retval FERRULE_ERR_DEVICE       it was cut or lost since it was opened
  * @retval FERRULE_ERR_UNSUPPORTED  the device has no memory
  * @retval FERRULE_ERR_ARGUMENT     the range ends outside the memory, or `source` is null and
  *                                  `bytes` is not zero
@@ -156,6 +163,7 @@ int32_t ferrule_device_copy_from(ferrule_device_t *dev, void *destination, uint3
  * as a `void *resource_handle`.
  * @retval FERRULE_ERR_STATE     it is not open
  * @retval FERRULE_ERR_OWNER     another thread opened it
+ * @retval FERRULE_ERR_DEVICE    it was cut or lost since it was opened
  * @retval FERRULE_ERR_ARGUMENT  `context` is null, or a driver other than `driver` is bound
  */
 int32_t ferrule_device_context(ferrule_device_t *dev, const struct ferrule_driver *driver,
@@ -164,6 +172,11 @@ int32_t ferrule_device_context(ferrule_device_t *dev, const struct ferrule_drive
 /** The limit of the wait for one command, if neither the driver nor the handle has another. */
 #ifndef FERRULE_DEVICE_TIMEOUT_US
 #define FERRULE_DEVICE_TIMEOUT_US 1000000u
+#endif
+
+/** How long a device may take to stop after its driver's abort. */
+#ifndef FERRULE_DEVICE_STOP_US
+#define FERRULE_DEVICE_STOP_US 1000u
 #endif
 
 /**
@@ -180,6 +193,7 @@ int32_t ferrule_device_set_timeout(ferrule_device_t *dev, uint32_t timeout_us);
  * @param command  a struct of the driver; not used after the call
  * @retval FERRULE_ERR_STATE        it is not open
  * @retval FERRULE_ERR_OWNER        another thread opened it
+ * @retval FERRULE_ERR_DEVICE       it was cut or lost since it was opened
  * @retval FERRULE_ERR_ARGUMENT     a driver other than `driver` is bound
  * @retval FERRULE_ERR_UNSUPPORTED  the driver has no `submit`
  * @retval FERRULE_ERR_BUSY         the driver's `depth` of commands is in flight
@@ -207,16 +221,18 @@ int32_t ferrule_device_submit_copy_from(ferrule_device_t *dev, void *destination
  * @retval FERRULE_ERR_OWNER      another thread opened it
  * @retval FERRULE_ERR_TIMEOUT    the command took too long, or the deadline has passed
  * @retval FERRULE_ERR_CANCELLED  the run was cancelled
- * @retval FERRULE_ERR_DEVICE     the commands could not be aborted
+ * @retval FERRULE_ERR_DEVICE     the device could not be stopped, or was cut or lost before
  * @return or an error of the driver
  */
 int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us);
 
 /**
- * @brief Stop and forget all commands: the device makes no access to memory afterwards. If the
- * driver's abort fails, the platform cuts the device's power, and the next open switches it on
- * again. If this fails too, the handle is lost: the device may still write to the memory of its
- * commands. Each ferrule_device_recover(), activation and open then tries to stop it again, and
+ * @brief Stop the device, whatever it does, and forget all commands: it makes no access to memory
+ * afterwards. It is stopped once the driver's abort has succeeded and `is_stopped` confirms it, at
+ * the latest after FERRULE_DEVICE_STOP_US; for a passive device, the abort is sufficient. Otherwise
+ * the platform cuts the device, and the next open switches it on again. If the platform does not
+ * confirm this, the handle is lost: the device may still write to memory. Each
+ * ferrule_device_recover(), activation, open and last deactivation then tries to stop it again, and
  * returns an error as long as this fails.
  * @retval FERRULE_ERR_STATE   it is not open
  * @retval FERRULE_ERR_OWNER   another thread opened it
@@ -242,8 +258,10 @@ bool ferrule_device_is_lost(const ferrule_device_t *dev);
  * @brief Wait until `is_over` returns true; for operators of drivers without `submit`. It is called
  * with the bound context, at least after each ferrule_device_notify() and when the time has passed.
  * The wait ends no earlier than its limit, and at most a tick of the platform later.
+ * If the wait fails, the device is stopped as by ferrule_device_abort().
  * @param timeout_us  FERRULE_WAIT_DEFAULT for the device's own limit
- * @return as ferrule_device_finish(); the device goes on working after an error
+ * @retval FERRULE_ERR_ARGUMENT  `is_over` is null; nothing is stopped
+ * @return or as ferrule_device_finish()
  */
 int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context),
                             uint32_t timeout_us);

@@ -38,6 +38,11 @@ struct ferrule_statistic {
  */
 struct ferrule_driver {
     const char *name; /* of the kind of device, such as "woofles" */
+    /* whether the device never accesses the core's memory by itself: all its data passes through
+     * the driver's functions. false, also if a driver does not state it: the device may read and
+     * write memory at any time while it works. It can then be bound only if it can be stopped:
+     * the driver has `abort` and `is_stopped`, or the platform can cut the device */
+    bool is_passive;
     /* called after the platform has switched on power and clocks: reset, identify, configure; if it
      * fails, the platform switches them off without calling deactivate */
     int32_t (*activate)(void *context);
@@ -56,7 +61,8 @@ struct ferrule_driver {
 
     /* A device that works beside the core offers the functions below: `submit`, or both copies, or
      * all three, and then `is_over`, `finish` and `abort`. Commands are carried out and collected
-     * in the order of their submission. The functions return at once. */
+     * in the order of their submission. The functions return at once. `abort` and `is_stopped` are
+     * also for drivers whose operators wait with ferrule_device_wait(). */
 
     /* begin a command, a struct of the driver; it is valid during the call only */
     int32_t (*submit)(void *context, const void *command);
@@ -74,9 +80,16 @@ struct ferrule_driver {
     uint32_t (*poll_us)(void *context);
     /* collect the oldest command, which is over: check it, and return its result */
     int32_t (*finish)(void *context);
-    /* stop and forget all commands. FERRULE_OK promises that the device makes no access to memory
-     * any more; after an error, the platform cuts its power */
+    /* stop and forget all that the device does, whether or not a command was submitted: called
+     * after a failed ferrule_device_finish() or ferrule_device_wait(), and for a lost device, which
+     * has power but may not be activated. After an error, or if the device does not stop then, the
+     * platform cuts it */
     int32_t (*abort)(void *context);
+    /* whether the device, as its registers state now, makes no access to memory until it is given
+     * work again. It is called repeatedly after `abort`, for FERRULE_DEVICE_STOP_US at most, and
+     * once after each activation and before each close. It believes nothing that the driver
+     * remembers, and a device that does not answer has not stopped */
+    bool (*is_stopped)(void *context);
     /* commands that may be submitted before one is collected; 0 means 1. If there are more, a
      * command may read what an earlier one in the queue writes, so the driver does not access the
      * operands */

@@ -51,11 +51,12 @@ struct ferrule_place {
 /** Whether a bound device can be used. */
 enum ferrule_device_health {
     FERRULE_DEVICE_FINE = 0,
-    FERRULE_DEVICE_CUT,  /* its power was cut; the next open switches it on again */
+    FERRULE_DEVICE_CUT,  /* the platform has cut it; the next open switches it on again */
     FERRULE_DEVICE_LOST, /* it could not be stopped, and may still access memory */
 };
 
-/** The part of a handle that is the same on every platform; private to device.c. */
+/** The part of a handle that is the same on every platform; private to device.c, but for `can_cut`.
+ */
 struct ferrule_device_core {
     const struct ferrule_device_core *self; /* address at initialisation; wrong in a copy */
     uint32_t state;                         /* enum ferrule_device_state */
@@ -64,6 +65,7 @@ struct ferrule_device_core {
     struct ferrule_place *waiters; /* in order of arrival */
     uint32_t turns;                /* how often the lock was taken; wraps */
     bool is_open;      /* opened by its owner; if false, the owner is powering or checking it */
+    bool can_cut;      /* ferrule_platform_cut() has means for the device; set by the adapter */
     const void *owner; /* ferrule_platform_thread() of the lock's holder, NULL if there is none */
     const struct ferrule_driver *driver;
     void *context;
@@ -84,8 +86,11 @@ int32_t ferrule_device_may_bind(const ferrule_device_t *dev);
 
 /**
  * @brief Complete a bind; adapters call this last in their bind function, once the handle contains
- * everything that the platform functions below need.
- * @retval FERRULE_ERR_ARGUMENT  `driver` is null
+ * everything that the platform functions below need. An adapter that has means to cut this device
+ * has set `core.can_cut`.
+ * @retval FERRULE_ERR_ARGUMENT     `driver` is null
+ * @retval FERRULE_ERR_UNSTOPPABLE  nothing could stop the device after an error; see
+ *                                  ferrule_device_abort()
  * @return or an error of ferrule_device_may_bind()
  */
 int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_driver *driver,
@@ -167,7 +172,9 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on);
 
 /**
  * @brief Stop the device by force, by its power or its reset line, so that it makes no access to
- * memory any more. The lock is held.
+ * memory any more, also after its power comes back. FERRULE_OK confirms it: the means were used,
+ * and what the platform can read back says that they took effect. A call that only succeeded, such
+ * as that of a function which may do nothing for this device, is no confirmation. The lock is held.
  * @retval FERRULE_ERR_UNSUPPORTED  the platform has no such means for this device
  * @return or an error of the platform; the device may still work
  */

@@ -18,11 +18,12 @@ enum ferrule_status {
     FERRULE_ERR_STATE = -7,   /* a call out of order, such as opening a handle that is not bound */
     FERRULE_ERR_BUSY = -8,    /* another user holds it, and the call does not wait */
     FERRULE_ERR_TIMEOUT = -9, /* the time limit of the call has expired */
-    FERRULE_ERR_INTERRUPT = -10,  /* not allowed in an interrupt */
-    FERRULE_ERR_OWNER = -11,      /* another thread opened the device */
-    FERRULE_ERR_DEVICE = -12,     /* the device reported a failure or an invalid response */
-    FERRULE_ERR_CANCELLED = -13,  /* the caller cancelled the run */
-    FERRULE_ERR_ITERATIONS = -14, /* a loop of the model has run its limit of iterations */
+    FERRULE_ERR_INTERRUPT = -10,   /* not allowed in an interrupt */
+    FERRULE_ERR_OWNER = -11,       /* another thread opened the device */
+    FERRULE_ERR_DEVICE = -12,      /* the device reported a failure or an invalid response */
+    FERRULE_ERR_CANCELLED = -13,   /* the caller cancelled the run */
+    FERRULE_ERR_ITERATIONS = -14,  /* a loop of the model has run its limit of iterations */
+    FERRULE_ERR_UNSTOPPABLE = -15, /* a driver whose device could not be stopped after an error */
 };
 
 #ifdef __cplusplus

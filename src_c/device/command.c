@@ -8,7 +8,7 @@ static struct ferrule_device_core *core_of(ferrule_device_t *dev)
     return (struct ferrule_device_core *)dev;
 }
 
-/* FERRULE_OK if this thread has the device open. */
+/* FERRULE_OK if this thread has the device open, and it can be used. */
 static int32_t require_open(ferrule_device_t *dev)
 {
     void *context = NULL;
@@ -206,19 +206,12 @@ static int32_t wait_until(ferrule_device_t *dev, bool (*is_over)(void *context),
     }
 }
 
-int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context),
-                            uint32_t timeout_us)
+/* A cancellation wakes the thread meanwhile. */
+static int32_t wait_for(ferrule_device_t *dev, bool (*is_over)(void *context), uint32_t timeout_us)
 {
-    struct ferrule_stop *stop;
-    int32_t status = require_open(dev);
+    struct ferrule_stop *stop = core_of(dev)->stop;
+    int32_t status;
 
-    if (status != FERRULE_OK) {
-        return status;
-    }
-    if (is_over == NULL || !is_limit(timeout_us)) {
-        return FERRULE_ERR_ARGUMENT;
-    }
-    stop = core_of(dev)->stop;
     if (stop != NULL) {
         __atomic_store_n(&stop->waiting, dev, __ATOMIC_SEQ_CST); /* see ferrule_stop_request() */
     }
@@ -229,11 +222,33 @@ int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context
     return status;
 }
 
+/* After an error: the device must make no access to memory any more. */
+static int32_t stop_after(ferrule_device_t *dev, int32_t status)
+{
+    const int32_t stopped = ferrule_device_abort(dev);
+
+    return stopped != FERRULE_OK ? stopped : status;
+}
+
+int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context),
+                            uint32_t timeout_us)
+{
+    int32_t status = require_open(dev);
+
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    if (is_over == NULL || !is_limit(timeout_us)) {
+        return FERRULE_ERR_ARGUMENT;
+    }
+    status = wait_for(dev, is_over, timeout_us);
+    return status == FERRULE_OK ? FERRULE_OK : stop_after(dev, status);
+}
+
 int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status = require_open(dev);
-    int32_t aborted;
 
     if (status != FERRULE_OK) {
         return status;
@@ -245,7 +260,7 @@ int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
         return FERRULE_ERR_ARGUMENT;
     }
     if (core->driver->is_over != NULL) {
-        status = ferrule_device_wait(dev, core->driver->is_over, timeout_us);
+        status = wait_for(dev, core->driver->is_over, timeout_us);
     }
     if (status == FERRULE_OK) {
         status = core->driver->finish(core->context);
@@ -254,6 +269,5 @@ int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
         core->in_flight--;
         return FERRULE_OK;
     }
-    aborted = ferrule_device_abort(dev);
-    return aborted != FERRULE_OK ? aborted : status;
+    return stop_after(dev, status);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ferrule/device.h"
 
+#include "ferrule/health.h"
 #include "ferrule/platform.h"
-
-/* How long a run that can be cancelled waits for a lock before it looks whether it was. */
-#define LOCK_SLICE_US 10000u
-/* How often a thread gives the lock back to one that has waited longer, before it takes it all the
- * same: the other thread does not run, such as one that was suspended. */
-#define PATIENCE 32u
+#include "ferrule/turn.h"
 
 /* Only the first member of the platform's struct is known here. */
 static struct ferrule_device_core *core_of(ferrule_device_t *dev)
@@ -88,147 +84,9 @@ uint32_t ferrule_stop_limit(const struct ferrule_stop *stop, uint32_t timeout_us
     return left < timeout_us ? left : timeout_us;
 }
 
-/* Called with the guard. */
-static void join(struct ferrule_device_core *core, struct ferrule_place *place)
-{
-    struct ferrule_place **last = &core->waiters;
-
-    while (*last != NULL) {
-        last = &(*last)->next;
-    }
-    place->next = NULL;
-    place->waits = true;
-    *last = place;
-    core->users++; /* makes destroy fail */
-}
-
-/* Called with the guard. */
-static void leave(struct ferrule_device_core *core, struct ferrule_place *place)
-{
-    struct ferrule_place **link = &core->waiters;
-
-    while (*link != NULL) {
-        if (*link == place) {
-            *link = place->next;
-        } else {
-            link = &(*link)->next;
-        }
-    }
-    place->waits = false;
-}
-
-/* Called with the guard. The lock is for the longest waiter of the highest priority. */
-static bool has_turn(const struct ferrule_device_core *core, const struct ferrule_place *place)
-{
-    const struct ferrule_place *first = core->waiters;
-
-    for (const struct ferrule_place *each = first; each != NULL; each = each->next) {
-        if (each->priority > first->priority) {
-            first = each;
-        }
-    }
-    return first == place;
-}
-
-/* A cancelled run must not wait for the lock until its time is over, so the wait is divided.
- * Without `stop`, the platform waits once. */
-static uint32_t slice_of(uint32_t left, const struct ferrule_stop *stop)
-{
-    const uint32_t limit = ferrule_stop_limit(stop, left);
-
-    return stop != NULL && limit > LOCK_SLICE_US ? LOCK_SLICE_US : limit;
-}
-
-/* Called with the guard and the lock: gives it back, and lets the others run. */
-static int32_t give_way(ferrule_device_t *dev)
-{
-    int32_t status;
-
-    ferrule_platform_unguard(dev);
-    status = ferrule_platform_unlock(dev);
-    ferrule_platform_yield();
-    ferrule_platform_guard(dev);
-    return status == FERRULE_OK ? FERRULE_ERR_TIMEOUT : status;
-}
-
-/* Called without the guard, and returns with it. A kernel may give the lock to any thread, also to
- * the one that has just released it, so a thread that gets it out of turn gives way. */
-static int32_t wait_for_turn(ferrule_device_t *dev, struct ferrule_place *place, uint32_t whole,
-                             const struct ferrule_stop *stop)
-{
-    const uint32_t begin = whole == 0u ? 0u : ferrule_platform_now_us();
-    uint32_t passed = 0;
-    uint32_t patience = PATIENCE;
-
-    for (;;) {
-        const uint32_t slice = slice_of(whole - passed, stop);
-        int32_t status = ferrule_stop_status(stop);
-        bool ends = status != FERRULE_OK || stop == NULL;
-
-        if (status == FERRULE_OK) {
-            status = ferrule_platform_lock(dev, slice);
-        }
-        passed = whole == 0u ? 0u : ferrule_platform_now_us() - begin;
-        ferrule_platform_guard(dev);
-        if (status == FERRULE_OK) {
-            if (whole == 0u || patience == 0u || has_turn(core_of(dev), place)) {
-                return FERRULE_OK;
-            }
-            patience--;
-            ends = false;
-            status = give_way(dev);
-        }
-        if (status != FERRULE_ERR_TIMEOUT || ends || passed >= whole) {
-            return status;
-        }
-        place->priority = ferrule_platform_priority(); /* it may have inherited another one */
-        ferrule_platform_unguard(dev);
-    }
-}
-
-/* Called with the guard, which is released while waiting for the lock. A thread that waits in
- * several calls keeps its place from one to the next; `kept` may be NULL. */
-static int32_t take_for(ferrule_device_t *dev, uint32_t timeout_us, const struct ferrule_stop *stop,
-                        struct ferrule_place *kept)
-{
-    const uint32_t whole =
-        timeout_us == FERRULE_WAIT_DEFAULT ? ferrule_platform_open_timeout_us() : timeout_us;
-    struct ferrule_device_core *core = core_of(dev);
-    struct ferrule_place own = {0};
-    struct ferrule_place *place = kept == NULL ? &own : kept;
-    int32_t status;
-
-    if (core->owner == ferrule_platform_thread()) {
-        return FERRULE_ERR_STATE;
-    }
-    if (whole > FERRULE_WAIT_MOST) {
-        return FERRULE_ERR_ARGUMENT;
-    }
-    if (!place->waits) {
-        place->priority = ferrule_platform_priority();
-        join(core, place);
-    }
-    status = FERRULE_ERR_BUSY;
-    if (whole > 0u || has_turn(core, place)) { /* a try does not overtake */
-        ferrule_platform_unguard(dev);
-        status = wait_for_turn(dev, place, whole, stop);
-    }
-    if (status == FERRULE_ERR_TIMEOUT && kept != NULL) {
-        return status;
-    }
-    leave(core, place);
-    if (status != FERRULE_OK) {
-        core->users--;
-        return status;
-    }
-    core->turns++;
-    core->owner = ferrule_platform_thread();
-    return FERRULE_OK;
-}
-
 static int32_t take(ferrule_device_t *dev)
 {
-    return take_for(dev, FERRULE_WAIT_DEFAULT, NULL, NULL);
+    return ferrule_turn_take(dev, FERRULE_WAIT_DEFAULT, NULL, NULL);
 }
 
 /* Called with the guard, which is released meanwhile. The handle has no owner afterwards, even if
@@ -253,54 +111,45 @@ static int32_t first_of(int32_t first, int32_t second)
     return first != FERRULE_OK ? first : second;
 }
 
-/* Called with the lock, without the guard. */
+/* Called with the lock, without the guard; the device is fine, or was cut. Nobody has given it work
+ * yet, so one that works has outlived a restart of the core, or ignores its reset. */
 static int32_t power_up(ferrule_device_t *dev)
 {
-    const struct ferrule_device_core *core = core_of(dev);
+    struct ferrule_device_core *core = core_of(dev);
     int32_t status = ferrule_platform_power(dev, true);
 
-    if (status != FERRULE_OK || core->driver->activate == NULL) {
+    if (status != FERRULE_OK) {
         return status;
     }
-    status = core->driver->activate(core->context);
+    if (core->driver->activate != NULL) {
+        status = core->driver->activate(core->context);
+    }
+    if (status == FERRULE_OK) {
+        core->health = (uint32_t)FERRULE_DEVICE_FINE;
+        if (!ferrule_health_rests(core)) {
+            (void)ferrule_health_stop(dev); /* which sets the health */
+        }
+        status = core->health == (uint32_t)FERRULE_DEVICE_FINE ? FERRULE_OK : FERRULE_ERR_DEVICE;
+    }
     if (status != FERRULE_OK) {
         (void)ferrule_platform_power(dev, false); /* the driver's error is returned */
     }
     return status;
 }
 
-/* Called with the lock, without the guard. A device whose power was cut is off already, and one
- * that was lost is found again only if all of this succeeds. */
+/* Called with the lock, without the guard. A device that was cut is off already. */
 static int32_t power_down(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = core_of(dev);
     int32_t status = FERRULE_OK;
 
+    if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
+        status = ferrule_health_stop(dev);
+    }
     if (core->driver->deactivate != NULL && core->health != (uint32_t)FERRULE_DEVICE_CUT) {
-        status = core->driver->deactivate(core->context);
+        status = first_of(status, core->driver->deactivate(core->context));
     }
-    status = first_of(status, ferrule_platform_power(dev, false));
-    if (status == FERRULE_OK || core->health == (uint32_t)FERRULE_DEVICE_CUT) {
-        core->health = (uint32_t)FERRULE_DEVICE_FINE;
-    }
-    return status;
-}
-
-/* Called with the lock, without the guard. */
-static int32_t stop_by_force(ferrule_device_t *dev)
-{
-    struct ferrule_device_core *core = core_of(dev);
-
-    core->health = (uint32_t)FERRULE_DEVICE_FINE;
-    if (core->driver->abort != NULL && core->driver->abort(core->context) == FERRULE_OK) {
-        return FERRULE_OK;
-    }
-    if (ferrule_platform_cut(dev) == FERRULE_OK) {
-        core->health = (uint32_t)FERRULE_DEVICE_CUT;
-        return FERRULE_OK;
-    }
-    core->health = (uint32_t)FERRULE_DEVICE_LOST;
-    return FERRULE_ERR_DEVICE;
+    return first_of(status, ferrule_health_switch_off(dev));
 }
 
 /* Called with the lock, without the guard: makes a device that is not fine usable again. */
@@ -310,13 +159,10 @@ static int32_t recover(ferrule_device_t *dev)
     int32_t status = FERRULE_OK;
 
     if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
-        status = stop_by_force(dev);
+        status = ferrule_health_stop(dev);
     }
     if (status == FERRULE_OK && core->health == (uint32_t)FERRULE_DEVICE_CUT) {
         status = power_up(dev);
-        if (status == FERRULE_OK) {
-            core->health = (uint32_t)FERRULE_DEVICE_FINE;
-        }
     }
     return status;
 }
@@ -397,6 +243,9 @@ int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_d
     if (driver == NULL || driver->timeout_us > FERRULE_WAIT_MOST) {
         return FERRULE_ERR_ARGUMENT;
     }
+    if (!ferrule_health_is_stoppable(core, driver)) {
+        return FERRULE_ERR_UNSTOPPABLE;
+    }
     ferrule_platform_guard(dev);
     core->driver = driver;
     core->context = context;
@@ -406,7 +255,7 @@ int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_d
     return FERRULE_OK;
 }
 
-const struct ferrule_driver ferrule_no_driver = {.name = "none"};
+const struct ferrule_driver ferrule_no_driver = {.name = "none", .is_passive = true};
 
 /* Called with the guard. */
 static int32_t set_driver(struct ferrule_device_core *core, const struct ferrule_driver *driver,
@@ -429,6 +278,9 @@ static int32_t set_driver(struct ferrule_device_core *core, const struct ferrule
     }
     if (core->users > 0 || core->activations > 0) {
         return FERRULE_ERR_STATE;
+    }
+    if (!ferrule_health_is_stoppable(core, driver)) {
+        return FERRULE_ERR_UNSTOPPABLE;
     }
     if (base != NULL && core->context != NULL) {
         *base = (uintptr_t)core->context;
@@ -478,11 +330,11 @@ static int32_t activate(ferrule_device_t *dev)
     }
     if (core->activations == 0) { /* no other thread activated it while this one waited */
         ferrule_platform_unguard(dev);
-        status = power_up(dev);
-        ferrule_platform_guard(dev);
+        status = ferrule_health_find(dev);
         if (status == FERRULE_OK) {
-            core->health = (uint32_t)FERRULE_DEVICE_FINE; /* the driver's activate has reset it */
+            status = power_up(dev);
         }
+        ferrule_platform_guard(dev);
     }
     if (status == FERRULE_OK) {
         status = count_up(core);
@@ -564,7 +416,7 @@ static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us, struct fe
     if (core->activations == 0) {
         return FERRULE_ERR_STATE;
     }
-    status = take_for(dev, timeout_us, stop, kept);
+    status = ferrule_turn_take(dev, timeout_us, stop, kept);
     if (status != FERRULE_OK) {
         return status;
     }
@@ -600,7 +452,7 @@ void ferrule_device_leave(ferrule_device_t *dev, struct ferrule_place *kept)
 {
     if (kept->waits) {
         ferrule_platform_guard(dev);
-        leave(core_of(dev), kept);
+        ferrule_turn_leave(core_of(dev), kept);
         core_of(dev)->users--;
         ferrule_platform_unguard(dev);
     }
@@ -630,15 +482,22 @@ int32_t ferrule_device_open(ferrule_device_t *dev)
 }
 
 /* Called with the lock, without the guard. */
-static int32_t abort_commands(ferrule_device_t *dev)
+static int32_t stop_all(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = core_of(dev);
+    core_of(dev)->in_flight = 0;
+    return ferrule_health_stop(dev);
+}
 
-    if (core->in_flight == 0) {
+/* Called with the lock, without the guard. A lost device is left to those who need it. */
+static int32_t leave_at_rest(ferrule_device_t *dev)
+{
+    const struct ferrule_device_core *core = core_of(dev);
+
+    if (core->health != (uint32_t)FERRULE_DEVICE_FINE ||
+        (core->in_flight == 0 && ferrule_health_rests(core))) {
         return FERRULE_OK;
     }
-    core->in_flight = 0;
-    return stop_by_force(dev);
+    return stop_all(dev);
 }
 
 int32_t ferrule_device_close(ferrule_device_t *dev)
@@ -652,7 +511,7 @@ int32_t ferrule_device_close(ferrule_device_t *dev)
     status = is_mine(core_of(dev));
     if (status == FERRULE_OK) {
         ferrule_platform_unguard(dev);
-        aborted = abort_commands(dev);
+        aborted = leave_at_rest(dev);
         ferrule_platform_guard(dev);
         status = first_of(aborted, give(dev));
     }
@@ -673,6 +532,10 @@ int32_t ferrule_device_destroy(ferrule_device_t *dev)
         ferrule_platform_unguard(dev);
         return FERRULE_ERR_BUSY;
     }
+    if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
+        ferrule_platform_unguard(dev);
+        return FERRULE_ERR_DEVICE;
+    }
     *core = cleared;
     return ferrule_platform_destroy(dev);
 }
@@ -689,11 +552,21 @@ static int32_t require_open(ferrule_device_t *dev)
     return status;
 }
 
+/* FERRULE_OK if, besides, the device can be used: it was neither cut nor lost since. */
+static int32_t require_fine(ferrule_device_t *dev)
+{
+    const int32_t status = require_open(dev);
+
+    return status == FERRULE_OK && core_of(dev)->health != (uint32_t)FERRULE_DEVICE_FINE
+               ? FERRULE_ERR_DEVICE
+               : status;
+}
+
 int32_t ferrule_device_abort(ferrule_device_t *dev)
 {
     int32_t status = require_open(dev);
 
-    return status != FERRULE_OK ? status : abort_commands(dev);
+    return status != FERRULE_OK ? status : stop_all(dev);
 }
 
 uint32_t ferrule_device_in_flight(const ferrule_device_t *dev)
@@ -713,10 +586,7 @@ int32_t ferrule_device_recover(ferrule_device_t *dev)
         status = take(dev);
         if (status == FERRULE_OK) {
             ferrule_platform_unguard(dev);
-            status = core->activations > 0 ? recover(dev) : power_up(dev);
-            if (status == FERRULE_OK && core->activations == 0) {
-                status = power_down(dev);
-            }
+            status = core->activations > 0 ? recover(dev) : ferrule_health_find(dev);
             ferrule_platform_guard(dev);
             status = first_of(status, give(dev));
         }
@@ -761,7 +631,7 @@ int32_t ferrule_device_copy_to(ferrule_device_t *dev, uint32_t device_offset, co
                                size_t bytes)
 {
     const struct ferrule_device_core *core = core_of(dev);
-    int32_t status = require_open(dev);
+    int32_t status = require_fine(dev);
 
     if (status != FERRULE_OK) {
         return status;
@@ -780,7 +650,7 @@ int32_t ferrule_device_copy_from(ferrule_device_t *dev, void *destination, uint3
                                  size_t bytes)
 {
     const struct ferrule_device_core *core = core_of(dev);
-    int32_t status = require_open(dev);
+    int32_t status = require_fine(dev);
 
     if (status != FERRULE_OK) {
         return status;
@@ -799,7 +669,7 @@ int32_t ferrule_device_context(ferrule_device_t *dev, const struct ferrule_drive
                                void **context)
 {
     const struct ferrule_device_core *core = core_of(dev);
-    int32_t status = require_open(dev);
+    int32_t status = require_fine(dev);
 
     if (status != FERRULE_OK) {
         return status;

@@ -82,7 +82,7 @@ HEADER = """
 struct unit {
     int32_t none;
 };
-__attribute__((weak)) const struct ferrule_driver unit_driver = {.name = "unit"};
+__attribute__((weak)) const struct ferrule_driver unit_driver = {.name = "unit", .is_passive = true};
 static inline int32_t core_run(const int8_t *input, int8_t *output)
 {
     output[0] = input[0];

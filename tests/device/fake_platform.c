@@ -8,7 +8,9 @@ static const uint8_t threads[8];
 
 static int32_t happens(enum fake_event event)
 {
-    if (event != FAKE_GUARD) {
+    if (event == FAKE_STOPPED) {
+        fake.stopped_looks++;
+    } else if (event != FAKE_GUARD) {
         fake.trace[fake.traced] = (uint32_t)event;
         fake.traced = (fake.traced + 1) % 256;
     }
@@ -47,7 +49,11 @@ int32_t fake_bind(ferrule_device_t *dev, const struct ferrule_driver *driver, vo
 {
     int32_t status = ferrule_device_may_bind(dev);
 
-    return status != FERRULE_OK ? status : ferrule_device_bind_driver(dev, driver, context);
+    if (status != FERRULE_OK) {
+        return status;
+    }
+    dev->core.can_cut = !fake.cannot_cut;
+    return ferrule_device_bind_driver(dev, driver, context);
 }
 
 void fake_set_state(ferrule_device_t *dev, uint32_t state)
@@ -255,6 +261,7 @@ const struct ferrule_driver *fake_driver(void)
 {
     static const struct ferrule_driver driver = {
         .name = "fake",
+        .is_passive = true,
         .activate = activate,
         .deactivate = deactivate,
         .check = check,
@@ -320,6 +327,11 @@ static int32_t stop(void *context)
     return driver_call(context, FAKE_ABORT);
 }
 
+static bool is_stopped(void *context)
+{
+    return driver_call(context, FAKE_STOPPED) == FERRULE_OK;
+}
+
 const struct ferrule_driver *fake_beside_driver(void)
 {
     static const struct ferrule_driver driver = {
@@ -337,6 +349,7 @@ const struct ferrule_driver *fake_beside_driver(void)
         .poll_us = poll_us,
         .finish = finish,
         .abort = stop,
+        .is_stopped = is_stopped,
         .depth = 2,
         .timeout_us = 500,
     };
@@ -346,7 +359,7 @@ const struct ferrule_driver *fake_beside_driver(void)
 
 const struct ferrule_driver *fake_bare_driver(void)
 {
-    static const struct ferrule_driver driver = {.name = "bare"};
+    static const struct ferrule_driver driver = {.name = "bare", .is_passive = true};
 
     return &driver;
 }

@@ -42,6 +42,7 @@ enum fake_event {
     FAKE_FINISH,
     FAKE_ABORT,
     FAKE_YIELD,
+    FAKE_STOPPED,
     FAKE_EVENTS,
 };
 
@@ -54,7 +55,9 @@ struct fake {
     uint32_t open_timeout_us;     /* of the platform */
     uint32_t lock_timeout_us;     /* of the last call that took the lock */
     uint32_t now_us;              /* the time; each look takes a microsecond */
-    uint32_t trace[256];          /* enum fake_event, without the guard */
+    bool cannot_cut;              /* what the adapter says of the device that is bound next */
+    uint32_t stopped_looks;       /* of the driver whether its device has stopped */
+    uint32_t trace[256];          /* enum fake_event, without the guard and these looks */
     uint32_t traced;
     uint32_t violations;
     void (*hook)(uint32_t event);

@@ -7,49 +7,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from fake_device import Bench, Event, library
+from fake_device import CALLS, DEFAULT, Beside, Event
 
 from ferrule.link.protocol import Status
 
 pytestmark = pytest.mark.cc
-
-DEFAULT = 2**32 - 1
-"""FERRULE_WAIT_DEFAULT."""
-
-
-class Beside(Bench):
-    """A device whose driver has commands in flight."""
-
-    def __init__(self) -> None:
-        fake = library()
-        super().__init__(fake, fake.beside_driver)
-        self.context.poll_us = DEFAULT
-        self.word = fake.ffi.new("uint32_t *")
-        self.data = fake.ffi.new("uint8_t[8]")
-        self.stop = fake.ffi.new("struct ferrule_stop *")
-
-    def open(self) -> Beside:
-        """Open the device with the run's stop."""
-        self.bring("active")
-        assert self.lib.ferrule_device_open_for(self.dev, DEFAULT, self.stop) == Status.OK
-        self.fake.events()
-        return self
-
-    def submit(self) -> int:
-        return int(self.lib.ferrule_device_submit(self.dev, self.driver, self.word))
-
-    def finish(self, timeout_us: int = DEFAULT) -> int:
-        return int(self.lib.ferrule_device_finish(self.dev, timeout_us))
-
-    @property
-    def in_flight(self) -> int:
-        return int(self.lib.ferrule_device_in_flight(self.dev))
-
-    def begin(self, deadline_us: int | None = None) -> None:
-        """Begin a run, with a deadline that many microseconds from now."""
-        null = self.fake.null
-        at = null if deadline_us is None else self.fake.ffi.new("uint32_t *", self.fake.state.now_us + deadline_us)
-        self.lib.ferrule_stop_begin(self.stop, at)
 
 
 @pytest.fixture
@@ -108,16 +70,6 @@ def test_what_a_driver_lacks_is_refused(bench: Beside) -> None:
     assert bench.lib.ferrule_device_submit(bench.dev, bench.fake.beside_driver, bench.word) == Status.ARGUMENT
     assert bench.lib.ferrule_device_submit_copy_to(bench.dev, 0, bench.data, 4) == Status.UNSUPPORTED
     assert bench.lib.ferrule_device_submit_copy_from(bench.dev, bench.data, 0, 4) == Status.UNSUPPORTED
-
-
-CALLS = (
-    ("submit", lambda bench, dev: bench.lib.ferrule_device_submit(dev, bench.driver, bench.word)),
-    ("copy to", lambda bench, dev: bench.lib.ferrule_device_submit_copy_to(dev, 0, bench.data, 4)),
-    ("copy from", lambda bench, dev: bench.lib.ferrule_device_submit_copy_from(dev, bench.data, 0, 4)),
-    ("finish", lambda bench, dev: bench.lib.ferrule_device_finish(dev, DEFAULT)),
-    ("wait", lambda bench, dev: bench.lib.ferrule_device_wait(dev, bench.driver.is_over, DEFAULT)),
-    ("abort", lambda bench, dev: bench.lib.ferrule_device_abort(dev)),
-)
 
 
 @pytest.mark.parametrize(("name", "call"), CALLS, ids=[name for name, _ in CALLS])
@@ -300,166 +252,6 @@ def test_a_thread_that_could_not_run_looks_once_more(bench: Beside) -> None:
     assert bench.finish() == Status.OK
 
 
-def test_commands_that_cannot_be_stopped_are_the_error(bench: Beside) -> None:
-    bench.open()
-    assert bench.submit() == Status.OK
-    bench.fake.fail({Event.FINISH: Status.FAILED, **LOSS})
-    assert bench.finish() == Status.DEVICE
-    assert bench.lib.ferrule_device_is_lost(bench.dev)
-
-
-@pytest.mark.parametrize("event", [Event.FINISH, Event.WAIT])
-def test_an_error_stops_all_commands(bench: Beside, event: Event) -> None:
-    bench.open()
-    bench.context.over_us = DEFAULT if event is Event.WAIT else 0
-    assert [bench.submit(), bench.submit()] == [Status.OK, Status.OK]
-    bench.fake.fail({event: Status.FAILED})
-    assert bench.finish() == Status.FAILED
-    assert bench.in_flight == 0
-    assert bench.fake.events()[-1] is Event.ABORT
-    assert bench.call("close") == Status.OK
-    assert bench.call("open") == Status.OK
-
-
-def test_a_device_that_does_not_stop_loses_its_power(bench: Beside) -> None:
-    bench.open()
-    assert bench.submit() == Status.OK
-    bench.fake.fail({Event.FINISH: Status.DEVICE, Event.ABORT: Status.DEVICE})
-    assert bench.finish() == Status.DEVICE
-    assert bench.fake.events()[-2:] == [Event.ABORT, Event.CUT]
-    assert not bench.lib.ferrule_device_is_lost(bench.dev)
-    assert bench.call("close") == Status.OK
-    bench.fake.events()
-    bench.fake.fail({Event.POWER_ON: Status.UNAVAILABLE})
-    assert bench.call("open") == Status.UNAVAILABLE
-    bench.fake.fail({})
-    assert bench.call("open") == Status.OK
-    opened = [Event.POWER_ON, Event.ACTIVATE, Event.READY, Event.CHECK]
-    assert bench.fake.events() == [Event.LOCK, Event.POWER_ON, Event.UNLOCK, Event.LOCK, *opened]
-    assert (bench.call("close"), bench.call("open")) == (Status.OK, Status.OK)
-    assert Event.POWER_ON not in bench.fake.events()
-
-
-def test_a_device_whose_power_was_cut_is_off_already(bench: Beside) -> None:
-    bench.open()
-    assert bench.submit() == Status.OK
-    bench.fake.fail({Event.ABORT: Status.DEVICE})
-    assert bench.call("close") == Status.OK
-    bench.fake.events()
-    bench.fake.fail({Event.POWER_OFF: Status.FAILED})
-    assert bench.call("deactivate") == Status.FAILED
-    assert bench.fake.events() == [Event.LOCK, Event.POWER_OFF, Event.UNLOCK]
-    bench.fake.fail({})
-    assert (bench.call("activate"), bench.call("open")) == (Status.OK, Status.OK)
-
-
-LOSS = {Event.ABORT: Status.DEVICE, Event.CUT: Status.UNSUPPORTED}
-
-
-def lose(bench: Beside) -> None:
-    """Lose the open device."""
-    assert bench.submit() == Status.OK
-    bench.fake.fail(LOSS)
-    assert bench.call("abort") == Status.DEVICE
-    assert bench.lib.ferrule_device_is_lost(bench.dev)
-    assert bench.in_flight == 0
-    assert bench.call("close") == Status.OK
-    bench.fake.events()
-
-
-def test_a_device_that_cannot_be_stopped_is_lost(bench: Beside) -> None:
-    bench.open()
-    lose(bench)
-    assert bench.call("recover") == Status.DEVICE
-    assert bench.fake.events() == [Event.LOCK, Event.ABORT, Event.CUT, Event.UNLOCK]
-    assert bench.call("open") == Status.DEVICE
-    assert bench.fake.events() == [Event.LOCK, Event.ABORT, Event.CUT, Event.UNLOCK]
-    bench.fake.fail({})
-    assert bench.call("recover") == Status.OK
-    assert not bench.lib.ferrule_device_is_lost(bench.dev)
-    assert bench.call("recover") == Status.OK  # nothing to do
-    assert bench.fake.events() == [Event.LOCK, Event.ABORT, Event.UNLOCK]
-    assert bench.call("open") == Status.OK
-
-
-def test_a_lost_device_is_found_by_opening_it(bench: Beside) -> None:
-    bench.open()
-    lose(bench)
-    bench.fake.fail({Event.ABORT: Status.DEVICE})  # now its power can be cut
-    assert bench.call("open") == Status.OK
-    again = [Event.ABORT, Event.CUT, Event.POWER_ON, Event.ACTIVATE, Event.READY, Event.CHECK]
-    assert bench.fake.events() == [Event.LOCK, *again]
-    assert not bench.lib.ferrule_device_is_lost(bench.dev)
-
-
-def test_a_lost_device_that_is_off(bench: Beside) -> None:
-    bench.open()
-    lose(bench)
-    bench.fake.fail({Event.DEACTIVATE: Status.DEVICE})
-    assert bench.call("deactivate") == Status.DEVICE
-    assert bench.lib.ferrule_device_is_lost(bench.dev)
-    bench.fake.events()
-    bench.fake.fail({Event.ACTIVATE: Status.DEVICE})
-    assert (bench.call("recover"), bench.call("activate")) == (Status.DEVICE, Status.DEVICE)
-    assert bench.lib.ferrule_device_is_lost(bench.dev)
-    bench.fake.fail({Event.POWER_OFF: Status.FAILED})
-    assert bench.call("recover") == Status.FAILED
-    bench.fake.events()
-    bench.fake.fail({})
-    assert bench.call("recover") == Status.OK
-    powers = [Event.POWER_ON, Event.ACTIVATE, Event.DEACTIVATE, Event.POWER_OFF]
-    assert bench.fake.events() == [Event.LOCK, *powers, Event.UNLOCK]
-    assert (bench.call("activate"), bench.call("open")) == (Status.OK, Status.OK)
-
-
-def test_a_lost_device_is_found_by_its_last_deactivation_or_next_activation(bench: Beside) -> None:
-    bench.open()
-    lose(bench)
-    bench.fake.fail({})
-    assert bench.call("deactivate") == Status.OK
-    assert not bench.lib.ferrule_device_is_lost(bench.dev)
-    assert bench.call("activate") == Status.OK
-    assert bench.call("open") == Status.OK
-    lose(bench)
-    bench.fake.fail({Event.DEACTIVATE: Status.DEVICE})
-    assert bench.call("deactivate") == Status.DEVICE
-    bench.fake.fail({})
-    assert bench.call("activate") == Status.OK
-    assert not bench.lib.ferrule_device_is_lost(bench.dev)
-
-
-def test_recovering_wants_a_handle_and_waits_for_the_owner(bench: Beside) -> None:
-    assert bench.lib.ferrule_device_recover(bench.fake.null) == Status.ARGUMENT
-    assert not bench.lib.ferrule_device_is_lost(bench.fake.null)
-    assert not bench.lib.ferrule_device_is_lost(bench.dev)
-    bench.open()
-    assert bench.submit() == Status.OK
-    bench.fake.fail(LOSS)
-    assert bench.call("abort") == Status.DEVICE
-    with bench.fake.thread(2):
-        assert bench.call("recover") == Status.TIMEOUT
-    bench.fake.fail({})
-    assert bench.call("close") == Status.OK
-
-
-def test_a_driver_without_abort_has_its_power_cut(bench: Beside) -> None:
-    """The table asks for abort with submit; a driver that lacks it is not trusted to have stopped."""
-    ffi = bench.fake.ffi
-    driver = ffi.new("struct ferrule_driver *", bench.fake.beside_driver[0])
-    driver.abort = ffi.NULL
-    bench.driver = driver
-    bench.open()
-    assert bench.submit() == Status.OK
-    assert bench.call("abort") == Status.OK
-    assert bench.fake.events() == [Event.SUBMIT, Event.CUT]
-    driver.is_over, driver.poll_us, driver.depth = ffi.NULL, ffi.NULL, 0
-    assert [bench.submit(), bench.submit()] == [Status.OK, Status.BUSY]  # the depth is 1
-    assert bench.finish() == Status.OK  # its finish waits by itself
-    driver.finish = ffi.NULL
-    assert bench.submit() == Status.OK
-    assert bench.finish() == Status.STATE
-
-
 def test_a_driver_without_poll_is_looked_at(bench: Beside) -> None:
     driver = bench.fake.ffi.new("struct ferrule_driver *", bench.fake.beside_driver[0])
     driver.poll_us = bench.fake.null
@@ -478,7 +270,7 @@ def test_closing_stops_what_is_in_flight(bench: Beside) -> None:
     assert bench.call("open") == Status.OK
     assert bench.in_flight == 0
     assert bench.submit() == Status.OK
-    bench.fake.fail(LOSS)
+    bench.fake.fail({Event.ABORT: Status.DEVICE, Event.CUT: Status.UNSUPPORTED})
     assert bench.call("close") == Status.DEVICE
     assert bench.call("close") == Status.STATE
 

@@ -28,7 +28,9 @@ CORES = ("cortex-m0", "cortex-m4", "cortex-m33")
 PROGRAM = """\
 #include "tvm/platform/bare_metal.h"
 
-static const ferrule_driver driver = [] { ferrule_driver made{}; made.name = "none"; return made; }();
+static const ferrule_driver driver = [] {
+    ferrule_driver made{}; made.name = "none"; made.is_passive = true; return made;
+}();
 TVM_DEVICE_NAMES(Woofles, woofles)
 TVM_DEVICE_INIT(Woofles, woofles, driver)
 

@@ -211,11 +211,14 @@ MUTANTS = {
         check=inheritance_counts,
     ),
     "a try that overtakes": Mutant(
-        old="if (whole > 0u || has_turn(core, place)) {", new="if (1) {", kind=Queue, check=a_try_overtakes_nobody
+        old="if (whole > 0u || ferrule_turn_is_mine(core, place)) {",
+        new="if (1) {",
+        kind=Queue,
+        check=a_try_overtakes_nobody,
     ),
     "a place that outlives its thread": Mutant(
-        old="    leave(core, place);\n    if (status != FERRULE_OK) {",
-        new="    if (status == FERRULE_OK) {\n        leave(core, place);\n    }\n    if (status != FERRULE_OK) {",
+        old="    ferrule_turn_leave(core, place);\n    if (status != FERRULE_OK) {",
+        new="    if (status == FERRULE_OK) ferrule_turn_leave(core, place);\n    if (status != FERRULE_OK) {",
         kind=Queue,
         check=who_gives_up_leaves_no_place,
     ),
@@ -239,8 +242,8 @@ MUTANTS = {
         check=only_the_owner_closes,
     ),
     "power failing": Mutant(
-        old="if (status != FERRULE_OK || core->driver->activate == NULL) {\n        return status;",
-        new="if (core->driver->activate == NULL) {\n        return FERRULE_OK;",
+        old="if (status != FERRULE_OK) {\n        return status;\n    }\n    if (core->driver->activate != NULL) {",
+        new="if (core->driver->activate != NULL) {",
         check=no_power_is_an_error,
     ),
     "handle copied by value": Mutant(old="core->self == core && ", new="", check=a_copy_is_no_handle),

@@ -52,7 +52,7 @@ def test_the_unit_tests_pass(documented: Path) -> None:
     registered = any(each.name == "ferrule" for each in importlib.metadata.entry_points(group="pytest11"))
     options = [] if registered else ["-p", "ferrule.testing.pytest_plugin"]
     out = run(documented, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", *options, "yap")
-    assert "9 passed" in out
+    assert "13 passed" in out
 
 
 @pytest.mark.cc

@@ -272,7 +272,7 @@ def compiled(compiler: str, source: Path, folder: Path) -> Path:
     return unit
 
 
-DRIVER = ("activate", "deactivate", "check", "submit", "is_over", "poll_us", "finish", "abort")
+DRIVER = ("activate", "deactivate", "check", "submit", "is_over", "poll_us", "finish", "abort", "is_stopped")
 """The functions of Woofles' driver."""
 
 

@@ -26,6 +26,8 @@ CObject = Any
 
 FOLDER = Path(__file__).parents[1] / "device"
 DEVICE_C = resources.root() / "src_c" / "device" / "device.c"
+PARTS = ("health.h", "turn.h")
+"""The private headers of device.c, with functions of its own."""
 COMMAND_C = resources.root() / "src_c" / "device" / "command.c"
 """Commands and waits, which device.c does not need."""
 INCLUDE = resources.root() / "include"
@@ -63,6 +65,7 @@ class Event(IntEnum):
     FINISH = 19
     ABORT = 20
     YIELD = 21
+    STOPPED = 22
 
 
 def declarations(*headers: Path) -> str:
@@ -87,6 +90,10 @@ def library(mutation: tuple[str, str] | None = None, flags: tuple[str, ...] = ()
 
     text = DEVICE_C.read_text(encoding="utf-8")
     if mutation is not None:
+        for name in PARTS:
+            text = text.replace(
+                f'#include "ferrule/{name}"\n', (INCLUDE / "ferrule" / name).read_text(encoding="utf-8")
+            )
         assert text.count(mutation[0]) == 1, f"{mutation[0]!r} occurs {text.count(mutation[0])} times in device.c"
         text = text.replace(*mutation)
     key = hashlib.sha256(repr((text, flags)).encode()).hexdigest()[:16]
@@ -161,7 +168,7 @@ class Fake:
             self.state.results[event] = faults.get(event, 0)
 
     def events(self) -> list[Event]:
-        """Return the events since the last call."""
+        """Return the events since the last call; `GUARD` and `STOPPED` are not recorded."""
         events = [Event(self.state.trace[i]) for i in range(self.state.traced)]
         self.state.traced = 0
         return events
@@ -260,3 +267,53 @@ class Bench:
             "context": (self.driver, ffi.new("void **")),
         }
         return int(getattr(self.lib, f"ferrule_device_{name}")(target, *extra.get(name, ())))
+
+
+DEFAULT = 2**32 - 1
+"""FERRULE_WAIT_DEFAULT."""
+
+
+class Beside(Bench):
+    """A device whose driver has commands in flight."""
+
+    def __init__(self) -> None:
+        fake = library()
+        super().__init__(fake, fake.beside_driver)
+        self.context.poll_us = DEFAULT
+        self.word = fake.ffi.new("uint32_t *")
+        self.data = fake.ffi.new("uint8_t[8]")
+        self.stop = fake.ffi.new("struct ferrule_stop *")
+
+    def open(self) -> Beside:
+        """Open the device with the run's stop."""
+        self.bring("active")
+        assert self.lib.ferrule_device_open_for(self.dev, DEFAULT, self.stop) == Status.OK
+        self.fake.events()
+        return self
+
+    def submit(self) -> int:
+        return int(self.lib.ferrule_device_submit(self.dev, self.driver, self.word))
+
+    def finish(self, timeout_us: int = DEFAULT) -> int:
+        return int(self.lib.ferrule_device_finish(self.dev, timeout_us))
+
+    @property
+    def in_flight(self) -> int:
+        return int(self.lib.ferrule_device_in_flight(self.dev))
+
+    def begin(self, deadline_us: int | None = None) -> None:
+        """Begin a run, with a deadline that many microseconds from now."""
+        null = self.fake.null
+        at = null if deadline_us is None else self.fake.ffi.new("uint32_t *", self.fake.state.now_us + deadline_us)
+        self.lib.ferrule_stop_begin(self.stop, at)
+
+
+CALLS = (
+    ("submit", lambda bench, dev: bench.lib.ferrule_device_submit(dev, bench.driver, bench.word)),
+    ("copy to", lambda bench, dev: bench.lib.ferrule_device_submit_copy_to(dev, 0, bench.data, 4)),
+    ("copy from", lambda bench, dev: bench.lib.ferrule_device_submit_copy_from(dev, bench.data, 0, 4)),
+    ("finish", lambda bench, dev: bench.lib.ferrule_device_finish(dev, DEFAULT)),
+    ("wait", lambda bench, dev: bench.lib.ferrule_device_wait(dev, bench.driver.is_over, DEFAULT)),
+    ("abort", lambda bench, dev: bench.lib.ferrule_device_abort(dev)),
+)
+"""Calls that need the device open in this thread, by name."""

@@ -134,6 +134,13 @@ static int32_t npu_abort(void *context)
     return FERRULE_OK;
 }
 
+static bool npu_is_stopped(void *context)
+{
+    const struct late_npu *npu = context;
+
+    return npu->done == npu->count;
+}
+
 static int32_t wait_for(struct late_npu *npu, int32_t status)
 {
     if (status == FERRULE_OK) {
@@ -170,6 +177,7 @@ const struct ferrule_driver late_npu_driver = {
     .is_over = npu_is_over,
     .finish = npu_finish,
     .abort = npu_abort,
+    .is_stopped = npu_is_stopped,
     .depth = LATE_NPU_MOST,
 };
 

@@ -104,10 +104,11 @@ class WooflesBench(DeviceCalls):
         interrupt: bool = False,
         timing: Timing = DEFAULT_TIMING,
         power: bool = False,
+        model: WooflesModel | None = None,
     ) -> None:
         self.adapter = adapter
         self.lib = adapter.lib
-        self.model = WooflesModel(timing)
+        self.model = model or WooflesModel(timing)
         self.injector = FaultInjector(self.model)
         self.masked = False
         self.context: CData = adapter.new("struct woofles *", {"base": BASE, "use_interrupt": interrupt})
@@ -115,15 +116,15 @@ class WooflesBench(DeviceCalls):
         self.window = adapter.attach(
             BASE, self.injector, names=self.model.table, interrupt=self._interrupt if interrupt else None
         )
-        self.powers: list[bool] = []
-        """What the platform's power functions were called for."""
+        self.powers: list[str] = []
+        """The platform's power functions that were called."""
         self.notifies = True
         """Whether the interrupt handler notifies the device API."""
         self._power: CData = adapter.ffi.NULL
         if power:
             hooks = {
-                name: adapter.callback("int32_t (void *)", lambda _context, on=name == "on": self._switch(on))
-                for name in ("on", "off")
+                name: adapter.callback("int32_t (void *)", lambda _context, name=name: self._switch(name))
+                for name in ("on", "off", "cut")
             }
             self._power = adapter.new("struct ferrule_bare_metal_power *", hooks)
             adapter.keep(self._power)
@@ -143,8 +144,8 @@ class WooflesBench(DeviceCalls):
         """Try to stop the device if it is lost."""
         return int(self.lib.ferrule_device_recover(self.handle))
 
-    def _switch(self, on: bool) -> int:
-        self.powers.append(on)
+    def _switch(self, name: str) -> int:
+        self.powers.append(name)
         return OK
 
     def _interrupt(self) -> bool:

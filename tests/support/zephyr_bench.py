@@ -16,7 +16,7 @@ from ferrule.testing import Adapter, ZephyrFakes, build_adapter
 
 OK = 0
 ARGUMENT, UNSUPPORTED, MEMORY, FAILED, UNAVAILABLE, HANDLE = -1, -2, -3, -4, -5, -6
-STATE, BUSY, TIMEOUT, INTERRUPT, OWNER, DEVICE = -7, -8, -9, -10, -11, -12
+STATE, BUSY, TIMEOUT, INTERRUPT, OWNER, DEVICE, UNSTOPPABLE = -7, -8, -9, -10, -11, -12, -15
 
 
 @cache

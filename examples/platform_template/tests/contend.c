@@ -114,7 +114,7 @@ static void say(const char *call, int32_t status)
 
 int main(void)
 {
-    static const struct ferrule_driver driver = {.name = "npu"};
+    static const struct ferrule_driver driver = {.name = "npu", .is_passive = true};
 
     say("init", ferrule_device_init(&npu0));
     say("bind", ferrule_device_bind(&npu0, &driver, NULL));

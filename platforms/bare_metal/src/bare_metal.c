@@ -19,6 +19,7 @@ int32_t ferrule_device_bind(ferrule_device_t *dev, void *base,
     }
     dev->base = base;
     dev->power = power;
+    dev->core.can_cut = power != NULL && power->cut != NULL;
     return ferrule_device_bind_driver(dev, driver, context);
 }
 
@@ -112,8 +113,7 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
 {
     const struct ferrule_bare_metal_power *power = dev->power;
 
-    return power == NULL || power->off == NULL ? FERRULE_ERR_UNSUPPORTED
-                                               : power->off(power->context);
+    return dev->core.can_cut ? power->cut(power->context) : FERRULE_ERR_UNSUPPORTED;
 }
 
 uint32_t ferrule_platform_now_us(void)

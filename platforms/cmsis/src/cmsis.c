@@ -401,9 +401,11 @@ int32_t ferrule_device_bind_accelerator(ferrule_device_t *dev,
         return FERRULE_ERR_UNSUPPORTED;
     }
     dev->accelerator = access;
+    dev->core.can_cut = true;
     const int32_t status = ferrule_device_bind_driver(dev, driver, context);
     if (status != FERRULE_OK) {
         dev->accelerator = NULL;
+        dev->core.can_cut = false;
     }
     return status;
 }
@@ -473,11 +475,16 @@ int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
     return on ? power_up(dev->accelerator) : power_down(dev->accelerator);
 }
 
-/* An accelerator with a CMSIS-Driver is switched off; other devices have no such means. */
+/* An accelerator with a CMSIS-Driver is switched off, which ends all its transfers; other devices
+ * have no such means. */
 int32_t ferrule_platform_cut(ferrule_device_t *dev)
 {
     if (dev->accelerator == NULL) {
         return FERRULE_ERR_UNSUPPORTED;
     }
-    return ferrule_cmsis_driver_status(dev->accelerator->PowerControl(ARM_POWER_OFF));
+    const int32_t code = dev->accelerator->PowerControl(ARM_POWER_OFF);
+    if (code != ARM_DRIVER_OK) {
+        return ferrule_cmsis_driver_status(code);
+    }
+    return dev->accelerator->GetStatus().busy == 0u ? FERRULE_OK : FERRULE_ERR_DEVICE;
 }

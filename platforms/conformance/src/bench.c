@@ -49,6 +49,7 @@ static uint32_t poll_us(void *context)
 
 const struct ferrule_driver bench_driver = {
     .name = "timer",
+    .is_passive = true,
     .submit = submit,
     .is_over = is_over,
     .poll_us = poll_us,

@@ -198,6 +198,7 @@ int32_t ferrule_device_bind(ferrule_device_t *dev, const struct device *zephyr_d
 		return FERRULE_ERR_UNAVAILABLE;
 	}
 	dev->zephyr_device = zephyr_device;
+	dev->core.can_cut = pm_device_on_power_domain(zephyr_device);
 	return ferrule_device_bind_driver(dev, driver, context);
 }
 
@@ -210,5 +211,6 @@ int32_t ferrule_device_bind_soft(ferrule_device_t *dev, const struct ferrule_dri
 		return status;
 	}
 	dev->zephyr_device = NULL; /* an earlier failed bind may have set it */
+	dev->core.can_cut = false;
 	return ferrule_device_bind_driver(dev, driver, context);
 }

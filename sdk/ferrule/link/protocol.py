@@ -72,6 +72,7 @@ class Status(IntEnum):
     DEVICE = -12
     CANCELLED = -13
     ITERATIONS = -14
+    UNSTOPPABLE = -15
 
 
 def status_text(status: int) -> str:

@@ -51,7 +51,7 @@ _WORDS = {
 _QUESTIONS = frozenset(
     (
         *("k_is_in_isr", "k_current_get", "k_uptime_get", "k_uptime_get_32", "k_sem_count_get", "k_cycle_get_32"),
-        *("k_uptime_ticks", "k_thread_priority_get", "ferrule_port_now_us"),
+        *("k_uptime_ticks", "k_thread_priority_get", "ferrule_port_now_us", "pm_device_on_power_domain"),
         *("osThreadGetId", "osKernelGetState", "osKernelGetTickCount", "osKernelGetTickFreq", "osMutexGetOwner"),
         *("osKernelGetSysTimerCount", "osKernelGetSysTimerFreq", "osThreadGetPriority"),
         *("k_spin_lock", "k_spin_unlock", "uart_irq_update", "uart_irq_rx_ready", "uart_irq_tx_ready"),

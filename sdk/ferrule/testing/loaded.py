@@ -219,6 +219,7 @@ class Adapter(Generic[F]):
         self,
         *,
         name: str = "test",
+        is_passive: bool = True,
         memory_bytes: int = 0,
         activate: Callable[[CData], int] | None = None,
         deactivate: Callable[[CData], int] | None = None,
@@ -232,17 +233,19 @@ class Adapter(Generic[F]):
         poll_us: Callable[[CData], int] | None = None,
         finish: Callable[[CData], int] | None = None,
         abort: Callable[[CData], int] | None = None,
+        is_stopped: Callable[[CData], bool] | None = None,
         depth: int = 0,
         timeout_us: int = 0,
     ) -> CData:
         """Return a `struct ferrule_driver *` whose functions are in Python; their calls are recorded.
 
-        Those of `is_over` and `poll_us` are not: their number is irrelevant.
+        Those of `is_over`, `poll_us` and `is_stopped` are not: their number is irrelevant. A driver in Python has no
+        device that accesses memory by itself, so it is passive, unless you say otherwise.
         """
         made = self.ffi.new("struct ferrule_driver *")
         text = self.ffi.new("char[]", name.encode())
         made.name = text
-        made.memory_bytes = memory_bytes
+        made.memory_bytes, made.is_passive = memory_bytes, is_passive
         made.depth, made.timeout_us = depth, timeout_us
         given: dict[str, Callable[..., int] | None] = {
             "activate": activate,
@@ -261,6 +264,8 @@ class Adapter(Generic[F]):
                 setattr(made, member, self._noted(self.ffi.typeof(getattr(made, member)), member, function))
         if is_over is not None:
             made.is_over = self.callback("bool (void *)", is_over)
+        if is_stopped is not None:
+            made.is_stopped = self.callback("bool (void *)", is_stopped)
         if poll_us is not None:
             made.poll_us = self.callback("uint32_t (void *)", poll_us)
         self._kept += [made, text]

@@ -18,8 +18,11 @@ static int32_t copy_from(void *context, void *destination, uint32_t device_offse
     return FERRULE_OK;
 }
 
-static const struct ferrule_driver woofles_driver = {
-    .name = "woofles", .copy_to = copy_to, .copy_from = copy_from, .memory_bytes = sizeof memory};
+static const struct ferrule_driver woofles_driver = {.name = "woofles",
+                                                     .is_passive = true,
+                                                     .copy_to = copy_to,
+                                                     .copy_from = copy_from,
+                                                     .memory_bytes = sizeof memory};
 
 /* the lines in a generated header for each device */
 TVM_DEVICE_NAMES(Woofles, woofles)

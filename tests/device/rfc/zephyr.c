@@ -43,7 +43,7 @@ int32_t sample_run(const void *first, const void *second)
     return status != FERRULE_OK ? status : value;
 }
 
-static const struct ferrule_driver woofles_driver = {.name = "woofles"};
+static const struct ferrule_driver woofles_driver = {.name = "woofles", .is_passive = true};
 
 /* the lines in a generated header for each device */
 TVM_DEVICE_NAMES(Woofles, woofles)

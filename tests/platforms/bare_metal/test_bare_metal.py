@@ -40,10 +40,13 @@ def handle(machine: Machine, *, power: Any = None, driver: Any = None) -> Any:  
     return dev
 
 
-def hooks(machine: Machine, on: Callable[[Any], int] | None, off: Callable[[Any], int] | None) -> Any:  # noqa: ANN401
+Hook = Callable[[Any], int] | None
+
+
+def hooks(machine: Machine, on: Hook, off: Hook, cut: Hook = None) -> Any:  # noqa: ANN401 cffi is not typed
     power = machine.ffi.new("struct ferrule_bare_metal_power *")
     power.context = machine.ffi.cast("void *", 0x5000)
-    for name, hook in (("on", on), ("off", off)):
+    for name, hook in (("on", on), ("off", off), ("cut", cut)):
         if hook is not None:
             setattr(power, name, machine.callback("int32_t (void *)", hook))
     return power
@@ -151,18 +154,39 @@ def test_an_interrupt_between_two_calls_changes_nothing(machine: Machine, call: 
 
 
 def test_power_is_cut_by_the_hook(machine: Machine) -> None:
-    """Without a hook, the device cannot be stopped."""
+    """Without a hook for it, the device cannot be stopped: one that switches it off may do nothing."""
     seen: list[str] = []
     cut = machine.lib.ferrule_platform_cut
+
+    def hook(name: str, status: int) -> Hook:
+        def call(context: object) -> int:
+            assert context == machine.ffi.cast("void *", 0x5000)
+            seen.append(name)
+            return status
+
+        return call
+
     assert cut(handle(machine)) == Status.UNSUPPORTED
-    assert cut(handle(machine, power=hooks(machine, lambda _: Status.OK, None))) == Status.UNSUPPORTED
+    both = hook("on", Status.OK), hook("off", Status.OK)
+    assert cut(handle(machine, power=hooks(machine, *both))) == Status.UNSUPPORTED
+    for status in (Status.OK, Status.UNAVAILABLE):
+        assert cut(handle(machine, power=hooks(machine, *both, hook("cut", status)))) == status
+    assert seen == ["cut", "cut"]
 
-    def off(_context: object) -> int:
-        seen.append("off")
-        return Status.UNAVAILABLE
 
-    assert cut(handle(machine, power=hooks(machine, None, off))) == Status.UNAVAILABLE
-    assert seen == ["off"]
+@pytest.mark.parametrize(("names", "expected"), [("on off", Status.UNSTOPPABLE), ("on off cut", Status.OK)])
+def test_a_device_with_dma_needs_what_stops_it(machine: Machine, names: str, expected: Status) -> None:
+    null = machine.ffi.NULL
+    power = hooks(machine, *[lambda _: Status.OK for _ in names.split()])
+    driver = machine.driver(is_passive=False, abort=lambda _: Status.OK)  # nothing reads whether it has stopped
+    dev = machine.ffi.new("struct ferrule_device *")
+    assert machine.lib.ferrule_device_init(dev) == Status.OK
+    assert machine.lib.ferrule_device_bind(dev, null, power, driver, null) == expected
+    driver = machine.driver(is_passive=False, abort=lambda _: Status.OK, is_stopped=lambda _: True)
+    again = machine.lib.ferrule_device_bind(dev, null, null, driver, null)
+    assert again == (Status.STATE if expected is Status.OK else Status.OK)
+    if expected is not Status.OK:
+        assert machine.lib.ferrule_platform_cut(dev) == Status.UNSUPPORTED  # nothing is left of the bind that failed
 
 
 def test_a_wait_sleeps_until_its_interrupt(machine: Machine) -> None:
@@ -219,9 +243,14 @@ MUTANTS = {
         test_a_wait_sleeps_until_its_interrupt,
     ),
     "no cut": (
-        "? FERRULE_ERR_UNSUPPORTED\n                                               : power->off(power->context);",
-        "? FERRULE_ERR_UNSUPPORTED : FERRULE_OK;",
+        "? power->cut(power->context) :",
+        "? (int32_t)(power->cut == NULL) :",
         test_power_is_cut_by_the_hook,
+    ),
+    "a cut without its function": (
+        "dev->core.can_cut = power != NULL && power->cut != NULL;",
+        "dev->core.can_cut = power != NULL;",
+        lambda machine: test_a_device_with_dma_needs_what_stops_it(machine, "on off", Status.UNSTOPPABLE),
     ),
     "no lock": (
         "bool taken = dev->locked;",

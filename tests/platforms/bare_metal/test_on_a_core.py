@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bare-metal adapter on emulated cores: detection of interrupts, and when interrupts are masked."""
+"""The bare-metal adapter on emulated cores: interrupts and their masking, and waits that fail and stop their device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from needs import require_module
 
 from ferrule import resources
 from ferrule.boards import load_board
-from ferrule.emulation import engine
+from ferrule.emulation import Machine, engine
 from ferrule.link.protocol import Status
 
 FOLDER = Path(__file__).parent / "firmware"
@@ -42,9 +42,42 @@ def test_exceptions(name: str, board: str, arm_gcc: str, tmp_path: Path, request
     sources = (root / "src_c" / "device" / "device.c", adapter / "src" / "bare_metal.c")
     flags = [f"-I{adapter / 'include'}", *map(str, sources)]
     machine = build_guest(arm_gcc, "devices", load_board(board), tmp_path / "devices.elf", FOLDER, flags)
+    assert words(machine, name, len(EXPECTED)) == EXPECTED
+
+
+def words(machine: Machine, name: str, count: int) -> list[int]:
+    """Return the first words that a firmware sends."""
     data = b""
     with engine(name).start(machine) as session:
         channel = session.channel()
-        while len(data) < 4 * len(EXPECTED):
-            data += channel.read(4 * len(EXPECTED) - len(data), 1.0)
-    assert list(struct.unpack(f"<{len(data) // 4}i", data)) == EXPECTED
+        while len(data) < 4 * count:
+            data += channel.read(4 * count - len(data), 1.0)
+    return list(struct.unpack(f"<{count}i", data))
+
+
+@pytest.mark.cc
+@pytest.mark.emu
+@pytest.mark.parametrize("board", ["mps2-an385", "mps2-an500"])
+def test_waits_that_fail(board: str, arm_gcc: str, tmp_path: Path, qemu: str) -> None:
+    """A timer plays the device. In the firmware's order: how it fails, in flight or not, polled or not, deaf or not."""
+    assert qemu
+    root = resources.root()
+    adapter = root / "platforms" / "bare_metal"
+    sources = [
+        *(root / "src_c" / "device" / each for each in ("device.c", "command.c")),
+        *(adapter / "src" / each for each in ("bare_metal.c", "systick.c")),
+    ]
+    flags = [
+        f"-I{adapter / 'include'}",
+        "-DFERRULE_CLOCK_HZ=25000000u",
+        "-DFERRULE_DEVICE_STOP_US=200u",
+        *map(str, sources),
+    ]
+    machine = build_guest(arm_gcc, "stop", load_board(board), tmp_path / "stop.elf", FOLDER, flags)
+    expected = []
+    for status in (Status.TIMEOUT, Status.TIMEOUT, Status.CANCELLED):
+        for deaf in (False, True) * 4:
+            failed = Status.DEVICE if deaf else Status.OK
+            used = [Status.OK, Status.OK, Status.OK, Status.DEVICE if deaf else status, Status.OK, failed, failed]
+            expected += [*used, int(deaf), int(deaf), Status.OK, 0, Status.OK]
+    assert words(machine, "qemu", len(expected)) == expected

@@ -122,7 +122,7 @@ static void report(void)
 
 static void run(void *unused)
 {
-    static const struct ferrule_driver driver = {.name = "contended"};
+    static const struct ferrule_driver driver = {.name = "contended", .is_passive = true};
     (void)unused;
     judge = osThreadGetId();
     note(ferrule_device_init(&device));

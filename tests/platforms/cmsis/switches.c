@@ -175,7 +175,7 @@ static void report(void)
 
 static void judge(void *unused)
 {
-    static const struct ferrule_driver driver = {.name = "shared"};
+    static const struct ferrule_driver driver = {.name = "shared", .is_passive = true};
     (void)unused;
     expect(ferrule_device_init(&device));
     expect(ferrule_device_bind(&device, &driver, NULL));

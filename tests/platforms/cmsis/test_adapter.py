@@ -544,6 +544,29 @@ def test_power_is_cut_by_the_driver(machine: Machine) -> None:
     assert lib.ferrule_platform_cut(other) == Status.UNSUPPORTED
 
 
+def test_a_cut_must_be_confirmed(machine: Machine) -> None:
+    """PowerControl may say that it has succeeded; the accelerator must not be busy any more."""
+    dev, lib = bound(machine), machine.lib
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    machine.fakes.fail("acc_GetStatus", result=1)
+    assert lib.ferrule_platform_cut(dev) == Status.DEVICE
+    machine.fakes.fail("acc_PowerControl", result=-1)
+    assert lib.ferrule_platform_cut(dev) == Status.DEVICE
+    assert lib.ferrule_platform_cut(dev) == Status.OK
+    assert lib.ferrule_platform_power(dev, True) == Status.OK
+    assert lib.ferrule_device_deactivate(dev) == Status.OK
+
+
+def test_a_device_with_dma_needs_what_stops_it(machine: Machine) -> None:
+    """A CMSIS-Driver can switch its accelerator off; other devices need a driver that reads whether they stopped."""
+    lib, null = machine.lib, machine.ffi.NULL
+    unread = machine.driver(is_passive=False, abort=lambda _: Status.OK)
+    dev = initialised(machine)
+    assert lib.ferrule_device_bind_accelerator(dev, lib.bench_accelerator(), null, null) == Status.ARGUMENT
+    assert lib.ferrule_device_bind(dev, unread, null) == Status.UNSTOPPABLE
+    assert bind(machine, dev, driver=unread) == Status.OK
+
+
 def test_init_without_event_flags_keeps_no_mutex(kernel: Machine) -> None:
     kernel.fakes.fail("osEventFlagsNew", result=0)
     assert kernel.lib.ferrule_device_init(storage(kernel)) == Status.MEMORY

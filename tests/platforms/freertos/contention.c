@@ -101,7 +101,7 @@ static void judge(void *unused)
 
 int main(void)
 {
-    static const struct ferrule_driver driver = {.name = "npu"};
+    static const struct ferrule_driver driver = {.name = "npu", .is_passive = true};
 
     start_uart();
     send(ferrule_device_init(&npu0)); /* before the scheduler runs */

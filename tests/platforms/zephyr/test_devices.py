@@ -12,7 +12,21 @@ from pathlib import Path
 import pytest
 from gate import every
 from needs import require_module
-from zephyr_bench import ARGUMENT, BUSY, HANDLE, LIFE, MEMORY, OK, PROMISES, STATE, STATUS_OF, UNSUPPORTED, Bench, built
+from zephyr_bench import (
+    ARGUMENT,
+    BUSY,
+    HANDLE,
+    LIFE,
+    MEMORY,
+    OK,
+    PROMISES,
+    STATE,
+    STATUS_OF,
+    UNSTOPPABLE,
+    UNSUPPORTED,
+    Bench,
+    built,
+)
 
 from ferrule import resources
 from ferrule.testing import Adapter, MisuseError, ZephyrFakes, build_adapter
@@ -57,6 +71,19 @@ def test_a_soft_device_needs_nothing_of_zephyr(bench: Bench) -> None:
     assert bench.traced("close") == (OK, "unlock")
     assert bench.traced("deactivate") == (OK, "lock unlock")
     assert bench.call("destroy") == OK
+
+
+def test_a_device_with_dma_needs_what_stops_it(bench: Bench) -> None:
+    """A power domain, or a driver that reads whether its device has stopped."""
+    bench.driver = bench.adapter.driver(is_passive=False, abort=lambda _: OK)
+    assert bench.call("init") == OK
+    bench.fakes.fail("pm_device_on_power_domain", result=0)
+    assert bench.bind() == bench.bind_soft() == UNSTOPPABLE
+    assert bench.bind() == OK
+    assert bench.call("destroy") == OK
+    bench.driver = bench.adapter.driver(is_passive=False, abort=lambda _: OK, is_stopped=lambda _: True)
+    assert bench.call("init") == OK
+    assert bench.bind_soft() == OK
 
 
 def test_a_soft_device_cannot_be_cut(bench: Bench) -> None:

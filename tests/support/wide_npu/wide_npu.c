@@ -36,7 +36,9 @@ static int32_t copy_from(void *context, void *destination, uint32_t device_offse
     return FERRULE_OK;
 }
 
+/* The device accesses memory only during the core's write that starts it. */
 const struct ferrule_driver wide_npu_driver = {.name = "wide_npu",
+                                               .is_passive = true,
                                                .check = check,
                                                .copy_to = copy_to,
                                                .copy_from = copy_from,

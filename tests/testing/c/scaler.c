@@ -13,7 +13,8 @@ static int32_t activate(void *context)
                                                                      : FERRULE_ERR_DEVICE;
 }
 
-const struct ferrule_driver scaler_driver = {.name = "scaler", .activate = activate};
+const struct ferrule_driver scaler_driver = {
+    .name = "scaler", .is_passive = true, .activate = activate};
 
 int32_t scaler_run(struct scaler *scaler, uint32_t value, uint32_t *result)
 {

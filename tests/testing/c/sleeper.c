@@ -43,6 +43,7 @@ static int32_t stop(void *context)
 
 const struct ferrule_driver sleeper_driver = {
     .name = "sleeper",
+    .is_passive = true,
     .submit = submit,
     .is_over = is_over,
     .poll_us = poll_us,

@@ -54,7 +54,8 @@ static void send(int32_t status)
 
 int main(void)
 {
-    static const struct ferrule_driver driver = {.name = "npu", .activate = activate};
+    static const struct ferrule_driver driver = {
+        .name = "npu", .is_passive = true, .activate = activate};
     static uint32_t seen;
 
     start_uart();

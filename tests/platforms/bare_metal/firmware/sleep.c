@@ -28,7 +28,7 @@ static void on_interrupt(void)
 
 static void start(void)
 {
-    static const struct ferrule_driver driver = {.name = "alarm"};
+    static const struct ferrule_driver driver = {.name = "alarm", .is_passive = true};
 
     for (uint32_t i = 0; i < SYSTEM; i++) {
         table[i] = ferrule_vectors[i].handler;

@@ -19,12 +19,17 @@
 extern "C" {
 #endif
 
-/** The device's clock gate or power switch; either function may be NULL if it is not needed. Both
- * return FERRULE_OK or an error of ferrule/status.h. */
+/** The device's clock gate or power switch; a function may be NULL if it is not needed. All return
+ * FERRULE_OK or an error of ferrule/status.h. */
 struct ferrule_bare_metal_power {
-    int32_t (*on)(void *context); /* if it fails it leaves the device off */
+    int32_t (*on)(void *context); /* also ends a cut; if it fails it leaves the device off */
     int32_t (*off)(void *context);
-    void *context; /* argument of both */
+    /* stop a device that does not obey its driver, by its power or its reset line, so that it makes
+     * no access to memory any more, also after `on`; FERRULE_OK only if that was read back. A gate
+     * of the device's clock is not sufficient: it would go on when the clock comes back. NULL if
+     * there is no such means: `off` is never taken for it */
+    int32_t (*cut)(void *context);
+    void *context; /* argument of all */
 };
 
 /** A handle; its fields are private to the adapter. */
@@ -43,8 +48,10 @@ struct ferrule_device {
  * @param power    NULL if the device is always powered; not copied, must outlive the handle
  * @param driver   not copied, must outlive the handle
  * @param context  passed to the driver; may be NULL if the driver allows it
- * @retval FERRULE_ERR_ARGUMENT  `driver` is null
- * @retval FERRULE_ERR_STATE     already bound
+ * @retval FERRULE_ERR_ARGUMENT     `driver` is null
+ * @retval FERRULE_ERR_STATE        already bound
+ * @retval FERRULE_ERR_UNSTOPPABLE  the device accesses memory by itself, `driver` has no `abort`
+ *                                  with `is_stopped`, and `power` has no `cut`
  */
 int32_t ferrule_device_bind(ferrule_device_t *dev, void *base,
                             const struct ferrule_bare_metal_power *power,

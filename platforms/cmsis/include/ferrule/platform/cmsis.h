@@ -97,10 +97,12 @@ struct ferrule_device {
  * @brief Bind the handle to a device that its driver accesses directly, through ferrule/port.h or
  * in software, and that needs no CMSIS-Driver for power. In a thread, or before the kernel runs.
  * The caller keeps ownership of `driver` and `context`, which must outlive the handle.
- * @retval FERRULE_ERR_ARGUMENT   `dev` or `driver` is null
- * @retval FERRULE_ERR_HANDLE     not initialised, or a copy
- * @retval FERRULE_ERR_STATE      already bound
- * @retval FERRULE_ERR_INTERRUPT  in an interrupt
+ * @retval FERRULE_ERR_ARGUMENT     `dev` or `driver` is null
+ * @retval FERRULE_ERR_HANDLE       not initialised, or a copy
+ * @retval FERRULE_ERR_STATE        already bound
+ * @retval FERRULE_ERR_INTERRUPT    in an interrupt
+ * @retval FERRULE_ERR_UNSTOPPABLE  the device accesses memory by itself, and `driver` has no
+ *                                  `abort` with `is_stopped`
  */
 int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *driver,
                             void *context);
@@ -111,7 +113,9 @@ int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *
  * the handle.
  *
  * Activation calls Initialize and PowerControl(ARM_POWER_FULL); the last deactivation calls
- * PowerControl(ARM_POWER_OFF) and Uninitialize. A busy or failed accelerator cannot be opened.
+ * PowerControl(ARM_POWER_OFF) and Uninitialize. A busy or failed accelerator cannot be opened. One
+ * that does not obey its driver is cut by PowerControl(ARM_POWER_OFF), which CMSIS-Driver requires
+ * to terminate all transfers; GetStatus must say that it is not busy any more.
  * @retval FERRULE_ERR_ARGUMENT     a pointer is null, or `access` lacks a function
  * @retval FERRULE_ERR_UNSUPPORTED  the access struct has another major version
  */

@@ -37,6 +37,8 @@ struct ferrule_device {
  * @retval FERRULE_ERR_ARGUMENT     a pointer other than `context` is null
  * @retval FERRULE_ERR_STATE        not initialised, or already bound
  * @retval FERRULE_ERR_UNAVAILABLE  Zephyr's driver did not initialise it (device_is_ready())
+ * @retval FERRULE_ERR_UNSTOPPABLE  it accesses memory by itself, is in no power domain, and
+ * `driver` has no `abort` with `is_stopped`
  */
 int32_t ferrule_device_bind(ferrule_device_t *dev, const struct device *zephyr_device,
 			    const struct ferrule_driver *driver, void *context);

@@ -219,6 +219,12 @@ static int32_t ethos_u_abort(void *context)
     return start(context);
 }
 
+static bool ethos_u_is_stopped(void *context)
+{
+    return is_present(context) && (get(context, ETHOS_U_STATUS) &
+                                   (ETHOS_U_STATUS_RUNNING | ETHOS_U_STATUS_RESETTING)) == 0u;
+}
+
 const struct ferrule_driver ethos_u_driver = {
     .name = "ethos_u",
     .activate = ethos_u_activate,
@@ -229,5 +235,6 @@ const struct ferrule_driver ethos_u_driver = {
     .poll_us = ethos_u_poll_us,
     .finish = ethos_u_finish,
     .abort = ethos_u_abort,
+    .is_stopped = ethos_u_is_stopped,
     .depth = 1,
 };

@@ -188,6 +188,11 @@ static int32_t arm_abort(void *context)
     return stopped(device);
 }
 
+static bool arm_is_stopped(void *context)
+{
+    return is_present(context) && stopped(context) == FERRULE_OK;
+}
+
 /* Clears repeatedly if one write does not clear the line, which is level-sensitive: a pending
  * interrupt would recur before any other code runs. An interrupt without work is not for Arm's
  * handler, which would take it for the end of work that never began. */
@@ -216,5 +221,6 @@ const struct ferrule_driver ethos_u_driver = {
     .poll_us = arm_poll_us,
     .finish = arm_finish,
     .abort = arm_abort,
+    .is_stopped = arm_is_stopped,
     .depth = 1u,
 };

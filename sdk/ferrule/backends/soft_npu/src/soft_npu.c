@@ -88,6 +88,7 @@ static int32_t npu_copy_from(void *context, void *destination, uint32_t device_o
 
 const struct ferrule_driver soft_npu_driver = {
     .name = "soft_npu",
+    .is_passive = true, /* the core does its work */
     .activate = npu_activate,
     .deactivate = npu_deactivate,
     .check = npu_check,

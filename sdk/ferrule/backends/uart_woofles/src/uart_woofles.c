@@ -160,6 +160,7 @@ static int32_t device_copy_from(void *context, void *destination, uint32_t devic
 
 const struct ferrule_driver uart_woofles_driver = {
     .name = "uart_woofles",
+    .is_passive = true, /* it is behind a serial line */
     .activate = device_activate,
     .check = device_check,
     .copy_to = device_copy_to,

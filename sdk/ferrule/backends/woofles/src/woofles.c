@@ -216,6 +216,14 @@ static int32_t woofles_abort(void *context)
     return status;
 }
 
+static bool woofles_is_stopped(void *context)
+{
+    const struct woofles *device = context;
+
+    return get(device, WOOFLES_ID) == WOOFLES_ID_RESET &&
+           (get(device, WOOFLES_STATUS) & WOOFLES_STATUS_BUSY) == 0u;
+}
+
 const struct ferrule_driver woofles_driver = {
     .name = "woofles",
     .activate = woofles_activate,
@@ -226,6 +234,7 @@ const struct ferrule_driver woofles_driver = {
     .poll_us = woofles_poll_us,
     .finish = woofles_finish,
     .abort = woofles_abort,
+    .is_stopped = woofles_is_stopped,
     .depth = WOOFLES_RING - 1u,
 };
 

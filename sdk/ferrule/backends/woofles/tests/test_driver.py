@@ -271,6 +271,25 @@ def test_a_finished_command_is_not_executed_again(bench: MakeBench) -> None:
     assert job.execute() == OK
 
 
+def test_a_device_that_works_when_it_is_closed_is_stopped(bench: MakeBench) -> None:
+    """Whoever gave it work."""
+    device = ready(bench())
+    device.model.set_field("STATUS", "BUSY", 1)
+    assert device.close() == OK
+    assert device.model.field("STATUS", "BUSY") == 0
+
+
+def test_a_device_that_does_not_answer_has_not_stopped(bench: MakeBench) -> None:
+    """At the close it might still work, so the handle is lost until the device answers."""
+    device = ready(bench())
+    device.inject(WrongId(offset=OFFSET["ID"]))
+    assert device.close() == DEVICE
+    assert device.lib.ferrule_device_is_lost(device.handle)
+    device.inject(None)
+    assert device.recover() == OK
+    assert device.open() == OK
+
+
 @pytest.mark.parametrize("interrupt", [False, True])
 def test_it_hangs_and_cannot_be_stopped(bench: MakeBench, interrupt: bool) -> None:
     """It may still write to its output, so the handle is lost until the device has been stopped."""
@@ -308,7 +327,7 @@ def test_it_hangs_and_loses_its_power(bench: MakeBench) -> None:
     job = device.prepare(JOBS["fully_connected"])
     device.inject(NeverDone(since=0))
     assert job.execute() == TIMEOUT
-    assert device.powers == [True, False]
+    assert device.powers == ["on", "cut"]
     assert not device.lib.ferrule_device_is_lost(device.handle)
     assert device.close() == OK
     assert device.open() == DEVICE  # it is powered up, and still does not respond

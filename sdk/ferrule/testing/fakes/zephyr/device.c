@@ -134,6 +134,15 @@ int pm_device_state_get(const struct device *dev, enum pm_device_state *state)
     return (int)fake_end(&call);
 }
 
+bool pm_device_on_power_domain(const struct device *dev)
+{
+    FAKE_CALL(call, dev);
+    if (!call.replaced) {
+        call.result = state_of(dev, "pm_device_on_power_domain") != NULL;
+    }
+    return fake_end(&call) != 0;
+}
+
 static pm_device_action_cb_t power_callback;
 
 int pm_device_driver_init(const struct device *dev, pm_device_action_cb_t action_cb)

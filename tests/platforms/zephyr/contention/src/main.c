@@ -45,8 +45,11 @@ static int32_t check(void *context)
     return FERRULE_OK;
 }
 
-static const struct ferrule_driver driver = {
-    .name = "npu", .activate = activate, .deactivate = deactivate, .check = check};
+static const struct ferrule_driver driver = {.name = "npu",
+                                             .is_passive = true,
+                                             .activate = activate,
+                                             .deactivate = deactivate,
+                                             .check = check};
 static struct npu npu;
 static ferrule_device_t handle;
 static const struct device *const device = DEVICE_DT_GET(DT_NODELABEL(npu));

@@ -3,6 +3,8 @@
 #ifndef FERRULE_FAKE_ZEPHYR_PM_DEVICE_H
 #define FERRULE_FAKE_ZEPHYR_PM_DEVICE_H
 
+#include <stdbool.h>
+
 #include <zephyr/device.h>
 
 enum pm_device_action {
@@ -21,6 +23,9 @@ enum pm_device_state {
 
 /** Return the state in `*state`: that of a device in a power domain of its own. */
 int pm_device_state_get(const struct device *dev, enum pm_device_state *state);
+
+/** Return true: see pm_device_state_get(). */
+bool pm_device_on_power_domain(const struct device *dev);
 
 typedef int (*pm_device_action_cb_t)(const struct device *dev, enum pm_device_action action);
 
