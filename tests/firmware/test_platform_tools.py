@@ -165,7 +165,9 @@ def test_modules_that_are_none_of_the_trees(make: Make, monkeypatch: pytest.Monk
         require_tools(tools, "mps2-an385")
     (other / "zephyr" / "module.yml").write_text("name: cmsis\nbuild:\n")
     assert statuses()["ZEPHYR_MODULES"].works
-    (trees.zephyr / "west.yml").write_text("manifest:\n  projects:\n    - name: cmsis\n    - name: cmsis_6\n")
+    header = trees.zephyr / "modules" / "cmsis_6" / "cmsis_core.h"
+    header.parent.mkdir(parents=True)
+    header.touch()
     assert statuses()["ZEPHYR_MODULES"].problem == "it lists cmsis, and this tree needs cmsis_6"
     monkeypatch.setenv("ZEPHYR_MODULES", str(trees.folder / "nowhere"))
     assert statuses()["ZEPHYR_MODULES"].problem == f"no module of Zephyr is at {trees.folder / 'nowhere'}"

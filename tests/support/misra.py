@@ -113,7 +113,8 @@ def generated(folder: Path, platform: str, name: str) -> list[str]:
     network, job = (JOBS | ARM_JOBS)[name]
     out = folder / "generated" / platform / name
     project = generate(network(), replace(job(), board="mps2-an386", platform=platform, out=out))
-    files = [file for file in project.manifest.files if file.endswith(".c") and not file.startswith("lib/")]
+    others = ("lib/", "native/")  # the library, and another program with the same names, as projects with SoftNpu are
+    files = [file for file in project.manifest.files if file.endswith(".c") and not file.startswith(others)]
     return [(out / file).relative_to(folder).as_posix() for file in files]
 
 

@@ -258,9 +258,8 @@ def _module_name(module: Path) -> str:
 
 
 def _cores_module(base: Path) -> str:
-    """Return the module with the headers of Cortex-M cores: newer releases have cmsis_6 in place of cmsis."""
-    manifest = base / "west.yml"
-    return "cmsis_6" if is_file(manifest) and "name: cmsis_6\n" in read_text(manifest, errors="replace") else "cmsis"
+    """Return the module with the headers of Cortex-M cores, as the tree uses it: cmsis, or cmsis_6 after 4.1."""
+    return "cmsis_6" if is_file(base / "modules" / "cmsis_6" / "cmsis_core.h") else "cmsis"
 
 
 def _check_modules(tree: ZephyrTree, board: str, wanted: Sequence[str]) -> None:
@@ -311,7 +310,7 @@ def _python_status(base: Path) -> ToolStatus:
 
 
 def _oldest_python(base: Path) -> str:
-    """Return the oldest version of Python that a tree accepts, such as "3.10" or, from Zephyr 4.2, "3.12"."""
+    """Return the oldest version of Python that a tree accepts, such as "3.10" (Zephyr 3.7) or "3.12" (4.4)."""
     path = base / "cmake" / "modules" / "python.cmake"
     found = _OLDEST_PYTHON.search(read_text(path, errors="replace")) if is_file(path) else None
     return "3.8" if found is None else found[1]
