@@ -13,7 +13,7 @@
 #include CMSIS_device_header
 #include "cmsis_os2.h"
 
-#define PAUSE() (void)osDelay(1u)
+#define WORK() (void)osDelay(1u)
 #include "two_models.h"
 
 #define STACK_BYTES 3072u

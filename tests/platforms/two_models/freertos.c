@@ -9,7 +9,7 @@
 #include "ferrule/platform/freertos.h"
 #include "task.h"
 
-#define PAUSE() vTaskDelay(1)
+#define WORK() vTaskDelay(1)
 #include "two_models.h"
 
 #include "contexts.h"

@@ -10,7 +10,7 @@
 #include "ferrule/platform/zephyr.h"
 #include "ferrule_first_devices.h"
 
-#define PAUSE() (void)k_msleep(1)
+#define WORK() (void)k_msleep(1)
 #include "two_models.h"
 
 #define STACK 3072
