@@ -25,8 +25,8 @@ GROUPS = (
     *("fairness of priorities", "deadlock of two models", "loss", "end", "end of another"),
 )
 EXACT = ("before the kernel", "time", "inversion with a run")
-"""Zephyr has no time before its kernel, and does not tell how long ago the last tick was: waits take up to two. There, a
-holder that has inherited a run's priority may go on for some instructions after it has closed the device."""
+"""Zephyr has no time before its kernel, and does not tell how long ago the last tick was: waits take up to two. A
+holder that has inherited a run's priority goes on there for some instructions after it has closed the device."""
 ADAPTER = EXAMPLE / "src" / "freertos.c"
 HELD = root() / "src_c" / "device" / "held.c"
 MUTANTS = {
