@@ -17,11 +17,14 @@ from ferrule.testing import Adapter, CData, CmsisFakes, Fakes, ZephyrFakes, buil
 pytestmark = pytest.mark.cc
 OK, TIMEOUT, OWNER = 0, -9, -11
 FOLDER = Path(__file__).parent / "c"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "platform_template"
+SLEEPS = {"k_msleep", "osDelay", "vTaskDelay", "tx_thread_sleep"}
+"""Functions that take milliseconds, or ticks of a millisecond."""
 REPETITIONS = 15
 INSIDE_MS = 3
 
 
-@pytest.fixture(scope="module", params=["zephyr", "cmsis"])
+@pytest.fixture(scope="module", params=["zephyr", "cmsis", "freertos", "threadx"])
 def platform(request: pytest.FixtureRequest) -> str:
     require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()
@@ -30,12 +33,17 @@ def platform(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def built(platform: str) -> Adapter[Fakes]:
-    return build(platform, platform)
+    return build(platform, adapter_of(platform))
 
 
-def build(platform: str, folder: str | Path) -> Adapter[Fakes]:
+def adapter_of(platform: str) -> Path:
+    """Return the folder of the platform's adapter."""
+    return EXAMPLE if platform == "freertos" else resources.root() / "platforms" / platform
+
+
+def build(platform: str, folder: Path) -> Adapter[Fakes]:
     """Return the adapter in a folder, which may be a mutant of the platform's adapter."""
-    if platform == "zephyr":
+    if platform != "cmsis":
         return build_adapter(folder, fakes=platform)
     return build_adapter(
         folder, fakes=platform, sources=[FOLDER / "accelerator.c"], headers=["accelerator.h"], include_dirs=[FOLDER]
@@ -55,8 +63,9 @@ def device(adapter: Adapter[Fakes]) -> CData:
     assert adapter.lib.ferrule_device_init(handle) == OK
     if isinstance(adapter.fakes, ZephyrFakes):
         status = adapter.lib.ferrule_device_bind(handle, adapter.fakes.device("npu0"), driver, adapter.ffi.NULL)
+    elif not isinstance(adapter.fakes, CmsisFakes):
+        status = adapter.lib.ferrule_device_bind(handle, driver, adapter.ffi.NULL)
     else:
-        assert isinstance(adapter.fakes, CmsisFakes)
         status = adapter.lib.ferrule_device_bind_accelerator(
             handle, adapter.address("test_accelerator"), driver, adapter.ffi.NULL
         )
@@ -66,7 +75,8 @@ def device(adapter: Adapter[Fakes]) -> CData:
 
 
 def sleep(adapter: Adapter[Fakes], ms: int) -> None:
-    (adapter.lib.k_msleep if isinstance(adapter.fakes, ZephyrFakes) else adapter.lib.osDelay)(ms)
+    name = next(each for each in SLEEPS if each in adapter.fakes._known)
+    getattr(adapter.lib, name)(ms)
 
 
 def contend(adapter: Adapter[Fakes], threads: int = 2) -> None:
@@ -112,7 +122,7 @@ def test_who_waits_for_too_long_is_told(adapter: Adapter[Fakes]) -> None:
 
 def test_an_adapter_that_does_not_lock_is_found(platform: str, tmp_path: Path) -> None:
     folder = tmp_path / platform
-    shutil.copytree(resources.root() / "platforms" / platform, folder)
+    shutil.copytree(adapter_of(platform), folder)
     path = folder / "src" / f"{platform}.c"
     head = re.compile(
         r"^int32_t ferrule_platform_(?:un)?lock\(ferrule_device_t \*dev(?:, \w+ \w+)?\)\n\{", re.MULTILINE
@@ -127,6 +137,6 @@ def test_an_adapter_that_does_not_lock_is_found(platform: str, tmp_path: Path) -
 
 
 def test_fakes_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    for wrong in ("threadx", "cmsis"):
+    for wrong in ("nuttx", "cmsis"):
         with pytest.raises(FerruleError, match=f"no platform '{wrong}' with fakes"):
             build_adapter("zephyr" if wrong == "cmsis" else tmp_path, fakes=wrong)

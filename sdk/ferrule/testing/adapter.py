@@ -31,6 +31,8 @@ class _Ground:
     folder: str
     headers: tuple[str, ...] = ()
     defines: tuple[tuple[str, str], ...] = ()
+    is_plain: bool = False
+    """Whether the fakes have no ports and events of their own."""
     choices: tuple[tuple[str, str], ...] = ()
     """Optional sources, each with the macro that must be non-zero to include it; after `!`, the macro must be 0."""
 
@@ -69,7 +71,11 @@ _GROUNDS = {
         defines=(("FERRULE_CMSIS_RTOS2", "1"),),
         choices=(("cmsis_counter.c", "FERRULE_CMSIS_RTOS2"),),
     ),
-    "bare_metal": _Ground(fakes=Fakes, folder="host", choices=(("interrupt.c", "__arm__"),)),
+    "freertos": _Ground(fakes=Fakes, folder="freertos", headers=("FreeRTOS.h", "semphr.h", "task.h"), is_plain=True),
+    "threadx": _Ground(fakes=Fakes, folder="threadx", headers=("tx_api.h",), is_plain=True),
+    "bare_metal": _Ground(
+        fakes=Fakes, folder="host", headers=("fake_kernel.h",), is_plain=True, choices=(("interrupt.c", "__arm__"),)
+    ),
 }
 _WATCHED = {
     "device.c": ("init", "activate", "deactivate", "recover", "open", "open_for", "close", "abort"),
@@ -130,9 +136,10 @@ def build_adapter(
     """Compile the device API, a platform's adapter and your own sources for this host, and load them.
 
     Args:
-        platform: "zephyr", "cmsis" or "bare_metal", or the folder of your own adapter, with `include/` and `src/`.
-        fakes: the fakes for an adapter in a folder, "zephyr" or "cmsis"; by default the adapter can only call functions
-            defined in `sources`.
+        platform: "zephyr", "cmsis", "threadx" or "bare_metal", or the folder of your own adapter, with `include/` and
+            `src/`.
+        fakes: the fakes for an adapter in a folder, "zephyr", "cmsis", "freertos" or "threadx"; by default the adapter
+            can only call functions defined in `sources`.
         sources: your own C files, such as a driver. Warnings are errors in them, as in the adapter.
         headers: more headers to declare to Python, besides those of the device API and the platform; named as in an
             `#include`.
@@ -147,15 +154,17 @@ def build_adapter(
             without a fake.
     """
     root = resources.root()
-    folder = root / "platforms" / platform if platform in _GROUNDS else Path(platform)
-    name = str(platform) if platform in _GROUNDS else fakes or "bare_metal"
+    shipped = platform in _GROUNDS and is_folder(root / "platforms" / platform)
+    folder = root / "platforms" / platform if shipped else Path(platform)
+    name = str(platform) if shipped else fakes or "bare_metal"
     if name not in _GROUNDS or fakes not in (None, name):
         raise unknown_name("platform", fakes or name, _GROUNDS, where="with fakes")
     ground = _GROUNDS[name]
     if not is_folder(folder / "src") or not is_folder(folder / "include"):
         raise FerruleError(
             f"{folder} is not an adapter: it lacks the folders src and include",
-            hint=f"name one of {', '.join(_GROUNDS)}, or the folder of an adapter",
+            hint=f"name one of {', '.join(each for each in _GROUNDS if is_folder(root / 'platforms' / each))}, or the "
+            "folder of an adapter",
         )
     everything = dict([_PORT, *ground.defines]) | {name: str(value) for name, value in (defines or {}).items()}
     own = [path for path in sorted((folder / "src").glob("*.c")) if ground.takes(path.name, everything)]
@@ -226,9 +235,9 @@ def _build(
             raise FerruleError(
                 f"the {name} sanitizer must be loaded before Python", hint="run the test through run_sanitized"
             )
-    host = sorted((FAKES / "host").glob("*.c"))
+    host = [path for path in sorted((FAKES / "host").glob("*.c")) if ground.is_plain or path.name != "plain.c"]
     if ground.folder != "host":
-        host = [path for path in host if path.name != "plain.c"] + sorted((FAKES / ground.folder).glob("*.c"))
+        host += sorted((FAKES / ground.folder).glob("*.c"))
     flags: list[tuple[Path, str]] = []
     if watched is not None:
         sources = [*sources, *(watched / name for name in _WATCHED)]

@@ -161,6 +161,22 @@ class Fakes:
         finally:
             self._library.ferrule_fake_become(0)
 
+    @contextmanager
+    def before_the_kernel(self) -> Iterator[None]:
+        """Let the kernel not run yet within the block: it refuses what the real one refuses then."""
+        self._library.ferrule_fake_start_kernel(0)
+        try:
+            yield
+        finally:
+            self._library.ferrule_fake_start_kernel(1)
+
+    def set_priority(self, thread: int, priority: int) -> None:
+        """Set a thread's priority, by its number as in `as_thread`; all begin with 0, and larger ones are more urgent.
+
+        Those that wait for a mutex get it in the order of their priorities, and lend theirs to the thread that has it.
+        """
+        self._library.ferrule_fake_set_priority(thread, priority)
+
     def run(self, *functions: Callable[[], object]) -> list[object]:
         """Run each function in its own thread, and return the results when all have ended.
 

@@ -3,9 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ferrule._typing import override
 from ferrule.errors import FerruleError, unknown_name
 from ferrule.testing.cdata import CData
@@ -68,15 +65,6 @@ class ZephyrFakes(Fakes):
 
 class CmsisFakes(Fakes):
     """CMSIS-RTOS2 and four strict USARTs, Driver_USART0 to 3."""
-
-    @contextmanager
-    def before_the_kernel(self) -> Iterator[None]:
-        """Let the kernel be initialised, but not run, within the block: it refuses what RTX5 refuses then."""
-        self._library.ferrule_fake_start_kernel(0)
-        try:
-            yield
-        finally:
-            self._library.ferrule_fake_start_kernel(1)
 
     def usart(self, number: int) -> Wire:
         """Return the remote end of a USART."""

@@ -30,17 +30,23 @@ typedef enum {
     osKernelReserved = 0x7FFFFFFF
 } osKernelState_t;
 
+/** The priorities of CMSIS-RTOS2 that are multiples of eight; there are more between them. */
 typedef enum {
     osPriorityNone = 0,
     osPriorityIdle = 1,
     osPriorityLow = 8,
+    osPriorityBelowNormal = 16,
     osPriorityNormal = 24,
+    osPriorityAboveNormal = 32,
     osPriorityHigh = 40,
+    osPriorityRealtime = 48,
+    osPriorityISR = 56,
     osPriorityError = -1,
     osPriorityReserved = 0x7FFFFFFF
 } osPriority_t;
 
 typedef void *osThreadId_t;
+typedef void (*osThreadFunc_t)(void *argument);
 typedef void *osMutexId_t;
 typedef void *osSemaphoreId_t;
 typedef void *osEventFlagsId_t;
@@ -80,6 +86,20 @@ typedef struct {
     uint32_t cb_size;
 } osEventFlagsAttr_t;
 
+typedef uint32_t TZ_ModuleId_t;
+
+typedef struct {
+    const char *name;
+    uint32_t attr_bits;
+    void *cb_mem;
+    uint32_t cb_size;
+    void *stack_mem;
+    uint32_t stack_size;
+    osPriority_t priority;
+    TZ_ModuleId_t tz_module;
+    uint32_t affinity_mask;
+} osThreadAttr_t;
+
 osKernelState_t osKernelGetState(void);
 int32_t osKernelLock(void);
 int32_t osKernelUnlock(void);
@@ -88,8 +108,10 @@ uint32_t osKernelGetTickCount(void);
 uint32_t osKernelGetTickFreq(void);
 uint32_t osKernelGetSysTimerCount(void);
 uint32_t osKernelGetSysTimerFreq(void);
-osThreadId_t osThreadGetId(void);
+osThreadId_t osThreadNew(osThreadFunc_t func, void *argument, const osThreadAttr_t *attr);
+_Noreturn void osThreadExit(void);
 osPriority_t osThreadGetPriority(osThreadId_t thread_id);
+osThreadId_t osThreadGetId(void);
 osStatus_t osThreadYield(void);
 osStatus_t osDelay(uint32_t ticks);
 

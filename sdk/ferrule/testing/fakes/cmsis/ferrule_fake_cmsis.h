@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file The kernel and the USARTs of the CMSIS fakes. The USARTs are strict: calls out of order
- * fail, and bytes that arrive while no receive is in progress are lost. */
+/** @file The USARTs of the CMSIS fakes. They are strict: calls out of order fail, and bytes that
+ * arrive while no receive is in progress are lost. */
 #ifndef FERRULE_FAKE_CMSIS_H
 #define FERRULE_FAKE_CMSIS_H
 
@@ -12,9 +12,6 @@ extern ARM_DRIVER_USART Driver_USART0;
 extern ARM_DRIVER_USART Driver_USART1;
 extern ARM_DRIVER_USART Driver_USART2;
 extern ARM_DRIVER_USART Driver_USART3;
-
-/** Start the kernel; 0: it is initialised, but does not run. It then refuses what RTX5 refuses. */
-void ferrule_fake_start_kernel(uint32_t starts);
 
 /** Call the user's SignalEvent, in an interrupt. */
 void ferrule_fake_signal(uint32_t number, uint32_t event);

@@ -1,57 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <stdlib.h>
-
 #include "cmsis_os2.h"
 #include "fake.h"
-#include "ferrule_fake_cmsis.h"
+#include "fake_kernel.h"
 
 enum { MAX_OBJECTS = 256, MAX_THREADS = 64, US_PER_TICK = 1000, TICKS_PER_SECOND = 1000 };
 
-enum kind { FREE, MUTEX, SEMAPHORE, FLAGS };
-
-struct object {
-    enum kind kind; /* FREE: deleted, or never made */
-    uint32_t attributes;
-    uint32_t owner, count, limit; /* of a mutex: thread and depth */
-    uint32_t flags;
-};
-
-/* The object and flags that a thread waits for. */
-struct wish {
-    const struct object *object;
-    uint32_t flags;
-    uint32_t options;
-};
-
-static struct object
+static struct fake_object
     objects[MAX_OBJECTS]; /* entries are never reused, so that old ids stay invalid */
 static uint32_t object_count;
 static char threads[MAX_THREADS]; /* only the addresses are used */
 
-static uint32_t kernel_holder; /* number of the thread that locked the kernel, 0: none */
-static bool is_stopped;        /* before osKernelStart: no thread runs, and no time passes */
+static const char mutex_noun[] = "mutex";
 
-void fake_reset_kernel(void);
+void fake_reset_objects(void);
 
-void fake_reset_kernel(void)
+void fake_reset_objects(void)
 {
     for (uint32_t index = 0; index < object_count; index++) {
-        objects[index] = (struct object){0};
+        objects[index] = (struct fake_object){0};
     }
     object_count = 0;
-    kernel_holder = 0;
-    is_stopped = false;
-}
-
-void ferrule_fake_start_kernel(uint32_t starts)
-{
-    fake_lock();
-    is_stopped = starts == 0u;
-    fake_unlock();
 }
 
 /* Locked. */
-static void *make(const char *name, struct object object, const void *memory, uint32_t bytes)
+static void *make(const char *name, enum fake_kind kind, uint32_t count, uint32_t limit,
+                  const void *memory, uint32_t bytes)
 {
     if (fake_in_interrupt() || (memory != NULL && bytes == 0u)) {
         return NULL;
@@ -60,19 +33,25 @@ static void *make(const char *name, struct object object, const void *memory, ui
         fake_misuse("%s: more than %d objects were made", name, MAX_OBJECTS);
         return NULL;
     }
-    objects[object_count] = object;
+    fake_make(&objects[object_count], kind, count, limit);
     return &objects[object_count++];
 }
 
 /* Locked; returns NULL if the id is invalid. */
-static struct object *object_of(void *id, enum kind kind)
+static struct fake_object *object_of(void *id, enum fake_kind kind)
 {
     for (uint32_t index = 0; index < object_count; index++) {
-        if (id == &objects[index] && objects[index].kind == kind) {
+        if (id == &objects[index] && fake_is(&objects[index], kind)) {
             return &objects[index];
         }
     }
     return NULL;
+}
+
+static struct fake_object *mutex_of(osMutexId_t id)
+{
+    struct fake_object *recursive = object_of(id, FAKE_RECURSIVE_MUTEX);
+    return recursive != NULL ? recursive : object_of(id, FAKE_MUTEX);
 }
 
 /* Until the nth tick from now; the first one may come at once. */
@@ -82,17 +61,42 @@ static uint64_t us_of(uint32_t ticks)
     return us == 0u ? 0u : us - ferrule_fake_now_us() % US_PER_TICK;
 }
 
+/* Before the kernel runs, nothing waits. */
 static uint64_t deadline_us(uint32_t ticks)
 {
+    if (ticks == 0u || !fake_is_running()) {
+        return FAKE_AT_ONCE;
+    }
     return ticks == osWaitForever ? FAKE_FOREVER : fake_deadline_us(us_of(ticks));
+}
+
+static osStatus_t status_of(enum fake_result result)
+{
+    static const osStatus_t statuses[] = {
+        [FAKE_DONE] = osOK,
+        [FAKE_BUSY] = osErrorResource,
+        [FAKE_LATE] = osErrorTimeout,
+        [FAKE_GONE] = osErrorResource,
+        [FAKE_OWN] = osErrorResource,
+        [FAKE_NOT_OWN] = osErrorResource,
+        [FAKE_FULL] = osErrorResource,
+        [FAKE_NO_WAIT] = osErrorTimeout,
+    };
+    return statuses[result];
+}
+
+/* A wait that ends at once, because the kernel does not run yet, has timed out. */
+static osStatus_t status_in(uint32_t timeout, enum fake_result result)
+{
+    return result == FAKE_BUSY && timeout != 0u ? osErrorTimeout : status_of(result);
 }
 
 static osKernelState_t state(void)
 {
-    if (is_stopped) {
+    if (!fake_is_running()) {
         return osKernelReady;
     }
-    return kernel_holder == fake_thread() ? osKernelLocked : osKernelRunning;
+    return fake_scheduler_is_mine() ? osKernelLocked : osKernelRunning;
 }
 
 osKernelState_t osKernelGetState(void)
@@ -102,36 +106,16 @@ osKernelState_t osKernelGetState(void)
     return (osKernelState_t)fake_end(&call);
 }
 
-static bool kernel_is_free(const void *object)
-{
-    (void)object;
-    return kernel_holder == 0u;
-}
-
-/* Locked; another thread that locks the kernel waits, because it would not run; returns the
- * previous state.
- */
+/* Locked; returns the previous state. */
 static int32_t set_kernel_lock(const char *name, bool locked)
 {
     if (fake_in_interrupt()) {
         return osErrorISR;
     }
-    if (is_stopped) {
+    if (!fake_is_running()) {
         return osError;
     }
-    const bool before = kernel_holder == fake_thread();
-    if (locked && !before) {
-        if (!fake_wait(name, kernel_is_free, NULL, FAKE_FOREVER)) {
-            return osError;
-        }
-        kernel_holder = fake_thread();
-        fake_hold(&kernel_holder, "the kernel is locked, by thread %u", (unsigned)kernel_holder);
-    } else if (!locked && before) {
-        kernel_holder = 0;
-        fake_give_back(&kernel_holder);
-        fake_wake();
-    }
-    return before ? 1 : 0;
+    return fake_lock_scheduler(name, locked) ? 1 : 0;
 }
 
 int32_t osKernelLock(void)
@@ -148,34 +132,24 @@ int32_t osKernelUnlock(void)
     return (int32_t)fake_end(&call);
 }
 
+static int32_t restore_lock(int32_t lock)
+{
+    const int32_t before = set_kernel_lock("osKernelRestoreLock", lock != 0);
+    return before < 0 ? before : lock != 0;
+}
+
 int32_t osKernelRestoreLock(int32_t lock)
 {
     FAKE_CALL(call, NULL, lock);
-    if (!call.replaced) {
-        fake_lock();
-        const int32_t before = set_kernel_lock("osKernelRestoreLock", lock != 0);
-        call.result = before < 0 ? before : lock != 0;
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, restore_lock(lock));
     return (int32_t)fake_end(&call);
-}
-
-/* Locked; like fake_wait, but a misuse by a thread that keeps the others from running. */
-static bool wait_for(const char *name, bool (*ready)(const void *object), const void *object,
-                     uint64_t deadline)
-{
-    if (kernel_holder == fake_thread() && !ready(object)) {
-        fake_misuse("%s waits while the kernel is locked", name);
-        return false;
-    }
-    return fake_wait(name, ready, object, deadline);
 }
 
 uint32_t osKernelGetTickCount(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        call.result = is_stopped ? 0 : (int64_t)(ferrule_fake_now_us() / US_PER_TICK);
+        call.result = fake_is_running() ? (int64_t)(ferrule_fake_now_us() / US_PER_TICK) : 0;
     }
     return (uint32_t)fake_end(&call);
 }
@@ -193,7 +167,7 @@ uint32_t osKernelGetSysTimerCount(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        call.result = is_stopped ? 0 : (uint32_t)ferrule_fake_now_us();
+        call.result = fake_is_running() ? (uint32_t)ferrule_fake_now_us() : 0;
     }
     return (uint32_t)fake_end(&call);
 }
@@ -207,26 +181,53 @@ uint32_t osKernelGetSysTimerFreq(void)
     return (uint32_t)fake_end(&call);
 }
 
+static osThreadId_t current(void)
+{
+    return fake_is_running() ? &threads[fake_thread() % MAX_THREADS] : NULL;
+}
+
 osThreadId_t osThreadGetId(void)
 {
     FAKE_CALL(call, NULL);
-    FAKE_LOCKED(call, is_stopped ? 0 : (int64_t)(intptr_t)&threads[fake_thread() % MAX_THREADS]);
+    FAKE_LOCKED(call, (int64_t)(intptr_t)current());
     return (osThreadId_t)(intptr_t)fake_end(&call);
+}
+
+osThreadId_t osThreadNew(osThreadFunc_t func, void *argument, const osThreadAttr_t *attr)
+{
+    const osPriority_t priority =
+        attr != NULL && attr->priority != osPriorityNone ? attr->priority : osPriorityNormal;
+    FAKE_CALL(call, NULL, priority);
+    if (!call.replaced) {
+        fake_lock();
+        call.result = (int64_t)(intptr_t)&threads[fake_start_thread(func, argument, priority)];
+        fake_unlock();
+    }
+    return (osThreadId_t)(intptr_t)fake_end(&call);
+}
+
+_Noreturn void osThreadExit(void)
+{
+    FAKE_CALL(call, NULL);
+    (void)fake_end(&call);
+    fake_end_thread();
+}
+
+/* Threads that a test started have the priority 0, which CMSIS-RTOS2 has not: they are normal. */
+static int64_t priority_of(const char *id)
+{
+    if (id < threads || id >= &threads[MAX_THREADS] || fake_in_interrupt()) {
+        return osPriorityError;
+    }
+    const int32_t priority = fake_priority_of((uint32_t)(id - threads));
+    return priority == 0 ? osPriorityNormal : priority;
 }
 
 osPriority_t osThreadGetPriority(osThreadId_t thread_id)
 {
     FAKE_CALL(call, thread_id);
-    if (!call.replaced) {
-        call.result = thread_id == NULL ? osPriorityError : osPriorityNormal;
-    }
+    FAKE_LOCKED(call, priority_of(thread_id));
     return (osPriority_t)fake_end(&call);
-}
-
-static bool never(const void *object)
-{
-    (void)object;
-    return false;
 }
 
 static osStatus_t sleep_for(const char *name, uint64_t us)
@@ -234,96 +235,60 @@ static osStatus_t sleep_for(const char *name, uint64_t us)
     if (fake_in_interrupt()) {
         return osErrorISR;
     }
-    if (is_stopped) {
-        return osError;
-    }
-    fake_lock();
-    (void)wait_for(name, never, NULL, fake_deadline_us(us));
-    fake_unlock();
-    return osOK;
+    return fake_is_running() ? status_of(fake_sleep(name, fake_deadline_us(us))) : osError;
 }
 
 osStatus_t osThreadYield(void)
 {
     FAKE_CALL(call, NULL);
-    if (!call.replaced) {
-        call.result = sleep_for("osThreadYield", FAKE_YIELD_US);
-    }
+    FAKE_LOCKED(call, sleep_for("osThreadYield", FAKE_YIELD_US));
     return (osStatus_t)fake_end(&call);
 }
 
 osStatus_t osDelay(uint32_t ticks)
 {
     FAKE_CALL(call, NULL, ticks);
-    if (!call.replaced) {
-        call.result = sleep_for("osDelay", us_of(ticks));
-    }
+    FAKE_LOCKED(call, sleep_for("osDelay", us_of(ticks)));
     return (osStatus_t)fake_end(&call);
 }
 
 /* ---- mutexes */
 
+static void *new_mutex(const osMutexAttr_t *attr)
+{
+    const osMutexAttr_t given = attr != NULL ? *attr : (osMutexAttr_t){0};
+    const bool recursive = (given.attr_bits & osMutexRecursive) != 0u;
+    return make("osMutexNew", recursive ? FAKE_RECURSIVE_MUTEX : FAKE_MUTEX, 0, 0, given.cb_mem,
+                given.cb_size);
+}
+
 osMutexId_t osMutexNew(const osMutexAttr_t *attr)
 {
     FAKE_CALL(call, NULL, attr == NULL ? 0 : attr->attr_bits);
-    if (!call.replaced) {
-        const osMutexAttr_t given = attr != NULL ? *attr : (osMutexAttr_t){0};
-        const struct object mutex = {.kind = MUTEX, .attributes = given.attr_bits};
-        fake_lock();
-        call.result = (int64_t)(intptr_t)make("osMutexNew", mutex, given.cb_mem, given.cb_size);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, (int64_t)(intptr_t)new_mutex(attr));
     return (osMutexId_t)(intptr_t)fake_end(&call);
 }
 
-/* Locked; the count of a mutex has changed. */
-static void note_lock(const struct object *mutex)
+/* Locked; what every call of a mutex checks first. RTX5 refuses them before it runs. */
+static osStatus_t check_mutex(const struct fake_object *mutex)
 {
-    if (mutex->count == 0u) {
-        fake_give_back(mutex);
-    } else {
-        fake_hold(mutex, "the mutex %p is locked %u times, by thread %u", (const void *)mutex,
-                  (unsigned)mutex->count, (unsigned)mutex->owner);
+    if (fake_in_interrupt()) {
+        return osErrorISR;
     }
-}
-
-static bool mutex_is_free(const void *object)
-{
-    const struct object *mutex = object;
-    return mutex->kind != MUTEX || mutex->count == 0u;
+    if (!fake_is_running()) {
+        return osError;
+    }
+    return mutex == NULL ? osErrorParameter : osOK;
 }
 
 static osStatus_t acquire(osMutexId_t id, uint32_t timeout)
 {
-    struct object *mutex = object_of(id, MUTEX);
-    if (fake_in_interrupt()) {
-        return osErrorISR;
+    struct fake_object *mutex = mutex_of(id);
+    const osStatus_t status = check_mutex(mutex);
+    if (status != osOK) {
+        return status;
     }
-    if (is_stopped) {
-        return osError;
-    }
-    if (mutex == NULL) {
-        return osErrorParameter;
-    }
-    if (mutex->count > 0u && mutex->owner == fake_thread()) {
-        if ((mutex->attributes & osMutexRecursive) == 0u) {
-            return osErrorResource;
-        }
-    } else if (mutex->count > 0u) {
-        if (timeout == 0u) {
-            return osErrorResource;
-        }
-        if (!wait_for("osMutexAcquire", mutex_is_free, mutex, deadline_us(timeout))) {
-            return osErrorTimeout;
-        }
-        if (mutex->kind != MUTEX) { /* deleted meanwhile */
-            return osErrorResource;
-        }
-    }
-    mutex->owner = fake_thread();
-    mutex->count++;
-    note_lock(mutex);
-    return osOK;
+    return status_of(fake_mutex_lock("osMutexAcquire", mutex_noun, mutex, deadline_us(timeout)));
 }
 
 osStatus_t osMutexAcquire(osMutexId_t mutex_id, uint32_t timeout)
@@ -335,25 +300,9 @@ osStatus_t osMutexAcquire(osMutexId_t mutex_id, uint32_t timeout)
 
 static osStatus_t release(osMutexId_t id)
 {
-    struct object *mutex = object_of(id, MUTEX);
-    if (fake_in_interrupt()) {
-        return osErrorISR;
-    }
-    if (is_stopped) {
-        return osError;
-    }
-    if (mutex == NULL) {
-        return osErrorParameter;
-    }
-    if (mutex->count == 0u || mutex->owner != fake_thread()) {
-        return osErrorResource;
-    }
-    mutex->count--;
-    note_lock(mutex);
-    if (mutex->count == 0u) {
-        fake_wake();
-    }
-    return osOK;
+    struct fake_object *mutex = mutex_of(id);
+    const osStatus_t status = check_mutex(mutex);
+    return status != osOK ? status : status_of(fake_mutex_unlock(mutex_noun, mutex));
 }
 
 osStatus_t osMutexRelease(osMutexId_t mutex_id)
@@ -365,7 +314,7 @@ osStatus_t osMutexRelease(osMutexId_t mutex_id)
 
 static int64_t owner_of(osMutexId_t id)
 {
-    const struct object *mutex = object_of(id, MUTEX);
+    const struct fake_object *mutex = mutex_of(id);
     if (mutex == NULL || mutex->count == 0u || fake_in_interrupt()) {
         return 0;
     }
@@ -380,70 +329,52 @@ osThreadId_t osMutexGetOwner(osMutexId_t mutex_id)
 }
 
 /* Locked. */
-static osStatus_t remove_object(void *id, enum kind kind)
+static osStatus_t remove_object(struct fake_object *object)
 {
-    struct object *object = object_of(id, kind);
     if (fake_in_interrupt()) {
         return osErrorISR;
     }
     if (object == NULL) {
         return osErrorParameter;
     }
-    *object = (struct object){0};
-    fake_give_back(object);
-    fake_wake();
+    fake_delete(object);
     return osOK;
 }
 
 osStatus_t osMutexDelete(osMutexId_t mutex_id)
 {
     FAKE_CALL(call, mutex_id);
-    FAKE_LOCKED(call, remove_object(mutex_id, MUTEX));
+    FAKE_LOCKED(call, remove_object(mutex_of(mutex_id)));
     return (osStatus_t)fake_end(&call);
 }
 
 /* ---- semaphores */
 
+static void *new_semaphore(uint32_t max_count, uint32_t count, const osSemaphoreAttr_t *attr)
+{
+    const osSemaphoreAttr_t given = attr != NULL ? *attr : (osSemaphoreAttr_t){0};
+    if (max_count == 0u || count > max_count) {
+        return NULL;
+    }
+    return make("osSemaphoreNew", FAKE_SEMAPHORE, count, max_count, given.cb_mem, given.cb_size);
+}
+
 osSemaphoreId_t osSemaphoreNew(uint32_t max_count, uint32_t initial_count,
                                const osSemaphoreAttr_t *attr)
 {
     FAKE_CALL(call, NULL, max_count, initial_count);
-    if (!call.replaced && max_count > 0u && initial_count <= max_count) {
-        const osSemaphoreAttr_t given = attr != NULL ? *attr : (osSemaphoreAttr_t){0};
-        const struct object made = {.kind = SEMAPHORE, .count = initial_count, .limit = max_count};
-        fake_lock();
-        call.result = (int64_t)(intptr_t)make("osSemaphoreNew", made, given.cb_mem, given.cb_size);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, (int64_t)(intptr_t)new_semaphore(max_count, initial_count, attr));
     return (osSemaphoreId_t)(intptr_t)fake_end(&call);
-}
-
-static bool has_count(const void *object)
-{
-    const struct object *semaphore = object;
-    return semaphore->kind != SEMAPHORE || semaphore->count > 0u;
 }
 
 static osStatus_t take(osSemaphoreId_t id, uint32_t timeout)
 {
-    struct object *semaphore = object_of(id, SEMAPHORE);
+    struct fake_object *semaphore = object_of(id, FAKE_SEMAPHORE);
     if (semaphore == NULL || (fake_in_interrupt() && timeout != 0u)) {
         return osErrorParameter;
     }
-    if (timeout == 0u && semaphore->count == 0u) {
-        return osErrorResource;
-    }
-    if (is_stopped && semaphore->count == 0u) {
-        return osErrorTimeout; /* at once */
-    }
-    if (!wait_for("osSemaphoreAcquire", has_count, semaphore, deadline_us(timeout))) {
-        return osErrorTimeout;
-    }
-    if (semaphore->kind != SEMAPHORE) {
-        return osErrorResource;
-    }
-    semaphore->count--;
-    return osOK;
+    return status_in(timeout,
+                     fake_semaphore_take("osSemaphoreAcquire", semaphore, deadline_us(timeout)));
 }
 
 osStatus_t osSemaphoreAcquire(osSemaphoreId_t semaphore_id, uint32_t timeout)
@@ -455,16 +386,8 @@ osStatus_t osSemaphoreAcquire(osSemaphoreId_t semaphore_id, uint32_t timeout)
 
 static osStatus_t give(osSemaphoreId_t id)
 {
-    struct object *semaphore = object_of(id, SEMAPHORE);
-    if (semaphore == NULL) {
-        return osErrorParameter;
-    }
-    if (semaphore->count == semaphore->limit) {
-        return osErrorResource;
-    }
-    semaphore->count++;
-    fake_wake();
-    return osOK;
+    struct fake_object *semaphore = object_of(id, FAKE_SEMAPHORE);
+    return semaphore == NULL ? osErrorParameter : status_of(fake_semaphore_give(semaphore));
 }
 
 osStatus_t osSemaphoreRelease(osSemaphoreId_t semaphore_id)
@@ -476,7 +399,7 @@ osStatus_t osSemaphoreRelease(osSemaphoreId_t semaphore_id)
 
 static uint32_t count_of(osSemaphoreId_t id)
 {
-    const struct object *semaphore = object_of(id, SEMAPHORE);
+    const struct fake_object *semaphore = object_of(id, FAKE_SEMAPHORE);
     return semaphore == NULL ? 0u : semaphore->count;
 }
 
@@ -490,39 +413,38 @@ uint32_t osSemaphoreGetCount(osSemaphoreId_t semaphore_id)
 osStatus_t osSemaphoreDelete(osSemaphoreId_t semaphore_id)
 {
     FAKE_CALL(call, semaphore_id);
-    FAKE_LOCKED(call, remove_object(semaphore_id, SEMAPHORE));
+    FAKE_LOCKED(call, remove_object(object_of(semaphore_id, FAKE_SEMAPHORE)));
     return (osStatus_t)fake_end(&call);
 }
 
 /* ---- event flags */
 
+static void *new_flags(const osEventFlagsAttr_t *attr)
+{
+    const osEventFlagsAttr_t given = attr != NULL ? *attr : (osEventFlagsAttr_t){0};
+    return make("osEventFlagsNew", FAKE_FLAGS, 0, 0, given.cb_mem, given.cb_size);
+}
+
 osEventFlagsId_t osEventFlagsNew(const osEventFlagsAttr_t *attr)
 {
     FAKE_CALL(call, NULL);
-    if (!call.replaced) {
-        const osEventFlagsAttr_t given = attr != NULL ? *attr : (osEventFlagsAttr_t){0};
-        const struct object made = {.kind = FLAGS};
-        fake_lock();
-        call.result = (int64_t)(intptr_t)make("osEventFlagsNew", made, given.cb_mem, given.cb_size);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, (int64_t)(intptr_t)new_flags(attr));
     return (osEventFlagsId_t)(intptr_t)fake_end(&call);
 }
 
 /* Returns NULL if the id is invalid or `flags` has the error bit set. */
-static struct object *events_of(osEventFlagsId_t id, uint32_t flags)
+static struct fake_object *events_of(osEventFlagsId_t id, uint32_t flags)
 {
-    return (flags & osFlagsError) != 0u ? NULL : object_of(id, FLAGS);
+    return (flags & osFlagsError) != 0u ? NULL : object_of(id, FAKE_FLAGS);
 }
 
 static uint32_t set_flags(osEventFlagsId_t id, uint32_t flags)
 {
-    struct object *events = events_of(id, flags);
+    struct fake_object *events = events_of(id, flags);
     if (events == NULL) {
         return osFlagsErrorParameter;
     }
-    events->flags |= flags;
-    fake_wake();
+    fake_flags_set(events, flags);
     return events->flags;
 }
 
@@ -535,7 +457,7 @@ uint32_t osEventFlagsSet(osEventFlagsId_t ef_id, uint32_t flags)
 
 static uint32_t clear_flags(osEventFlagsId_t id, uint32_t flags)
 {
-    struct object *events = events_of(id, flags);
+    struct fake_object *events = events_of(id, flags);
     if (events == NULL) {
         return osFlagsErrorParameter;
     }
@@ -553,7 +475,7 @@ uint32_t osEventFlagsClear(osEventFlagsId_t ef_id, uint32_t flags)
 
 static uint32_t flags_of(osEventFlagsId_t id)
 {
-    const struct object *events = object_of(id, FLAGS);
+    const struct fake_object *events = object_of(id, FAKE_FLAGS);
     return events == NULL ? 0u : events->flags;
 }
 
@@ -564,56 +486,32 @@ uint32_t osEventFlagsGet(osEventFlagsId_t ef_id)
     return (uint32_t)fake_end(&call);
 }
 
-static bool flags_are_set(const void *object)
+static uint32_t wait_for_flags(osEventFlagsId_t id, uint32_t flags, uint32_t options,
+                               uint32_t timeout)
 {
-    const struct wish *wish = object;
-    const uint32_t set = wish->object->flags & wish->flags;
-    return wish->object->kind != FLAGS ||
-           ((wish->options & osFlagsWaitAll) != 0u ? set == wish->flags : set != 0u);
-}
-
-static uint32_t wait_for_flags(osEventFlagsId_t id, struct wish wish, uint32_t timeout)
-{
-    struct object *events = events_of(id, wish.flags);
+    struct fake_object *events = events_of(id, flags);
     if (events == NULL || (fake_in_interrupt() && timeout != 0u)) {
         return osFlagsErrorParameter;
     }
-    wish.object = events;
-    if (timeout == 0u && !flags_are_set(&wish)) {
-        return osFlagsErrorResource;
-    }
-    if (is_stopped && !flags_are_set(&wish)) {
-        return osFlagsErrorTimeout; /* at once */
-    }
-    if (!wait_for("osEventFlagsWait", flags_are_set, &wish, deadline_us(timeout))) {
-        return osFlagsErrorTimeout;
-    }
-    if (events->kind != FLAGS) {
-        return osFlagsErrorResource;
-    }
-    const uint32_t flags = events->flags;
-    if ((wish.options & osFlagsNoClear) == 0u) {
-        events->flags &= ~wish.flags;
-    }
-    return flags;
+    uint32_t found = 0;
+    const enum fake_result result =
+        fake_flags_wait("osEventFlagsWait", events, flags, (options & osFlagsWaitAll) != 0u,
+                        (options & osFlagsNoClear) == 0u, deadline_us(timeout), &found);
+    /* the errors have the same numbers */
+    return result == FAKE_DONE ? found : (uint32_t)status_in(timeout, result);
 }
 
 uint32_t osEventFlagsWait(osEventFlagsId_t ef_id, uint32_t flags, uint32_t options,
                           uint32_t timeout)
 {
     FAKE_CALL(call, ef_id, flags, options, timeout);
-    if (!call.replaced) {
-        const struct wish wish = {.flags = flags, .options = options};
-        fake_lock();
-        call.result = wait_for_flags(ef_id, wish, timeout);
-        fake_unlock();
-    }
+    FAKE_LOCKED(call, wait_for_flags(ef_id, flags, options, timeout));
     return (uint32_t)fake_end(&call);
 }
 
 osStatus_t osEventFlagsDelete(osEventFlagsId_t ef_id)
 {
     FAKE_CALL(call, ef_id);
-    FAKE_LOCKED(call, remove_object(ef_id, FLAGS));
+    FAKE_LOCKED(call, remove_object(object_of(ef_id, FAKE_FLAGS)));
     return (osStatus_t)fake_end(&call);
 }

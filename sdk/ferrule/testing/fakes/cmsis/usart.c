@@ -25,11 +25,11 @@ static struct usart usarts[FERRULE_FAKE_USARTS];
 static ARM_DRIVER_USART *const ACCESS[FERRULE_FAKE_USARTS] = {&Driver_USART0, &Driver_USART1,
                                                               &Driver_USART2, &Driver_USART3};
 
-void fake_reset_kernel(void);
+void fake_reset_objects(void);
 
 void fake_reset_platform(void)
 {
-    fake_reset_kernel();
+    fake_reset_objects();
     for (uint32_t number = 0; number < FERRULE_FAKE_USARTS; number++) {
         usarts[number] = (struct usart){.api = ARM_USART_API_VERSION};
     }

@@ -81,6 +81,10 @@ void ferrule_fake_set_patience(uint32_t ms);
 
 /** Let the calling host thread act as thread `thread` from now on; 0: as itself. */
 void ferrule_fake_become(uint32_t thread);
+/** Set the priority of a thread; larger numbers are more urgent, and all threads begin with 0. */
+void ferrule_fake_set_priority(uint32_t thread, int32_t priority);
+/** Start the kernel; 0: it does not run yet. It then refuses what the real one refuses. */
+void ferrule_fake_start_kernel(uint32_t starts);
 /** Announce threads that are about to start: time waits for them. */
 void ferrule_fake_expect(uint32_t threads);
 void ferrule_fake_thread_begins(uint32_t thread);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* For code without an operating system, which needs no platform fakes. */
+/* For code without an operating system, and for fakes that are names of the kernel alone. */
 #include "fake.h"
 
 void fake_reset_platform(void)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "fake.h"
+#include "fake_kernel.h"
 
 enum { MAX_MISUSES = 16 };
 
@@ -155,6 +156,7 @@ void ferrule_fake_reset(ferrule_fake_hook hook)
     ferrule_fake_forget_misuses();
     fake_reset_balance();
     fake_reset_threads();
+    fake_reset_kernel();
     fake_reset_ports();
     fake_reset_platform();
 }

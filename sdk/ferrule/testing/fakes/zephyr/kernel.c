@@ -2,13 +2,10 @@
 #include <zephyr/kernel.h>
 
 #include "fake.h"
+#include "fake_kernel.h"
 #include "ferrule_fake_zephyr.h"
 
 enum { MAX_THREADS = 64 };
-
-struct k_thread {
-    uint32_t number;
-};
 
 static struct k_thread threads[MAX_THREADS];
 uint32_t ferrule_fake_us_per_tick = 1;
@@ -18,16 +15,7 @@ void ferrule_fake_set_tick(uint32_t us)
     ferrule_fake_us_per_tick = us;
 }
 
-/* Locked; the count of a mutex has changed. */
-static void note_lock(const struct k_mutex *mutex)
-{
-    if (mutex->lock_count == 0u) {
-        fake_give_back(mutex);
-    } else {
-        fake_hold(mutex, "the k_mutex %p is locked %u times, by thread %u", (const void *)mutex,
-                  (unsigned)mutex->lock_count, (unsigned)mutex->owner->number);
-    }
-}
+static const char mutex_noun[] = "k_mutex";
 
 /* Locked. */
 static struct k_thread *current(void)
@@ -37,35 +25,51 @@ static struct k_thread *current(void)
         fake_misuse("there are more than %d threads", MAX_THREADS - 1);
         return &threads[0];
     }
-    threads[number].number = number;
+    threads[number].fake_number = number;
     return &threads[number];
 }
 
 static uint64_t deadline_us(k_timeout_t timeout)
 {
+    if (timeout.ticks == 0) {
+        return FAKE_AT_ONCE;
+    }
     return timeout.ticks < 0 ? FAKE_FOREVER : fake_deadline_us((uint64_t)timeout.ticks);
+}
+
+static int status_of(enum fake_result result)
+{
+    static const int statuses[] = {
+        [FAKE_DONE] = 0,       [FAKE_BUSY] = -EBUSY,     [FAKE_LATE] = -EAGAIN,
+        [FAKE_GONE] = -EAGAIN, [FAKE_OWN] = -EPERM,      [FAKE_NOT_OWN] = -EPERM,
+        [FAKE_FULL] = 0,       [FAKE_NO_WAIT] = -EINVAL,
+    };
+    return statuses[result];
+}
+
+static bool is_made(const struct fake_object *object, enum fake_kind kind, const char *name,
+                    const char *what)
+{
+    if (fake_is(object, kind)) {
+        return true;
+    }
+    fake_misuse("%s of %s%s", name, object == NULL ? "a null pointer" : what,
+                object == NULL ? "" : " that was not initialised here");
+    return false;
 }
 
 static bool is_mutex(const struct k_mutex *mutex, const char *name)
 {
-    if (mutex != NULL && mutex->fake_self == mutex) {
-        return true;
-    }
-    fake_misuse("%s of %s", name,
-                mutex == NULL ? "a null pointer" : "a k_mutex that was not initialised here");
-    return false;
-}
-
-static bool is_free(const void *object)
-{
-    return ((const struct k_mutex *)object)->lock_count == 0u;
+    return is_made(mutex == NULL ? NULL : &mutex->fake_object, FAKE_RECURSIVE_MUTEX, name,
+                   "a k_mutex");
 }
 
 int k_mutex_init(struct k_mutex *mutex)
 {
     FAKE_CALL(call, mutex);
     if (!call.replaced) {
-        *mutex = (struct k_mutex){.fake_self = mutex, .obj_core = {true}};
+        fake_make(&mutex->fake_object, FAKE_RECURSIVE_MUTEX, 0, 0);
+        mutex->obj_core = (struct k_obj_core){true};
     }
     return (int)fake_end(&call);
 }
@@ -75,18 +79,8 @@ static int lock_mutex(struct k_mutex *mutex, k_timeout_t timeout)
     if (fake_refuses_interrupt("k_mutex_lock") || !is_mutex(mutex, "k_mutex_lock")) {
         return -EINVAL;
     }
-    if (mutex->lock_count > 0u && mutex->owner != current()) {
-        if (timeout.ticks == 0) {
-            return -EBUSY;
-        }
-        if (!fake_wait("k_mutex_lock", is_free, mutex, deadline_us(timeout))) {
-            return -EAGAIN;
-        }
-    }
-    mutex->owner = current();
-    mutex->lock_count++;
-    note_lock(mutex);
-    return 0;
+    return status_of(
+        fake_mutex_lock("k_mutex_lock", mutex_noun, &mutex->fake_object, deadline_us(timeout)));
 }
 
 int k_mutex_lock(struct k_mutex *mutex, k_timeout_t timeout)
@@ -99,19 +93,10 @@ int k_mutex_lock(struct k_mutex *mutex, k_timeout_t timeout)
 static int unlock_mutex(struct k_mutex *mutex)
 {
     if (fake_refuses_interrupt("k_mutex_unlock") || !is_mutex(mutex, "k_mutex_unlock") ||
-        mutex->lock_count == 0u) {
+        mutex->fake_object.count == 0u) {
         return -EINVAL;
     }
-    if (mutex->owner != current()) {
-        return -EPERM;
-    }
-    mutex->lock_count--;
-    note_lock(mutex);
-    if (mutex->lock_count == 0u) {
-        mutex->owner = NULL;
-        fake_wake();
-    }
-    return 0;
+    return status_of(fake_mutex_unlock(mutex_noun, &mutex->fake_object));
 }
 
 int k_mutex_unlock(struct k_mutex *mutex)
@@ -133,17 +118,7 @@ void k_obj_core_unlink(struct k_obj_core *obj_core)
 
 static bool is_sem(const struct k_sem *sem, const char *name)
 {
-    if (sem != NULL && sem->fake_self == sem) {
-        return true;
-    }
-    fake_misuse("%s of %s", name,
-                sem == NULL ? "a null pointer" : "a k_sem that was not initialised here");
-    return false;
-}
-
-static bool has_count(const void *object)
-{
-    return ((const struct k_sem *)object)->count > 0u;
+    return is_made(sem == NULL ? NULL : &sem->fake_object, FAKE_SEMAPHORE, name, "a k_sem");
 }
 
 int k_sem_init(struct k_sem *sem, unsigned int initial_count, unsigned int limit)
@@ -153,7 +128,7 @@ int k_sem_init(struct k_sem *sem, unsigned int initial_count, unsigned int limit
         if (limit == 0u || initial_count > limit) {
             call.result = -EINVAL;
         } else {
-            *sem = (struct k_sem){.fake_self = sem, .count = initial_count, .limit = limit};
+            fake_make(&sem->fake_object, FAKE_SEMAPHORE, initial_count, limit);
         }
     }
     return (int)fake_end(&call);
@@ -161,20 +136,11 @@ int k_sem_init(struct k_sem *sem, unsigned int initial_count, unsigned int limit
 
 static int take(struct k_sem *sem, k_timeout_t timeout)
 {
-    if (!is_sem(sem, "k_sem_take")) {
+    if (!is_sem(sem, "k_sem_take") ||
+        (timeout.ticks != 0 && fake_refuses_interrupt("k_sem_take with a wait"))) {
         return -EINVAL;
     }
-    if (timeout.ticks == 0 && sem->count == 0u) {
-        return -EBUSY;
-    }
-    if (timeout.ticks != 0 && fake_refuses_interrupt("k_sem_take with a wait")) {
-        return -EINVAL;
-    }
-    if (!fake_wait("k_sem_take", has_count, sem, deadline_us(timeout))) {
-        return -EAGAIN;
-    }
-    sem->count--;
-    return 0;
+    return status_of(fake_semaphore_take("k_sem_take", &sem->fake_object, deadline_us(timeout)));
 }
 
 int k_sem_take(struct k_sem *sem, k_timeout_t timeout)
@@ -189,9 +155,8 @@ void k_sem_give(struct k_sem *sem)
     FAKE_CALL(call, sem);
     if (!call.replaced) {
         fake_lock();
-        if (is_sem(sem, "k_sem_give") && sem->count < sem->limit) {
-            sem->count++;
-            fake_wake();
+        if (is_sem(sem, "k_sem_give")) {
+            (void)fake_semaphore_give(&sem->fake_object); /* at its limit, it stays there */
         }
         fake_unlock();
     }
@@ -204,7 +169,7 @@ void k_sem_reset(struct k_sem *sem)
     if (!call.replaced) {
         fake_lock();
         if (is_sem(sem, "k_sem_reset")) {
-            sem->count = 0;
+            sem->fake_object.count = 0;
         }
         fake_unlock();
     }
@@ -215,7 +180,7 @@ unsigned int k_sem_count_get(struct k_sem *sem)
 {
     FAKE_CALL(call, sem);
     if (!call.replaced) {
-        call.result = is_sem(sem, "k_sem_count_get") ? (int64_t)sem->count : 0;
+        call.result = is_sem(sem, "k_sem_count_get") ? (int64_t)sem->fake_object.count : 0;
     }
     return (unsigned int)fake_end(&call);
 }
@@ -226,14 +191,41 @@ k_tid_t k_current_get(void)
     fake_lock();
     struct k_thread *thread = current();
     fake_unlock();
-    call.result = thread->number;
+    call.result = thread->fake_number;
     (void)fake_end(&call);
     return thread;
+}
+
+static void enter(void *given)
+{
+    const struct k_thread *thread = given;
+    thread->fake_entry(thread->fake_arguments[0], thread->fake_arguments[1],
+                       thread->fake_arguments[2]);
+}
+
+k_tid_t k_thread_create(struct k_thread *new_thread, k_thread_stack_t *stack, size_t stack_size,
+                        k_thread_entry_t entry, void *p1, void *p2, void *p3, int prio,
+                        uint32_t options, k_timeout_t delay)
+{
+    FAKE_CALL(call, new_thread, (int64_t)stack_size, prio, options);
+    (void)stack;
+    if (!call.replaced) {
+        if (delay.ticks != 0) {
+            fake_misuse("k_thread_create with a delay is not part of the fakes");
+        }
+        *new_thread = (struct k_thread){.fake_entry = entry, .fake_arguments = {p1, p2, p3}};
+        fake_lock();
+        new_thread->fake_number = fake_start_thread(enter, new_thread, -prio);
+        fake_unlock();
+    }
+    (void)fake_end(&call);
+    return new_thread;
 }
 
 int k_thread_priority_get(k_tid_t thread)
 {
     FAKE_CALL(call, thread);
+    FAKE_LOCKED(call, -fake_priority_of(thread->fake_number)); /* in Zephyr, 0 is most urgent */
     return (int)fake_end(&call);
 }
 
@@ -246,17 +238,11 @@ bool k_is_in_isr(void)
     return fake_end(&call) != 0;
 }
 
-static bool never(const void *object)
-{
-    (void)object;
-    return false;
-}
-
 static void sleep_for(const char *name, k_timeout_t timeout)
 {
     fake_lock();
     if (!fake_refuses_interrupt(name)) {
-        (void)fake_wait(name, never, NULL, deadline_us(timeout));
+        (void)fake_sleep(name, deadline_us(timeout));
     }
     fake_unlock();
 }

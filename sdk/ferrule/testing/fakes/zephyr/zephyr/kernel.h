@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "fake_kernel.h"
+
 #include <zephyr/irq.h>
 #include <zephyr/sys/util.h>
 
@@ -33,8 +35,17 @@ extern uint32_t ferrule_fake_us_per_tick;
 
 #define K_TIMEOUT_EQ(a, b) ((a).ticks == (b).ticks)
 
-struct k_thread;
+typedef void (*k_thread_entry_t)(void *p1, void *p2, void *p3);
+typedef char k_thread_stack_t;
+
+struct k_thread {
+    uint32_t fake_number;
+    k_thread_entry_t fake_entry;
+    void *fake_arguments[3];
+};
 typedef struct k_thread *k_tid_t;
+
+#define K_PRIO_PREEMPT(x) (x)
 
 /** The kernel's list entry of an object, in builds with object lists. */
 struct k_obj_core {
@@ -46,19 +57,18 @@ struct k_obj_core {
 void k_obj_core_unlink(struct k_obj_core *obj_core);
 
 struct k_mutex {
-    const struct k_mutex *fake_self; /* address at initialisation */
+    struct fake_object fake_object;
     struct k_obj_core obj_core;
-    struct k_thread *owner;
-    uint32_t lock_count;
 };
 
 struct k_sem {
-    const struct k_sem *fake_self;
-    unsigned int count;
-    unsigned int limit;
+    struct fake_object fake_object;
 };
 
-#define K_MUTEX_DEFINE(name) struct k_mutex name = {.fake_self = &(name), .obj_core = {true}}
+#define K_MUTEX_DEFINE(name)                                                                       \
+    struct k_mutex name = {                                                                        \
+        .fake_object = {.self = &(name).fake_object, .kind = FAKE_RECURSIVE_MUTEX},                \
+        .obj_core = {true}}
 int k_mutex_init(struct k_mutex *mutex);
 int k_mutex_lock(struct k_mutex *mutex, k_timeout_t timeout);
 int k_mutex_unlock(struct k_mutex *mutex);
@@ -69,8 +79,11 @@ void k_sem_give(struct k_sem *sem);
 void k_sem_reset(struct k_sem *sem);
 unsigned int k_sem_count_get(struct k_sem *sem);
 
-k_tid_t k_current_get(void);
+k_tid_t k_thread_create(struct k_thread *new_thread, k_thread_stack_t *stack, size_t stack_size,
+                        k_thread_entry_t entry, void *p1, void *p2, void *p3, int prio,
+                        uint32_t options, k_timeout_t delay);
 int k_thread_priority_get(k_tid_t thread);
+k_tid_t k_current_get(void);
 bool k_is_in_isr(void);
 int32_t k_msleep(int32_t ms);
 int32_t k_sleep(k_timeout_t timeout);
