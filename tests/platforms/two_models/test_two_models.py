@@ -13,57 +13,26 @@ from dataclasses import replace
 from pathlib import Path
 
 import cmsis_project
-import numpy as np
 import pytest
 from guest import build_guest
 from needs import require_module, require_variable
-from small_networks import SCALE, int8_input
+from two_models_networks import JOB, network, write_first, write_second
 from zephyr_tree import TEST_TIMEOUT_S, zephyr_tree
 
 import ferrule
-from ferrule import Network, resources
-from ferrule.backends import BackendId, Device
+from ferrule import resources
 from ferrule.backends.contribution import merged
 from ferrule.boards import load_board
 from ferrule.codegen import Artifact
 from ferrule.emulation import Machine, engine
-from ferrule.firmware import Job, emit
+from ferrule.firmware import emit
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow, pytest.mark.timeout(TEST_TIMEOUT_S)]
 FOLDER = Path(__file__).parent
 EXAMPLE = FOLDER.parents[2] / "examples" / "platform_template"
 NAMES = ("runs", "timeouts", "failures", "wrong", "meetings")
-JOB = Job(
-    backends=("CpuAcc",),
-    hints={"a": "SoftNpu/npu0", "b": "SoftNpu/npu1", "y": "SoftNpu/npu0"},
-    devices=tuple(Device(name=f"npu{index}", backend=BackendId("SoftNpu")) for index in range(2)),
-)
 BY_ADDRESS = "return (uintptr_t)held->handles[device];"
 BY_NUMBER = "return held->handles[device] != NULL ? device + 1u : 0u;"
-
-
-def network(name: str) -> Network:
-    """Return a network that keeps a tensor in npu0 while npu1 works."""
-    found = Network(name)
-    found.add_input(int8_input("x", 1, 16))
-    found.add_relu_layer("x", name="a")
-    found.add_add_layer("a", "x", quantization=SCALE, name="b")
-    found.add_add_layer("a", "b", quantization=SCALE, name="y")
-    found.set_outputs(["y"])
-    return found
-
-
-def write_second(folder: Path) -> None:
-    """Write the second model, and expected.h."""
-    for name, text in emit(network("second"), JOB).files.items():
-        if not name.endswith("_link.c"):
-            (folder / name).write_text(text)
-    lines = ["/* SPDX-License-Identifier: Apache-2.0 */", "#include <stdint.h>"]
-    for seed, name in enumerate(("first", "second")):
-        x = np.random.default_rng(seed).integers(-128, 128, (1, 16)).astype(np.int8)
-        for letter, values in (("x", x), ("y", network(name).run([x])[0])):
-            lines.append(f"static const int8_t {name}_{letter}[16] = {{{', '.join(map(str, values.flat))}}};")
-    (folder / "expected.h").write_text("\n".join(lines) + "\n")
 
 
 def check(told: dict[str, int]) -> None:
@@ -87,11 +56,8 @@ def freertos(folder: Path, model: Artifact, held: Path, arm_gcc: str) -> dict[st
     """Build the program with the kernel, run it, and return its results."""
     sources = require_variable("FREERTOS_KERNEL_PATH")
     port, kernel = sources / "portable" / "GCC" / "ARM_CM3", FOLDER.parent / "freertos"
-    for name, text in model.files.items():
-        (folder / name).write_text(text)
+    write_first(folder, model)
     write_second(folder)
-    contexts = "\n".join(model.device_c(use.name) for use in model.devices)
-    (folder / "contexts.h").write_text(f"/* SPDX-License-Identifier: Apache-2.0 */\n{contexts}")
     parts = merged(model.contributions)
     own = (path for part in parts for path in part.source_paths if path.name != "held.c")
     places = (folder, FOLDER, kernel, EXAMPLE / "include", sources / "include", port)

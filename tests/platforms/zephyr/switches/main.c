@@ -133,7 +133,7 @@ int main(void)
     k_sleep(K_TIMEOUT_ABS_MS(at(ROUNDS, 0)));
     silent = true;
     for (uint32_t i = 0; i < length; i++) {
-        printk("%u %s\n", trace[i].slot, k_thread_name_get(trace[i].thread));
+        printk("%u %s\n", (unsigned int)trace[i].slot, k_thread_name_get(trace[i].thread));
     }
     printk("failures %d\n", failures);
     return 0;
