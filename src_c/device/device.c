@@ -67,7 +67,7 @@ int32_t ferrule_stop_status(const struct ferrule_stop *stop)
     if (stop == NULL) {
         return FERRULE_OK;
     }
-    if (__atomic_load_n(&stop->requested, __ATOMIC_SEQ_CST)) {
+    if (__atomic_load_n(&stop->requested, __ATOMIC_SEQ_CST) != false) {
         return FERRULE_ERR_CANCELLED;
     }
     return stop->has_deadline && time_left(stop) == 0u ? FERRULE_ERR_TIMEOUT : FERRULE_OK;
