@@ -14,6 +14,7 @@ from ferrule.errors import MissingToolError
 from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.toolchain import ziglang_program
 from ferrule.nativelib import host_compiler
+from ferrule.reading import is_file
 from ferrule.scratch import ScratchFolder
 
 _TIMEOUT_S = 60
@@ -137,7 +138,7 @@ def _compiles(command: Sequence[str], text: str, *, link: bool = False) -> str |
         source, made = folder.path / "tried.c", folder.path / "tried.o"
         source.write_text(text, encoding="utf-8")
         problem = _fails((*command, str(source), "-o", str(made), *(("-lgcc",) if link else ("-c",))))
-        return problem if problem is not None or made.is_file() else "it compiles nothing, and does not say why"
+        return problem if problem is not None or is_file(made) else "it compiles nothing, and does not say why"
 
 
 def _fails(command: Sequence[str], *, given: str = "", says: str = "") -> str | None:
