@@ -21,9 +21,10 @@ static int32_t faulty_activate(ferrule_device_t *dev)
     return fails() ? bench.fault : ferrule_device_activate(dev);
 }
 
-static int32_t faulty_open(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop)
+static int32_t faulty_open(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop,
+                           struct ferrule_place *kept)
 {
-    return fails() ? bench.fault : ferrule_device_open_for(dev, timeout_us, stop);
+    return fails() ? bench.fault : ferrule_device_open_in_turn(dev, timeout_us, stop, kept);
 }
 
 static int32_t faulty_copy_to(ferrule_device_t *dev, uint32_t offset, const void *source,
@@ -61,17 +62,17 @@ int32_t bench_execute(void *resource_handle, void (*program)(uint8_t *memory))
     return fails() ? bench.fault : soft_npu_execute(resource_handle, program);
 }
 
-#define ferrule_device_activate   faulty_activate
-#define ferrule_device_open_for   faulty_open
-#define ferrule_device_copy_to    faulty_copy_to
-#define ferrule_device_copy_from  faulty_copy_from
-#define ferrule_device_close      faulty_close
-#define ferrule_device_deactivate faulty_deactivate
+#define ferrule_device_activate     faulty_activate
+#define ferrule_device_open_in_turn faulty_open
+#define ferrule_device_copy_to      faulty_copy_to
+#define ferrule_device_copy_from    faulty_copy_from
+#define ferrule_device_close        faulty_close
+#define ferrule_device_deactivate   faulty_deactivate
 
 #include HELD_C
 
 #undef ferrule_device_activate
-#undef ferrule_device_open_for
+#undef ferrule_device_open_in_turn
 #undef ferrule_device_copy_to
 #undef ferrule_device_copy_from
 #undef ferrule_device_close
