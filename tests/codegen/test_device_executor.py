@@ -283,13 +283,17 @@ def test_the_link_refuses_to_run_before_it_has_devices(tmp_path: Path, host_cc: 
     objects = compile_c(model, tmp_path, *host_cc)
     (tmp_path / "stubs.c").write_text(
         '#include "ferrule/device.h"\nint32_t ferrule_device_close(ferrule_device_t *dev) { (void)dev; return 0; }\n'
-        "int32_t ferrule_device_open_for(ferrule_device_t *dev, uint32_t t, struct ferrule_stop *s)"
-        " { (void)dev; (void)t; (void)s; return 0; }\n"
+        "struct ferrule_place;\nint32_t ferrule_device_open_in_turn(ferrule_device_t *dev, uint32_t t, "
+        "struct ferrule_stop *s, struct ferrule_place *p)"
+        " { (void)dev; (void)t; (void)s; (void)p; return 0; }\n"
+        "void ferrule_device_leave(ferrule_device_t *dev, struct ferrule_place *p) { (void)dev; (void)p; }\n"
+        "uint32_t ferrule_device_users(ferrule_device_t *dev, uint32_t *t) { (void)dev; (void)t; return 0; }\n"
         "int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t t)"
         " { (void)dev; (void)t; return 0; }\n"
         "int32_t ferrule_device_recover(ferrule_device_t *dev) { (void)dev; return 0; }\n"
         "bool ferrule_device_is_lost(const ferrule_device_t *dev) { (void)dev; return false; }\n"
         "void ferrule_stop_begin(struct ferrule_stop *stop, const uint32_t *end) { (void)stop; (void)end; }\n"
+        "void ferrule_stop_set_deadline(struct ferrule_stop *stop, const uint32_t *end) { (void)stop; (void)end; }\n"
         "void ferrule_stop_request(struct ferrule_stop *stop) { (void)stop; }\n"
         "int32_t ferrule_stop_status(const struct ferrule_stop *stop) { (void)stop; return 0; }\n"
         "uint32_t ferrule_platform_now_us(void) { return 0; }\n"

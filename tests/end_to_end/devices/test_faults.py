@@ -191,9 +191,9 @@ MUTANTS = {
     "a later error wins": ("first = first != FERRULE_OK ? first : given;", "first = given;"),
     "the operator is forgotten": ("ferrule_run_fail(held->info, held->index, first)", "first"),
     "what could not be opened is held": (
-        "status = ferrule_device_open_for(held->handles[device], timeout_us, held->stop);\n"
+        "status = ferrule_device_open_in_turn(held->handles[device], timeout_us, held->stop, kept);\n"
         "        if (status == FERRULE_OK) {",
-        "status = ferrule_device_open_for(held->handles[device], timeout_us, held->stop);\n        {",
+        "status = ferrule_device_open_in_turn(held->handles[device], timeout_us, held->stop, kept);\n        {",
     ),
     "a set of which one is not opened is still held": (
         "(void)ferrule_held_close(held, held->entries[held->count - 1u].device);",
