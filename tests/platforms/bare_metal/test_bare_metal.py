@@ -52,6 +52,11 @@ def hooks(machine: Machine, on: Hook, off: Hook, cut: Hook = None) -> Any:  # no
     return power
 
 
+def test_one_thread_needs_no_priority(machine: Machine) -> None:
+    machine.lib.ferrule_platform_yield()
+    assert machine.lib.ferrule_platform_priority() == 0
+
+
 def test_it_is_ready_from_init_to_destroy(machine: Machine) -> None:
     dev, lib = handle(machine), machine.lib
     calls = (lib.ferrule_device_activate, lib.ferrule_device_open, lib.ferrule_device_close)
