@@ -123,7 +123,13 @@ def test_tested():
 def tree(tmp_path: Path) -> Path:
     """A repository with a module, its test, and the script."""
     git = require_program("git", "apt-get install git")
-    copied = ("mutants.py", "support/source_mutation.py", "support/mutant_notes.py", "../sdk/ferrule/_typing.py")
+    copied = (
+        "mutants.py",
+        "support/source_mutation.py",
+        "support/mutant_notes.py",
+        "support/amounts.py",
+        "../sdk/ferrule/_typing.py",
+    )
     texts = {
         "sdk/ferrule/__init__.py": "",
         "sdk/ferrule/small.py": MODULE,

@@ -17,6 +17,7 @@ pytestmark = pytest.mark.cc
 
 Machine = Adapter[CmsisFakes]
 BUSY, BROKEN = 1, 2
+OS_KERNEL_INACTIVE = 0
 OS_ERROR, OS_TIMEOUT, OS_RESOURCE, OS_PARAMETER, OS_MEMORY, OS_ISR, OS_CLASS = range(-1, -8, -1)
 DRIVER_CODES = {
     0: Status.OK,
@@ -437,6 +438,8 @@ def test_the_priority_is_that_of_the_thread(kernel: Machine) -> None:
     assert kernel.lib.ferrule_platform_priority() == 40
     with kernel.fakes.before_the_kernel():
         assert kernel.lib.ferrule_platform_priority() == 0
+    kernel.fakes.fail("osKernelGetState", result=OS_KERNEL_INACTIVE)
+    assert kernel.lib.ferrule_platform_priority() == 0
 
 
 @pytest.mark.parametrize("sliced", [(), (2,), (0, 1), (0, 1, 2)])

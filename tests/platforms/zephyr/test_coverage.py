@@ -16,6 +16,8 @@ from ferrule.testing.sanitizers import run_sanitized
 
 FOLDER = Path(__file__).parent
 TESTS = ("test_devices.py", "test_uart.py", "test_sources.py")
+WITHOUT_CODE = {"log.c"}
+"""It only declares the log module."""
 pytestmark = pytest.mark.cc
 
 
@@ -29,8 +31,8 @@ def covered(tmp_path: Path, tests: str) -> dict[str, FileCoverage]:
 
 def test_all_of_it_runs(tmp_path: Path) -> None:
     files = covered(tmp_path, "test")
-    sources = sorted(path.name for path in (FOLDER.parents[2] / "platforms" / "zephyr" / "src").glob("*.c"))
-    assert sorted(files) == sources
+    sources = {path.name for path in (FOLDER.parents[2] / "platforms" / "zephyr" / "src").glob("*.c")}
+    assert set(files) == sources - WITHOUT_CODE
     missed = {name: (file.missed_lines, file.missed_branches) for name, file in files.items() if not file.is_full}
     assert missed == {}
     assert sum(len(file.lines) for file in files.values()) > 150
