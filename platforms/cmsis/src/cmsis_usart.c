@@ -44,10 +44,11 @@ static int32_t pause_for(struct ferrule_cmsis_usart *usart, uint32_t flag, uint3
     return ferrule_cmsis_kernel_status((osStatus_t)flags);
 }
 
-/* Whether the kernel has taken them: its queue of signals from interrupts may be full. */
-static bool signal_flags(struct ferrule_cmsis_usart *usart, uint32_t flags)
+static void signal_flags(struct ferrule_cmsis_usart *usart, uint32_t flags)
 {
-    return (osEventFlagsSet(usart->signal, flags) & osFlagsError) == 0u;
+    if ((osEventFlagsSet(usart->signal, flags) & osFlagsError) != 0u) {
+        usart->told = false; /* the kernel's queue is full: the next byte tries again */
+    }
 }
 
 static int32_t make_signal(struct ferrule_cmsis_usart *usart)
@@ -88,11 +89,10 @@ static int32_t pause_for(const struct ferrule_cmsis_usart *usart, uint32_t flag,
     return FERRULE_OK; /* the caller checks again */
 }
 
-static bool signal_flags(const struct ferrule_cmsis_usart *usart, uint32_t flags)
+static void signal_flags(const struct ferrule_cmsis_usart *usart, uint32_t flags)
 {
     (void)usart;
     (void)flags;
-    return true;
 }
 
 static int32_t make_signal(const struct ferrule_cmsis_usart *usart)
@@ -174,9 +174,7 @@ void ferrule_cmsis_usart_event(struct ferrule_cmsis_usart *usart, uint32_t event
     }
     if (flags != 0u) { /* not for each byte: kernels can queue few signals from interrupts */
         usart->told = usart->told || (flags & FLAG_RECEIVED) != 0u;
-        if (!signal_flags(usart, flags)) {
-            usart->told = false; /* the next byte tries again */
-        }
+        signal_flags(usart, flags);
     }
 }
 

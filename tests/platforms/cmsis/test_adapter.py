@@ -588,6 +588,11 @@ def test_only_the_owner_closes(kernel: Machine) -> None:
 # ---- without a kernel
 
 
+def test_without_a_kernel_all_are_equal(bare: Machine) -> None:
+    bare.lib.ferrule_platform_yield()
+    assert bare.lib.ferrule_platform_priority() == 0
+
+
 def test_without_a_kernel_nobody_waits(bare: Machine) -> None:
     dev, lib = bound(bare), bare.lib
     assert lib.ferrule_device_activate(dev) == Status.OK

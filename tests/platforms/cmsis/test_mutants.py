@@ -143,7 +143,7 @@ MUTANTS = {
     ),
     "a byte that a failed signal hides": Mutant(
         file="cmsis_usart.c",
-        old="            usart->told = false; /* the next byte tries again */\n",
+        old="        usart->told = false; /* the kernel's queue is full: the next byte tries again */\n",
         new="",
         test="test_a_byte_whose_signal_failed_is_followed_by_another_signal",
     ),
