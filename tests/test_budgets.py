@@ -14,8 +14,9 @@ ROOT = Path(__file__).parents[1]
 GOAL_MIN = 15
 """Limit of `.ci/run` on two quiet cores."""
 CORES = 2
-LOADED = 1.8
-"""Processor time beside other busy processes, which share caches and execution units, over that on quiet cores."""
+LOADED = 2.4
+"""Processor time on a slow machine beside other busy processes, which share its caches and execution units, over that
+on quiet cores of a faster one."""
 
 
 def within(folder: Path, budget: str, monkeypatch: pytest.MonkeyPatch) -> int:

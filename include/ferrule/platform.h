@@ -112,6 +112,13 @@ void ferrule_device_leave(ferrule_device_t *dev, struct ferrule_place *kept);
  * turns so far to `*turns`: an estimate, because other threads go on. */
 uint32_t ferrule_device_users(ferrule_device_t *dev, uint32_t *turns);
 
+/** @brief Order the memory accesses before the call before those after it, as seen by
+ * interrupts and other cores. */
+static inline void ferrule_stop_fence(void)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+}
+
 /* ---- implemented by the adapter; `dev` is never null and is a valid handle */
 
 /** @brief Return whether this is an interrupt or exception handler. */

@@ -213,7 +213,8 @@ static int32_t wait_for(ferrule_device_t *dev, bool (*is_over)(void *context), u
     int32_t status;
 
     if (stop != NULL) {
-        __atomic_store_n(&stop->waiting, dev, __ATOMIC_SEQ_CST); /* see ferrule_stop_request() */
+        stop->waiting = dev;
+        ferrule_stop_fence(); /* see ferrule_stop_request() */
     }
     status = wait_until(dev, is_over, timeout_of(core_of(dev), timeout_us));
     if (stop != NULL) {

@@ -67,7 +67,7 @@ int32_t ferrule_stop_status(const struct ferrule_stop *stop)
     if (stop == NULL) {
         return FERRULE_OK;
     }
-    if (__atomic_load_n(&stop->requested, __ATOMIC_SEQ_CST) != false) {
+    if (stop->requested) {
         return FERRULE_ERR_CANCELLED;
     }
     return stop->has_deadline && time_left(stop) == 0u ? FERRULE_ERR_TIMEOUT : FERRULE_OK;
@@ -611,8 +611,9 @@ void ferrule_device_notify(ferrule_device_t *dev)
 void ferrule_stop_request(struct ferrule_stop *stop)
 {
     /* in this order on other cores, too, as the run writes `waiting` before it reads `requested` */
-    __atomic_store_n(&stop->requested, true, __ATOMIC_SEQ_CST);
-    ferrule_device_notify(__atomic_load_n(&stop->waiting, __ATOMIC_SEQ_CST));
+    stop->requested = true;
+    ferrule_stop_fence();
+    ferrule_device_notify(stop->waiting);
 }
 
 static int32_t check_range(const struct ferrule_driver *driver, uint32_t device_offset,

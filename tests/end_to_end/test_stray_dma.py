@@ -24,15 +24,15 @@ RIGHT = "entry->output = ferrule_bus_address(work->output);"
 STRAY = {
     "a write to the stack's memory": (
         "entry->output = 0x20000000u;",
-        r"write of 16 B at 0x20000000, asked for by a write of 0x1 to QUEUE_HEAD at pc ",
+        r"write of 16 B at 0x20000000, asked for by a write of 0x1 to QUEUE_HEAD by 0x",
     ),
     "a write to the weights' memory": (
         "entry->output = 0x100u;",
-        r"write of 16 B at 0x00000100, asked for by a write of 0x1 to QUEUE_HEAD at pc ",
+        r"write of 16 B at 0x00000100, asked for by a write of 0x1 to QUEUE_HEAD by 0x",
     ),
     "a read past the end": (
         f"{RIGHT}\n    entry->input = 0x20003000u;",
-        r"read of 16 B at 0x20003000, asked for by a write of 0x1 to QUEUE_HEAD at pc ",
+        r"read of 16 B at 0x20003000, asked for by a write of 0x1 to QUEUE_HEAD by 0x",
     ),
 }
 

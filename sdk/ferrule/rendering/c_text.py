@@ -90,6 +90,10 @@ def c_call(head: str, *arguments: str) -> str:
         behind = _call_lines(" " * (len(head) - len(head.lstrip()) + 4) + value, words)
         if len(behind) < len(lines):
             lines = [f"{target} =", *behind]
+        below = [f"{head}(", *_call_lines(" " * (len(head) - len(head.lstrip()) + 3), words)]
+        below[1] = below[1].replace("(", " ", 1)
+        if len(below) < len(lines):
+            lines = below
     return "\n".join(lines)
 
 
