@@ -64,11 +64,10 @@ class Completeness:
             places = self._untouched(spans, fill)
             if not places.size:
                 continue
-            before = self._doubts.get(command.key)
+            before = self._doubts.get(command.key, _NO_DOUBTS)
             if proof := _proof(places, before, digest, exclusive=command.exclusive):
                 return self._account.unwritten(command, output, *proof, int(places.size))
-            earlier = {} if before is None else before.matches
-            left |= {place: earlier.get(place, 0) + 1 for place in places.tolist()}
+            left |= {place: before.matches.get(place, 0) + 1 for place in places.tolist()}
         if left or command.key in self._doubts:
             self._doubts[command.key] = _Doubts(digest=digest, matches=left)
         return None
@@ -102,17 +101,18 @@ class _Doubts:
         """By address: in how many commands one after the other."""
 
 
-def _proof(
-    places: npt.NDArray[np.int64], before: _Doubts | None, digest: int, *, exclusive: bool
-) -> tuple[int, int] | None:
+_NO_DOUBTS = _Doubts(digest=0, matches={})
+
+
+def _proof(places: npt.NDArray[np.int64], before: _Doubts, digest: int, *, exclusive: bool) -> tuple[int, int] | None:
     """Return address and length of the first bytes that certainly nobody has written; None if there are none."""
     breaks = np.flatnonzero(np.diff(places) != 1) + 1
     for run in np.split(places, breaks):
         first, size = int(run[0]), int(run.size)
         if exclusive or size >= CERTAIN:
             return first, size
-        for place in run.tolist() if before is not None else ():
-            seen = before.matches.get(place, 0) if before is not None else 0
-            if seen and before is not None and (before.digest == digest or size * (seen + 1) >= CERTAIN):
+        for place in run.tolist():
+            seen = before.matches.get(place, 0)
+            if seen and (before.digest == digest or size * (seen + 1) >= CERTAIN):
                 return first, size
     return None
