@@ -75,6 +75,12 @@ struct ferrule_device_core {
     struct ferrule_stop *stop; /* of the run that has it open; may be NULL */
 };
 
+/** @brief Return the common part of a handle, which is its first member. */
+static inline struct ferrule_device_core *ferrule_device_core(ferrule_device_t *dev)
+{
+    return (struct ferrule_device_core *)dev;
+}
+
 /**
  * @brief Check that `dev` may be bound now; adapters call this first in their bind function.
  * @retval FERRULE_ERR_ARGUMENT   it is null
@@ -113,10 +119,11 @@ void ferrule_device_leave(ferrule_device_t *dev, struct ferrule_place *kept);
 uint32_t ferrule_device_users(ferrule_device_t *dev, uint32_t *turns);
 
 /** @brief Order the memory accesses before the call before those after it, as seen by
- * interrupts and other cores. */
+ * interrupts and other cores. Compilers have it for cores without atomic accesses, too, and under
+ * thread sanitizers, which refuse a fence of C11. */
 static inline void ferrule_stop_fence(void)
 {
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    __sync_synchronize();
 }
 
 /* ---- implemented by the adapter; `dev` is never null and is a valid handle */

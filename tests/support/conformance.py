@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from guest import in_virtual_time
 from needs import require_program, require_variable
 from zephyr_tree import zephyr_tree
 
@@ -21,7 +22,6 @@ EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "platform_template"
 CORE = ("-mcpu=cortex-m3", "-mthumb", "-O2", "-g", "-ffunction-sections", "-fdata-sections")
 STRICT = ("-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 DEVICE_SOURCES = tuple(root() / "src_c" / "device" / name for name in ("device.c", "command.c", "held.c"))
-PROGRAM = "qemu-system-arm"
 BUILD_TIMEOUT_S = 600
 _LINE = re.compile(r"(ok|FAILED) +([^.]+)\.([^:]+): (\S+) \((\S+)\)")
 _NOTE = re.compile(r"note +([^.]+)\.([^:]+): (\S+)")
@@ -216,21 +216,10 @@ def build(kernel: str, tick_hz: int, folder: Path, replaced: Mapping[Path, Path]
 
 def run(elf: Path) -> Report:
     """Run the program under QEMU, whose time passes with the instructions, and return its report."""
-    qemu = require_program(PROGRAM, "apt-get install qemu-system-arm")
-    argv = [
-        *(qemu, "-machine", "mps2-an385", "-nodefaults", "-display", "none", "-monitor", "none"),
-        *("-serial", "stdio", "-icount", "shift=3,align=off,sleep=off", "-kernel", str(elf)),
-    ]
     lines: list[str] = []
-    pipe = subprocess.PIPE
-    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.STDOUT, text=True) as process:
-        try:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if not line.startswith(PROGRAM):  # it warns of a network card without a network
-                    lines.append(line)
-                if line.startswith(("end of ", "fault")):
-                    break
-        finally:
-            process.kill()
+    with in_virtual_time("mps2-an385", elf, shift=3) as output:
+        for line in output:
+            lines.append(line.decode("ascii", "replace"))
+            if lines[-1].startswith(("end of ", "fault")):
+                break
     return Report.read("".join(lines))

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Small firmwares for the engines: a program of tests/emulation/firmware linked with the project's own start-up."""
+"""Small firmwares: programs of tests/emulation/firmware with the project's own start-up, and QEMU in virtual time."""
 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
+
+from needs import require_program
 
 from ferrule import resources
 from ferrule.boards import Board
@@ -13,6 +17,7 @@ from ferrule.emulation import Machine
 
 FOLDER = Path(__file__).resolve().parent.parent / "emulation" / "firmware"
 STARTUP = ("vectors.c", "reset.c", "fault.c", "memory.c")
+PROGRAM = "qemu-system-arm"
 
 
 def build_guest(
@@ -40,3 +45,24 @@ def build_guest(
     ]
     subprocess.run(argv, check=True, timeout=120)
     return Machine(board=board, elf=elf)
+
+
+@contextmanager
+def in_virtual_time(machine: str, elf: Path, *, shift: int) -> Iterator[IO[bytes]]:
+    """Run a firmware under QEMU, and give what it writes to its first UART.
+
+    Time passes with its instructions, 2^shift ns each, and in its sleep jumps to the next timer. The engine's passes as
+    the host's while the firmware sleeps, so that a host that is late lets two timers end together.
+    """
+    qemu = require_program(PROGRAM, "apt-get install qemu-system-arm")
+    argv = [
+        *(qemu, "-machine", machine, "-nodefaults", "-display", "none", "-monitor", "none", "-serial", "stdio"),
+        *("-icount", f"shift={shift},align=off,sleep=off", "-kernel", str(elf)),
+    ]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=pipe, stderr=subprocess.DEVNULL) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout
+        finally:
+            process.kill()
