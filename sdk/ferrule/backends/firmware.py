@@ -156,7 +156,8 @@ class LoweredOp:
     waited for; without an effect if `DeviceDriver.depth` is 0."""
     cycles: int | None = None
     """An estimate of the time that the operator takes, in cycles of the core; None to estimate it from its shapes. It
-    influences only the order of operators in a model with devices that work beside the core."""
+    influences the order of operators in a model with devices that work beside the core; a report notes a device that
+    took several times as long. It changes no result."""
     timeout_us: int | None = None
     """The limit of the wait for an operator that `start` began; None for that of the device."""
     headers: tuple[str, ...] = ()

@@ -59,6 +59,8 @@ class OperatorRecord:
     constant_bytes: int
     """Size of its weights and tables in flash."""
     scratch_bytes: int
+    cycles: int | None = None
+    """Its backend's estimate of its time, in cycles of the core; None if the backend makes none."""
     device_calls: tuple[DeviceCall, ...] = ()
     """The device calls before, in and after the operator, if none fails."""
     considered: tuple[ConsideredKernel, ...] = ()

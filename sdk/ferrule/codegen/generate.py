@@ -216,6 +216,7 @@ def _record(lowered: LoweredGraph, storage: StoragePlan, item: LoweredLayer, ste
         macs=macs(graph, layer),
         constant_bytes=sum(blob.data.nbytes for blob in item.op.blobs),
         scratch_bytes=item.op.scratch_bytes + sum(each.size_bytes for each in item.op.scratches),
+        cycles=item.op.cycles,
         device_calls=step.calls,
         considered=item.op.considered,
         overlaps=item.op.overlaps,

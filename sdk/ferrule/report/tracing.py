@@ -32,6 +32,7 @@ def device_parts(
     drivers counted.
     """
     regions = {region.region: region.peak_bytes for region in artifact.storage.plan.regions}
+    estimates = {each.layer: each.cycles for each in artifact.operators if each.cycles is not None}
     ran = {use.device.name: [part for part in layers if part.device == use.device.name] for use in artifact.devices}
     return tuple(
         DevicePart(
@@ -49,7 +50,7 @@ def device_parts(
             estimated=use.driver.estimated,
             notes=(
                 *(observations[use.device.name].notes if use.device.name in observations else ()),
-                *slow_notes(ran[use.device.name]),
+                *slow_notes(ran[use.device.name], estimates),
             ),
             registers=dict(observations[use.device.name].registers) if use.device.name in observations else {},
         )
@@ -57,16 +58,23 @@ def device_parts(
     )
 
 
-def slow_notes(layers: Iterable[LayerPart]) -> Iterator[str]:
-    """Yield a note on each layer whose device was at work much longer than its compiler has estimated."""
+def slow_notes(layers: Iterable[LayerPart], estimates: Mapping[str, int]) -> Iterator[str]:
+    """Yield a note on each layer whose device was at work much longer than estimated.
+
+    The estimate is its compiler's, or else its backend's, which `estimates` has by layer, in cycles of the core.
+    """
     for layer in layers:
-        if layer.estimate is None or layer.work is None or layer.estimate.cycles < 1:
+        if layer.estimate is not None:
+            cycles, author = layer.estimate.cycles, "compiler"
+        else:
+            cycles, author = estimates.get(layer.name, 0), "backend"
+        if layer.work is None or cycles < 1:
             continue
-        ratio = layer.work.busy / layer.estimate.cycles
+        ratio = layer.work.busy / cycles
         if ratio >= SLOW:
             yield (
                 f"layer '{layer.name}' kept it at work for {layer.work.busy:,} instructions, {ratio:.1f} times the "
-                f"{layer.estimate.cycles:,} cycles of its compiler's estimate"
+                f"{cycles:,} cycles of its {author}'s estimate"
             )
 
 

@@ -315,6 +315,8 @@ def test_the_parts_of_a_context_that_a_device_accesses(firmware: ferrule.Firmwar
 
 # ---- what a run says of a device although it has not failed
 
+SLOW_TIMING = Timing(command=20_000, macs_per_cycle=1, bytes_per_cycle=1)
+
 
 class _Silent:
     """A line that nobody is connected to."""
@@ -326,8 +328,8 @@ class _Silent:
 def test_a_lost_interrupt_is_noted(firmware: ferrule.Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
     """The device is done, and its interrupt does not come: the waits end by their limits, and the results are right."""
     attach, created = WooflesModel.attach, WooflesModel.__init__
-    slow = Timing(command=20_000, macs_per_cycle=1, bytes_per_cycle=1)  # not over before the driver waits
-    monkeypatch.setattr(WooflesModel, "__init__", lambda self: created(self, slow))
+    # not over before the driver waits
+    monkeypatch.setattr(WooflesModel, "__init__", lambda self: created(self, SLOW_TIMING))
 
     def cut(self: WooflesModel, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:
         attach(self, bus=bus, irq=None if irq is None else _Silent())
@@ -357,14 +359,29 @@ def test_an_interrupt_that_was_masked_is_noted(firmware: ferrule.Firmware, monke
     assert any(note.startswith(f"interrupt {number} was masked and not enabled again") for note in device.notes)
 
 
+@pytest.mark.parametrize("timing", [None, SLOW_TIMING])
+def test_a_device_that_is_slower_than_its_backend_says_is_noted(
+    timing: Timing | None, firmware: ferrule.Firmware, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    created = WooflesModel.__init__
+    if timing is not None:
+        monkeypatch.setattr(WooflesModel, "__init__", lambda self: created(self, timing))
+    (device,) = firmware.run([X]).document.devices
+    assert any(note.endswith("cycles of its backend's estimate") for note in device.notes) == (timing is not None)
+
+
 def test_a_layer_that_takes_many_times_its_estimate_is_noted() -> None:
-    def layer(busy: int) -> LayerPart:
+    def layer(busy: int, *, is_compiled: bool = True) -> LayerPart:
+        compiled = EstimatePart(source="c", cycles=100, clock_hz=1, layers={}, memories=(), warnings=())
         return LayerPart(
             index=0, name="l", type="pre_compiled", backend="B", kernel="k", macs=0, count=1, share=1.0,
             constant_bytes=0, scratch_bytes=0, work=DeviceWorkPart(read_bytes=0, written_bytes=0, busy=busy),
-            estimate=EstimatePart(source="c", cycles=100, clock_hz=1, layers={}, memories=(), warnings=()),
+            estimate=compiled if is_compiled else None,
         )  # fmt: skip
 
-    assert list(slow_notes([layer(399)])) == []
+    assert list(slow_notes([layer(399)], {"l": 1})) == []
     text = "layer 'l' kept it at work for 400 instructions, 4.0 times the 100 cycles of its compiler's estimate"
-    assert list(slow_notes([layer(400)])) == [text]
+    assert list(slow_notes([layer(400)], {})) == [text]
+    own = [layer(400, is_compiled=False)]
+    assert list(slow_notes(own, {"l": 100})) == [text.replace("compiler's", "backend's")]
+    assert list(slow_notes(own, {"l": 101})) == list(slow_notes(own, {"l": 0})) == list(slow_notes(own, {})) == []
