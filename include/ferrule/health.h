@@ -65,7 +65,7 @@ static inline bool ferrule_health_is_aborted(const struct ferrule_device_core *c
 /* Stops the device, which has power, by its driver or by force. */
 static inline int32_t ferrule_health_stop(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
 
     if (core->health == (uint32_t)FERRULE_DEVICE_CUT) {
         return FERRULE_OK;
@@ -85,7 +85,7 @@ static inline int32_t ferrule_health_stop(ferrule_device_t *dev)
 /* A lost device stays lost: switching off confirms nothing. */
 static inline int32_t ferrule_health_switch_off(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
 
     if (core->health == (uint32_t)FERRULE_DEVICE_CUT) {
         core->health = (uint32_t)FERRULE_DEVICE_FINE;
@@ -99,7 +99,7 @@ static inline int32_t ferrule_health_find(ferrule_device_t *dev)
     int32_t status;
     int32_t off;
 
-    if (ferrule_device_core(dev)->health != (uint32_t)FERRULE_DEVICE_LOST) {
+    if (ferrule_device_core_of(dev)->health != (uint32_t)FERRULE_DEVICE_LOST) {
         return FERRULE_OK;
     }
     status = ferrule_platform_power(dev, true);

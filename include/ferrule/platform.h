@@ -76,7 +76,7 @@ struct ferrule_device_core {
 };
 
 /** @brief Return the common part of a handle, which is its first member. */
-static inline struct ferrule_device_core *ferrule_device_core(ferrule_device_t *dev)
+static inline struct ferrule_device_core *ferrule_device_core_of(ferrule_device_t *dev)
 {
     return (struct ferrule_device_core *)dev;
 }

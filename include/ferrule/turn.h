@@ -107,7 +107,7 @@ static inline int32_t ferrule_turn_wait(ferrule_device_t *dev, struct ferrule_pl
         ferrule_platform_guard(dev);
         if (status == FERRULE_OK) {
             if (whole == 0u || patience == 0u ||
-                ferrule_turn_is_mine(ferrule_device_core(dev), place)) {
+                ferrule_turn_is_mine(ferrule_device_core_of(dev), place)) {
                 return FERRULE_OK;
             }
             patience--;
@@ -129,7 +129,7 @@ static inline int32_t ferrule_turn_take(ferrule_device_t *dev, uint32_t timeout_
 {
     const uint32_t whole =
         timeout_us == FERRULE_WAIT_DEFAULT ? ferrule_platform_open_timeout_us() : timeout_us;
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     struct ferrule_place own = {NULL, 0, false};
     struct ferrule_place *place = kept == NULL ? &own : kept;
     int32_t status;

@@ -9,7 +9,7 @@ static int32_t require_open(ferrule_device_t *dev)
     void *context = NULL;
 
     /* the driver is compared only after the checks of the handle */
-    return ferrule_device_context(dev, dev == NULL ? NULL : ferrule_device_core(dev)->driver,
+    return ferrule_device_context(dev, dev == NULL ? NULL : ferrule_device_core_of(dev)->driver,
                                   &context);
 }
 
@@ -34,14 +34,14 @@ int32_t ferrule_device_set_timeout(ferrule_device_t *dev, uint32_t timeout_us)
     if (timeout_us > FERRULE_WAIT_MOST) {
         return FERRULE_ERR_ARGUMENT;
     }
-    ferrule_device_core(dev)->timeout_us = timeout_us;
+    ferrule_device_core_of(dev)->timeout_us = timeout_us;
     return FERRULE_OK;
 }
 
 int32_t ferrule_device_statistic(ferrule_device_t *dev, uint32_t index,
                                  struct ferrule_statistic *found)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
     const int32_t status = require_bound(dev);
 
     if (status != FERRULE_OK) {
@@ -77,7 +77,7 @@ static int32_t begun(struct ferrule_device_core *core, int32_t status)
 int32_t ferrule_device_submit(ferrule_device_t *dev, const struct ferrule_driver *driver,
                               const void *command)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     void *context = NULL;
     int32_t status = ferrule_device_context(dev, driver, &context);
 
@@ -101,18 +101,18 @@ static int32_t check_copy(ferrule_device_t *dev, uint32_t device_offset, const v
     if (status != FERRULE_OK) {
         return status;
     }
-    driver = ferrule_device_core(dev)->driver;
+    driver = ferrule_device_core_of(dev)->driver;
     if ((memory == NULL && bytes > 0u) || device_offset > driver->memory_bytes ||
         bytes > driver->memory_bytes - device_offset) {
         return FERRULE_ERR_ARGUMENT;
     }
-    return has_room(ferrule_device_core(dev));
+    return has_room(ferrule_device_core_of(dev));
 }
 
 int32_t ferrule_device_submit_copy_to(ferrule_device_t *dev, uint32_t device_offset,
                                       const void *source, size_t bytes)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = check_copy(dev, device_offset, source, bytes);
 
     if (status != FERRULE_OK) {
@@ -127,7 +127,7 @@ int32_t ferrule_device_submit_copy_to(ferrule_device_t *dev, uint32_t device_off
 int32_t ferrule_device_submit_copy_from(ferrule_device_t *dev, void *destination,
                                         uint32_t device_offset, size_t bytes)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = check_copy(dev, device_offset, destination, bytes);
 
     if (status != FERRULE_OK) {
@@ -165,7 +165,7 @@ static uint32_t least_of(uint32_t first, uint32_t second)
 /* Waits once. FERRULE_OK if the caller must look again, also after the time. */
 static int32_t wait_once(ferrule_device_t *dev, uint32_t left)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
     const uint32_t poll = core->driver->poll_us == NULL ? 0u : core->driver->poll_us(core->context);
     const uint32_t limit = ferrule_stop_limit(core->stop, least_of(left, poll));
     int32_t status = ferrule_stop_status(core->stop);
@@ -182,7 +182,7 @@ static int32_t wait_once(ferrule_device_t *dev, uint32_t left)
 static int32_t wait_until(ferrule_device_t *dev, bool (*is_over)(void *context),
                           uint32_t timeout_us)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
     const uint32_t begin = ferrule_platform_now_us();
 
     for (;;) {
@@ -205,14 +205,14 @@ static int32_t wait_until(ferrule_device_t *dev, bool (*is_over)(void *context),
 /* A cancellation wakes the thread meanwhile. */
 static int32_t wait_for(ferrule_device_t *dev, bool (*is_over)(void *context), uint32_t timeout_us)
 {
-    struct ferrule_stop *stop = ferrule_device_core(dev)->stop;
+    struct ferrule_stop *stop = ferrule_device_core_of(dev)->stop;
     int32_t status;
 
     if (stop != NULL) {
         stop->waiting = dev;
         ferrule_stop_fence(); /* see ferrule_stop_request() */
     }
-    status = wait_until(dev, is_over, timeout_of(ferrule_device_core(dev), timeout_us));
+    status = wait_until(dev, is_over, timeout_of(ferrule_device_core_of(dev), timeout_us));
     if (stop != NULL) {
         stop->waiting = NULL;
     }
@@ -244,7 +244,7 @@ int32_t ferrule_device_wait(ferrule_device_t *dev, bool (*is_over)(void *context
 
 int32_t ferrule_device_finish(ferrule_device_t *dev, uint32_t timeout_us)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = require_open(dev);
 
     if (status != FERRULE_OK) {

@@ -87,7 +87,7 @@ static int32_t take(ferrule_device_t *dev)
  * unlocking fails. */
 static int32_t give(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status;
 
     core->is_open = false;
@@ -109,7 +109,7 @@ static int32_t first_of(int32_t first, int32_t second)
  * yet, so one that works has outlived a restart of the core, or ignores its reset. */
 static int32_t power_up(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = ferrule_platform_power(dev, true);
 
     if (status != FERRULE_OK) {
@@ -134,7 +134,7 @@ static int32_t power_up(ferrule_device_t *dev)
 /* Called with the lock, without the guard. A device that was cut is off already. */
 static int32_t power_down(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = FERRULE_OK;
 
     if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
@@ -149,7 +149,7 @@ static int32_t power_down(ferrule_device_t *dev)
 /* Called with the lock, without the guard: makes a device that is not fine usable again. */
 static int32_t recover(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = FERRULE_OK;
 
     if (core->health == (uint32_t)FERRULE_DEVICE_LOST) {
@@ -164,7 +164,7 @@ static int32_t recover(ferrule_device_t *dev)
 /* Called with the lock, without the guard. */
 static int32_t check(ferrule_device_t *dev)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = recover(dev);
 
     if (status == FERRULE_OK) {
@@ -188,7 +188,7 @@ static int32_t is_mine(const struct ferrule_device_core *core)
 int32_t ferrule_device_init(ferrule_device_t *dev)
 {
     static const struct ferrule_device_core cleared = {0};
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status;
 
     if (dev == NULL) {
@@ -228,7 +228,7 @@ int32_t ferrule_device_may_bind(const ferrule_device_t *dev)
 int32_t ferrule_device_bind_driver(ferrule_device_t *dev, const struct ferrule_driver *driver,
                                    void *context)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = ferrule_device_may_bind(dev);
 
     if (status != FERRULE_OK) {
@@ -290,7 +290,7 @@ int32_t ferrule_device_set_driver(ferrule_device_t *dev, const struct ferrule_dr
     int32_t status = enter(dev);
 
     if (status == FERRULE_OK) {
-        status = set_driver(ferrule_device_core(dev), driver, context, base);
+        status = set_driver(ferrule_device_core_of(dev), driver, context, base);
         ferrule_platform_unguard(dev);
     }
     return status;
@@ -309,7 +309,7 @@ static int32_t count_up(struct ferrule_device_core *core)
 /* Called with the guard, which is released while power is switched on. */
 static int32_t activate(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status;
 
     if (core->state != (uint32_t)FERRULE_DEVICE_BOUND) {
@@ -350,7 +350,7 @@ int32_t ferrule_device_activate(ferrule_device_t *dev)
 /* Called with the guard and the lock; the guard is released while power is switched off. */
 static int32_t count_down(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = FERRULE_OK;
 
     if (core->activations == 0) { /* another thread deactivated it while this one waited */
@@ -368,7 +368,7 @@ static int32_t count_down(ferrule_device_t *dev)
 /* Called with the guard. */
 static int32_t deactivate(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status;
 
     if (core->activations == 0) {
@@ -404,7 +404,7 @@ int32_t ferrule_device_deactivate(ferrule_device_t *dev)
 static int32_t open_device(ferrule_device_t *dev, uint32_t timeout_us, struct ferrule_stop *stop,
                            struct ferrule_place *kept)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status;
 
     if (core->activations == 0) {
@@ -446,15 +446,15 @@ void ferrule_device_leave(ferrule_device_t *dev, struct ferrule_place *kept)
 {
     if (kept->waits) {
         ferrule_platform_guard(dev);
-        ferrule_turn_leave(ferrule_device_core(dev), kept);
-        ferrule_device_core(dev)->users--;
+        ferrule_turn_leave(ferrule_device_core_of(dev), kept);
+        ferrule_device_core_of(dev)->users--;
         ferrule_platform_unguard(dev);
     }
 }
 
 uint32_t ferrule_device_users(ferrule_device_t *dev, uint32_t *turns)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
     uint32_t users;
 
     ferrule_platform_guard(dev);
@@ -478,14 +478,14 @@ int32_t ferrule_device_open(ferrule_device_t *dev)
 /* Called with the lock, without the guard. */
 static int32_t stop_all(ferrule_device_t *dev)
 {
-    ferrule_device_core(dev)->in_flight = 0;
+    ferrule_device_core_of(dev)->in_flight = 0;
     return ferrule_health_stop(dev);
 }
 
 /* Called with the lock, without the guard. A lost device is left to those who need it. */
 static int32_t leave_at_rest(ferrule_device_t *dev)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
 
     if (core->health != (uint32_t)FERRULE_DEVICE_FINE ||
         (core->in_flight == 0 && ferrule_health_rests(core))) {
@@ -502,7 +502,7 @@ int32_t ferrule_device_close(ferrule_device_t *dev)
     if (status != FERRULE_OK) {
         return status;
     }
-    status = is_mine(ferrule_device_core(dev));
+    status = is_mine(ferrule_device_core_of(dev));
     if (status == FERRULE_OK) {
         ferrule_platform_unguard(dev);
         aborted = leave_at_rest(dev);
@@ -516,7 +516,7 @@ int32_t ferrule_device_close(ferrule_device_t *dev)
 int32_t ferrule_device_destroy(ferrule_device_t *dev)
 {
     static const struct ferrule_device_core cleared = {0};
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = enter(dev);
 
     if (status != FERRULE_OK) {
@@ -540,7 +540,7 @@ static int32_t require_open(ferrule_device_t *dev)
     int32_t status = enter(dev);
 
     if (status == FERRULE_OK) {
-        status = is_mine(ferrule_device_core(dev));
+        status = is_mine(ferrule_device_core_of(dev));
         ferrule_platform_unguard(dev);
     }
     return status;
@@ -551,7 +551,8 @@ static int32_t require_fine(ferrule_device_t *dev)
 {
     const int32_t status = require_open(dev);
 
-    return status == FERRULE_OK && ferrule_device_core(dev)->health != (uint32_t)FERRULE_DEVICE_FINE
+    return status == FERRULE_OK &&
+                   ferrule_device_core_of(dev)->health != (uint32_t)FERRULE_DEVICE_FINE
                ? FERRULE_ERR_DEVICE
                : status;
 }
@@ -570,7 +571,7 @@ uint32_t ferrule_device_in_flight(const ferrule_device_t *dev)
 
 int32_t ferrule_device_recover(ferrule_device_t *dev)
 {
-    struct ferrule_device_core *core = ferrule_device_core(dev);
+    struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = enter(dev);
 
     if (status != FERRULE_OK) {
@@ -625,7 +626,7 @@ static int32_t check_range(const struct ferrule_driver *driver, uint32_t device_
 int32_t ferrule_device_copy_to(ferrule_device_t *dev, uint32_t device_offset, const void *source,
                                size_t bytes)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = require_fine(dev);
 
     if (status != FERRULE_OK) {
@@ -644,7 +645,7 @@ int32_t ferrule_device_copy_to(ferrule_device_t *dev, uint32_t device_offset, co
 int32_t ferrule_device_copy_from(ferrule_device_t *dev, void *destination, uint32_t device_offset,
                                  size_t bytes)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = require_fine(dev);
 
     if (status != FERRULE_OK) {
@@ -663,7 +664,7 @@ int32_t ferrule_device_copy_from(ferrule_device_t *dev, void *destination, uint3
 int32_t ferrule_device_context(ferrule_device_t *dev, const struct ferrule_driver *driver,
                                void **context)
 {
-    const struct ferrule_device_core *core = ferrule_device_core(dev);
+    const struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = require_fine(dev);
 
     if (status != FERRULE_OK) {
