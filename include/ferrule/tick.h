@@ -24,12 +24,12 @@ struct ferrule_tick_clock {
     uint32_t rest; /* in fractions of a microsecond, of which a tick rate has one million */
 };
 
-/** @brief Add the ticks since the last call, and return the time of the last tick in microseconds,
- * which wraps at 2^32. */
-static inline uint32_t ferrule_tick_add(struct ferrule_tick_clock *clock, uint32_t ticks,
+/** @brief Add the ticks since the last call, less than 2^44, and return the time of the last tick
+ * in microseconds, which wraps at 2^32. */
+static inline uint32_t ferrule_tick_add(struct ferrule_tick_clock *clock, uint64_t ticks,
                                         uint32_t rate_hz)
 {
-    const uint64_t more = (uint64_t)ticks * 1000000u + clock->rest;
+    const uint64_t more = ticks * 1000000u + clock->rest;
 
     clock->us += (uint32_t)(more / rate_hz);
     clock->rest = (uint32_t)(more % rate_hz);

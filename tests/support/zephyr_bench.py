@@ -186,15 +186,19 @@ def refuses_interrupts(bench: Bench) -> None:
 def keeps_its_fields_whole(bench: Bench) -> None:
     """Check that the guard is taken and released in turn, and that no call which may wait is made under it."""
     guarded = {"k_spin_lock": 1, "k_spin_unlock": -1}
+    ffi = bench.adapter.ffi
+    guard = int(ffi.cast("uintptr_t", ffi.addressof(bench.handle, "guard")))
     for name in LIFE:
         bench.fakes.forget_calls()
         assert (bench.bind() if name == "bind" else bench.call(name)) == OK
         held, times = 0, 0
         for call in bench.fakes.calls:
-            held += guarded.get(call.name, 0)
-            times += call.name == "k_spin_lock"
-            assert held in {0, 1}
-            assert not held or call.name in {*guarded, "k_current_get", "k_thread_priority_get"}, call
+            if call.name in guarded and call.object == guard:
+                held += guarded[call.name]
+                times += call.name == "k_spin_lock"
+                assert held in {0, 1}
+            else:
+                assert not held or call.name in {"k_current_get", "k_thread_priority_get"}, call
         assert held == 0, name
         assert times >= (name != "init"), name
 
@@ -234,7 +238,56 @@ def polls_for_less_than_a_tick(bench: Bench) -> None:
     assert fakes.calls_of("k_yield") == []
     fakes.forget_calls()
     assert lib.ferrule_platform_wait(handle, 1_000) == TIMEOUT
-    assert [call.arguments[-1] for call in fakes.calls_of("k_sem_take")] == [1_000]
+    assert [call.arguments[-1] for call in fakes.calls_of("k_sem_take")] == [1]
+
+
+def ends_waits_at_most_a_tick_late(bench: Bench) -> None:
+    """Check it for a device and for its lock, at all phases of a tick, and no wait ends early."""
+    bench.active()
+    bench.fakes.set_tick(1_000)
+    lib, handle, fakes = bench.adapter.lib, bench.handle, bench.fakes
+    never = bench.adapter.ffi.callback("bool(void *)", lambda _: False)
+    took: list[tuple[int, int]] = []
+
+    def measure(call: Callable[[int], int]) -> None:
+        for limit_us in (1, 400, 1_000, 1_001, 2_999):
+            for _ in range(4):
+                lib.ferrule_fake_advance(273)
+                began = fakes.now_us
+                assert call(limit_us) == TIMEOUT
+                took.append((limit_us, fakes.now_us - began))
+
+    assert bench.call("open") == OK
+    measure(lambda limit_us: int(lib.ferrule_device_wait(handle, never, limit_us)))
+    with fakes.as_thread(2):
+        measure(lambda limit_us: int(lib.ferrule_device_open_for(handle, limit_us, bench.adapter.ffi.NULL)))
+    assert [pair for pair in took if not pair[0] <= pair[1] <= pair[0] + 1_100] == []
+    assert bench.call("close") == OK
+
+
+def counts_cycles_that_wrap(bench: Bench) -> None:
+    """Check the clock between two calls, too: the longest wait is 35 minutes, and these cycles wrap every nine."""
+    bench.fakes.set_tick(1_000, cycles_hz=8_000_000)
+    now = bench.adapter.lib.ferrule_platform_now_us
+    last = now()
+    for milliseconds in (1, 530_000, 5, 2_147_483, 7):
+        bench.fakes.advance_ms(milliseconds)
+        passed = (now() - last) % 2**32
+        assert milliseconds * 1_000 <= passed < milliseconds * 1_000 + 100
+        last = now()
+
+
+def lets_others_run_without_an_inherited_priority(bench: Bench) -> None:
+    """Check that a thread which loses one with the lock yields: Zephyr lets it go on if no other one waits."""
+    lib, handle, fakes = bench.adapter.lib, bench.bound().handle, bench.fakes
+    for inherited, yields in ((7, 0), (3, 1)):
+        assert lib.ferrule_platform_lock(handle, 0) == OK
+        fakes.fail("k_thread_priority_get", result=inherited)
+        fakes.fail("k_thread_priority_get", nth=2, result=7)
+        fakes.forget_calls()
+        assert lib.ferrule_platform_unlock(handle) == OK
+        assert len(fakes.calls_of("k_yield")) == yields
+        fakes.forget_scripts()
 
 
 def knows_the_priority(bench: Bench) -> None:
@@ -328,6 +381,9 @@ PROMISES: tuple[Callable[[Bench], None], ...] = (
     keeps_its_fields_whole,
     waits_until_notified,
     polls_for_less_than_a_tick,
+    ends_waits_at_most_a_tick_late,
+    counts_cycles_that_wrap,
+    lets_others_run_without_an_inherited_priority,
     knows_the_priority,
     gives_way,
     cuts_the_power,

@@ -12,6 +12,7 @@
 #include <zephyr/pm/device_runtime.h>
 
 #include "ferrule/platform/zephyr_status.h"
+#include "ferrule/tick.h"
 
 LOG_MODULE_DECLARE(ferrule, CONFIG_FERRULE_LOG_LEVEL);
 
@@ -83,15 +84,90 @@ uint32_t ferrule_platform_open_timeout_us(void)
 	return CONFIG_FERRULE_DEVICE_OPEN_TIMEOUT_MS * 1000u;
 }
 
-int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
+/* Whether the kernel's counter of cycles measures less than a tick: it is up to a cycle behind. The
+ * timer of a slow clock, such as an RTC, has ticks as short as its cycles.
+ */
+static bool counts_microseconds(void)
 {
-	return ferrule_zephyr_status(
-		k_mutex_lock(&dev->lock, timeout_us == 0u ? K_NO_WAIT : K_USEC(timeout_us)));
+	return (uint32_t)sys_clock_hw_cycles_per_sec() >= USEC_PER_SEC;
 }
 
+/* The counter of cycles wraps, but the ticks tell how often. */
+static uint32_t cycles_us(void)
+{
+	static struct k_spinlock lock;
+	static struct ferrule_tick_clock clock;
+	static int64_t last_tick;
+	static uint32_t last_cycle;
+	const uint32_t rate = (uint32_t)sys_clock_hw_cycles_per_sec();
+	const k_spinlock_key_t key = k_spin_lock(&lock);
+	const int64_t tick = k_uptime_ticks();
+	const uint32_t cycle = k_cycle_get_32();
+	const uint32_t rest = cycle - last_cycle;
+	const uint64_t about =
+		(uint64_t)(tick - last_tick) * (rate / CONFIG_SYS_CLOCK_TICKS_PER_SEC);
+	const uint64_t wraps = (about - rest + BIT64(31)) >> 32;
+	const uint32_t now = ferrule_tick_add(&clock, (wraps << 32) + rest, rate);
+
+	last_tick = tick;
+	last_cycle = cycle;
+	k_spin_unlock(&lock, key);
+	return now;
+}
+
+uint32_t ferrule_platform_now_us(void)
+{
+	return counts_microseconds() ? cycles_us()
+				     : (uint32_t)k_ticks_to_us_floor64((uint64_t)k_uptime_ticks());
+}
+
+/* A timeout of n ticks lasts at least n ticks and at most n + 1. The result ends at most a tick
+ * later than `microseconds` (not 0) from now, or earlier: the caller then waits for the rest. Where
+ * the counter cannot measure this, it ends up to two ticks later.
+ */
+static k_timeout_t timeout_of(uint32_t microseconds)
+{
+	const uint32_t ticks = k_us_to_ticks_floor32(microseconds);
+
+	if (!counts_microseconds()) {
+		return K_USEC(microseconds);
+	}
+#if defined(CONFIG_TIMEOUT_64BIT)
+	if (ticks == 0u) {
+		return K_TIMEOUT_ABS_TICKS(k_uptime_ticks() + 1); /* the next one */
+	}
+#endif
+	return K_TICKS(MAX(ticks, 1u));
+}
+
+int32_t ferrule_platform_lock(ferrule_device_t *dev, uint32_t timeout_us)
+{
+	const uint32_t begin = timeout_us == 0u ? 0u : ferrule_platform_now_us();
+	uint32_t passed = 0;
+	int error;
+
+	do {
+		const k_timeout_t timeout =
+			timeout_us == 0u ? K_NO_WAIT : timeout_of(timeout_us - passed);
+
+		error = k_mutex_lock(&dev->lock, timeout);
+		passed = error == -EAGAIN ? ferrule_platform_now_us() - begin : timeout_us;
+	} while (passed < timeout_us);
+	return ferrule_zephyr_status(error);
+}
+
+/* The kernel takes an inherited priority back, but lets the thread go on if no other one waits at
+ * this moment: one that waits in slices may be between two of them.
+ */
 int32_t ferrule_platform_unlock(ferrule_device_t *dev)
 {
-	return ferrule_zephyr_status(k_mutex_unlock(&dev->lock));
+	const int priority = k_thread_priority_get(k_current_get());
+	const int error = k_mutex_unlock(&dev->lock);
+
+	if (k_thread_priority_get(k_current_get()) != priority) {
+		k_yield();
+	}
+	return ferrule_zephyr_status(error);
 }
 
 int32_t ferrule_platform_ready(const ferrule_device_t *dev)
@@ -148,12 +224,7 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
 	return FERRULE_ERR_UNSUPPORTED;
 }
 
-uint32_t ferrule_platform_now_us(void)
-{
-	return (uint32_t)k_ticks_to_us_floor64((uint64_t)k_uptime_ticks());
-}
-
-/* For less than a tick: a wait in the kernel would take up to two. */
+/* For less than a tick. */
 static int32_t poll(ferrule_device_t *dev, uint32_t timeout_us)
 {
 	const uint32_t begin = k_cycle_get_32();
@@ -164,17 +235,20 @@ static int32_t poll(ferrule_device_t *dev, uint32_t timeout_us)
 			return FERRULE_OK;
 		}
 		k_yield();
-	} while (k_cycle_get_32() - begin < cycles);
+#if defined(CONFIG_ARCH_POSIX)
+		k_busy_wait(1u); /* time stands still there while code runs */
+#endif
+	} while (k_cycle_get_32() - begin <= cycles);
 	return FERRULE_ERR_TIMEOUT;
 }
 
-/* K_USEC() rounds up, and the kernel adds the rest of the current tick. */
+/* May end early: the caller waits for the rest. */
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
-	if (timeout_us < k_ticks_to_us_floor32(1u)) {
+	if (k_us_to_ticks_floor32(timeout_us) == 0u) {
 		return poll(dev, timeout_us);
 	}
-	return ferrule_zephyr_status(k_sem_take(&dev->notified, K_USEC(timeout_us)));
+	return ferrule_zephyr_status(k_sem_take(&dev->notified, timeout_of(timeout_us)));
 }
 
 void ferrule_platform_notify(ferrule_device_t *dev)

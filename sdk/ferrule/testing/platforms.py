@@ -44,9 +44,12 @@ class ZephyrFakes(Fakes):
         """The messages in Zephyr's log since the last reset, such as "<err> npu is not ready"."""
         return tuple(self._ffi.string(self._library.ferrule_fake_log_text()).decode().splitlines())
 
-    def set_tick(self, us: int) -> None:
-        """Make adapters take `us` microseconds for the length of a tick, which is one otherwise."""
-        self._library.ferrule_fake_set_tick(us)
+    def set_tick(self, us: int, *, cycles_hz: int = 1_000_000) -> None:
+        """Make a tick `us` microseconds long, in place of one: time-outs then end with a tick.
+
+        `cycles_hz` is the rate of k_cycle_get_32().
+        """
+        self._library.ferrule_fake_set_clocks(us, cycles_hz)
 
     def uart(self, name: str) -> Wire:
         """Return the remote end of a device that is a UART."""

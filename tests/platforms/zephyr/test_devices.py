@@ -22,6 +22,7 @@ from zephyr_bench import (
     PROMISES,
     STATE,
     STATUS_OF,
+    TIMEOUT,
     UNSTOPPABLE,
     UNSUPPORTED,
     Bench,
@@ -127,6 +128,24 @@ def test_does_not_wait_where_the_time_is_zero() -> None:
         assert bench.fakes.now_us - before < 100
 
 
+def test_a_slow_clock_measures_ticks(bench: Bench) -> None:
+    """Cycles of 30 microseconds and ticks of a hundred: a wait ends no earlier, and at most two ticks later."""
+    bench.bound()
+    bench.fakes.set_tick(100, cycles_hz=32_768)
+    lib, fakes = bench.adapter.lib, bench.fakes
+    for limit_us in (100, 101, 350):
+        lib.ferrule_fake_advance(37)
+        began, clock = fakes.now_us, lib.ferrule_platform_now_us()
+        assert lib.ferrule_platform_wait(bench.handle, limit_us) == TIMEOUT
+        assert limit_us <= fakes.now_us - began < limit_us + 220
+        assert (lib.ferrule_platform_now_us() - clock) % 100 == 0
+    assert lib.ferrule_platform_lock(bench.handle, 0) == OK
+    with fakes.as_thread(2):
+        began = fakes.now_us
+        assert lib.ferrule_platform_lock(bench.handle, 250) == TIMEOUT
+        assert 250 <= fakes.now_us - began < 470
+
+
 def test_init_fails_where_the_kernel_has_no_mutex(bench: Bench) -> None:
     bench.fakes.fail("k_mutex_init", result=-errno.ENOMEM)
     assert bench.call("init") == MEMORY
@@ -136,7 +155,7 @@ def test_init_fails_where_the_kernel_has_no_mutex(bench: Bench) -> None:
 
 FAILING = {
     "k_mutex_init": errno.ENOMEM,
-    "k_mutex_lock": errno.EAGAIN,
+    "k_mutex_lock": errno.EBUSY,
     "k_mutex_unlock": errno.EPERM,
     "pm_device_runtime_get": errno.EIO,
     "pm_device_runtime_put": errno.ENOSYS,
@@ -191,12 +210,22 @@ def test_a_handle_destroyed_while_another_thread_waits_hangs_nobody(bench: Bench
     assert bench.call("open") == HANDLE
 
 
-WAIT = "timeout_us == 0u ? K_NO_WAIT : K_USEC(timeout_us)"
-UNLOCK = ("return ferrule_zephyr_status(k_mutex_unlock(&dev->lock));", "return dev == NULL;")
+WAIT = "timeout_of(timeout_us - passed)"
+UNLOCK = ("const int error = k_mutex_unlock(&dev->lock);", "const int error = dev == NULL;")
 MUTANTS = {
-    "no lock": ((f"k_mutex_lock(&dev->lock, {WAIT})", "dev == NULL || timeout_us == 1u"), UNLOCK),
-    "waits for ever": ((WAIT, WAIT.replace("K_USEC(timeout_us)", "K_FOREVER")),),
-    "never waits": ((WAIT, WAIT.replace("K_USEC(timeout_us)", "K_NO_WAIT")),),
+    "no lock": (
+        ("k_mutex_lock(&dev->lock, timeout)", "dev == NULL || timeout.ticks == -9"),
+        UNLOCK,
+    ),
+    "waits for ever": ((WAIT, "K_FOREVER"),),
+    "never waits": ((WAIT, "K_NO_WAIT"),),
+    "a wait for the lock that ends early": (("} while (passed < timeout_us);", "} while (timeout_us > UINT32_MAX);"),),
+    "a wait for the next tick that takes another": (("#if defined(CONFIG_TIMEOUT_64BIT)", "#if 0"),),
+    "goes on with an inherited priority": (
+        ("(k_current_get()) != priority", "(k_current_get()) != priority && dev == NULL"),
+    ),
+    "cycles that wrap unseen": (("(wraps << 32) + rest", "wraps * 0u + rest"),),
+    "a clock of ticks": (("return (uint32_t)sys_clock_hw_cycles_per_sec() >= USEC_PER_SEC;", "return false;"),),
     "keeps the lock": (UNLOCK,),
     "PM get fails unseen": (
         ("on ? pm_device_runtime_get(dev->zephyr_device)", "on ? (pm_device_runtime_get(dev->zephyr_device), 0)"),
@@ -213,10 +242,10 @@ MUTANTS = {
     "guard is kept": (("    ferrule_platform_unguard(dev);\n    return FERRULE_OK;", "    return FERRULE_OK;"),),
     "a notification is lost": (("k_sem_give(&dev->notified);", "(void)dev;"),),
     "notifications are counted": (("k_sem_init(&dev->notified, 0u, 1u)", "k_sem_init(&dev->notified, 0u, 9u)"),),
-    "a wait without end": (
-        ("&dev->notified, K_USEC(timeout_us)", "&dev->notified, timeout_us > 0u ? K_FOREVER : K_NO_WAIT"),
+    "a wait without end": (("&dev->notified, timeout_of(timeout_us)", "&dev->notified, K_FOREVER"),),
+    "a wait that is too short": (
+        ("&dev->notified, timeout_of(timeout_us)", "&dev->notified, timeout_of(timeout_us - 500u)"),
     ),
-    "a wait that is too short": (("&dev->notified, K_USEC(timeout_us)", "&dev->notified, K_USEC(timeout_us - 500u)"),),
     "suspended is off": (("&state) == 0 && state == PM_DEVICE_STATE_OFF", "&state) == 0 && dev != NULL"),),
     "a cut that is counted twice": (("(was_cut && !on)", "(was_cut && dev == NULL)"),),
     "error of the mutex": (("FERRULE_ERR_TIMEOUT}, /* from a mutex", "FERRULE_ERR_BUSY}, /* from a mutex"),),

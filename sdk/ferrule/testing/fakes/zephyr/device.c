@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include <zephyr/drivers/uart.h>
+#include <zephyr/kernel.h>
 #include <zephyr/pm/device.h>
 #include <zephyr/pm/device_runtime.h>
 
@@ -71,7 +72,7 @@ void fake_reset_platform(void)
         states[number] = (struct state){0};
     }
     ferrule_fake_log_clear();
-    ferrule_fake_set_tick(1);
+    ferrule_fake_set_clocks(1, USEC_PER_SEC);
 }
 
 void fake_platform_event(uint32_t number)

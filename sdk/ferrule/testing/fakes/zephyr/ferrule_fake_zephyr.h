@@ -17,8 +17,8 @@ void ferrule_fake_set_ready(uint32_t number, uint32_t ready);
 int32_t ferrule_fake_power_count(uint32_t number);
 /** Run the callback of the last pm_device_driver_init(), as power management does. */
 int ferrule_fake_power_action(const struct device *dev, enum pm_device_action action);
-/** Set what adapters take for the length of a tick. */
-void ferrule_fake_set_tick(uint32_t us);
+/** Set the length of a tick, and the rate of k_cycle_get_32(). */
+void ferrule_fake_set_clocks(uint32_t us_per_tick, uint32_t cycles_hz);
 /** Set the next result of uart_err_check(). */
 void ferrule_fake_set_uart_errors(uint32_t number, int32_t errors);
 /** Return what was logged since the last reset: a line "<err> text" for each message. */

@@ -9,10 +9,12 @@ enum { MAX_THREADS = 64 };
 
 static struct k_thread threads[MAX_THREADS];
 uint32_t ferrule_fake_us_per_tick = 1;
+uint32_t ferrule_fake_cycles_hz = USEC_PER_SEC;
 
-void ferrule_fake_set_tick(uint32_t us)
+void ferrule_fake_set_clocks(uint32_t us_per_tick, uint32_t cycles_hz)
 {
-    ferrule_fake_us_per_tick = us;
+    ferrule_fake_us_per_tick = us_per_tick;
+    ferrule_fake_cycles_hz = cycles_hz;
 }
 
 static const char mutex_noun[] = "k_mutex";
@@ -31,10 +33,21 @@ static struct k_thread *current(void)
 
 static uint64_t deadline_us(k_timeout_t timeout)
 {
+    const uint64_t now_us = ferrule_fake_now_us();
+    uint64_t tick = now_us / ferrule_fake_us_per_tick + 1u;
+
     if (timeout.ticks == 0) {
         return FAKE_AT_ONCE;
     }
-    return timeout.ticks < 0 ? FAKE_FOREVER : fake_deadline_us((uint64_t)timeout.ticks);
+    if (timeout.ticks == -1) {
+        return FAKE_FOREVER;
+    }
+    if (timeout.ticks > 0) {
+        tick += (uint64_t)timeout.ticks;
+    } else if ((uint64_t)(-2 - timeout.ticks) > tick) {
+        tick = (uint64_t)(-2 - timeout.ticks);
+    }
+    return fake_deadline_us(tick * ferrule_fake_us_per_tick - now_us);
 }
 
 static int status_of(enum fake_result result)
@@ -238,11 +251,11 @@ bool k_is_in_isr(void)
     return fake_end(&call) != 0;
 }
 
-static void sleep_for(const char *name, k_timeout_t timeout)
+static void sleep_until(const char *name, uint64_t end_us)
 {
     fake_lock();
     if (!fake_refuses_interrupt(name)) {
-        (void)fake_sleep(name, deadline_us(timeout));
+        (void)fake_sleep(name, end_us);
     }
     fake_unlock();
 }
@@ -251,7 +264,7 @@ int32_t k_msleep(int32_t ms)
 {
     FAKE_CALL(call, NULL, ms);
     if (!call.replaced) {
-        sleep_for("k_msleep", K_MSEC(ms));
+        sleep_until("k_msleep", deadline_us(K_MSEC(ms)));
     }
     return (int32_t)fake_end(&call);
 }
@@ -260,7 +273,7 @@ int32_t k_sleep(k_timeout_t timeout)
 {
     FAKE_CALL(call, NULL, timeout.ticks);
     if (!call.replaced) {
-        sleep_for("k_sleep", timeout);
+        sleep_until("k_sleep", deadline_us(timeout));
     }
     return (int32_t)fake_end(&call);
 }
@@ -269,7 +282,7 @@ void k_yield(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        sleep_for("k_yield", K_TICKS(FAKE_YIELD_US));
+        sleep_until("k_yield", fake_deadline_us(FAKE_YIELD_US));
     }
     (void)fake_end(&call);
 }
@@ -287,7 +300,7 @@ int64_t k_uptime_ticks(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        call.result = (int64_t)ferrule_fake_now_us();
+        call.result = (int64_t)(ferrule_fake_now_us() / ferrule_fake_us_per_tick);
     }
     return fake_end(&call);
 }
@@ -312,7 +325,7 @@ k_timeout_t sys_timepoint_timeout(k_timepoint_t timepoint)
     if (timepoint.tick == FAKE_FOREVER) {
         return K_FOREVER;
     }
-    return K_TICKS(timepoint.tick > now_us ? (int64_t)(timepoint.tick - now_us) : 0);
+    return K_USEC(timepoint.tick > now_us ? (int64_t)(timepoint.tick - now_us) : 0);
 }
 
 bool sys_timepoint_expired(k_timepoint_t timepoint)
@@ -343,7 +356,7 @@ uint32_t k_cycle_get_32(void)
 {
     FAKE_CALL(call, NULL);
     if (!call.replaced) {
-        call.result = (uint32_t)ferrule_fake_now_us();
+        call.result = (uint32_t)(ferrule_fake_now_us() * ferrule_fake_cycles_hz / USEC_PER_SEC);
     }
     return (uint32_t)fake_end(&call);
 }

@@ -14,24 +14,32 @@
 #include <zephyr/irq.h>
 #include <zephyr/sys/util.h>
 
-/** Time in ticks of a microsecond. */
+/** A tick is a microsecond, unless a test makes it longer. A time-out of n ticks ends at the end of
+ * the nth tick after the present one. */
 typedef struct {
-    int64_t ticks;
+    int64_t ticks; /* below -1: an absolute time */
 } k_timeout_t;
 
-#define K_TICKS(t)   ((k_timeout_t){.ticks = (t)})
-#define K_NO_WAIT    K_TICKS(0)
-#define K_FOREVER    K_TICKS(-1)
-#define K_USEC(t)    K_TICKS((int64_t)(t))
-#define K_MSEC(t)    K_TICKS((int64_t)(t) * 1000)
+extern uint32_t ferrule_fake_us_per_tick, ferrule_fake_cycles_hz;
+
+#define CONFIG_TIMEOUT_64BIT           1
+#define CONFIG_SYS_CLOCK_TICKS_PER_SEC (1000000u / ferrule_fake_us_per_tick)
+/** One million, unless a test sets another number. */
+#define sys_clock_hw_cycles_per_sec() ((int)ferrule_fake_cycles_hz)
+#define USEC_PER_SEC                  1000000U
+
+#define K_TICKS(t)             ((k_timeout_t){.ticks = (t)})
+#define K_NO_WAIT              K_TICKS(0)
+#define K_FOREVER              K_TICKS(-1)
+#define K_TIMEOUT_ABS_TICKS(t) K_TICKS(-2 - (int64_t)(t))
+#define K_USEC(t) K_TICKS(((int64_t)(t) + ferrule_fake_us_per_tick - 1) / ferrule_fake_us_per_tick)
+#define K_MSEC(t) K_USEC((int64_t)(t) * 1000)
 #define K_SECONDS(s) K_MSEC((int64_t)(s) * 1000)
 
-/** A tick is a microsecond here, and so is a cycle. */
-#define k_ticks_to_us_floor64(ticks) ((uint64_t)(ticks))
-/** What adapters take for the length of a tick; a test may make it longer. */
-#define k_ticks_to_us_floor32(ticks) ((uint32_t)(ticks) * ferrule_fake_us_per_tick)
-#define k_us_to_cyc_ceil32(us)       ((uint32_t)(us))
-extern uint32_t ferrule_fake_us_per_tick;
+#define k_ticks_to_us_floor64(ticks) ((uint64_t)(ticks) * ferrule_fake_us_per_tick)
+#define k_us_to_ticks_floor32(us)    ((uint32_t)(us) / ferrule_fake_us_per_tick)
+#define k_us_to_cyc_ceil32(us)                                                                     \
+    ((uint32_t)(((uint64_t)(us) * ferrule_fake_cycles_hz + USEC_PER_SEC - 1u) / USEC_PER_SEC))
 
 #define K_TIMEOUT_EQ(a, b) ((a).ticks == (b).ticks)
 

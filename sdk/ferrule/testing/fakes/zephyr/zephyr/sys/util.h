@@ -8,7 +8,9 @@
 #define ARG_UNUSED(x)                   (void)(x)
 #define ARRAY_SIZE(array)               (sizeof(array) / sizeof((array)[0]))
 #define BIT(n)                          (1UL << (n))
+#define BIT64(n)                        (1ULL << (n))
 #define CONTAINER_OF(ptr, type, member) ((type *)((char *)(ptr) - offsetof(type, member)))
+#define MAX(a, b)                       ((a) > (b) ? (a) : (b))
 #define UTIL_CAT_(a, b)                 a##b
 #define UTIL_CAT(a, b)                  UTIL_CAT_(a, b)
 
