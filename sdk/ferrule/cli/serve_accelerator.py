@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 
 import click
 
+from ferrule.cli.signals import handled
 from ferrule.errors import FerruleError
 
 
@@ -80,7 +81,7 @@ def interrupted() -> Iterator[Callable[[], bool]]:
 
     event = threading.Event()
     numbers = (signal.SIGINT, signal.SIGTERM)
-    ours = WATCHDOG.raising_handler(event.set)
+    ours = WATCHDOG.raising_handler(event.set, handled=handled)
     before = [signal.signal(number, ours) for number in numbers]
     try:
         yield event.is_set

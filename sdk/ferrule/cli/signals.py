@@ -62,16 +62,27 @@ def signals_raised() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def handled() -> None:
+    """Tell that the handler of a signal has run: to be called by handlers that a command has put in their place."""
+    for watch in _running:
+        watch.handled()
+
+
 class _Watch:
     """Ends the process if the handler of a signal has not run a while after it."""
 
     def __init__(self, numbers: frozenset[int]) -> None:
         self._numbers = numbers
         self._handled = threading.Event()
+        self._left = False
+
+    def handled(self) -> None:
+        """Tell that the handler of a signal has run."""
+        self._handled.set()
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Raise the exception of a signal, now or after the finalizer that it interrupts."""
-        self._handled.set()
+        self.handled()
         if put_off(number, frame):
             return
         if number == signal.SIGINT:
@@ -91,9 +102,13 @@ class _Watch:
             signal.set_wakeup_fd(earlier)
         thread = threading.Thread(target=self._watch, args=(receiver,), name="signals", daemon=True)
         thread.start()
+        _running.append(self)
         try:
             yield
         finally:
+            _running.remove(self)
+            self._left = True  # the main thread is here, and in no kernel, whatever came
+            self.handled()
             if earlier == -1:
                 signal.set_wakeup_fd(-1)
             os.close(sender)  # which ends the thread
@@ -103,11 +118,17 @@ class _Watch:
     def _watch(self, receiver: int) -> None:
         while found := os.read(receiver, 64):
             number = next((each for each in found if each in self._numbers), None)
-            if number is None or signal.getsignal(number) != self.handle:  # a command that serves has its own
+            if number is None:
                 continue
-            if not self._handled.wait(_GRACE_S):
+            # Whose handler it is now says little: this thread may be late, and a command has given back its own.
+            if not self._handled.wait(_GRACE_S) and signal.getsignal(number) == self.handle:
                 _end(number)
-            self._handled.clear()
+            if not self._left:
+                self._handled.clear()
+
+
+_running: list[_Watch] = []
+"""The watches of the commands that run, one inside another where a command calls `main`."""
 
 
 def _end(number: int) -> None:

@@ -110,11 +110,17 @@ class Watchdog:
         if self._watched or self._ticks:
             self._start()
 
-    def raising_handler(self, function: Callable[[], None]) -> Callable[[int, FrameType | None], None]:
-        """Return a handler of SIGINT that calls a function, or raises OverdueError if the signal is the watchdog's."""
+    def raising_handler(
+        self, function: Callable[[], None], *, handled: Callable[[], None] = lambda: None
+    ) -> Callable[[int, FrameType | None], None]:
+        """Return a handler of SIGINT that calls a function, or raises OverdueError if the signal is the watchdog's.
+
+        In both cases it calls `handled` first.
+        """
 
         def handle(number: int, frame: FrameType | None) -> None:
             del number, frame
+            handled()
             if self._forced:
                 self._forced = False
                 raise OverdueError
