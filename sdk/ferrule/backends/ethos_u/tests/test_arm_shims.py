@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from closing_checks import check_silence_is_loss, check_work_is_stopped
 from coverage_gate import count_c, counted
 from ethos_u_bench import (
     ARGUMENT,
@@ -257,22 +258,11 @@ def test_a_device_that_could_not_be_set_up_is_tried_again(bench: MakeBench) -> N
 
 
 def test_a_device_that_works_when_it_is_closed_is_stopped(bench: MakeBench) -> None:
-    """Whoever gave it work."""
-    device = ready(bench())
-    device.model.set_field("STATUS", "RUNNING", 1)
-    assert device.close() == OK
-    assert device.model.field("STATUS", "RUNNING") == 0
+    check_work_is_stopped(ready(bench()), "RUNNING")
 
 
 def test_a_device_that_does_not_answer_has_not_stopped(bench: MakeBench) -> None:
-    """At the close it might still work, so the handle is lost until the device answers."""
-    device = ready(bench())
-    device.inject(WrongId(offset=OFFSET["CONFIG"]))
-    assert device.close() == DEVICE
-    assert device.lib.ferrule_device_is_lost(device.handle)
-    device.inject(None)
-    assert device.recover() == OK
-    assert device.open() == OK
+    check_silence_is_loss(ready(bench()), "CONFIG")
 
 
 @pytest.mark.parametrize("interrupt", [False, True])

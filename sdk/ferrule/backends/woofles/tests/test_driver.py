@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from closing_checks import check_silence_is_loss, check_work_is_stopped
 from coverage_gate import count_c, counted
 from needs import require_cc, require_module, require_sanitizers
 from woofles_bench import (
@@ -272,22 +273,11 @@ def test_a_finished_command_is_not_executed_again(bench: MakeBench) -> None:
 
 
 def test_a_device_that_works_when_it_is_closed_is_stopped(bench: MakeBench) -> None:
-    """Whoever gave it work."""
-    device = ready(bench())
-    device.model.set_field("STATUS", "BUSY", 1)
-    assert device.close() == OK
-    assert device.model.field("STATUS", "BUSY") == 0
+    check_work_is_stopped(ready(bench()), "BUSY")
 
 
 def test_a_device_that_does_not_answer_has_not_stopped(bench: MakeBench) -> None:
-    """At the close it might still work, so the handle is lost until the device answers."""
-    device = ready(bench())
-    device.inject(WrongId(offset=OFFSET["ID"]))
-    assert device.close() == DEVICE
-    assert device.lib.ferrule_device_is_lost(device.handle)
-    device.inject(None)
-    assert device.recover() == OK
-    assert device.open() == OK
+    check_silence_is_loss(ready(bench()), "ID")
 
 
 @pytest.mark.parametrize("interrupt", [False, True])
