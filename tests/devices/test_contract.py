@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ferrule.devices.completeness import CERTAIN, Completeness
-from ferrule.devices.contract import Account, Breach, Command, ContractError, Operand, covering, merged, minus
+from ferrule.devices.contract import Account, Breach, Command, ContractError, Operand, merged, minus
 
 BASE = 0x2000_0000
 X = Operand(name="x", address=BASE, size_bytes=32, is_input=True)
@@ -37,7 +37,16 @@ TRANSFERS = {
     "one byte beyond the input": (X.address, 33, READ, Breach.OUTSIDE, "1 B beyond the end of 'x' (32 B)"),
     "a write to the input": (X.address + 31, 1, WRITE, Breach.DIRECTION, "'x', which the command only reads"),
     "the last byte of the output": (Y.end - 1, 1, WRITE, None, ""),
-    "the output and the scratch behind it": (Y.address, 48, WRITE, None, ""),
+    "the output, and into the scratch behind it": (
+        *(Y.address, 33, WRITE, Breach.OUTSIDE),
+        "1 B beyond the end of 'y' (32 B), into 'scratch'",
+    ),
+    "a read from the output into the scratch": (
+        *(Y.end - 4, 8, READ, Breach.OUTSIDE),
+        "4 B beyond the end of 'y' (32 B), into 'scratch'",
+    ),
+    "the scratch behind the output": (SCRATCH.address, 16, WRITE, None, ""),
+    "from the input to its neighbour's place": (X.address + 16, 32, WRITE, Breach.DIRECTION, "'x', which the command"),
     "one byte beyond the scratch": (SCRATCH.end - 1, 2, WRITE, Breach.OUTSIDE, "1 B beyond the end of 'scratch'"),
     "a read of the output": (Y.address, 32, READ, None, ""),
     "another tensor": (Z.address, 4, WRITE, Breach.OUTSIDE, "the place of 'z'"),
@@ -60,6 +69,18 @@ def test_a_transfer_of_a_running_command(transfer: str) -> None:
     assert any(part in str(error) for part in text.split("|"))
     assert f"{'writes' if write else 'reads'} {size} B at {address:#x}, asked for by a write of 0x1 to GO" in str(error)
     assert str(error).endswith("while it runs layer 'l' (step 0)")
+
+
+@pytest.mark.parametrize("write", [READ, WRITE])
+def test_an_operand_inside_of_another(write: bool) -> None:
+    """A transfer may lie in either; one that leaves both is named by the one that reaches further."""
+    inner = Operand(name="inner", address=Y.address + 8, size_bytes=8, writable=True)
+    found = account()
+    found.begin(Command("l", ["npu0"], (inner, Y, SCRATCH)))
+    assert judged(found, inner.address, 24, write=write) is None
+    error = judged(found, inner.address, 25, write=write)
+    assert error is not None
+    assert "1 B beyond the end of 'y' (32 B), into 'scratch'" in str(error)
 
 
 @pytest.mark.parametrize("write", [READ, WRITE])
@@ -123,9 +144,6 @@ def test_ranges() -> None:
     assert merged([(8, 12), (0, 4), (4, 6), (10, 16), (5, 5)]) == [(0, 6), (8, 16)]
     assert minus([(0, 10), (20, 30)], [(2, 4), (8, 22), (29, 40)]) == [(0, 2), (4, 8), (22, 29)]
     assert minus([(0, 10)], []) == [(0, 10)]
-    assert covering([(0, 6), (8, 16)], 8) == (8, 16)
-    assert covering([(0, 6), (8, 16)], 6) is None
-    assert covering([], 0) is None
 
 
 # ---- bytes that nobody wrote

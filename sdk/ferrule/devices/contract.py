@@ -7,7 +7,6 @@ docs/emulation.md, "The contract of devices", describes the rules.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -87,8 +86,6 @@ class Command:
         """Its number among the commands of the account, from 1 on; 0 before it begins."""
         self.written: _Spans = []
         """What the device has written so far, in order of time."""
-        self._reads = merged((each.address, each.end) for each in operands)
-        self._writes = merged((each.address, each.end) for each in operands if each.writable)
         inputs = merged((each.address, each.end) for each in operands if each.is_input)
         self.outputs = tuple(
             (each, minus([(each.address, each.end)], inputs)) for each in operands if each.is_output and each.size_bytes
@@ -104,19 +101,18 @@ class Command:
         return other
 
     def reads(self, address: int, end: int) -> bool:
-        """Return whether the command may read these bytes."""
+        """Return whether the command may read these bytes: they lie in one operand, not in two side by side."""
         if self._hit[0] <= address and end <= self._hit[1]:
             return True
-        found = covering(self._reads, address)
-        if found is None or found[1] < end:
-            return False
-        self._hit = found
-        return True
+        for each in self.operands:
+            if each.address <= address and end <= each.end:
+                self._hit = (each.address, each.end)
+                return True
+        return False
 
     def writes(self, address: int, end: int) -> bool:
-        """Return whether the command may write these bytes, and if so, note that they are written."""
-        found = covering(self._writes, address)
-        if found is None or found[1] < end:
+        """Return whether the command may write these bytes of one operand, and if so, note that they are written."""
+        if not any(each.writable and each.address <= address and end <= each.end for each in self.operands):
             return False
         if self.written and self.written[-1][1] == address:
             self.written[-1] = (self.written[-1][0], end)
@@ -251,10 +247,12 @@ class Account:
             name = self._tensor(address, end)
             return Breach.LATE, f"{name or 'memory of commands'}, and the device has no command"
         own = [each for command in mine for each in command.operands]
-        for each in own:
-            if each.address <= address < each.end and end > each.end:
-                over = end - each.end
-                return Breach.OUTSIDE, f"{over} B beyond the end of {_short(each.name)} ({each.size_bytes} B)"
+        begun = [each for each in own if each.address <= address < each.end and (each.writable or not write)]
+        if begun:
+            left = max(begun, key=lambda each: each.end)
+            into = next((each for each in own if each.address < end and left.end < each.end), None)
+            over = f"{end - left.end} B beyond the end of {_short(left.name)} ({left.size_bytes} B)"
+            return Breach.OUTSIDE, over if into is None else f"{over}, into {_short(into.name)}"
         for each in own:
             if write and each.address < end and address < each.end and not each.writable:
                 return Breach.DIRECTION, f"{_short(each.name)}, which the command only reads"
@@ -335,9 +333,3 @@ def minus(spans: _Spans, others: _Spans) -> _Spans:
         if at < high:
             found.append((at, high))
     return found
-
-
-def covering(spans: _Spans, address: int) -> tuple[int, int] | None:
-    """Return the range that has an address, of ranges that are merged."""
-    index = bisect_right(spans, (address, 1 << 64)) - 1
-    return spans[index] if index >= 0 and address < spans[index][1] else None

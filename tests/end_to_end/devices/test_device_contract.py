@@ -122,6 +122,11 @@ def reads_beyond(model: WooflesModel, command: Command) -> None:
     model.bus.read(command.second, 2 * SIZE + 1)  # x and the output lie side by side
 
 
+def reads_into_the_output(model: WooflesModel, command: Command) -> None:
+    right(model, command)
+    model.bus.read(command.second, SIZE + 1)
+
+
 BREACHES: dict[str, tuple[Finish, Breach, str]] = {
     "one byte more": (one_byte_more, Breach.OUTSIDE, "writes 17 B .*: 1 B beyond the end of 'first' \\(16 B\\)"),
     "one byte before": (before_the_output, Breach.DIRECTION, "writes 1 B at .*: 'x', which the command only reads"),
@@ -129,6 +134,10 @@ BREACHES: dict[str, tuple[Finish, Breach, str]] = {
     "nothing": (nothing, Breach.UNWRITTEN, "has written bytes 0 to 15 of its output 'first'"),
     "all but one": (all_but_one, Breach.UNWRITTEN, "has written byte 15 of its output 'first'"),
     "reads beyond": (reads_beyond, Breach.OUTSIDE, "reads 33 B at .*: 17 B beyond the end of 'x'"),
+    "reads into its neighbour": (
+        *(reads_into_the_output, Breach.OUTSIDE),
+        "reads 17 B at .*: 1 B beyond the end of 'x' \\(16 B\\), into 'first'",
+    ),
 }
 
 
