@@ -12,11 +12,10 @@ from pathlib import Path
 import children
 import pytest
 from needs import require_module
-from pages import ROOT, blocks, pages
+from pages import HEADER_SCRIPT, ROOT, blocks, pages, write_backend
 
 MANIFEST = re.compile(r"(\w+)/backend\.toml")
 BACKEND = re.compile(r"^class \w+\((?:Backend|HostMemoryBackend|CompilingBackend)\):", re.MULTILINE)
-HEADER = "write_header.py"
 BOTH = "BackendFamily, FirmwareFamily"
 FIRMWARE_ONLY = "LayerSupportFamily, FirmwareFamily"
 
@@ -65,14 +64,9 @@ def test_each_documented_backend_has_families() -> None:
 
 def write_files(page: Path, package: str, folder: Path) -> None:
     """Write the files of a page's backend, and the header that the page makes for it."""
-    for block in blocks(page):
-        if block.caption == HEADER or block.caption.startswith(f"{package}/"):
-            path = folder / block.caption
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as file:
-                file.write(block.text)
-    if (folder / HEADER).exists():
-        run(folder, HEADER)
+    write_backend(page, package, folder)
+    if (folder / HEADER_SCRIPT).exists():
+        run(folder, HEADER_SCRIPT)
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

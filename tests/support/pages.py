@@ -10,6 +10,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
+HEADER_SCRIPT = "write_header.py"
 _DIRECTIVE = re.compile(r"\{([\w-]+)\}\s*(.*)")
 _OPTION = re.compile(r":([\w-]+):\s*(.*)")
 
@@ -42,6 +43,16 @@ def pages() -> list[Path]:
     ]
     found += sorted((ROOT / "docs").rglob("*.md"))
     return found + sorted((ROOT / "examples").rglob("*.md"))
+
+
+def write_backend(page: Path, package: str, folder: Path) -> None:
+    """Write the files of a backend that a page develops, and the script that makes the header of its registers."""
+    for block in blocks(page):
+        if block.caption == HEADER_SCRIPT or block.caption.startswith(f"{package}/"):
+            path = folder / block.caption
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as file:
+                file.write(block.text)
 
 
 def blocks(page: Path) -> list[Block]:
