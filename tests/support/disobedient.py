@@ -16,7 +16,7 @@ from ferrule.devices import Bus, DeviceModel, InterruptLine, Register, RegisterM
 from ferrule.devices.model import Bytes, NoInterrupt
 
 LATE_CYCLES = 40
-"""How long a transfer of a posting device is on its way."""
+"""How long what a posting device writes is on its way, if nothing else is said."""
 
 
 class Manner(StrEnum):
@@ -34,7 +34,7 @@ class Manner(StrEnum):
 
 
 def disobedient(model: Callable[[], RegisterModel], manner: Manner, *, cycles: int = 0) -> Callable[[], RegisterModel]:
-    """Return what makes such a device; a slow one needs so many cycles to stop."""
+    """Return what makes such a device; so many cycles later, a slow one stops, or a posting one's data arrives."""
     if manner is Manner.SOUND:
         return model
 
@@ -45,6 +45,8 @@ def disobedient(model: Callable[[], RegisterModel], manner: Manner, *, cycles: i
         made.__class__ = type(f"{manner.capitalize()}{kind.__name__}", (mixin, kind), {})
         if isinstance(made, _Unstopped):
             made.kind, made.manner, made.cycles_to_stop = kind, manner, cycles
+        elif isinstance(made, _Posting):
+            made.cycles_on_the_way = cycles or LATE_CYCLES
         return made
 
     return make
@@ -102,12 +104,13 @@ class _Unstopped(RegisterModel):
 class _Posting(RegisterModel):
     """A device whose transfers to memory arrive later than it says."""
 
+    cycles_on_the_way: int
     _wire: _Wire | None = None
 
     @override
     def attach(self, *, bus: Bus | None = None, irq: InterruptLine | None = None) -> None:
         if bus is not None:
-            self._wire = _Wire(bus)
+            self._wire = _Wire(bus, self.cycles_on_the_way)
         super().attach(bus=None if bus is None else self._wire, irq=irq)
 
     @override
@@ -125,8 +128,9 @@ class _Posting(RegisterModel):
 class _Wire:
     """A bus on which what is written takes its time."""
 
-    def __init__(self, bus: Bus) -> None:
+    def __init__(self, bus: Bus, cycles: int) -> None:
         self._bus = bus
+        self._cycles = cycles
         self._posted: list[tuple[int, bytes]] = []
         self.left = 0
 
@@ -135,7 +139,7 @@ class _Wire:
 
     def write(self, address: int, data: bytes) -> None:
         self._posted.append((address, bytes(data)))
-        self.left = LATE_CYCLES
+        self.left = self._cycles
 
     def view(self, address: int, size_bytes: int, *, writable: bool = False) -> Bytes:
         return self._bus.view(address, size_bytes, writable=writable)

@@ -190,7 +190,7 @@ class Queued(GivenUp):
 
     @override
     def start(self) -> int:
-        return self._bench.start(0) or self._bench.start(1)
+        return int(self._bench.start(0) or self._bench.start(1))
 
     @override
     def execute(self, timeout_us: int = DEFAULT) -> int:
@@ -269,55 +269,70 @@ IMPATIENT = ("woofles",)
 POLLED_ONLY = ("tern",)
 
 
+PACKAGES = {"accelerator": "quitter", "npu": "leaver", "yap": "yap", "tern": "tern"}
+"""The packages of the styles that are written."""
+
+
 @contextmanager
-def styles(folder: Path) -> Iterator[Mapping[str, Style]]:
-    """Write the projects of all styles into a folder, whose packages can be imported meanwhile."""
+def projects(folder: Path) -> Iterator[Mapping[str, Path]]:
+    """Write the projects of the styles into a folder, and yield their packages, which can be imported meanwhile."""
     before = list(sys.path)
-    for kind, package in (("accelerator", "quitter"), ("npu", "leaver")):
+    for style in ("accelerator", "npu"):
         with suppress(SystemExit):
-            main(["init", kind, str(folder / kind), "--id", package.capitalize()])
-        sys.path.insert(0, str(folder / kind))
-    for page, package in (("accelerators.md", "yap"), ("compile_only_npu.md", "tern")):
-        write_backend(ROOT / "docs" / page, package, folder / package)
-        sys.path.insert(0, str(folder / package))
+            main(["init", style, str(folder / style), "--id", PACKAGES[style].capitalize()])
+    for style, page in (("yap", "accelerators.md"), ("tern", "compile_only_npu.md")):
+        write_backend(ROOT / "docs" / page, PACKAGES[style], folder / style)
+    sys.path[:0] = [str(folder / style) for style in PACKAGES]
     try:
-        yield {
-            "accelerator": _comparing(folder / "accelerator", "quitter"),
-            "yap": _comparing(folder / "yap", "yap"),
-            "npu": _queued(folder / "npu", "leaver"),
-            "tern": _documented_tern(folder / "tern", "tern"),
-            "woofles": Style(package="woofles", bench=GivenUpWoofles, work_us=2000, folder=folder, model=_slow_woofles),
-        }
+        found = {style: folder / style / package for style, package in PACKAGES.items()}
+        for style, package in PACKAGES.items():
+            header = found[style] / "include" / package / "registers.h"
+            header.write_text(c_header(model_of(package).TABLE), encoding="utf-8")
+        yield found
     finally:
         sys.path[:] = before
-        packages = {"quitter", "leaver", "yap", "tern"}
-        for name in [name for name in sys.modules if name.split(".")[0] in packages]:
+        for name in [name for name in sys.modules if name.split(".")[0] in PACKAGES.values()]:
             del sys.modules[name]
 
 
-def _module(package: str) -> Any:  # noqa: ANN401 a module that was just written
+@contextmanager
+def styles(folder: Path) -> Iterator[Mapping[str, Style]]:
+    """Write all styles into a folder, for the host."""
+    with projects(folder) as found:
+        yield {
+            "accelerator": _comparing(found["accelerator"]),
+            "yap": _comparing(found["yap"]),
+            "npu": _queued(found["npu"]),
+            "tern": _documented_tern(found["tern"]),
+            "woofles": Style(package="woofles", bench=GivenUpWoofles, work_us=2000, folder=folder, model=_slow_woofles),
+        }
+
+
+def model_of(package: str) -> Any:  # noqa: ANN401 a module that was just written
+    """Return the module of a device's model."""
     return importlib.import_module(f"{package}.model")
 
 
-def _comparing(folder: Path, package: str) -> Style:
-    module, work_us = _module(package), 2000
+def _comparing(folder: Path) -> Style:
+    package = folder.name
+    module, work_us = model_of(package), 2000
     module.CYCLES_OF_STARTING = work_us
-    (folder / package / "include" / package / "registers.h").write_text(c_header(module.TABLE))
     model = getattr(module, f"{package.capitalize()}Model")
-    return Style(package=package, bench=Comparing, work_us=work_us, folder=folder / package, model=model)
+    return Style(package=package, bench=Comparing, work_us=work_us, folder=folder, model=model)
 
 
-def _queued(folder: Path, package: str) -> Style:
-    module, work_us = _module(package), 8000  # its reset is waited for, for a millisecond each time
+def _queued(folder: Path) -> Style:
+    package = folder.name
+    module, work_us = model_of(package), 8000  # its reset is waited for, for a millisecond each time
     module.START_CYCLES = work_us
     model = getattr(module, f"{package.capitalize()}Model")
-    return Style(package=package, bench=Queued, work_us=work_us, folder=folder / package, model=lambda: model(MACS))
+    return Style(package=package, bench=Queued, work_us=work_us, folder=folder, model=lambda: model(MACS))
 
 
-def _documented_tern(folder: Path, package: str) -> Style:
+def _documented_tern(folder: Path) -> Style:
     """A Tern that computes zeros: its programs are not what is tried here."""
-    module, work_us = _module(package), 2000
-    (folder / package / "include" / package / "registers.h").write_text(c_header(module.TABLE))
+    package = folder.name
+    module, work_us = model_of(package), 2000
 
     class Layer:
         inputs = 4
@@ -326,7 +341,7 @@ def _documented_tern(folder: Path, package: str) -> Style:
     module.cycles = lambda *_: work_us
     module.run = lambda *_: np.zeros(4, np.int8)
     return Style(
-        package=package, bench=DocumentedTern, work_us=work_us, folder=folder / package,
+        package=package, bench=DocumentedTern, work_us=work_us, folder=folder,
         model=lambda: module.TernModel(MACS),
     )  # fmt: skip
 

@@ -45,8 +45,8 @@ class ContractStep:
 class ModelContract:
     """The commands of one model."""
 
-    run: int
-    """The address of the executor's function."""
+    runs: tuple[int, ...]
+    """The addresses of the executor's functions, each of which is a run: without a deadline, and with one."""
     workspace: tuple[Range, ...]
     tensors: tuple[Operand, ...]
     """All tensors and scratch in the workspace, for messages."""
@@ -122,14 +122,14 @@ def contract_plan(program: Program, image: Image) -> ContractPlan:
 
 
 def _model(artifact: Artifact, image: Image) -> ModelContract:
-    owned = owned_storage(artifact, image)
+    owned, until = owned_storage(artifact, image), f"ferrule_{artifact.symbol}_run_until"
     tensors = tuple(
         Operand(name=name, address=owned.buffers[number].address, size_bytes=_size(artifact, owned, name))
         for name, number in owned.numbers.items()
     )
     begun, graph = ends(artifact), artifact.graph
     return ModelContract(
-        run=owned.run,
+        runs=(owned.run, *([image.address_of(until)] if image.has(until) else ())),
         workspace=owned.workspace,
         tensors=tensors,
         given=tuple(

@@ -10,10 +10,13 @@ import numpy as np
 
 from ferrule.devices import Bytes, DeviceFaultError
 from ferrule.devices.completeness import Completeness
-from ferrule.devices.contract import Account, Command
+from ferrule.devices.contract import Account, Breach, Command
 from ferrule.devices.memory import Judge
 from ferrule.emulation.contract import ContractPlan, ContractStep, ModelContract
 from ferrule.emulation.unicorn.guest import Guest
+
+HEALTH_OFFSET, LOST = 48, 2
+"""Of `health` in struct ferrule_device_core of a 32-bit core, and FERRULE_DEVICE_LOST."""
 
 
 class Returns:
@@ -54,6 +57,9 @@ class DeviceContract:
         self._runs: dict[int, _Run] = {}
         """The runs that are going on, by the address of their `struct ferrule_held`."""
         self._returns = returns
+        self._handles = {each.name: each.handle for each in plan.devices}
+        self._given_up: dict[str, list[Command]] = {}
+        """By device: its commands in the last run that failed. While it is lost, it may go on with them."""
         for each in plan.devices:
             self.account.add_device(each.name, tensor=each.tensor_alignment, transfer=each.transfer_alignment)
         for model in plan.models:
@@ -73,9 +79,21 @@ class DeviceContract:
         account = self.account
 
         def judge(address: int, size_bytes: int, *, write: bool) -> DeviceFaultError | None:
-            return account.judge(device, address, size_bytes, write=write, cause=cause)
+            error = account.judge(device, address, size_bytes, write=write, cause=cause)
+            late = error is not None and error.breach is Breach.LATE
+            return None if late and self._goes_on(device, address, address + size_bytes, write=write) else error
 
         return judge
+
+    def _goes_on(self, device: str, address: int, end: int, *, write: bool) -> bool:
+        """Return whether the device is lost, which the firmware knows, and may access these bytes until it is found."""
+        handle = self._handles.get(device, 0)
+        health = self._guest.read_memory(handle + HEALTH_OFFSET, 4) if handle else b""
+        if int.from_bytes(health, "little") != LOST:
+            return False
+        return any(
+            each.writes(address, end) if write else each.reads(address, end) for each in self._given_up.get(device, ())
+        )
 
     def _memory(self, address: int, size_bytes: int) -> Bytes:
         return np.frombuffer(self._guest.memory_view(address, size_bytes), np.uint8)
@@ -85,7 +103,8 @@ class DeviceContract:
             given = {*self._words("r0", model.pointers[0]), *self._words("r1", model.pointers[1])}
             self._entered[self._guest.register("sp")] = _Run(model, given)
 
-        self._guest.on_call(model.run, enter)
+        for address in model.runs:
+            self._guest.on_call(address, enter)
 
     def _words(self, register: str, count: int) -> tuple[int, ...]:
         data = self._guest.read_memory(self._guest.register(register), 4 * count)
@@ -147,6 +166,8 @@ class DeviceContract:
         def returned() -> None:
             for command in left:
                 self.account.end(command, f"was aborted, since the run has failed with {_signed(status)}")
+            for device in {name for command in left for name in command.devices}:
+                self._given_up[device] = [command for command in left if device in command.devices]
 
         self._returns.on_return(returned)
 
@@ -167,7 +188,7 @@ class _Model:
     """A model with its commands, ready to begin."""
 
     def __init__(self, contract: ModelContract) -> None:
-        self.run = contract.run
+        self.runs = contract.runs
         self.pointers = contract.pointers
         self._contract = contract
         self._commands: dict[tuple[int, frozenset[str]], Command] = {}
