@@ -52,8 +52,8 @@ class GivenUp(DeviceCalls):
         """Run the command on the open device."""
 
     def start(self) -> int:
-        """Begin the command, if the driver can, and do not wait."""
-        raise NotImplementedError
+        """Begin the command and do not wait; a driver whose operators wait cannot."""
+        return int(Status.UNSUPPORTED)
 
     @property
     @abstractmethod
