@@ -32,6 +32,10 @@ ONLY_COMMANDS = {
 """Where messages may name options outright, and why nobody reads them from Python."""
 OTHERS = ("recognition", "formats/onnx", "testing", "runtime")
 """What names the options of exporters, and what is used from Python only."""
+FOR_SHELLS = {
+    "emulation/renode/project_files.py": "a comment of a script, for a user of Renode's monitor",
+}
+"""What writes commands into files, which are read without Python."""
 OPTION = re.compile(r"(?<![\w`-])--[a-z][a-z-]*|`ferrule [a-z-]+ [^`]*--")
 KEYWORD = re.compile(
     r"\b(?!keras|unroll)[a-z_]+=(?:True|False|\.\.\.)|\bferrule\.[a-z_]+\(|\bload\(|\b(?:TensorInfo|Network|Firmware|Runtime)\.[a-z_]+"
@@ -82,6 +86,33 @@ def test_messages_name_options_through_the_mechanism_only() -> None:
             if found:
                 wrong.append(f"{name}:{text.lineno}: {found[0]}: {value}")
     assert seen > 2000
+    assert not wrong, "\n".join(wrong)
+
+
+def prose(path: Path) -> Iterator[ast.Constant]:
+    """Yield the texts of a module in which words stand: no docstrings, and no arguments of programs."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    silent = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for text in texts(tree):
+        if id(text) not in silent and re.search(r"[a-z] ", str(text.value)):
+            yield text
+
+
+def test_lines_that_are_no_errors_name_options_through_the_mechanism_too() -> None:
+    options = {text for name in _COMMANDS for text in _options(name) if text.startswith("--")}
+    outright = re.compile(r"(?<![\w-])(" + "|".join(sorted(map(re.escape, options), key=len, reverse=True)) + r")(?![\w-])")
+    wrong, seen = [], 0
+    for name in modules():
+        if not name.startswith((*ONLY_COMMANDS, *OTHERS, *FOR_SHELLS)):
+            for text in prose(PACKAGE / name):
+                seen += 1
+                if outright.search(str(text.value)):
+                    wrong.append(f"{name}:{text.lineno}: {text.value}")
+    pages = sorted((PACKAGE / "report" / "html").rglob("*.html"))
+    for page in pages:
+        shown = re.sub(r"(?s)<style.*?</style>|<script.*?</script>", "", page.read_text(encoding="utf-8"))
+        wrong += [f"{page.name}: {found[0]}" for found in outright.finditer(shown)]
+    assert (seen > 4000, len(pages) > 5) == (True, True)
     assert not wrong, "\n".join(wrong)
 
 

@@ -105,6 +105,10 @@ class IterationLimitError(FerruleError):
 
 
 _LISTED = 20
+_NAMED = 40
+_NAME_LETTERS = 100
+_COMPARED = 10_000
+"""Names among which similar ones are searched."""
 _KEPT = frozenset(("\n", "\t", *MARKS))
 
 
@@ -144,12 +148,24 @@ class MissingToolError(FerruleError):
 def unknown_name(kind: str, name: str, known: Iterable[str], *, where: str = "") -> FerruleError:
     """Return the error for a name that is not in `known`; the hint lists similar names or, if there are none, all.
 
+    The names may be those of a file: of very many, the first are listed, and long ones are cut.
+
     `where` follows the name in the message, such as "on board mps2-an386".
     """
-    names = sorted(known)
-    near = get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(names) or 'none'}"
-    return FerruleError(f"there is no {kind} '{name}'{where and f' {where}'}", hint=hint)
+    names = sorted(_cut(each) for each in known)
+    near = get_close_matches(name, names, n=3, cutoff=0.5) if len(names) <= _COMPARED else []
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {some_of(names, _NAMED) or 'none'}"
+    return FerruleError(f"there is no {kind} '{_cut(name)}'{where and f' {where}'}", hint=hint)
+
+
+def some_of(texts: Sequence[str], limit: int) -> str:
+    """Return a list of the first texts, and how many others there are."""
+    listed = ", ".join(texts[:limit])
+    return listed if len(texts) <= limit else f"{listed} and {len(texts) - limit:,} more"
+
+
+def _cut(name: str) -> str:
+    return name if len(name) <= _NAME_LETTERS else f"{name[:_NAME_LETTERS]}..."
 
 
 def caused_by_signal(error: BaseException) -> bool:

@@ -141,7 +141,7 @@ def test_boards_as_json(ferrule: Ferrule) -> None:
     boards = {board["name"]: board for board in listing["boards"]}
     assert set(boards) == set(board_names())
     board = boards["mps3-an547"]
-    assert (board["core"], board["fpu"], board["clock_hz"]) == ("cortex-m55", "fpv5-d16", 32_000_000)
+    assert (board["cpu"]["type"], board["cpu"]["fpu"], board["clock_hz"]) == ("cortex-m55", "fpv5-d16", 32_000_000)
     assert board["memories"][0] == {"name": "itcm", "kind": "flash", "address": 0x1000_0000, "size_bytes": 0x8_0000}
     assert "unicorn" not in board["engines"]
     assert "cortex-m55" in board["refusals"]["unicorn"]

@@ -194,8 +194,8 @@ def test_a_summary_leaves_out_estimates_and_says_so() -> None:
     many = replace(document, layers=tuple(replace(layer, name=str(index), estimate=large) for index in range(130)))
     text = WRITERS["job-summary"]([many])
     check_markdown(text)
-    assert "And the estimates of 30 more, which `--markdown` lists." in text
-    assert text.count("And 50 more, which `--markdown` lists.") == 100
+    assert "And the estimates of 30 more, which the format `markdown` lists." in text
+    assert text.count("And 50 more, which the format `markdown` lists.") == 100
     assert WRITERS["markdown"]([many]).count("| layer 149 |") == 130
 
 
@@ -381,7 +381,7 @@ def test_a_trace_needs_a_timeline() -> None:
 def test_a_summary_of_a_job_states_what_it_leaves_out() -> None:
     document = sweep_document()
     many = replace(document, rows=document.rows[:1] * 500, planned=500)
-    assert "And 400 more, which `--markdown` lists." in WRITERS["job-summary"]([many])
+    assert "And 400 more, which the format `markdown` lists." in WRITERS["job-summary"]([many])
     assert WRITERS["markdown"]([many]).count("\n| kws.tflite |") == 500
     long = replace(document.rows[0], options={"a": "é" * 150_000})
     text = WRITERS["job-summary"]([replace(document, rows=(long,) * 4)])

@@ -12,11 +12,14 @@ import pytest
 import saved_documents
 
 import ferrule
+from ferrule.backends.target import Memory
+from ferrule.boards import Board, load_board
 from ferrule.errors import ModelError, Problem, together
 from ferrule.evaluation.evaluate import Evaluation
 from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.fitting import BoardFit
 from ferrule.report import RunReport
+from ferrule.report.board_listing import ListedBoard, ListedMemory, list_boards
 from ferrule.report.document import MemoryPart, ReportDocument
 from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.failure_document import FailureDocument, ProblemPart
@@ -64,6 +67,17 @@ def test_the_other_objects_are_what_is_written() -> None:
     assert get_type_hints(MemoryPart)["arena"] is ArenaPart
     assert get_type_hints(SweepDocument)["rows"] == tuple[SweepRow, ...]
     assert {kind for kind, _ in _KINDS.values()} >= {ReportDocument, EvaluationDocument, Inspection, SweepDocument}
+
+
+def test_the_listing_of_boards_has_the_names_of_a_board() -> None:
+    for listed, kind, more in ((ListedBoard, Board, {"engines", "refusals"}), (ListedMemory, Memory, set())):
+        names = {field.name for field in dataclasses.fields(listed)}
+        assert more <= names
+        assert names - more <= {field.name for field in dataclasses.fields(kind)}
+    board = load_board("mps3-an547")
+    (written,) = [each for each in list_boards().boards if each.name == board.name]
+    assert written.cpu == board.cpu
+    assert [each.kind for each in written.memories] == [str(each.kind) for each in board.memories]
 
 
 def test_problems_have_one_form() -> None:

@@ -22,6 +22,7 @@ from ferrule.firmware.platforms import platform
 from ferrule.firmware.project import StackTooSmallError, build_project, write_project
 from ferrule.firmware.seal import RECORD_SYMBOL, SealError, damaged
 from ferrule.firmware.toolchain import OPTIMIZATIONS, TOOLCHAINS, check_optimization
+from ferrule.interface import option, spelled
 from ferrule.link import BuildInfo
 from ferrule.network import Network
 from ferrule.progress import Progress, say_nothing
@@ -128,7 +129,8 @@ def _self_test(image: Image) -> Check:
     """Compare what the self-test compares on the board with what is recorded in the file."""
     name = "selftest"
     if not image.has(RECORD_SYMBOL):
-        return Check(name=name, state=State.NOT_RECORDED, text="the firmware was generated without --self-test")
+        text = spelled(f"the firmware was generated without {option('self_test')}")
+        return Check(name=name, state=State.NOT_RECORDED, text=text)
     try:
         wrong = damaged(read_bytes(image.path))
     except (SealError, OSError) as error:

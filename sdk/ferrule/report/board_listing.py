@@ -6,14 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ferrule.boards import Board, board_names, load_board
+from ferrule.boards import Board, Cpu, board_names, load_board
 from ferrule.emulation import engine, engine_names
 from ferrule.report.tables import print_table
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,10 +34,7 @@ class ListedBoard:
     name: str
     title: str
     folder: str
-    core: str
-    """The core's type, such as cortex-m4."""
-    fpu: str | None
-    """Null if the core has none or floats are computed by software."""
+    cpu: Cpu
     clock_hz: int
     memories: tuple[ListedMemory, ...]
     engines: tuple[str, ...]
@@ -66,8 +63,7 @@ def _listed(board: Board) -> ListedBoard:
         name=board.name,
         title=board.title,
         folder=str(board.folder),
-        core=board.cpu.type,
-        fpu=board.cpu.fpu if board.cpu.hard_float else None,
+        cpu=board.cpu,
         clock_hz=board.clock_hz,
         memories=tuple(
             ListedMemory(name=each.name, kind=str(each.kind), address=each.address, size_bytes=each.size_bytes)
@@ -85,7 +81,7 @@ def print_boards(listing: BoardListing, console: Console) -> None:
     rows = [
         (
             escape(board.name),
-            board.core + (f" + {board.fpu}" if board.fpu else ""),
+            board.cpu.type + (f" + {board.cpu.fpu}" if board.cpu.hard_float else ""),
             f"{board.clock_hz / 1e6:g} MHz",
             escape("\n".join(f"{each.name} {each.size_bytes // 1024:,} KiB" for each in board.memories)),
             ", ".join(board.engines),

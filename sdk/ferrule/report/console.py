@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ferrule.graph import Rounding
+from ferrule.interface import option, spelled
 from ferrule.link import CounterSource, status_text
 from ferrule.report.document import (
     BuildPart,
@@ -53,7 +54,8 @@ def print_report(document: ReportDocument, console: Console) -> None:
     if document.first_difference is not None:
         console.print(_difference(document.first_difference), highlight=False, markup=False)
     elif document.verdict is Verdict.DIFFERENT and document.engine != "serial":
-        console.print("ferrule run --locate names the first layer that differs", highlight=False)
+        text = spelled(f"a run with {option('locate')} names the first layer that differs")
+        console.print(text, highlight=False, markup=False)
     console.print(f"compared: {document.evidence.text}", highlight=False)
     if document.reference is not None:
         console.print(f"floats: compared with {document.reference.text}", highlight=False, markup=False)

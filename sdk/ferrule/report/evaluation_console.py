@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ferrule.interface import either, name_of, spelled
 from ferrule.report.evaluation_document import ConfusionPart, EvaluationDocument, FloatPart, MetricPart, ProofPart
 from ferrule.report.tables import print_table
 from ferrule.report.words import counted, styled_verdict
@@ -28,7 +29,7 @@ def print_evaluation(document: EvaluationDocument, console: Console) -> None:
     if not document.evidence:
         console.print("compared: [bold red]nothing[/]", highlight=False)
     if document.proof is None:
-        console.print("not compared with a board: --board names one", highlight=False)
+        console.print(spelled(f"not compared with a board: {name_of('board')} names one"), highlight=False)
     else:
         _print_proof(document.proof, console)
 
@@ -111,8 +112,9 @@ def _print_confusion(part: ConfusionPart, console: Console) -> None:
     widths = [max(len(f"{row[column]:,}") for row in part.counts) for column in range(len(part.labels))]
     width = max(map(len, part.labels), default=0) + 8 + sum(max(size, 3) + 3 for size in widths)
     if width > console.width:
+        shown = spelled(either("--json", "the attribute confusion"))
         console.print(
-            f"[dim]the terminal is too narrow for the confusion matrix of {len(part.labels)} labels: --json[/]",
+            f"[dim]the terminal is too narrow for the confusion matrix of {len(part.labels)} labels: {shown} has it[/]",
             highlight=False,
         )
         return

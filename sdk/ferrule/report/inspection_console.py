@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ferrule.firmware.fitting import BoardFit
 from ferrule.graph import Rounding
+from ferrule.interface import name_of, spelled
 from ferrule.report.estimates import print_estimates
 from ferrule.report.inspection import (
     ClassPart,
@@ -37,7 +38,8 @@ def print_inspection(inspection: Inspection, console: Console) -> None:
 
     if len(inspection.signatures) > 1:
         own, *others = inspection.signatures
-        console.print(escape(f"signature '{own}'; the others: {', '.join(others)} (--signature)"), highlight=False)
+        text = spelled(f"signature '{own}'; the others: {', '.join(others)} ({name_of('signature')})")
+        console.print(escape(text), highlight=False)
     for kind, names in (("input", inspection.inputs), ("output", inspection.outputs)):
         for name in names:
             console.print(escape(f"{kind} {_describe(inspection.tensor(name))}"), highlight=False)

@@ -15,7 +15,7 @@ from ferrule.backends.context import CustomAllocator
 from ferrule.backends.shared.host_memory import TensorImportError, take_block
 from ferrule.backends.shared.host_memory.planned import QUICK
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle, TensorHandleFactory
-from ferrule.errors import place
+from ferrule.errors import place, some_of
 from ferrule.graph import Array, TensorInfo
 from ferrule.memory import Lifetime, Region, Request, plan
 from ferrule.runtime.errors import Faults, NetworkLoadError
@@ -272,8 +272,7 @@ def _refusal(end: FallbackEnd, memory: MemoryRef) -> str:
 
 
 def _named(tensors: Sequence[FallbackTensor]) -> str:
-    shown = ", ".join(tensor.description for tensor in tensors[:_NAMED])
-    return shown if len(tensors) <= _NAMED else f"{shown} and {len(tensors) - _NAMED} more"
+    return some_of([tensor.description for tensor in tensors], _NAMED)
 
 
 def _listed(kinds: MemorySource) -> str:

@@ -324,3 +324,21 @@ def test_what_is_no_data_set_is_refused() -> None:
     Path("folder.npy").mkdir()
     with pytest.raises(InputError, match="cannot be read"):
         opened("folder.npy")
+
+
+def test_of_very_many_arrays_the_first_are_listed() -> None:
+    with zipfile.ZipFile("many.npz", "w") as archive:
+        for index in range(12_000):
+            archive.writestr(f"{'n' * 200 if index == 0 else 'a'}{index:05}.npy", b"")
+    with pytest.raises(InputError, match=r"there is no array 'x' in many.npz, for the model's input") as caught:
+        opened("many.npz")
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("known: a00001, a00002, ")
+    assert caught.value.hint.endswith(", a00040 and 11,960 more")
+
+
+def test_a_long_name_is_cut() -> None:
+    np.savez("long.npz", **{"n" * 200: SAMPLES, "o": SAMPLES})
+    with pytest.raises(InputError, match="there is no array 'x'") as caught:
+        opened("long.npz")
+    assert caught.value.hint == f"known: {'n' * 100}..., o"

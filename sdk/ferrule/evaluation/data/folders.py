@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ferrule.errors import InputError
+from ferrule.errors import InputError, some_of
 from ferrule.evaluation.data.labels import class_names
 from ferrule.facade.data_table import DataSettings
 from ferrule.interface import name_of
@@ -116,5 +116,4 @@ def _left_out(names: Sequence[str]) -> list[str]:
 
 
 def _some(names: Sequence[str] | dict[str, Path]) -> str:
-    listed = list(names)
-    return ", ".join(listed[:10]) + (f" and {len(listed) - 10} more" if len(listed) > 10 else "")
+    return some_of(list(names), 10)

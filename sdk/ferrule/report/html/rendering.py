@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ferrule.interface import option, spelled
 from ferrule.rendering import shown
 
 if TYPE_CHECKING:
@@ -41,7 +42,13 @@ def environment() -> jinja2.Environment:
         "plural": plural,
         "words": words,
     }
+    made.globals["locating"] = _locating
     return made
+
+
+def _locating() -> str:
+    """Return the option that locates a difference, in the words of the caller's interface."""
+    return spelled(option("locate"))
 
 
 def _finalized(value: object) -> object:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ferrule.rendering import markdown as quoted
 from ferrule.report.estimates import EstimatePart
-from ferrule.report.writers.markdown_tables import Table
+from ferrule.report.writers.markdown_tables import Table, whole_list
 
 
 def of_estimates(estimates: Sequence[tuple[str, EstimatePart]], rows: int | None, level: str) -> Iterator[str]:
@@ -25,7 +25,7 @@ def of_estimates(estimates: Sequence[tuple[str, EstimatePart]], rows: int | None
         for warning in part.warnings[:rows]:
             yield f"⚠️ {quoted(warning)}"
     if rows is not None and len(estimates) > rows:
-        yield f"And the estimates of {len(estimates) - rows:,} more, which `--markdown` lists."
+        yield f"And the estimates of {len(estimates) - rows:,} more, which {whole_list()} lists."
 
 
 def _layers(part: EstimatePart) -> Table:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
+from ferrule.interface import either, spelled
 from ferrule.rendering import shown
 
 
@@ -28,8 +29,12 @@ class Table:
         listed = self._rows[:most]
         lines = [f"| {' | '.join(cells)} |" for cells in (self._headings, ruler, *listed)]
         left_out = len(self._rows) - len(listed)
-        more = f"\n\nAnd {left_out:,} more, which `--markdown` lists." if left_out else ""
-        return "\n".join(lines) + more
+        return "\n".join(lines) + (f"\n\nAnd {left_out:,} more, which {whole_list()} lists." if left_out else "")
+
+
+def whole_list() -> str:
+    """Return the name of the format that leaves nothing out."""
+    return spelled(either("`--markdown`", "the format `markdown`"))
 
 
 def code_block(text: str, language: str = "text") -> str:
