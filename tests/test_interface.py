@@ -100,7 +100,9 @@ def prose(path: Path) -> Iterator[ast.Constant]:
 
 def test_lines_that_are_no_errors_name_options_through_the_mechanism_too() -> None:
     options = {text for name in _COMMANDS for text in _options(name) if text.startswith("--")}
-    outright = re.compile(r"(?<![\w-])(" + "|".join(sorted(map(re.escape, options), key=len, reverse=True)) + r")(?![\w-])")
+    outright = re.compile(
+        r"(?<![\w-])(" + "|".join(sorted(map(re.escape, options), key=len, reverse=True)) + r")(?![\w-])"
+    )
     wrong, seen = [], 0
     for name in modules():
         if not name.startswith((*ONLY_COMMANDS, *OTHERS, *FOR_SHELLS)):

@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import io
+import random
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from rich.console import Console
 
+from ferrule.report import tables
 from ferrule.report.tables import print_table
 
 HEADINGS = ("#", "layer", "type", "kernel", "MACs")
@@ -65,3 +68,62 @@ def test_numbers_and_names_stay_whole_beside_long_texts() -> None:
 def test_a_row_must_have_all_cells() -> None:
     with pytest.raises(ValueError, match="zip"):
         printed(80, rows=[("0", "short")])
+
+
+def long_table(count: int, width: int, *, styled: bool, title: str = "", encoding: str = "utf-8") -> bytes:
+    """Return a table with cells of all kinds that need no style."""
+    dice = random.Random(count)  # noqa: S311 no secret
+    rows = [
+        (
+            str(index),
+            dice.choice(["layer", "é", "日本", ":0", "\\[a]"]) * dice.randrange(1, 4) + " " * dice.randrange(3),
+            "\n".join("int8 1x4"[: dice.randrange(9)] for _ in range(dice.randrange(4))),
+            "a kernel",
+            f"{dice.randrange(10**7):,} ",
+        )
+        for index in range(count)
+    ]
+    out = io.BytesIO()
+    stream = io.TextIOWrapper(out, encoding=encoding, errors="replace")
+    console = Console(file=stream, width=width, force_terminal=styled, color_system="standard" if styled else None)
+    print_table(console, HEADINGS, rows, right=("#", "MACs"), whole=("layer",), optional=("kernel",), title=title)
+    stream.flush()
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("width", [100, 60, 45, 30])
+@pytest.mark.parametrize("title", ["", "a [bold]title[/]"])
+@pytest.mark.parametrize(("styled", "encoding"), [(True, "utf-8"), (False, "utf-8"), (False, "ascii")])
+def test_a_long_table_is_what_rich_would_draw(
+    width: int, title: str, styled: bool, encoding: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for count in (6, 12):
+        by_rich = long_table(count, width, styled=styled, title=title, encoding=encoding)
+        with monkeypatch.context() as patch:
+            patch.setattr(tables, "_LONG", 5)
+            assert long_table(count, width, styled=styled, title=title, encoding=encoding) == by_rich
+
+
+def test_each_row_of_a_long_table_costs_rich_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = 0
+    render = Console.render
+
+    def counted(self: Console, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 rich's types
+        nonlocal calls
+        calls += 1
+        return render(self, *arguments, **keywords)
+
+    monkeypatch.setattr(Console, "render", counted)
+    found = []
+    for count in (200, 400):
+        calls = 0
+        assert long_table(count, 100, styled=False).count("│".encode()) > count
+        found.append(calls)
+    assert found[0] == found[1] > 0
+
+
+def test_a_style_in_a_long_table_is_drawn() -> None:
+    out = io.StringIO()
+    rows = [(str(index), "a", "[bold red]wrong[/]" if index == 150 else "right", "k", "1") for index in range(200)]
+    print_table(Console(file=out, width=100, force_terminal=True, color_system="standard"), HEADINGS, rows)
+    assert "\x1b[1;31mwrong\x1b[0m" in out.getvalue()
