@@ -3,6 +3,11 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,3 +42,59 @@ def test_the_fullest_step_is_found_though_some_are_skipped(arena: Arena) -> None
     assert lower_bound(arena) == max(bounds.values())
     first = min(step for step, bound in bounds.items() if bound == max(bounds.values()))
     assert tuple(fullest(arena)) == arena.live_at(first)
+
+
+def made(lives: Iterable[tuple[int, int]]) -> Arena:
+    return Arena(
+        [
+            Storage(
+                members=(f"s{number}",),
+                size_bytes=16,
+                alignment=4,
+                lifetime=Lifetime(first=first, last=last),
+                regions=("sram",),
+                is_scratch=False,
+            )
+            for number, (first, last) in enumerate(lives)
+        ]
+    )
+
+
+@pytest.mark.parametrize("longest", [1, 5, 60, 400])
+def test_the_storages_live_at_a_step(longest: int) -> None:
+    dice = random.Random(longest)
+    firsts = [dice.randrange(300) for _ in range(500)]
+    arena = made((first, first + dice.randrange(longest)) for first in firsts)
+    for step in range(-1, 701):
+        live = [each for each, it in enumerate(arena.storages) if it.lifetime.first <= step <= it.lifetime.last]
+        assert arena.live_at(step) == tuple(sorted(live, key=lambda each: (firsts[each], each)))
+
+
+SHAPES: dict[str, Callable[[int], list[tuple[int, int]]]] = {
+    "chain": lambda count: [(step, step + 1) for step in range(count)],
+    "beside one": lambda count: [(0, count), *((step, step + 1) for step in range(count))],
+    "after a fan": lambda count: [*((step, 200) for step in range(200)), *((step, step) for step in range(200, count))],
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_bound_looks_at_few_storages_beside_those_that_are_live(
+    shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = 0
+    candidates = Arena._candidates
+
+    def counted(self: Arena, step: int) -> Any:  # noqa: ANN401 numpy's type
+        nonlocal looked
+        found = candidates(self, step)
+        looked += len(found)
+        return found
+
+    monkeypatch.setattr(Arena, "_candidates", counted)
+    visits = []
+    for count in (1000, 2000, 4000):
+        looked = 0
+        assert lower_bound(made(SHAPES[shape](count))) > 0
+        visits.append(looked)
+    assert 0 < visits[2] - visits[1] <= 2.1 * (visits[1] - visits[0]) or visits == [visits[0]] * 3
+    assert visits[2] <= 4000 * 70

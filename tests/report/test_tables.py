@@ -72,7 +72,7 @@ def test_a_row_must_have_all_cells() -> None:
 
 def long_table(count: int, width: int, *, styled: bool, title: str = "", encoding: str = "utf-8") -> bytes:
     """Return a table with cells of all kinds that need no style."""
-    dice = random.Random(count)  # noqa: S311 no secret
+    dice = random.Random(count)
     rows = [
         (
             str(index),

@@ -191,4 +191,6 @@ class Layer:
     @property
     def present_inputs(self) -> tuple[str, ...]:
         """The inputs without the absent ones."""
+        if None not in self.inputs:
+            return self.inputs  # type: ignore[return-value] # each is present
         return tuple(name for name in self.inputs if name is not None)

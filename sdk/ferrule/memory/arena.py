@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ Offsets = list[int]
 """One offset per storage, in bytes; -1 if the storage is not placed."""
 Numbers = NDArray[np.int64]
 UNPLACED = -1
+_FEW = 32
 _MOST_PAIRS = 250_000
 """With more pairs of simultaneously live storages than this, the pairs are not listed, to save memory."""
 
@@ -79,8 +81,37 @@ class Arena:
 
     def live_at(self, step: int) -> tuple[int, ...]:
         """Return the storages that are live at a step, ordered by the step at which they become live."""
-        order = self._by_start
-        return tuple(order[(self.firsts[order] <= step) & (self.lasts[order] >= step)].tolist())
+        candidates = self._candidates(step)
+        return tuple(candidates[self.lasts[candidates] >= step].tolist())
+
+    def _candidates(self, step: int) -> Numbers:
+        """Return storages among which are all that are live at a step, ordered by start: not many more than these."""
+        steps, begun, found = self._snapshots
+        place = bisect_right(steps, step) - 1
+        since = self._by_start[begun[place] : np.searchsorted(self._starting, step, side="right")]
+        return np.concatenate([found[place], since])
+
+    @cached_property
+    def _starting(self) -> Numbers:
+        return self.firsts[self._by_start]
+
+    @cached_property
+    def _snapshots(self) -> tuple[list[int], list[int], list[Numbers]]:
+        """The storages live at some steps, each with the step and the number of storages that have started until then.
+
+        After one of them, at most about as many storages start or end before the next as are live at it.
+        """
+        started = np.searchsorted(self._starting, self.starts, side="right").tolist()
+        ended = np.searchsorted(np.sort(self.lasts), self.starts, side="left").tolist()
+        steps, begun, found, changes = [-1], [0], [np.zeros(0, np.int64)], 0
+        for step, start, end in zip(self.starts, started, ended, strict=True):
+            if start + end - changes > max(_FEW, len(found[-1])):
+                candidates = np.concatenate([found[-1], self._by_start[begun[-1] : start]])
+                steps.append(step)
+                begun.append(start)
+                found.append(candidates[self.lasts[candidates] >= step])
+                changes = start + end
+        return steps, begun, found
 
     @cached_property
     def is_crowded(self) -> bool:
