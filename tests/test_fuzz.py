@@ -99,3 +99,12 @@ def test_a_process_that_dies_or_hangs_is_a_failure(tmp_path: Path, monkeypatch: 
         started = time.monotonic()
         assert fuzz._watch(sleeper, progress, 0.1) == "the process hung"
     assert time.monotonic() > started
+
+
+def test_a_process_that_gets_no_processor_is_not_hung(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fuzz, "STUCK_S", 0.0)
+    monkeypatch.setattr(fuzz, "ProcessClock", lambda _pid: lambda: 7.0)
+    progress = tmp_path / "progress"
+    progress.write_bytes(bytes(8))
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(2)"]) as waiting:
+        assert fuzz._watch(waiting, progress, 0.1) == ""

@@ -137,7 +137,7 @@ def test_boards(ferrule: Ferrule) -> None:
 
 def test_boards_as_json(ferrule: Ferrule) -> None:
     listing = json.loads(ferrule("boards", "--json").out)
-    assert listing["schema_version"] == 1
+    assert listing["schema_version"] == 2
     boards = {board["name"]: board for board in listing["boards"]}
     assert set(boards) == set(board_names())
     board = boards["mps3-an547"]

@@ -23,6 +23,8 @@ from amounts import amount
 from fuzz_targets import TARGETS
 from fuzzing import Target, limit_memory, limit_time, numbers, timed
 
+from ferrule.emulation.process_clock import ProcessClock
+
 SCRIPT = Path(__file__).parents[1] / "fuzz.py"
 PIECE_S = 30.0
 """Rough duration of a piece, after which its result is kept."""
@@ -79,16 +81,20 @@ def run_piece(target: Target, seed: int, first: int, last: int) -> Result:
 
 
 def _watch(child: subprocess.Popen[bytes], progress: Path, limit_s: float) -> str:
-    """Wait for a child; return why it did not end properly, or ""."""
-    before, since = progress.read_bytes(), time.monotonic()
+    """Wait for a child; return why it did not end properly, or "".
+
+    What counts is its processor time, and the host's time only while it sleeps.
+    """
+    clock = ProcessClock(child.pid)
+    before, since = progress.read_bytes(), clock()
     while True:
         try:
             code = child.wait(0.5)
         except subprocess.TimeoutExpired:
-            now = progress.read_bytes()
+            now, now_s = progress.read_bytes(), clock()
             if now != before:
-                before, since = now, time.monotonic()
-            elif time.monotonic() - since > (PREPARE_S if now == _NONE else limit_s + STUCK_S):
+                before, since = now, now_s
+            elif now_s - since > (PREPARE_S if now == _NONE else limit_s + STUCK_S):
                 child.kill()
                 child.wait()
                 return "the process hung"
@@ -123,7 +129,7 @@ def child(target: Target, seed: int, first: int, last: int, place: Path) -> None
         for index in range(first, last):
             progress[:8] = index.to_bytes(8, "little")
             choice = numbers(seed, target.name, index)
-            started = time.monotonic()
+            started = time.process_time()
             try:
                 with timed(target.limit_s):
                     accepted += check(choice)
@@ -131,7 +137,7 @@ def child(target: Target, seed: int, first: int, last: int, place: Path) -> None
                 raise
             except BaseException:  # noqa: BLE001
                 print(json.dumps({"index": index, "error": traceback.format_exc()[-4000:]}), file=report, flush=True)
-            slowest_s = max(slowest_s, time.monotonic() - started)
+            slowest_s = max(slowest_s, time.process_time() - started)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         figures = {"accepted": accepted, "cpu_s": _cpu_s() - cpu_s, "slowest_s": slowest_s, "peak_mib": peak}
         print(json.dumps(figures), file=report)
