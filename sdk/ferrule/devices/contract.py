@@ -112,13 +112,17 @@ class Command:
 
     def writes(self, address: int, end: int) -> bool:
         """Return whether the command may write these bytes of one operand, and if so, note that they are written."""
-        if not any(each.writable and each.address <= address and end <= each.end for each in self.operands):
-            return False
+        for each in self.operands:
+            if each.writable and each.address <= address and end <= each.end:
+                self._wrote(address, end)
+                return True
+        return False
+
+    def _wrote(self, address: int, end: int) -> None:
         if self.written and self.written[-1][1] == address:
             self.written[-1] = (self.written[-1][0], end)
         else:
             self.written.append((address, end))
-        return True
 
     def misaligned(self, alignment: int, address: int, end: int) -> Operand | None:
         """Return an operand in a range whose address is not aligned; None if there is none."""
