@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the conformance program of platforms/conformance with real kernels under QEMU, and prints its reports."""
+"""Runs the conformance program of platforms/conformance with real kernels on an engine, and prints its reports."""
 
 from __future__ import annotations
 

@@ -82,13 +82,14 @@ static inline int32_t ferrule_health_stop(ferrule_device_t *dev)
     return FERRULE_ERR_DEVICE;
 }
 
-/* A lost device stays lost: switching off confirms nothing. */
+/* A lost device stays lost: switching off confirms nothing. One that was cut is off already. */
 static inline int32_t ferrule_health_switch_off(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = ferrule_device_core_of(dev);
 
     if (core->health == (uint32_t)FERRULE_DEVICE_CUT) {
         core->health = (uint32_t)FERRULE_DEVICE_FINE;
+        return FERRULE_OK;
     }
     return ferrule_platform_power(dev, false);
 }

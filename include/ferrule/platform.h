@@ -181,14 +181,15 @@ int32_t ferrule_platform_unlock(ferrule_device_t *dev);
 int32_t ferrule_platform_ready(const ferrule_device_t *dev);
 
 /** @brief Switch power and clocks on or off; may wait. The lock is held. If switching on fails, the
- * function leaves them off, and it is not called to switch them off. */
+ * function leaves them off, and it is not called to switch them off; nor after a confirmed cut. */
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on);
 
 /**
  * @brief Stop the device by force, by its power or its reset line, so that it makes no access to
  * memory any more, also after its power comes back. FERRULE_OK confirms it: the means were used,
  * and what the platform can read back says that they took effect. A call that only succeeded, such
- * as that of a function which may do nothing for this device, is no confirmation. The lock is held.
+ * as that of a function which may do nothing for this device, is no confirmation. After it, power
+ * and clocks are off as by ferrule_platform_power(), until that switches them on. The lock is held.
  * @retval FERRULE_ERR_UNSUPPORTED  the platform has no such means for this device
  * @return or an error of the platform; the device may still work
  */

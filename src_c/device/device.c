@@ -111,6 +111,7 @@ static int32_t power_up(ferrule_device_t *dev)
 {
     struct ferrule_device_core *core = ferrule_device_core_of(dev);
     int32_t status = ferrule_platform_power(dev, true);
+    bool is_on = true;
 
     if (status != FERRULE_OK) {
         return status;
@@ -123,9 +124,10 @@ static int32_t power_up(ferrule_device_t *dev)
         if (!ferrule_health_rests(core)) {
             (void)ferrule_health_stop(dev); /* which sets the health */
         }
+        is_on = core->health != (uint32_t)FERRULE_DEVICE_CUT;
         status = core->health == (uint32_t)FERRULE_DEVICE_FINE ? FERRULE_OK : FERRULE_ERR_DEVICE;
     }
-    if (status != FERRULE_OK) {
+    if (status != FERRULE_OK && is_on) {
         (void)ferrule_platform_power(dev, false); /* the driver's error is returned */
     }
     return status;

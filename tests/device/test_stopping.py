@@ -66,11 +66,22 @@ def test_a_device_whose_power_was_cut_is_off_already(bench: Beside) -> None:
     bench.fake.fail({Event.ABORT: Status.DEVICE})
     assert bench.call("close") == Status.OK
     bench.fake.events()
-    bench.fake.fail({Event.POWER_OFF: Status.FAILED})
-    assert bench.call("deactivate") == Status.FAILED
-    assert bench.fake.events() == [Event.LOCK, Event.POWER_OFF, Event.UNLOCK]
+    assert bench.call("deactivate") == Status.OK
+    assert bench.fake.events() == [Event.LOCK, Event.UNLOCK]
     bench.fake.fail({})
     assert (bench.call("activate"), bench.call("open")) == (Status.OK, Status.OK)
+
+
+def test_a_device_whose_driver_fails_after_a_cut_is_switched_off_once(bench: Beside) -> None:
+    bench.open()
+    assert bench.submit() == Status.OK
+    bench.fake.fail({Event.ABORT: Status.DEVICE, Event.ACTIVATE: Status.FAILED})
+    assert bench.call("close") == Status.OK
+    bench.fake.events()
+    assert bench.call("open") == Status.FAILED
+    assert bench.fake.events() == [Event.LOCK, Event.POWER_ON, Event.ACTIVATE, Event.POWER_OFF, Event.UNLOCK]
+    assert bench.call("deactivate") == Status.OK
+    assert bench.fake.events() == [Event.LOCK, Event.UNLOCK]
 
 
 LOSS = {Event.ABORT: Status.DEVICE, Event.CUT: Status.UNSUPPORTED}
@@ -149,8 +160,9 @@ def test_a_lost_device_that_is_off_stays_lost_until_it_is_stopped(bench: Beside)
 def test_a_lost_device_that_is_off_is_found_by_a_cut(bench: Beside) -> None:
     bench.open()
     lose_and_switch_off(bench)
-    bench.fake.fail({Event.ABORT: Status.DEVICE, Event.POWER_OFF: Status.FAILED})
-    assert bench.call("recover") == Status.FAILED
+    bench.fake.fail({Event.ABORT: Status.DEVICE})
+    assert bench.call("recover") == Status.OK
+    assert Event.POWER_OFF not in bench.fake.events()
     assert not bench.lib.ferrule_device_is_lost(bench.dev)
     bench.fake.fail({})
     assert bench.call("destroy") == Status.OK
@@ -175,7 +187,7 @@ def test_a_lost_device_is_found_by_its_last_deactivation_or_next_activation(benc
     lose(bench)
     bench.fake.fail({Event.ABORT: Status.DEVICE})
     assert bench.call("deactivate") == Status.OK  # it was cut
-    assert bench.fake.events() == [Event.LOCK, Event.ABORT, Event.CUT, Event.POWER_OFF, Event.UNLOCK]
+    assert bench.fake.events() == [Event.LOCK, Event.ABORT, Event.CUT, Event.UNLOCK]
     assert bench.call("destroy") == Status.OK
 
 
@@ -319,7 +331,7 @@ def test_a_device_that_works_when_it_is_activated_is_stopped(bench: Beside) -> N
     for cut in (True, False):
         bench.fake.fail({Event.STOPPED: Status.DEVICE} | ({} if cut else {Event.CUT: Status.UNSUPPORTED}))
         assert bench.call("activate") == Status.DEVICE
-        stopped = [Event.ACTIVATE, Event.ABORT, Event.CUT, Event.POWER_OFF]
+        stopped = [Event.ACTIVATE, Event.ABORT, Event.CUT, *(() if cut else (Event.POWER_OFF,))]
         assert bench.fake.events() == [Event.LOCK, Event.POWER_ON, *stopped, Event.UNLOCK]
         assert bench.lib.ferrule_device_is_lost(bench.dev) == (not cut)
     bench.fake.fail({})

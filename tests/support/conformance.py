@@ -1,19 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conformance program of platforms/conformance, built with a real kernel, run under QEMU, and read."""
+"""The conformance program of platforms/conformance, built with a real kernel, run on an engine, and read."""
 
 from __future__ import annotations
 
 import re
 import subprocess
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from cmsdk_parts import conformance_parts
 from guest import in_virtual_time
 from needs import require_program, require_variable
 from zephyr_tree import zephyr_tree
 
 from ferrule._typing import override
+from ferrule.boards import load_board
+from ferrule.emulation import Machine, engine
 from ferrule.resources import root
 
 TICKS_HZ = (100, 1000, 10000)
@@ -23,6 +27,9 @@ CORE = ("-mcpu=cortex-m3", "-mthumb", "-O2", "-g", "-ffunction-sections", "-fdat
 STRICT = ("-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 DEVICE_SOURCES = tuple(root() / "src_c" / "device" / name for name in ("device.c", "command.c", "held.c"))
 BUILD_TIMEOUT_S = 600
+RUN_TIMEOUT_S = 900
+"""A run takes about 20 seconds on an idle machine."""
+BOARD = "mps2-an385"
 _LINE = re.compile(r"(ok|FAILED) +([^.]+)\.([^:]+): (\S+) \((\S+)\)")
 _NOTE = re.compile(r"note +([^.]+)\.([^:]+): (\S+)")
 _END = re.compile(r"end of (\d+) checks, (\d+) failed")
@@ -170,6 +177,7 @@ def _threadx() -> Sources:
 
 _SOURCES: Mapping[str, Callable[[], Sources]] = {"freertos": _freertos, "rtx5": _rtx5, "threadx": _threadx}
 KERNELS = (*_SOURCES, "zephyr")
+ENGINES = ("qemu", "unicorn")
 
 
 def _run(argv: Sequence[object], folder: Path) -> None:
@@ -188,7 +196,7 @@ def build(kernel: str, tick_hz: int, folder: Path, replaced: Mapping[Path, Path]
         assert not replaced
         tree = zephyr_tree()
         options = (f"-DCONFIG_SYS_CLOCK_TICKS_PER_SEC={tick_hz}",)
-        return tree.build(FOLDER / "zephyr", folder / "build", tree.spelt("mps2-an385"), *options)
+        return tree.build(FOLDER / "zephyr", folder / "build", tree.spelt(BOARD), *options)
     compiler = require_program("arm-none-eabi-gcc", "apt-get install gcc-arm-none-eabi")
     sources = _SOURCES[kernel]()
     defines = [
@@ -214,10 +222,22 @@ def build(kernel: str, tick_hz: int, folder: Path, replaced: Mapping[Path, Path]
     return elf
 
 
-def run(elf: Path) -> Report:
-    """Run the program under QEMU, whose time passes with the instructions, and return its report."""
+def _on_unicorn(elf: Path) -> Report:
+    text = b""
+    end = time.monotonic() + RUN_TIMEOUT_S
+    with engine("unicorn").start(Machine(board=load_board(BOARD), elf=elf, devices=conformance_parts())) as session:
+        channel = session.channel("uart0")
+        while re.search(rb"^(end of|fault).*\n", text, re.MULTILINE) is None and time.monotonic() < end:
+            text += channel.read(1024, 1.0)
+    return Report.read(text.decode("ascii", "replace"))
+
+
+def run(elf: Path, engine_name: str = "qemu") -> Report:
+    """Run the program on an engine, whose time passes with the instructions, and return its report."""
+    if engine_name == "unicorn":
+        return _on_unicorn(elf)
     lines: list[str] = []
-    with in_virtual_time("mps2-an385", elf, shift=3) as output:
+    with in_virtual_time(BOARD, elf, shift=3) as output:
         for line in output:
             lines.append(line.decode("ascii", "replace"))
             if lines[-1].startswith(("end of ", "fault")):

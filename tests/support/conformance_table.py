@@ -7,7 +7,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from conformance import KERNELS, TICKS_HZ, build, run
+from conformance import ENGINES, KERNELS, TICKS_HZ, build, run
 
 
 def main(description: str | None) -> int:
@@ -15,12 +15,13 @@ def main(description: str | None) -> int:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("kernel", nargs="*", choices=KERNELS, default=list(KERNELS))
     parser.add_argument("--tick-hz", type=int, action="append", help="may be repeated; default: 100, 1000, 10000")
+    parser.add_argument("--engine", choices=ENGINES, default=ENGINES[0])
     arguments = parser.parse_args()
     failed = False
     for kernel in arguments.kernel:
         for tick_hz in arguments.tick_hz or TICKS_HZ:
             with tempfile.TemporaryDirectory() as folder:
-                report = run(build(kernel, tick_hz, Path(folder)))
+                report = run(build(kernel, tick_hz, Path(folder)), arguments.engine)
             print(report.text)
             failed |= not report.is_complete or not all(each.is_right for each in report.checks)
     return int(failed)

@@ -50,6 +50,8 @@ static struct ferrule_cmsis_usart *unbind(ferrule_device_t *dev)
 #if FERRULE_CMSIS_RTOS2
 
 #define NOTIFIED 1u
+#define LOOK_US  100000u /* after this time, a wait lets the caller look: a signal may have failed \
+                          */
 
 _Static_assert(FERRULE_CMSIS_OPEN_TIMEOUT_MS <= FERRULE_WAIT_MOST / 1000u,
                "FERRULE_CMSIS_OPEN_TIMEOUT_MS is too long");
@@ -263,6 +265,7 @@ static int32_t poll(ferrule_device_t *dev)
 
 int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 {
+    const uint32_t limit_us = timeout_us < LOOK_US ? timeout_us : LOOK_US;
     const uint32_t rate = osKernelGetTickFreq();
     const uint32_t phase = phase_now_us(rate);
     if (!is_running()) {
@@ -272,7 +275,7 @@ int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
         return poll(dev);
     }
     const uint32_t flags = osEventFlagsWait(dev->notified, NOTIFIED, osFlagsWaitAny,
-                                            ferrule_tick_count(timeout_us, phase, rate));
+                                            ferrule_tick_count(limit_us, phase, rate));
     if ((flags & osFlagsError) != 0u) {
         return ferrule_cmsis_kernel_status((osStatus_t)flags);
     }
@@ -281,7 +284,7 @@ int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 }
 
 /* Not for each interrupt, because kernels can queue few signals from interrupts. If the queue is
- * full, the next interrupt tries again. */
+ * full, the next interrupt tries again, and the thread looks by itself after LOOK_US. */
 void ferrule_platform_notify(ferrule_device_t *dev)
 {
     if (!dev->is_told) {
@@ -486,5 +489,9 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
     if (code != ARM_DRIVER_OK) {
         return ferrule_cmsis_driver_status(code);
     }
-    return dev->accelerator->GetStatus().busy == 0u ? FERRULE_OK : FERRULE_ERR_DEVICE;
+    if (dev->accelerator->GetStatus().busy != 0u) {
+        return FERRULE_ERR_DEVICE;
+    }
+    (void)dev->accelerator->Uninitialize(); /* the device is off all the same */
+    return FERRULE_OK;
 }

@@ -44,7 +44,6 @@ int32_t ferrule_platform_init(ferrule_device_t *dev)
 {
 	dev->zephyr_device = NULL;
 	(void)memset(&dev->guard, 0, sizeof(dev->guard)); /* has no members on a single core */
-	dev->is_cut = false;
 
 	const int error = k_mutex_init(&dev->lock);
 
@@ -181,10 +180,7 @@ int32_t ferrule_platform_ready(const ferrule_device_t *dev)
 /* Both calls succeed without effect if CONFIG_PM_DEVICE_RUNTIME is off. */
 int32_t ferrule_platform_power(ferrule_device_t *dev, bool on)
 {
-	const bool was_cut = dev->is_cut;
-
-	dev->is_cut = false;
-	if (dev->zephyr_device == NULL || (was_cut && !on)) {
+	if (dev->zephyr_device == NULL) {
 		return FERRULE_OK;
 	}
 
@@ -215,7 +211,6 @@ int32_t ferrule_platform_cut(ferrule_device_t *dev)
 		return ferrule_zephyr_status(error);
 	}
 	if (pm_device_state_get(dev->zephyr_device, &state) == 0 && state == PM_DEVICE_STATE_OFF) {
-		dev->is_cut = true;
 		LOG_WRN("%s did not stop and was switched off", dev->zephyr_device->name);
 		return FERRULE_OK;
 	}

@@ -471,9 +471,9 @@ def test_a_time_out_never_becomes_endless(kernel: Machine) -> None:
     """osWaitForever is the largest number of ticks."""
     dev = bound(kernel)
     kernel.fakes.fail("osKernelGetTickFreq", result=2_000_000)
-    kernel.fakes.fail("osEventFlagsWait", result=OS_TIMEOUT & 0xFFFF_FFFF)
-    assert kernel.lib.ferrule_platform_wait(dev, 0xFFFF_FFFF) == Status.TIMEOUT
-    assert kernel.fakes.calls_of("osEventFlagsWait")[0].arguments[-1] == 0xFFFF_FFFE
+    kernel.fakes.fail("osMutexAcquire", result=OS_TIMEOUT)
+    assert kernel.lib.ferrule_platform_lock(dev, 0xFFFF_FFFF) == Status.TIMEOUT
+    assert kernel.fakes.calls_of("osMutexAcquire")[0].arguments[-1] == 0xFFFF_FFFE
 
 
 def test_a_try_does_not_wait(kernel: Machine) -> None:
@@ -515,6 +515,28 @@ def test_a_signal_that_failed_is_sent_again(kernel: Machine) -> None:
     assert lib.ferrule_platform_wait(dev, 20_000) == Status.OK
 
 
+def test_a_signal_that_failed_and_comes_no_more_is_missed_for_a_bounded_time(kernel: Machine) -> None:
+    """The thread looks at the device every 100 ms, so that it need not wait for its limit."""
+    lib, fakes = kernel.lib, kernel.fakes
+    dev = initialised(kernel)
+    assert bind(kernel, dev, driver=kernel.driver(poll_us=lambda _context: 0xFFFF_FFFF)) == Status.OK
+    for call in (lib.ferrule_device_activate, lib.ferrule_device_open):
+        assert call(dev) == Status.OK
+    over = []
+
+    def finish() -> None:
+        over.append(True)
+        lib.ferrule_platform_notify(dev)
+
+    is_over = kernel.ffi.callback("bool(void *)", lambda _context: bool(over))
+    fakes.fail("osEventFlagsSet", result=OS_RESOURCE & 0xFFFF_FFFF)
+    fakes.at_ms(30, finish)
+    began = fakes.now_us
+    assert lib.ferrule_device_wait(dev, is_over, 1_000_000) == Status.OK
+    assert 100_000 <= fakes.now_us - began < 102_000
+    assert len(fakes.calls_of("osEventFlagsSet")) == 1
+
+
 def test_an_error_of_the_kernel_ends_a_wait(kernel: Machine) -> None:
     dev = bound(kernel)
     kernel.fakes.fail("osEventFlagsWait", result=OS_PARAMETER & 0xFFFF_FFFF)
@@ -539,12 +561,27 @@ def test_power_is_cut_by_the_driver(machine: Machine) -> None:
     assert lib.ferrule_device_activate(dev) == Status.OK
     machine.fakes.forget_calls()
     assert lib.ferrule_platform_cut(dev) == Status.OK
-    assert names(machine) == ["PowerControl0"]
+    assert names(machine) == ["PowerControl0", "Uninitialize"]
     assert lib.ferrule_platform_power(dev, True) == Status.OK
     assert lib.ferrule_device_deactivate(dev) == Status.OK
     other = initialised(machine)
     assert lib.ferrule_device_bind(other, machine.driver(), machine.ffi.NULL) == Status.OK
     assert lib.ferrule_platform_cut(other) == Status.UNSUPPORTED
+
+
+def test_a_device_that_was_cut_is_off_once(machine: Machine) -> None:
+    """PowerControl and Uninitialize are called by the cut, and not by the last deactivation after it."""
+    dev, lib = initialised(machine), machine.lib
+    assert bind(machine, dev, driver=machine.driver(is_passive=False)) == Status.OK
+    for call in (lib.ferrule_device_activate, lib.ferrule_device_open):
+        assert call(dev) == Status.OK
+    machine.fakes.forget_calls()
+    assert lib.ferrule_device_abort(dev) == Status.OK
+    assert lib.ferrule_device_close(dev) == Status.OK
+    assert lib.ferrule_device_deactivate(dev) == Status.OK
+    assert names(machine) == ["PowerControl0", "Uninitialize"]
+    assert lib.ferrule_device_activate(dev) == Status.OK
+    assert lib.ferrule_device_deactivate(dev) == Status.OK
 
 
 def test_a_cut_must_be_confirmed(machine: Machine) -> None:

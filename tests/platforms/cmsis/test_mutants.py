@@ -80,16 +80,22 @@ MUTANTS = {
         new="",
         test="test_a_signal_that_failed_is_sent_again",
     ),
+    "a wait that does not look": Mutant(
+        file="cmsis.c",
+        old="timeout_us < LOOK_US ? timeout_us : LOOK_US",
+        new="timeout_us + 0u * LOOK_US",
+        test="test_a_signal_that_failed_and_comes_no_more_is_missed_for_a_bounded_time",
+    ),
     "a wait that forgets how long ago the last tick was": Mutant(
         file="cmsis.c",
-        old="ferrule_tick_count(timeout_us, phase, rate)",
-        new="ferrule_tick_count(timeout_us, 0u * phase, rate)",
+        old="ferrule_tick_count(limit_us, phase, rate)",
+        new="ferrule_tick_count(limit_us, 0u * phase, rate)",
         test="test_a_wait_ends_at_its_deadline",
     ),
     "a wait that is always a tick longer": Mutant(
         file="cmsis.c",
-        old="ferrule_tick_count(timeout_us, phase, rate)",
-        new="ferrule_tick_count(timeout_us, phase, rate) + 1u",
+        old="ferrule_tick_count(limit_us, phase, rate)",
+        new="ferrule_tick_count(limit_us, phase, rate) + 1u",
         test="test_a_wait_ends_at_its_deadline",
     ),
     "less than a tick is slept": Mutant(

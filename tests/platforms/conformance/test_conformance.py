@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The conformance program on real kernels at three tick rates, under QEMU, and mutants that it has to catch.
+"""The conformance program on real kernels at three tick rates, on two engines, and mutants that it has to catch.
 
 The tests run where the variables name trees: FREERTOS_KERNEL_PATH, CMSIS_PATH with CMSIS_RTX_PATH, THREADX_PATH, and
 ZEPHYR_BASE.
@@ -8,10 +8,11 @@ ZEPHYR_BASE.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
-from conformance import EXAMPLE, KERNELS, TICKS_HZ, Report, build, run
+from conformance import ENGINES, EXAMPLE, KERNELS, TICKS_HZ, build, run
 from zephyr_tree import TEST_TIMEOUT_S
 
 from ferrule.resources import root
@@ -53,23 +54,16 @@ MUTANTS = {
 
 
 @pytest.fixture(scope="module")
-def report_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Report]:
-    """A function that returns the report of a kernel at a tick rate; each is made once."""
-    reports: dict[tuple[str, int], Report] = {}
-
-    def get(kernel: str, tick_hz: int) -> Report:
-        if (kernel, tick_hz) not in reports:
-            folder = tmp_path_factory.mktemp(f"{kernel}-{tick_hz}")
-            reports[kernel, tick_hz] = run(build(kernel, tick_hz, folder))
-        return reports[kernel, tick_hz]
-
-    return get
+def program_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """A function that returns the ELF for a kernel and a tick rate; each is built once."""
+    return cache(lambda kernel, tick_hz: build(kernel, tick_hz, tmp_path_factory.mktemp(f"{kernel}-{tick_hz}")))
 
 
 @pytest.mark.parametrize("tick_hz", TICKS_HZ)
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_a_kernel_conforms(kernel: str, tick_hz: int, report_of: Callable[[str, int], Report]) -> None:
-    report = report_of(kernel, tick_hz)
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_kernel_conforms(engine: str, kernel: str, tick_hz: int, program_of: Callable[[str, int], Path]) -> None:
+    report = run(program_of(kernel, tick_hz), engine)
     assert report.is_complete, report.text
     expected = {*GROUPS, *(() if kernel == "zephyr" else (BEFORE,))}
     assert {check.group for check in report.checks} == expected

@@ -26,8 +26,9 @@ struct ferrule_bare_metal_power {
     int32_t (*off)(void *context);
     /* stop a device that does not obey its driver, by its power or its reset line, so that it makes
      * no access to memory any more, also after `on`; FERRULE_OK only if that was read back. A gate
-     * of the device's clock is not sufficient: it would go on when the clock comes back. NULL if
-     * there is no such means: `off` is never taken for it */
+     * of the device's clock is not sufficient: it would go on when the clock comes back. It takes
+     * the place of `off`, which is not called then, until the next `on`. NULL if there is no such
+     * means: `off` is never taken for it */
     int32_t (*cut)(void *context);
     void *context; /* argument of all */
 };

@@ -25,7 +25,6 @@ struct ferrule_device {
 	const struct device *zephyr_device; /* NULL for a soft device */
 	struct k_mutex lock;
 	struct k_sem notified; /* since the last wait */
-	bool is_cut;           /* the power was switched off by force */
 	struct k_spinlock guard;
 	k_spinlock_key_t guard_key; /* of the thread that holds the guard */
 };
