@@ -50,8 +50,7 @@ static struct ferrule_cmsis_usart *unbind(ferrule_device_t *dev)
 #if FERRULE_CMSIS_RTOS2
 
 #define NOTIFIED 1u
-#define LOOK_US  100000u /* after this time, a wait lets the caller look: a signal may have failed \
-                          */
+#define LOOK_US  100000u /* then a wait lets the caller look: a signal may have failed */
 
 _Static_assert(FERRULE_CMSIS_OPEN_TIMEOUT_MS <= FERRULE_WAIT_MOST / 1000u,
                "FERRULE_CMSIS_OPEN_TIMEOUT_MS is too long");
