@@ -40,7 +40,7 @@ SOURCES = "{ferrule}"
 """Ferrule's own code, which is one path: its contents are all files of the package, its C sources and templates."""
 _PYTHON, _SHIPPED = "{python}", "{shipped}"
 _OWN_FOLDERS = ("include", "platforms", "scripts", "src_c", "src_cpp")
-_SYSTEM = ("/proc", "/sys", "/dev")
+_SYSTEM = ("/proc/", "/sys/", "/dev/")
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -352,7 +352,12 @@ def made(folder: Path) -> None:
 
 
 def _is_made(path: str) -> bool:
-    return any(_is_below(path, folder) for folder in tuple(_MADE))
+    """Return whether a path or a folder around it was declared: a long process declares thousands."""
+    while _MADE and path not in _MADE:
+        path, separator, _ = path.rpartition(os.sep)
+        if not separator:
+            return False
+    return bool(_MADE)
 
 
 def _is_below(path: str, folder: str) -> bool:
@@ -364,6 +369,7 @@ def _own_folders() -> tuple[str, ...]:
     return (str(Path(__file__).resolve().parent), *(str(root() / name) for name in _OWN_FOLDERS))
 
 
+@lru_cache(maxsize=1 << 16)
 def _is_own(path: str) -> bool:
     return any(_is_below(path, folder) for folder in _own_folders())
 
@@ -518,9 +524,10 @@ def _source_of(path: str) -> str:
 def _is_left_out(path: str) -> bool:
     if _is_made(path) or _is_own(path):
         return True
-    return _is_of_library(path) or any(_is_below(path, folder) for folder in _SYSTEM)
+    return _is_of_library(path) or f"{path}{os.sep}".startswith(_SYSTEM)
 
 
+@lru_cache(maxsize=1 << 16)
 def _is_of_library(path: str) -> bool:
     return not _is_installed(path) and any(_is_below(path, folder) for folder in _library())
 
@@ -535,13 +542,19 @@ def _writes(mode: object, flags: object) -> bool:
     return isinstance(flags, int) and bool(flags & (os.O_WRONLY | os.O_RDWR))
 
 
+@lru_cache(maxsize=1 << 16)
+def _normal(path: str) -> str:
+    """Return the normal spelling of an absolute path; each record asks for those of thousands of modules."""
+    return os.path.normpath(path)
+
+
 def _modules() -> dict[tuple[str, str], str]:
     """Return the digests of this process's modules that are not Python's, and the names of those that it could find."""
     found = {("PYTHONPATH", VALUE): _value_of("PYTHONPATH")}
     for name, module in sorted(sys.modules.items()):
         path = getattr(module, "__file__", None)
         if name not in {"__main__", "__mp_main__"} and isinstance(path, str):
-            path = os.path.abspath(path)  # noqa: PTH100 as above
+            path = _normal(path) if os.path.isabs(path) else os.path.abspath(path)  # noqa: PTH100, PTH117 as above
             if not _is_left_out(path):
                 found[path, CONTENTS] = answer(path, CONTENTS)
     question = f"{NAMES}*.py"
