@@ -70,6 +70,15 @@ def requirements() -> tuple[list[str], dict[str, list[str]]]:
     return project["dependencies"], project["optional-dependencies"]
 
 
+@cache
+def required_by(distribution: str) -> list[Requirement] | None:
+    """Return what a distribution states that it requires; None if it is not here."""
+    try:
+        return [Requirement(each) for each in importlib.metadata.requires(distribution) or []]
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 def installed(names: Iterable[str]) -> set[str]:
     """Return the distributions that pip installs for Ferrule with these extras."""
     always, optional = requirements()
@@ -81,25 +90,39 @@ def installed(names: Iterable[str]) -> set[str]:
         if key in found:
             continue
         found.add(key)
-        try:
-            more = importlib.metadata.requires(each.name) or []
-        except importlib.metadata.PackageNotFoundError:
+        more = required_by(each.name)
+        if more is None:
             require_module(each.name, "make tools")
             continue
         wanted = [{"extra": extra} for extra in (each.extras or {""})]
         left += [
-            inner
-            for inner in map(Requirement, more)
-            if inner.marker is None or any(inner.marker.evaluate(extra) for extra in wanted)
+            inner for inner in more if inner.marker is None or any(inner.marker.evaluate(extra) for extra in wanted)
         ]
     return {name for name, _ in found} | ALWAYS | {"ferrule"}
+
+
+@cache
+def owners_of_modules() -> dict[str, set[str]]:
+    """Return the distributions that have a module, by its name."""
+    found = importlib.metadata.packages_distributions().items()
+    return {module: {canonicalize_name(each) for each in owners} for module, owners in found}
+
+
+@cache
+def owners_of_files() -> dict[str, set[str]]:
+    """Return the distributions that have a file of a name, by that name."""
+    found: dict[str, set[str]] = {}
+    for each in importlib.metadata.distributions():
+        owner = canonicalize_name(each.metadata["Name"])
+        for file in each.files or ():
+            found.setdefault(file.name, set()).add(owner)
+    return found
 
 
 def refused(names: Iterable[str]) -> list[str]:
     """Return the modules that are here, but would not be with these extras alone."""
     there = installed(names)
-    modules = importlib.metadata.packages_distributions().items()
-    return sorted(module for module, owners in modules if not there & {canonicalize_name(each) for each in owners})
+    return sorted(module for module, owners in owners_of_modules().items() if not there & owners)
 
 
 def imports(target: str) -> list[str]:
@@ -143,10 +166,6 @@ def test_a_package_that_is_not_asked_for_is_not_there() -> None:
 @pytest.mark.parametrize("target", RECIPES)
 def test_a_target_installs_the_programs_that_it_runs(target: str) -> None:
     programs = set(re.findall(r"\$\(VENV\)/bin/([\w-]+)", RECIPES[target])) - {"python"}
-    owners = {
-        canonicalize_name(each.metadata["Name"])
-        for each in importlib.metadata.distributions()
-        if {Path(str(file)).name for file in each.files or ()} & programs
-    }
+    owners = {owner for program in programs for owner in owners_of_files().get(program, ())}
     there = installed(extras(target))
     assert len(owners & there) == len(programs)
