@@ -76,15 +76,15 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def run_families(page: Path, package: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run the families of a page's backend, whose files are in a folder."""
+def run_families(page: Path, package: str, folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the families of a page's backend, whose files are in a folder, with further options for pytest."""
     backend_id = tomllib.loads((folder / package / "backend.toml").read_text(encoding="utf-8"))["id"]
     families = FAMILIES[package]
     classes = [CLASS.format(family=family, id=backend_id, package=package) for family in families.split(", ")]
     module = MODULE.format(families=families, classes="\n".join(classes))
     (folder / "test_families_of_the_page.py").write_text(module, encoding="utf-8")
-    options = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib")
-    return run(folder, "-m", "pytest", *options, "test_families_of_the_page.py")
+    common = ("-q", "-p", "no:cacheprovider", "--import-mode=importlib")
+    return run(folder, "-m", "pytest", *common, *options, "test_families_of_the_page.py")
 
 
 @pytest.mark.cc
@@ -112,6 +112,6 @@ def test_the_families_find_weights_with_a_zero_point(tmp_path: Path) -> None:
     check = " or any(weights.quantization.zero_points)"
     assert check in text
     path.write_text(text.replace(check, ""), encoding="utf-8")
-    done = run_families(page, "tern", tmp_path)
+    done = run_families(page, "tern", tmp_path, "-k", "FirmwareFamily and test_layers_on_a_board and int8")
     assert done.returncode == 1
     assert re.search(r"AssertionError: fully_connected_int8_\d+_offset with .*, on the board", done.stdout), done.stdout
