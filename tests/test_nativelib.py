@@ -10,6 +10,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -166,6 +168,66 @@ def test_the_same_files_elsewhere_are_compiled_once(tmp_path: Path, monkeypatch:
     third = file("third", 43)
     assert (ctypes.CDLL(str(first)).answer(), ctypes.CDLL(str(third)).answer()) == (42, 43)
     assert announced == ["first", "third"]
+
+
+def answering(folder: Path) -> NativeLibrary:
+    """Return a library of a source and a header; two calls return the same."""
+    folder.mkdir(exist_ok=True)
+    for name, text in (
+        ("answer.c", '#include "answer.h"\nint answer(void) { return ANSWER; }\n'),
+        ("answer.h", "#define ANSWER 42\n"),
+    ):
+        if not (folder / name).exists():
+            (folder / name).write_text(text, encoding="utf-8")
+    source, header = folder / "answer.c", folder / "answer.h"
+    return NativeLibrary(
+        name="answer", title="answer", purpose="a test", sources=(source,), headers=(header,), include_dirs=(folder,)
+    )
+
+
+Change = Callable[[Path, pytest.MonkeyPatch], object]
+CHANGES: dict[str, Change] = {
+    "source": lambda folder, _: (folder / "answer.c").write_text("int answer(void) { return 43; }\n", "utf-8"),
+    "header": lambda folder, _: (folder / "answer.h").write_text("#define ANSWER 44\n", "utf-8"),
+    "compiler": lambda folder, patch: patch.setenv("CC", str(shutil.copy(folder / "cc", folder / "another"))),
+    "upgrade": lambda folder, _: (folder / "cc").write_text((folder / "cc").read_text("utf-8") + "# newer\n", "utf-8"),
+    "option": lambda folder, patch: patch.setenv("CC", f"{folder / 'cc'} -O1"),
+    "include path": lambda folder, patch: patch.setenv("CPATH", str(folder)),
+    "parts of the compiler": lambda folder, patch: patch.setenv("COMPILER_PATH", str(folder)),
+    "C library": lambda _, patch: patch.setattr(nativelib.platform, "libc_ver", lambda: ("glibc", "9.99")),
+}
+
+
+def compiler(folder: Path) -> Path:
+    """Write a program that runs the host's compiler."""
+    path = folder / "cc"
+    path.write_text(f'#!/bin/sh\nexec {shlex.join(require_cc())} "$@"\n', encoding="utf-8")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.cc
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_input_is_compiled_again(change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CC", str(compiler(folder)))
+    built: list[str] = []
+    for each in ("first", "again"):
+        answering(folder).file(lambda each=each: built.append(each))
+    CHANGES[change](folder, monkeypatch)
+    answering(folder).file(lambda: built.append("changed"))
+    assert built == ["first", "changed"]
+
+
+@pytest.mark.cc
+def test_a_header_that_is_not_declared_is_a_bug(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_cc()
+    monkeypatch.setenv("FERRULE_CACHE", str(tmp_path / "cache"))
+    library = replace(answering(tmp_path / "sources"), headers=())
+    with pytest.raises(RuntimeError, match=r"the answer include .*answer\.h, which the library does not declare"):
+        library.file()
 
 
 @pytest.mark.cc

@@ -11,7 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -19,12 +19,24 @@ from pathlib import Path
 
 from ferrule.cache import Store, tool_environment
 from ferrule.errors import FerruleError, MissingToolError
-from ferrule.reading import read_bytes
+from ferrule.reading import read_bytes, read_text
 
 COMPILE_TIMEOUT_S = 300
 COMPILER_REMEDY = "apt-get install gcc libc6-dev, or pip install 'ferrule[run]', which brings ziglang"
 RUN_REMEDY = "pip install 'ferrule[run]', or 'ferrule[emulate]' if you have a compiler"
 _COMPILERS = ("cc", "gcc", "clang")
+_VARIABLES = (
+    "CPATH",
+    "C_INCLUDE_PATH",
+    "CPLUS_INCLUDE_PATH",
+    "COMPILER_PATH",
+    "GCC_EXEC_PREFIX",
+    "LIBRARY_PATH",
+    "LD_LIBRARY_PATH",
+    "CCC_OVERRIDE_OPTIONS",
+    "SOURCE_DATE_EPOCH",
+)
+"""Environment variables that affect the output of GCC and clang."""
 _SHARED = ("-shared", *(() if sys.platform == "darwin" else ("-nostdlib",)))
 """-nostdlib: the process has a C library already, and zig would spend seconds building one first. This is an option of
 the linker only: with it, zig's compiler does not find the headers of the C library."""
@@ -75,6 +87,11 @@ def _has_glibc() -> bool:
         return (os.confstr("CS_GNU_LIBC_VERSION") or "").startswith("glibc")
     except (ValueError, OSError):
         return False
+
+
+def _c_library() -> tuple[str, ...]:
+    """Return the version of the C library, whose headers are those that a library includes beside its own."""
+    return platform.libc_ver()
 
 
 def is_zig(command: Sequence[str]) -> bool:
@@ -149,7 +166,8 @@ class NativeLibrary:
             *self.flags,
             *_SHARED,
             *self.facts,
-            compiler_identity(command),
+            *compiler_facts(command),
+            *_c_library(),
             sys.platform,
             platform.machine(),
         )
@@ -162,11 +180,21 @@ class NativeLibrary:
         objects = [str(library.parent / f"{index}_{source.stem}.o") for index, source in enumerate(sources)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             steps = (
-                [*command, *flags, "-c", "-o", target, str(source)]
+                [*command, *flags, "-MMD", "-MF", f"{target}.d", "-c", "-o", target, str(source)]
                 for target, source in zip(objects, sources, strict=True)
             )
             list(pool.map(self._compile, steps))
+        self._require_declared(objects, sources)
         self._compile([*command, *flags, *_SHARED, "-o", str(library), *objects])
+
+    def _require_declared(self, objects: Sequence[str], units: Sequence[Path]) -> None:
+        """Raise RuntimeError, a bug in Ferrule, if the compiler has read an own file that is no part of the key."""
+        own = {os.path.realpath(folder) for folder in (*self.include_dirs, *(path.parent for path in self.sources))}
+        declared = {os.path.realpath(path) for path in (*self.sources, *self.headers, *units)}
+        read = {os.path.realpath(name) for each in objects for name in prerequisites(read_text(Path(f"{each}.d")))}
+        missing = sorted(name for name in read - declared if any(name.startswith(f"{each}{os.sep}") for each in own))
+        if missing:
+            raise RuntimeError(f"the {self.title} include {', '.join(missing)}, which the library does not declare")
 
     def _compile(self, argv: Sequence[str]) -> None:
         run_compiler(argv, f"can't compile the {self.title}")
@@ -177,6 +205,12 @@ def _written(units: Sequence[str], folder: Path) -> list[Path]:
     for path, text in zip(paths, units, strict=True):
         path.write_text(text, encoding="utf-8")
     return paths
+
+
+def prerequisites(rule: str) -> list[str]:
+    """Return the files that a compiler read, as listed in the make rule that it wrote."""
+    words = rule.replace("\\\n", " ").partition(": ")[2].replace("\\ ", "\0").split()
+    return [word.replace("\0", " ").replace("$$", "$").replace("\\#", "#") for word in words]
 
 
 def run_compiler(argv: Sequence[str], failure: str, *, text: str = "") -> str:
@@ -204,6 +238,15 @@ def run_compiler(argv: Sequence[str], failure: str, *, text: str = "") -> str:
             hint=f"set CC to a working C compiler, or unset it; {COMPILER_REMEDY}",
         )
     return done.stdout
+
+
+def compiler_facts(command: tuple[str, ...], environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return all that a compiler's output depends on beside its arguments and the files that it reads.
+
+    `environment` has variables that the compiler gets beside those of this process.
+    """
+    given = {**os.environ, **(environment or {})}
+    return (compiler_identity(command), *(f"{name}={given.get(name, '')}" for name in _VARIABLES))
 
 
 def compiler_identity(command: tuple[str, ...]) -> str:

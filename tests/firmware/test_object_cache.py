@@ -233,4 +233,4 @@ def test_without_space_for_the_cache_everything_is_compiled(tmp_path: Path, cach
 
 def test_names_in_the_rule_for_make() -> None:
     rule = "objects/a.o: /p/a.c \\\n  /p/a\\ b.h /p/c$$d.h \\\n /p/e\\#f.h\n"
-    assert object_cache._prerequisites(rule) == ["/p/a.c", "/p/a b.h", "/p/c$d.h", "/p/e#f.h"]
+    assert object_cache.prerequisites(rule) == ["/p/a.c", "/p/a b.h", "/p/c$d.h", "/p/e#f.h"]

@@ -19,7 +19,7 @@ from ferrule.codegen.acl import ArtifactRecord, TensorRecord, acl_target
 from ferrule.errors import FerruleError
 from ferrule.formats.hdf5 import extents, read_tensors, write_tensors
 from ferrule.graph import Array, DataType
-from ferrule.nativelib import compiler_identity
+from ferrule.nativelib import compiler_facts
 from ferrule.reading import list_folder, read_bytes
 from ferrule.scratch import ScratchFolder
 
@@ -185,7 +185,8 @@ def _key(
             digest.update(read_bytes(file))
     except OSError as error:
         raise FerruleError(f"{error.filename} cannot be read: {error.strerror}") from error
-    digest.update("\0".join([*facts, compiler_identity(toolchain.compiler), toolchain.version]).encode())
+    compiler = compiler_facts(toolchain.compiler, toolchain.environment)
+    digest.update("\0".join([*facts, *compiler, toolchain.version]).encode())
     return digest.hexdigest()[:32]
 
 

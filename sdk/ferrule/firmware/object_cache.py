@@ -22,14 +22,12 @@ from pathlib import Path
 
 from ferrule.cache import RecordedStore
 from ferrule.firmware.plan import BuildPlan, CompileStep
-from ferrule.nativelib import compiler_identity
+from ferrule.nativelib import compiler_facts, prerequisites
 from ferrule.reading import read_bytes, read_text
 from ferrule.record import BELOW, CONTENTS, Read, file_digest, spelled
 
-_VERSION = "4"
+_VERSION = "5"
 _PROJECT = "{project}"
-_ENVIRONMENT = ("CPATH", "C_INCLUDE_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH", "CCC_OVERRIDE_OPTIONS")
-"""Environment variables that affect the output of GCC and clang."""
 _HAS_INCLUDE = re.compile(rb"\b__has_include\b")
 
 
@@ -40,7 +38,7 @@ class ObjectCache:
         self._places = {_PROJECT: str(plan.folder.parent)}
         self._place = f"{plan.folder.parent}{os.sep}"
         self._store = RecordedStore("objects", self._places)
-        self._identity = cache(compiler_identity)
+        self._facts = cache(compiler_facts)
         self._started_ns = time.time_ns()
 
     def restore(self, step: CompileStep) -> bool:
@@ -60,7 +58,7 @@ class ObjectCache:
             data = read_bytes(step.output)
             if self._place.encode() in data:
                 return
-            read = _prerequisites(read_text(step.dependencies))
+            read = prerequisites(read_text(step.dependencies))
             if any(Path(name).stat().st_mtime_ns > self._started_ns for name in read):
                 return  # the compiler may have read earlier contents
             self._store.keep(self._key_of_step(step), tuple(self._reads(step, read)), data)
@@ -101,8 +99,7 @@ class ObjectCache:
     def _key(self, argv: Sequence[str], facts: Sequence[str]) -> str:
         every = (
             _VERSION,
-            self._identity(tuple(argv[:1])),
-            *(f"{name}={os.environ.get(name, '')}" for name in _ENVIRONMENT),
+            *self._facts(tuple(argv[:1])),
             *(self._relative(each) for each in argv),
             *facts,
         )
@@ -111,9 +108,3 @@ class ObjectCache:
     def _relative(self, text: str) -> str:
         whole = f"{text}{os.sep}"  # it may end with the folder itself
         return whole.replace(self._place, f"{_PROJECT}{os.sep}").removesuffix(os.sep)
-
-
-def _prerequisites(rule: str) -> list[str]:
-    """Return the files that a compiler read, as listed in the make rule that it wrote."""
-    words = rule.replace("\\\n", " ").partition(": ")[2].replace("\\ ", "\0").split()
-    return [word.replace("\0", " ").replace("$$", "$").replace("\\#", "#") for word in words]

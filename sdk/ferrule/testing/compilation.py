@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ferrule.cache import Store
 from ferrule.errors import FerruleError
-from ferrule.nativelib import host_compiler, run_compiler
+from ferrule.nativelib import compiler_facts, host_compiler, run_compiler
 from ferrule.reading import is_file
 from ferrule.scratch import ScratchFolder
 from ferrule.testing.cdata import CData
@@ -137,7 +137,8 @@ class HostBuild:
 
     def _made(self, name: Path, read: str, argv: Sequence[str]) -> Path:
         """Run a compiler command that makes a file, unless the cache has the result for the same input."""
-        key = hashlib.sha256("\0".join([read, _compiler_version(self._command), platform.machine()]).encode())
+        facts = (*compiler_facts(self._command), _compiler_version(self._command), platform.machine())
+        key = hashlib.sha256("\0".join([read, *facts]).encode())
         cached = f"{name.stem}_{key.hexdigest()[:24]}{name.suffix}"
 
         def make(target: Path) -> None:

@@ -24,6 +24,7 @@ from ferrule.backends.ethos_u.tables import TABULATED, has_tables, wrong_tables
 from ferrule.cache import Store
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, Graph, Layer, SubgraphView, TensorInfo, reset_value
+from ferrule.nativelib import compiler_facts, host_compiler
 from ferrule.network.execution import execute
 from ferrule.operators import table
 from ferrule.operators.operator import Operands
@@ -35,7 +36,8 @@ _SMALL_MACS = 1_000_000
 _SPARSE_SETS = 12
 _LARGE_MACS = 50_000_000
 """Above it, a trial has fewer inputs: Vela's time grows less than that of a run."""
-_SOURCES = ("*.py", "native/*")
+_REFERENCE = ("graph", "operators", "network")
+"""The packages that compute the reference."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +75,14 @@ def verdict(stream: CompiledStream, view: SubgraphView, model: bytes) -> Verdict
 
 @cache
 def trial_version() -> str:
-    """Return the digest of the sources of the reference and of our model."""
-    digest = hashlib.sha256()
-    for folder in (Path(table.__file__).parent, Path(__file__).parent):
-        for path in sorted(path for pattern in _SOURCES for path in list_folder(folder, pattern)):
-            digest.update(path.name.encode() + b"\0" + read_bytes(path))
+    """Return the digest of the sources of the reference and of our model, and of what compiles the latter."""
+    digest = hashlib.sha256("\0".join(compiler_facts(host_compiler("the model of EthosU"))).encode())
+    package, own = Path(table.__file__).parents[1], Path(__file__).parent
+    for folder in (*(package / name for name in _REFERENCE), own, own / "native"):
+        sources = [path for pattern in ("*.py", "*.c", "*.h") for path in list_folder(folder, pattern)]
+        assert sources, f"the reference or the model has no sources in {folder}"
+        for path in sources:
+            digest.update(f"{folder.name}/{path.name}\0".encode() + read_bytes(path))
     return digest.hexdigest()
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from ferrule.backends.ethos_u.settings import Settings
 from ferrule.backends.ethos_u.vela_process import VelaDiedError, vela_process
@@ -69,6 +71,21 @@ def vela_version() -> str:
     return found
 
 
+def vela_facts() -> tuple[str, ...]:
+    """Return all that Vela's results depend on beside its settings and the model; raises as `vela_version`.
+
+    That are its version, the digests of its installed files, numpy's version and Python's.
+    """
+    return (vela_version(), _installed_files(), np.__version__, sys.version)
+
+
+@cache
+def _installed_files() -> str:
+    from importlib.metadata import distribution
+
+    return hashlib.sha256((distribution(PACKAGE).read_text("RECORD") or "").encode()).hexdigest()
+
+
 def run_vela(
     models: Sequence[bytes], settings: Settings, *, timeout_s: int, database: bool = False
 ) -> tuple[VelaResult, ...]:
@@ -101,7 +118,7 @@ def run_vela(
 
 
 def _digest(model: bytes, settings: Settings, *, database: bool) -> str:
-    what = [_FORMAT, vela_version(), settings.arguments(), settings.config_text, database]
+    what = [_FORMAT, *vela_facts(), settings.arguments(), settings.config_text, database]
     digest = hashlib.sha256(json.dumps(what).encode() + b"\0")
     digest.update(model)
     return digest.hexdigest()

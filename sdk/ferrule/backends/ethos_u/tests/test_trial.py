@@ -267,10 +267,20 @@ def test_verdicts_are_kept_by_all_that_decides_them(
 def test_the_version_is_of_the_sources(monkeypatch: pytest.MonkeyPatch) -> None:
     before = trial.trial_version()
     read = trial.read_bytes
-    monkeypatch.setattr(trial, "read_bytes", lambda path: read(path) + b"#" * (path.name == "fixed_point.py"))
+    seen = {before}
+    for name in ("fixed_point.py", "execution.py", "tensor.py", "execute.h"):
+        with monkeypatch.context() as patch:
+            patch.setattr(trial, "read_bytes", lambda path, name=name: read(path) + b"#" * (path.name == name))
+            seen.add(version())
+    monkeypatch.setenv("CPATH", "/elsewhere")
+    seen.add(version())
+    assert len(seen) == 6
     trial.trial_version.cache_clear()
-    assert trial.trial_version() != before
+
+
+def version() -> str:
     trial.trial_version.cache_clear()
+    return trial.trial_version()
 
 
 def test_the_inputs_have_all_that_a_trial_promises() -> None:

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from small_networks import two_by_two
@@ -133,6 +134,16 @@ def test_results_are_kept_by_all_that_decides_them(
         run_vela([model], settings, timeout_s=LIMIT_S)
     with pytest.raises(pytest.fail.Exception):
         run_vela([model], replace(settings, config_text="x"), timeout_s=LIMIT_S, database=True)
+    others: dict[str, object] = {
+        "_installed_files": lambda: "others",
+        "vela_version": lambda: "0",
+        "np": SimpleNamespace(__version__="0"),
+    }
+    for name, value in others.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(vela, name, value)
+            with pytest.raises(pytest.fail.Exception):
+                run_vela([model], settings, timeout_s=LIMIT_S, database=True)
 
 
 def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
