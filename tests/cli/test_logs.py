@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from gate import some_of
 
 from ferrule import formats
 from ferrule.cli.console import log_safe
@@ -88,10 +89,14 @@ def test_a_command_prints_nothing_that_a_runner_obeys(arguments: list[str], tmp_
 
 @pytest.mark.parametrize(
     ("streams", "code"),
-    [
-        (">&-", 2), ("1</dev/null", 2), (">/dev/full", 2), (">&- 2>&-", 2), ("<&- >&- 2>&-", 2),
-        ("<&-", 0), ("2>&-", 0), ("<&- 2>&-", 0), ("2</dev/null", 0), ("2>/dev/full", 0),
-    ],
+    some_of(
+        [
+            (">&-", 2), ("1</dev/null", 2), (">/dev/full", 2), (">&- 2>&-", 2), ("<&- >&- 2>&-", 2),
+            ("<&-", 0), ("2>&-", 0), ("<&- 2>&-", 0), ("2</dev/null", 0), ("2>/dev/full", 0),
+        ],
+        # each stream closed, and each output one that fails; the others are combinations of these
+        [(">&-", 2), ("1</dev/null", 2), (">/dev/full", 2), ("<&- >&- 2>&-", 2), ("<&- 2>&-", 0), ("2>/dev/full", 0)],
+    ),
 )  # fmt: skip
 def test_a_stream_that_cannot_be_used(streams: str, code: int, tmp_path: Path) -> None:
     _model(tmp_path)
@@ -104,6 +109,6 @@ def test_a_stream_that_cannot_be_used(streams: str, code: int, tmp_path: Path) -
         assert "RELU" in done.stdout
 
 
-@pytest.mark.parametrize("streams", ["2>&-", "2</dev/null", "2>/dev/full", ">&-"])
+@pytest.mark.parametrize("streams", some_of(["2>&-", "2</dev/null", "2>/dev/full", ">&-"], ["2>&-", "2>/dev/full"]))
 def test_an_error_keeps_its_code_where_it_cannot_be_printed(streams: str, tmp_path: Path) -> None:
     assert _run(f"{FERRULE} inspect none.tflite {streams}", tmp_path).returncode == 2
