@@ -245,8 +245,9 @@ def compiler_facts(command: tuple[str, ...], environment: Mapping[str, str] | No
 
     `environment` has variables that the compiler gets beside those of this process.
     """
-    given = {**os.environ, **(environment or {})}
-    return (compiler_identity(command), *(f"{name}={given.get(name, '')}" for name in _VARIABLES))
+    own = environment or {}
+    given = ((name, own[name] if name in own else os.environ.get(name, "")) for name in _VARIABLES)
+    return (compiler_identity(command), *(f"{name}={value}" for name, value in given))
 
 
 def compiler_identity(command: tuple[str, ...]) -> str:

@@ -19,12 +19,13 @@ COMPUTED = {
     "sdk/ferrule/cli/variables.py: os.environ.get(variable.name)": (),  # shown, not used
     "sdk/ferrule/cli/main.py: VARIABLE in os.environ": ("_FERRULE_COMPLETE",),
     "sdk/ferrule/cli/main.py: os.environ[VARIABLE]": ("_FERRULE_COMPLETE",),
-    "sdk/ferrule/firmware/object_cache.py: os.environ.get(name, '')": (
-        "CCC_OVERRIDE_OPTIONS", "COMPILER_PATH", "CPATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX", "LIBRARY_PATH",
-    ),
     "sdk/ferrule/firmware/platforms/tools.py: os.environ.get(self.variable)":
         ("CMSIS_PATH", "CMSIS_RTX_PATH", "ZEPHYR_BASE"),
     "sdk/ferrule/firmware/probe.py: os.environ.get(program.variable)": ("RENODE",),
+    "sdk/ferrule/nativelib.py: os.environ.get(name, '')": (
+        "CCC_OVERRIDE_OPTIONS", "COMPILER_PATH", "CPATH", "CPLUS_INCLUDE_PATH", "C_INCLUDE_PATH", "GCC_EXEC_PREFIX",
+        "LD_LIBRARY_PATH", "LIBRARY_PATH", "SOURCE_DATE_EPOCH",
+    ),
     "sdk/ferrule/record.py: os.environ.get(name, '')": ("FERRULE_BOARDS", "FERRULE_DYNAMIC_BACKENDS"),
     "tests/support/needs.py: os.environ.get(name)": tuple(RARE),
     "tests/support/score_table.py: os.environ.get(suite.variable)":

@@ -22,8 +22,10 @@ typedef struct {
 
 extern uint32_t ferrule_fake_us_per_tick, ferrule_fake_cycles_hz;
 
-#define CONFIG_TIMEOUT_64BIT           1
+#define CONFIG_TIMEOUT_64BIT 1
+#ifndef CONFIG_SYS_CLOCK_TICKS_PER_SEC /* a program that is only compiled states a number */
 #define CONFIG_SYS_CLOCK_TICKS_PER_SEC (1000000u / ferrule_fake_us_per_tick)
+#endif
 /** One million, unless a test sets another number. */
 #define sys_clock_hw_cycles_per_sec() ((int)ferrule_fake_cycles_hz)
 #define USEC_PER_SEC                  1000000U
