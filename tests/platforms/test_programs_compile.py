@@ -24,7 +24,6 @@ from ferrule.testing.compilation import FAKES
 
 pytestmark = pytest.mark.cc
 FOLDER = Path(__file__).parent
-EXAMPLE = FOLDER.parents[1] / "examples" / "platform_template"
 PLATFORMS = root() / "platforms"
 GUEST = FOLDER.parent / "emulation" / "firmware"
 
@@ -44,7 +43,7 @@ def kernel(name: str, adapter: Path, platform: str, **defines: str) -> Kernel:
 
 
 KERNELS = {
-    "freertos": kernel("freertos", EXAMPLE, "freertos", UART_BASE="0x40004000u"),
+    "freertos": kernel("freertos", PLATFORMS / "freertos", "freertos", UART_BASE="0x40004000u"),
     "cmsis": kernel("cmsis", PLATFORMS / "cmsis", "cmsis", FERRULE_CMSIS_RTOS2="1"),
     "threadx": kernel("threadx", PLATFORMS / "threadx", "threadx"),
     "zephyr": kernel(

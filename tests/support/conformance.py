@@ -22,7 +22,6 @@ from ferrule.resources import root
 
 TICKS_HZ = (100, 1000, 10000)
 FOLDER = root() / "platforms" / "conformance"
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "platform_template"
 CORE = ("-mcpu=cortex-m3", "-mthumb", "-O2", "-g", "-ffunction-sections", "-fdata-sections")
 STRICT = ("-std=c11", "-ffreestanding", "-Wall", "-Wextra", "-Wconversion", "-Wshadow", "-Wundef", "-Werror")
 DEVICE_SOURCES = tuple(root() / "src_c" / "device" / name for name in ("device.c", "command.c", "held.c"))
@@ -106,11 +105,12 @@ class Sources:
 def _freertos() -> Sources:
     kernel = require_variable("FREERTOS_KERNEL_PATH")
     port = kernel / "portable" / "GCC" / "ARM_CM3"
+    adapter = root() / "platforms" / "freertos"
     return Sources(
         kernel=[*(kernel / name for name in ("tasks.c", "queue.c", "list.c")), port / "port.c"],
         headers=[kernel / "include", port],
-        own=[FOLDER / "freertos" / "main.c", EXAMPLE / "src" / "freertos.c"],
-        includes=[FOLDER / "freertos", EXAMPLE / "include"],
+        own=[FOLDER / "freertos" / "main.c", adapter / "src" / "freertos.c"],
+        includes=[FOLDER / "freertos", adapter / "include", adapter / "src"],
         platform="ferrule/platform/freertos.h",
         defines={
             "CONFORMANCE_SVC_HANDLER": "vPortSVCHandler",

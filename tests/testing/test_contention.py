@@ -17,7 +17,6 @@ from ferrule.testing import Adapter, CData, CmsisFakes, Fakes, ZephyrFakes, buil
 pytestmark = pytest.mark.cc
 OK, TIMEOUT, OWNER = 0, -9, -11
 FOLDER = Path(__file__).parent / "c"
-EXAMPLE = Path(__file__).parents[2] / "examples" / "platform_template"
 SLEEPS = {"k_msleep", "osDelay", "vTaskDelay", "tx_thread_sleep"}
 """Functions that take milliseconds, or ticks of a millisecond."""
 REPETITIONS = 15
@@ -38,7 +37,7 @@ def built(platform: str) -> Adapter[Fakes]:
 
 def adapter_of(platform: str) -> Path:
     """Return the folder of the platform's adapter."""
-    return EXAMPLE if platform == "freertos" else resources.root() / "platforms" / platform
+    return resources.root() / "platforms" / platform
 
 
 def build(platform: str, folder: Path) -> Adapter[Fakes]:

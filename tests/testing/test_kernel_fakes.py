@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +12,6 @@ from needs import require_cc, require_module
 from ferrule.testing import Adapter, Fakes, MisuseError, build_adapter
 
 pytestmark = pytest.mark.cc
-EXAMPLE = Path(__file__).parents[2] / "examples" / "platform_template"
 LONG = 1_000_000
 
 
@@ -21,7 +19,7 @@ LONG = 1_000_000
 def built() -> Adapter[Fakes]:
     require_module("cffi", "pip install 'ferrule[testing]'")
     require_cc()
-    return build_adapter(EXAMPLE, fakes="freertos")
+    return build_adapter("freertos")
 
 
 @pytest.fixture

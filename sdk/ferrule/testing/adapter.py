@@ -136,8 +136,8 @@ def build_adapter(
     """Compile the device API, a platform's adapter and your own sources for this host, and load them.
 
     Args:
-        platform: "zephyr", "cmsis", "threadx" or "bare_metal", or the folder of your own adapter, with `include/` and
-            `src/`.
+        platform: "zephyr", "cmsis", "freertos", "threadx" or "bare_metal", or the folder of your own adapter, with
+            `include/` and `src/`.
         fakes: the fakes for an adapter in a folder, "zephyr", "cmsis", "freertos" or "threadx"; by default the adapter
             can only call functions defined in `sources`.
         sources: your own C files, such as a driver. Warnings are errors in them, as in the adapter.

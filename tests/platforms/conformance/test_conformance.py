@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from conformance import ENGINES, EXAMPLE, KERNELS, TICKS_HZ, build, run
+from conformance import ENGINES, KERNELS, TICKS_HZ, build, run
 from zephyr_tree import TEST_TIMEOUT_S
 
 from ferrule.resources import root
@@ -28,7 +28,7 @@ GROUPS = (
 )
 BEFORE = "before the kernel"
 """Zephyr has no such time."""
-ADAPTER = EXAMPLE / "src" / "freertos.c"
+ADAPTER = root() / "platforms" / "freertos" / "src" / "freertos.c"
 HELD = root() / "src_c" / "device" / "held.c"
 MUTANTS = {
     "a lock that lends no priority": (

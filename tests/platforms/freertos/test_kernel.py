@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The adapter of examples/platform_template with the real FreeRTOS kernel, on an emulated board.
+"""The adapter with the real FreeRTOS kernel, on an emulated board.
 
 The tests run where FREERTOS_KERNEL_PATH names a checkout of FreeRTOS/FreeRTOS-Kernel, version 11 or later.
 """
@@ -20,7 +20,7 @@ from ferrule.link.protocol import Status
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 FOLDER = Path(__file__).parent
-EXAMPLE = FOLDER.parents[2] / "examples" / "platform_template"
+ADAPTER = resources.root() / "platforms" / "freertos"
 BOARD = "mps2-an385"
 WORDS = (
     *("init", "bind", "errors", "overlaps", "interrupt", "activate", "open", "lent priority"),
@@ -33,7 +33,7 @@ def run(folder: Path, adapter: Path, arm_gcc: str, name: str = "unicorn") -> dic
     sources, root = require_variable("FREERTOS_KERNEL_PATH"), resources.root()
     port = sources / "portable" / "GCC" / "ARM_CM3"
     flags = [
-        *(f"-I{path}" for path in (FOLDER, EXAMPLE / "include", sources / "include", port)),
+        *(f"-I{path}" for path in (FOLDER, ADAPTER / "include", ADAPTER / "src", sources / "include", port)),
         *("-DFERRULE_FREERTOS_OPEN_TIMEOUT_MS=200", "-Wno-error"),
         *(str(sources / name) for name in ("tasks.c", "queue.c", "list.c")),
         *(str(port / "port.c"), str(root / "src_c" / "device" / "device.c"), str(adapter), "-lgcc"),
@@ -49,7 +49,7 @@ def run(folder: Path, adapter: Path, arm_gcc: str, name: str = "unicorn") -> dic
 
 @pytest.mark.parametrize("name", ["unicorn", "qemu"])
 def test_two_tasks_take_turns(arm_gcc: str, qemu: str, tmp_path: Path, name: str) -> None:
-    found = run(tmp_path, EXAMPLE / "src" / "freertos.c", arm_gcc, name)
+    found = run(tmp_path, ADAPTER / "src" / "freertos.c", arm_gcc, name)
     assert found.pop("interrupt") == Status.INTERRUPT
     assert found.pop("foreign open") == Status.TIMEOUT
     assert found.pop("foreign close") == Status.OWNER
@@ -58,7 +58,7 @@ def test_two_tasks_take_turns(arm_gcc: str, qemu: str, tmp_path: Path, name: str
 
 
 def test_without_the_mutex_both_are_in(arm_gcc: str, tmp_path: Path) -> None:
-    text = (EXAMPLE / "src" / "freertos.c").read_text(encoding="utf-8")
+    text = (ADAPTER / "src" / "freertos.c").read_text(encoding="utf-8")
     take = "xSemaphoreTake(dev->lock, ticks) == pdTRUE"
     assert text.count(take) == 1
     mutant = tmp_path / "mutant.c"

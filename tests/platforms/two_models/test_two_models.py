@@ -29,7 +29,7 @@ from ferrule.firmware import emit
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu, pytest.mark.slow, pytest.mark.timeout(TEST_TIMEOUT_S)]
 FOLDER = Path(__file__).parent
-EXAMPLE = FOLDER.parents[2] / "examples" / "platform_template"
+FREERTOS = resources.root() / "platforms" / "freertos"
 NAMES = ("runs", "timeouts", "failures", "wrong", "meetings")
 BY_ADDRESS = "return (uintptr_t)held->handles[device];"
 BY_NUMBER = "return held->handles[device] != NULL ? device + 1u : 0u;"
@@ -60,12 +60,12 @@ def freertos(folder: Path, model: Artifact, held: Path, arm_gcc: str) -> dict[st
     write_second(folder)
     parts = merged(model.contributions)
     own = (path for part in parts for path in part.source_paths if path.name != "held.c")
-    places = (folder, FOLDER, kernel, EXAMPLE / "include", sources / "include", port)
+    places = (folder, FOLDER, kernel, FREERTOS / "include", sources / "include", port)
     flags = [
         *(f"-I{path}" for path in (*places, *(path for part in parts for path in part.include_paths))),
         *("-DFERRULE_FREERTOS_OPEN_TIMEOUT_MS=200", "-DFERRULE_WEIGHTS=", "-DFERRULE_IDENTITY=", "-Wno-error"),
         *(str(sources / name) for name in ("tasks.c", "queue.c", "list.c")),
-        *map(str, (port / "port.c", EXAMPLE / "src" / "freertos.c", held, *own)),
+        *map(str, (port / "port.c", FREERTOS / "src" / "freertos.c", held, *own)),
         *(str(folder / name) for name in ("ferrule_first.c", "ferrule_first_weights.c")),
         "-lgcc",
     ]

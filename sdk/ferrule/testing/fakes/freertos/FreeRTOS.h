@@ -20,12 +20,16 @@ typedef unsigned long StackType_t;
 #ifndef configTICK_RATE_HZ
 #define configTICK_RATE_HZ 1000
 #endif
-#define configTIMER_TASK_PRIORITY 6
+#define configTIMER_TASK_PRIORITY       6
+#define configSUPPORT_STATIC_ALLOCATION 1
+#define configUSE_MUTEXES               1
+#define INCLUDE_uxTaskPriorityGet       1
 
 #define portMAX_DELAY            UINT32_MAX
 #define portYIELD_FROM_ISR(wake) ((void)(wake))
 #define pdMS_TO_TICKS(ms)        ((TickType_t)((uint64_t)(ms) * configTICK_RATE_HZ / 1000u))
 
 BaseType_t xPortIsInsideInterrupt(void);
+#define portCHECK_IF_IN_ISR() xPortIsInsideInterrupt()
 
 #endif /* FERRULE_FAKE_FREERTOS_H */

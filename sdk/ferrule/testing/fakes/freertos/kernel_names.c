@@ -4,6 +4,7 @@
 
 #include "fake.h"
 #include "fake_kernel.h"
+#include "freertos/FreeRTOS.h"
 #include "semphr.h"
 #include "task.h"
 
@@ -280,4 +281,61 @@ void taskEXIT_CRITICAL_FROM_ISR(UBaseType_t masked)
         fake_unmask_interrupts();
     }
     (void)fake_end(&call);
+}
+
+/* ---- ESP-IDF's critical sections. The lock is one that only the core which has it may release,
+ * and interrupts are masked on that core alone, so both are needed. */
+
+static void enter_with(const char *name, portMUX_TYPE *mux, bool in_interrupt)
+{
+    if (fake_in_interrupt() != in_interrupt) {
+        fake_misuse("%s %s an interrupt", name, in_interrupt ? "outside of" : "in");
+    }
+    fake_mask_interrupts();
+    mux->fake_held++;
+}
+
+static void exit_with(const char *name, portMUX_TYPE *mux)
+{
+    if (mux->fake_held == 0u || fake_masks() == 0u) {
+        fake_misuse("%s of a spin lock that is not held", name);
+        return;
+    }
+    mux->fake_held--;
+    fake_unmask_interrupts();
+}
+
+void portENTER_CRITICAL(portMUX_TYPE *mux)
+{
+    FAKE_CALL(call, mux);
+    enter_with("portENTER_CRITICAL", mux, false);
+    (void)fake_end(&call);
+}
+
+void portEXIT_CRITICAL(portMUX_TYPE *mux)
+{
+    FAKE_CALL(call, mux);
+    exit_with("portEXIT_CRITICAL", mux);
+    (void)fake_end(&call);
+}
+
+void portENTER_CRITICAL_ISR(portMUX_TYPE *mux)
+{
+    FAKE_CALL(call, mux);
+    enter_with("portENTER_CRITICAL_ISR", mux, true);
+    (void)fake_end(&call);
+}
+
+void portEXIT_CRITICAL_ISR(portMUX_TYPE *mux)
+{
+    FAKE_CALL(call, mux);
+    exit_with("portEXIT_CRITICAL_ISR", mux);
+    (void)fake_end(&call);
+}
+
+BaseType_t xPortInIsrContext(void)
+{
+    FAKE_CALL(call, NULL);
+    FAKE_LOCKED(call, fake_in_interrupt());
+    return (BaseType_t)fake_end(&call);
 }

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "ferrule/platform/freertos.h"
+#include "freertos_ports.h"
 
 #include <stddef.h>
-
-#include "task.h"
 
 #include "ferrule/tick.h"
 
@@ -19,7 +17,7 @@ int32_t ferrule_device_bind(ferrule_device_t *dev, const struct ferrule_driver *
 
 bool ferrule_platform_in_interrupt(void)
 {
-    return xPortIsInsideInterrupt() != pdFALSE;
+    return IN_INTERRUPT();
 }
 
 const void *ferrule_platform_thread(void)
@@ -68,13 +66,13 @@ int32_t ferrule_platform_destroy(ferrule_device_t *dev)
 void ferrule_platform_guard(ferrule_device_t *dev)
 {
     (void)dev; /* one guard for all devices: it is held only briefly */
-    taskENTER_CRITICAL();
+    ENTER_CRITICAL();
 }
 
 void ferrule_platform_unguard(ferrule_device_t *dev)
 {
     (void)dev;
-    taskEXIT_CRITICAL();
+    EXIT_CRITICAL();
 }
 
 uint32_t ferrule_platform_open_timeout_us(void)
@@ -87,9 +85,9 @@ static uint32_t phase_us(void)
 {
     uint32_t phase;
 
-    taskENTER_CRITICAL();
+    ENTER_CRITICAL();
     phase = ferrule_tick_systick_us(configTICK_RATE_HZ);
-    taskEXIT_CRITICAL();
+    EXIT_CRITICAL();
     return phase;
 }
 
@@ -151,15 +149,16 @@ uint32_t ferrule_platform_now_us(void)
 {
     uint32_t now;
 
-    if (xPortIsInsideInterrupt()) {
-        const UBaseType_t masked = taskENTER_CRITICAL_FROM_ISR();
+    if (IN_INTERRUPT()) {
+        UBaseType_t masked;
 
+        ENTER_CRITICAL_FROM_ISR(masked);
         now = us_at(xTaskGetTickCountFromISR());
-        taskEXIT_CRITICAL_FROM_ISR(masked);
+        EXIT_CRITICAL_FROM_ISR(masked);
     } else {
-        taskENTER_CRITICAL();
+        ENTER_CRITICAL();
         now = us_at(xTaskGetTickCount());
-        taskEXIT_CRITICAL();
+        EXIT_CRITICAL();
     }
     return now;
 }
@@ -178,7 +177,7 @@ int32_t ferrule_platform_wait(ferrule_device_t *dev, uint32_t timeout_us)
 
 void ferrule_platform_notify(ferrule_device_t *dev)
 {
-    if (xPortIsInsideInterrupt()) {
+    if (IN_INTERRUPT()) {
         BaseType_t woken = pdFALSE;
 
         (void)xSemaphoreGiveFromISR(dev->notified, &woken); /* fails if it is given already */

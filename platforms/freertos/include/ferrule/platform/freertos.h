@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/** @file Devices on FreeRTOS: a mutex with priority inheritance per device. If tasks of different
- * priorities share a device, set INCLUDE_uxTaskPriorityGet to 1 in FreeRTOSConfig.h. */
+/** @file Devices on FreeRTOS: a mutex with priority inheritance per device; nothing is allocated.
+ * If tasks of different priorities share a device, set INCLUDE_uxTaskPriorityGet to 1 in
+ * FreeRTOSConfig.h. */
 #ifndef FERRULE_PLATFORM_FREERTOS_H
 #define FERRULE_PLATFORM_FREERTOS_H
 
+#ifdef ESP_PLATFORM /* ESP-IDF */
+#include "freertos/FreeRTOS.h"
+#include "freertos/semphr.h"
+#else
 #include "FreeRTOS.h"
 #include "semphr.h"
+#endif
 
 #include "ferrule/device.h"
 #include "ferrule/platform.h"
