@@ -55,10 +55,11 @@ lint-c: $(VENV)/dev
 	cppcheck --std=c11 --enable=warning,portability,performance --inline-suppr --quiet --error-exitcode=1 -UFERRULE_PORT_H \
 	    --suppress=missingIncludeSystem -Iinclude -Isrc_c/kernels/include -Isrc_c/startup/include \
 	    -Iplatforms/bare_metal/include -Iplatforms/cmsis/include -Iplatforms/cmsis/drivers -Isdk/ferrule/testing/fakes/cmsis \
+	    -Iplatforms/freertos/include -Isdk/ferrule/testing/fakes/freertos \
 	    -Iplatforms/threadx/include -Isdk/ferrule/testing/fakes/threadx \
 	    -Iplatforms/zephyr/include -Isdk/ferrule/testing/fakes/zephyr -DCONFIG_FERRULE_UART_RX_BYTES=64 \
-	    -DCONFIG_FERRULE_UART_TX_BYTES=64 src_c platforms/bare_metal platforms/cmsis platforms/threadx platforms/zephyr \
-	    sdk/ferrule/emulation/unicorn/src sdk/ferrule/backends/ethos_u/native
+	    -DCONFIG_FERRULE_UART_TX_BYTES=64 src_c platforms/bare_metal platforms/cmsis platforms/freertos platforms/threadx \
+	    platforms/zephyr sdk/ferrule/emulation/unicorn/src sdk/ferrule/backends/ethos_u/native
 
 docs: $(VENV)/docs
 	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going --conf-dir docs --doctree-dir build/docs-trees . build/docs

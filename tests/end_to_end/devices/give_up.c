@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The main.c of a project for mps2-an386, whose runs are given up as the first input says: its bytes
- * are how, and from byte 4 on, after how many microseconds. A device of its own, the alarm, cancels a
- * run. */
+/* The main.c of a project for mps2-an386, whose runs are given up as the first input says: its
+ * bytes are how, and from byte 4 on, after how many microseconds. A device of its own, the alarm,
+ * cancels a run. */
 #include "ferrule/device.h"
 #include "ferrule/drivers/uart_cmsdk.h"
 #include "ferrule/link.h"
@@ -79,14 +79,14 @@ static int32_t run(struct ferrule_run_info *info)
     current = info;
     ferrule_mmio_write32(ALARM, how == CANCELLED ? at_us * CYCLES_PER_US : 0u);
     if (how == DEADLINE) {
-        status = ferrule_given_run_until(
-            &ferrule_given_default_inputs, &ferrule_given_default_outputs,
-            &ferrule_given_default_memory, &ferrule_given_default_devices, info,
-            ferrule_platform_now_us() + at_us);
+        status =
+            ferrule_given_run_until(&ferrule_given_default_inputs, &ferrule_given_default_outputs,
+                                    &ferrule_given_default_memory, &ferrule_given_default_devices,
+                                    info, ferrule_platform_now_us() + at_us);
     } else {
-        status = ferrule_given_run(&ferrule_given_default_inputs, &ferrule_given_default_outputs,
-                                   &ferrule_given_default_memory, &ferrule_given_default_devices,
-                                   info);
+        status =
+            ferrule_given_run(&ferrule_given_default_inputs, &ferrule_given_default_outputs,
+                              &ferrule_given_default_memory, &ferrule_given_default_devices, info);
     }
     ferrule_mmio_write32(ALARM, 0u);
     return status;
