@@ -9,12 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from needs import require_cc, require_module
+from needs import require_cc, require_module, require_sanitizers
 
 from ferrule.link.protocol import Status
 from ferrule.resources import root
 from ferrule.testing import Adapter, CData, Fakes, MisuseError, build_adapter
 from ferrule.testing.compilation import FAKES
+from ferrule.testing.sanitizers import run_sanitized
 
 pytestmark = pytest.mark.cc
 ADAPTER = root() / "platforms" / "freertos"
@@ -211,3 +212,9 @@ def test_a_kernel_that_lacks_something_is_refused(changes: tuple[str, str], mess
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode != 0
     assert message in done.stderr
+
+
+@pytest.mark.nightly
+def test_sanitizers_find_nothing() -> None:
+    require_sanitizers("address", "undefined")
+    assert " passed" in run_sanitized([__file__, "-k", "not noticed and not refused and not sanitizers"])
