@@ -49,11 +49,12 @@ static void call_everything(void)
 
 void check_interrupts(void)
 {
-    const uint32_t begin = ferrule_platform_now_us();
+    uint32_t begin;
 
     report_group("interrupts");
     report_status("open", ferrule_device_open(device), FERRULE_OK);
     bench_interrupt(call_everything);
+    begin = ferrule_platform_now_us(); /* the report above takes time */
     conformance_alarm(500);
     while (!was_called) {
     }
