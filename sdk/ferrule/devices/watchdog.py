@@ -149,7 +149,7 @@ def _calls_in_progress(entries: set[CodeType]) -> Iterator[tuple[int, FrameType]
     """Yield the thread and the frame of every call in progress of one of the methods."""
     for thread, top in sys._current_frames().items():  # noqa: SLF001 documented, for debuggers
         frame: FrameType | None = top
-        while frame is not None:
+        while isinstance(frame, FrameType):  # CPython 3.11.7 once gave another object for a thread that went on
             if frame.f_code in entries:
                 yield thread, frame
             frame = frame.f_back
