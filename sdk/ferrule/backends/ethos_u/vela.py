@@ -83,7 +83,9 @@ def vela_facts() -> tuple[str, ...]:
 def _installed_files() -> str:
     from importlib.metadata import distribution
 
-    return hashlib.sha256((distribution(PACKAGE).read_text("RECORD") or "").encode()).hexdigest()
+    files = distribution(PACKAGE).files or ()  # with the hashes that were recorded when it was installed
+    text = "\n".join(f"{each} {each.hash.value if each.hash else ''}" for each in files)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def run_vela(
