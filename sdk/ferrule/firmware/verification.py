@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ferrule.boards import Board
 from ferrule.codegen import Artifact, Program
-from ferrule.errors import FerruleError, MissingToolError
+from ferrule.errors import FerruleError, MissingToolError, some_of
 from ferrule.firmware.identification import project_files, read_identities, read_identity
 from ferrule.firmware.image import Image, Section
 from ferrule.firmware.job import Job
@@ -162,8 +162,7 @@ def compare_tables(image: Image, artifact: Artifact) -> Check:
     compared = len(artifact.tables) - absent
     lost = f", {absent} have no symbol" if absent else ""
     if wrong:
-        more = f" and {len(wrong) - _LISTED} more" if len(wrong) > _LISTED else ""
-        text = f"{len(wrong)} of {len(artifact.tables)} tables: {', '.join(wrong[:_LISTED])}{more}{lost}"
+        text = f"{len(wrong)} of {len(artifact.tables)} tables: {some_of(wrong, _LISTED)}{lost}"
         return Check(name="tables", state=State.DIFFERENT, text=text)
     if not compared:
         text = "the model has no constant tables" if not artifact.tables else "the firmware has no symbols of tables"

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ferrule.errors import FerruleError
+from ferrule.errors import FerruleError, some_of
 
 _NAMED_AT_PEAK = 6
 
@@ -16,10 +16,9 @@ class ArenaOverflowError(FerruleError):
 
     def __init__(self, *, need: int, have: int, region: str, worst: Iterable[str]) -> None:
         names = list(worst)
-        more = f" and {len(names) - _NAMED_AT_PEAK} more" if len(names) > _NAMED_AT_PEAK else ""
         super().__init__(
             f"arena needs {need} B but region '{region}' holds {have} B ({need - have} B too many)",
-            hint=f"alive at the peak: {', '.join(names[:_NAMED_AT_PEAK])}{more}. "
+            hint=f"alive at the peak: {some_of(names, _NAMED_AT_PEAK)}. "
             "Choose a board with more memory or a smaller model.",
         )
         self.need = need
