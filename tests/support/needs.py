@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import platform
 import shutil
 import subprocess
 import sys
@@ -94,13 +93,6 @@ def require_module(module: str, remedy: str) -> None:
     top = module.split(".", maxsplit=1)[0]
     if importlib.util.find_spec(top) is None:
         lacking(f"the Python module {module}", remedy)
-
-
-def require_vnni() -> None:
-    """Skip the test on x86-64 without VNNI, where onnxruntime's sums of uint8 times int8 saturate."""
-    flags = Path("/proc/cpuinfo")
-    if platform.machine() == "x86_64" and (not flags.exists() or "vnni" not in flags.read_text(encoding="utf-8")):
-        lacking("a processor with VNNI", "run the test on one", rare=True)
 
 
 def require_cc() -> tuple[str, ...]:

@@ -29,7 +29,8 @@ def session(model: bytes | Path, *, fused: bool = True) -> ort.InferenceSession:
     That is: extended optimisations, or none unless `fused`; one thread; and sums of int8 products that do not saturate
     on processors without VNNI (`session.x64quantprecision`). This option turns int8 weights into uint8. onnxruntime
     1.32.0 then fails at a QLinearConv or QGemm of int8 data, and at weights or biases that several nodes share; such a
-    model runs without the option, which is exact where the processor has VNNI.
+    model runs without the option, which is exact where the processor has VNNI. `onnx_saturation.saturating` has the
+    sums of the others.
     """
     states = ort.capi.onnxruntime_pybind11_state
     try:
