@@ -13,6 +13,9 @@
  * The clock of this file is SysTick, if FERRULE_CLOCK_HZ is the frequency of the core's clock; the
  * program is then linked with platforms/bare_metal/src/systick.c, which a replacement may keep by
  * defining FERRULE_PORT_USES_SYSTICK, too. Without FERRULE_CLOCK_HZ, there is no clock.
+ *
+ * With FERRULE_PORT_THREAD, the link runs in a thread of a kernel, to which SysTick belongs: the
+ * program defines the bounds of that thread's stack, and ferrule_port_cycles asks the kernel.
  */
 #ifndef FERRULE_PORT_H_INCLUDED
 #define FERRULE_PORT_H_INCLUDED
@@ -28,10 +31,19 @@
 extern "C" {
 #endif
 
+#ifdef FERRULE_PORT_THREAD
+/** The stack of the thread that serves the link; defined by the program. */
+struct ferrule_port_stack {
+    const void *limit; /* lowest address */
+    const void *top;   /* one past the highest */
+};
+extern const struct ferrule_port_stack ferrule_port_link_stack;
+#else
 /** The lowest address of the stack and the address after its highest, from the linker script; only
  * the addresses of these symbols are used. */
 extern uint32_t ferrule_stack_limit[];
 extern uint32_t ferrule_stack_top[];
+#endif
 
 /** @brief Read a register; `address` is a multiple of 4. Any context. */
 static inline uint32_t ferrule_mmio_read32(uintptr_t address)
@@ -67,13 +79,21 @@ static inline void ferrule_port_barrier(void)
 /** @brief Return the lowest address of the stack. */
 static inline uintptr_t ferrule_port_stack_limit(void)
 {
+#ifdef FERRULE_PORT_THREAD
+    return (uintptr_t)ferrule_port_link_stack.limit;
+#else
     return (uintptr_t)ferrule_stack_limit;
+#endif
 }
 
 /** @brief Return the address after the highest of the stack. */
 static inline uintptr_t ferrule_port_stack_top(void)
 {
+#ifdef FERRULE_PORT_THREAD
+    return (uintptr_t)ferrule_port_link_stack.top;
+#else
     return (uintptr_t)ferrule_stack_top;
+#endif
 }
 
 /** @brief Return the stack pointer, or an address at most one frame above it. */
@@ -159,6 +179,11 @@ static inline void ferrule_port_sleep(uint32_t masked)
     ferrule_port_critical_exit(masked);
 #endif
 }
+#elif defined(FERRULE_PORT_THREAD)
+#define FERRULE_PORT_HAS_CYCLES
+
+/** @brief Return the core's cycles by the kernel's ticks; they wrap at 2^32. A thread. */
+uint32_t ferrule_port_cycles(void);
 #endif /* FERRULE_CLOCK_HZ */
 
 #ifdef __cplusplus

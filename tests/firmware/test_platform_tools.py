@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds by platforms' own tools, with stand-ins for the tools and trees.
 
-The tests with real trees are tests/end_to_end/test_zephyr_accelerator.py and tests/platforms/cmsis/test_rtx.py.
+The tests with real trees are tests/end_to_end/test_rtos_run.py, test_zephyr_accelerator.py there, and
+tests/platforms/cmsis/test_rtx.py.
 """
 
 from __future__ import annotations
@@ -132,6 +133,47 @@ def test_cmsis_commands(make: Make, tmp_path: Path) -> None:
     assert build[:2] == ["--build", str(folder / "build")]
 
 
+@pytest.mark.parametrize(
+    ("name", "variable", "version"),
+    [("freertos", "FREERTOS_KERNEL_PATH", "11.1.0+"), ("threadx", "THREADX_PATH", "6.4.2")],
+)
+def test_the_commands_of_kernels(name: str, variable: str, version: str, make: Make, tmp_path: Path) -> None:
+    trees = make()
+    compiled(tmp_path, name)
+    configure, build = trees.calls
+    folder = tmp_path / "project"
+    assert configure[configure.index("--toolchain") + 1] == str(folder / "toolchain.cmake")
+    assert configure[-1] == f"-D{variable}={getattr(trees, name)}"
+    assert build[:2] == ["--build", str(folder / "build")]
+    assert (statuses()[variable].found, statuses()[variable].version) == (True, version)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "message"),
+    [
+        ("freertos", "V11.1.0+", "V10.6.2", r"FREERTOS_KERNEL_PATH names FreeRTOS 10\.6\.2, expected 11 or later"),
+        ("freertos", "V11.1.0+", "main", r"FREERTOS_KERNEL_PATH names FreeRTOS \?, expected 11 or later"),
+        (
+            "threadx",
+            "MINOR_VERSION 4",
+            "MINOR_VERSION 1",
+            r"names ThreadX 6\.1\.2, expected 6\.2 or later",
+        ),
+        ("threadx", "_VERSION", "_EDITION", r"THREADX_PATH names ThreadX \?, expected 6\.2 or later"),
+    ],
+)
+def test_releases_of_kernels_that_cannot_be(
+    name: str, old: str, new: str, message: str, make: Make, tmp_path: Path
+) -> None:
+    trees = make()
+    header = {"freertos": trees.freertos / "include" / "task.h", "threadx": trees.threadx / "common/inc/tx_api.h"}[name]
+    header.write_text(header.read_text().replace(old, new))
+    with pytest.raises(FerruleError, match=message) as caught:
+        ferrule.compile(small_networks.dense(), platform=name, out=tmp_path / "project")
+    assert "check out a newer release" in str(caught.value.hint)
+    assert not (tmp_path / "project").exists()
+
+
 def test_a_module_that_a_board_needs_is_asked_for_before_the_build(make: Make, tmp_path: Path) -> None:
     trees = make(boards=("nrf52840dk_nrf52840",))
     with pytest.raises(
@@ -208,6 +250,8 @@ def test_a_python_that_is_too_old_for_the_tree(make: Make, monkeypatch: pytest.M
         ("zephyr", "ZEPHYR_MODULES", "missing: ZEPHYR_MODULES$"),
         ("cmsis", "CMSIS_PATH", "missing: CMSIS_PATH$"),
         ("cmsis", "CMSIS_RTX_PATH", "missing: CMSIS_RTX_PATH$"),
+        ("freertos", "FREERTOS_KERNEL_PATH", "missing: FREERTOS_KERNEL_PATH$"),
+        ("threadx", "THREADX_PATH", "missing: THREADX_PATH$"),
     ],
 )
 def test_a_variable_that_is_not_set(
@@ -338,7 +382,9 @@ def test_an_engine_without_the_devices_is_refused_before_the_build(make: Make, q
 
 @pytest.mark.cc
 @pytest.mark.emu
-@pytest.mark.parametrize(("name", "uart"), [("cmsis", "uart0"), ("zephyr", "uart1")])
+@pytest.mark.parametrize(
+    ("name", "uart"), [("cmsis", "uart0"), ("freertos", "uart0"), ("threadx", "uart0"), ("zephyr", "uart1")]
+)
 def test_a_firmware_runs(name: str, uart: str, make: Make, arm_gcc: str) -> None:
     """A bare-metal firmware in place of the tree's: devices are attached, and the link is on the platform's UART."""
     del arm_gcc

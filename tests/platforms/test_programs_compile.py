@@ -6,9 +6,10 @@ The headers in stand_ins declare what programs call and adapters do not; the oth
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from conformance import FOLDER as CONFORMANCE
 from needs import require_newlib
 from two_models_networks import JOB, network, write_first, write_second
 
+from ferrule import generate
 from ferrule.firmware import Job, emit
 from ferrule.resources import root
 from ferrule.testing.compilation import FAKES
@@ -78,15 +80,15 @@ def place(program: str) -> Path:
     return (PLATFORMS if program.startswith("conformance/") else FOLDER) / program
 
 
-def compile_for(name: str, sources: Sequence[Path], *folders: Path) -> None:
+def compile_for(name: str, sources: Sequence[Path], *folders: Path, defines: Mapping[str, str] | None = None) -> None:
     """Compile C for a kernel without making anything."""
     chosen = KERNELS[name]
     conformance = (CONFORMANCE / "include", CONFORMANCE / "mps2_an385")
     includes = (*folders, *chosen.includes, *conformance, root() / "include", GUEST)
-    defines = {"FERRULE_CONFORMANCE_PLATFORM_H": f'"{chosen.platform}"', **chosen.defines}
+    given = {"FERRULE_CONFORMANCE_PLATFORM_H": f'"{chosen.platform}"', **chosen.defines, **(defines or {})}
     argv = [
         *(require_newlib("arm-none-eabi-gcc"), "-mcpu=cortex-m3", "-mthumb", *STRICT, "-Wno-undef", "-fsyntax-only"),
-        *(f"-D{key}={value}" for key, value in defines.items()),
+        *(f"-D{key}={value}" for key, value in given.items()),
         *(f"-I{folder}" for folder in includes),
         *map(str, sources),
     ]
@@ -116,6 +118,23 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Sequence[Path]:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program_compiles(program: str, models: Sequence[Path]) -> None:
     compile_for(PROGRAMS[program], [place(program)], place(program).parent, *models)
+
+
+@pytest.mark.usefixtures("arm_gcc")
+@pytest.mark.parametrize("shared", [False, True], ids=["separate", "shared"])
+@pytest.mark.parametrize("name", ["freertos", "threadx"])
+def test_a_generated_project_compiles(name: str, shared: bool, tmp_path: Path) -> None:
+    """What a project has besides the model and the library, which other tests compile."""
+    networks = [network("first"), small_networks.dense()] if shared else network("first")
+    job = replace(JOB, platform=name, board="mps2-an385", out=tmp_path, arena="shared" if shared else "separate")
+    folder = generate(networks, job).folder
+    library = [path for path in (folder / "lib").rglob("*") if path.name == "include"]
+    sources = [*folder.glob("*.c"), *(folder / "kernel").glob("*.c")]
+    assert {path.name for path in sources} >= {"main.c", "devices.c", *(["arena_lock.c"] if shared else [])}
+    text = (folder / "ferrule.cmake").read_text(encoding="utf-8")
+    defines = dict(re.findall(r"^    (FERRULE_\w+)=(\S+)$", text, re.MULTILINE))
+    assert defines["FERRULE_PORT_THREAD"] == "1"
+    compile_for(name, sources, folder, folder / "model", *library, defines=defines)
 
 
 @pytest.mark.usefixtures("arm_gcc")

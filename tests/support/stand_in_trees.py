@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Trees of Zephyr and CMSIS with no more than what Ferrule looks at, and a cmake that records its arguments."""
+"""Trees of kernels with no more than what Ferrule looks at, and a cmake that records its arguments."""
 
 from __future__ import annotations
 
@@ -25,10 +25,13 @@ case "$1" in
 *) while [ "$1" != -B ]; do shift; done; mkdir -p "$2"; touch "$2/CMakeCache.txt";;
 esac
 """
-
-
 _MAKES = 'while [ $# -gt 0 ]; do [ "$1" != -o ] || : > "$2"; shift; done\n'
 """Makes the file that a compiler is told to make."""
+_THREADX_VERSION = """\
+#define THREADX_MAJOR_VERSION 6
+#define THREADX_MINOR_VERSION 4
+#define THREADX_PATCH_VERSION 2
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +56,14 @@ class StandIn:
     @property
     def rtx(self) -> Path:
         return self.folder / "CMSIS-RTX"
+
+    @property
+    def freertos(self) -> Path:
+        return self.folder / "FreeRTOS-Kernel"
+
+    @property
+    def threadx(self) -> Path:
+        return self.folder / "threadx"
 
     @property
     def firmware(self) -> Path:
@@ -91,6 +102,9 @@ class StandIn:
             **{f"{name}/zephyr/module.yml": "build:\n" for name in ("cmsis", "hal_nordic", "hal_stm32")},
             "CMSIS_6/ARM.CMSIS.pdsc": '<release version="6.1.0">',
             "CMSIS-RTX/ARM.CMSIS-RTX.pdsc": "",
+            "FreeRTOS-Kernel/include/FreeRTOS.h": "",
+            "FreeRTOS-Kernel/include/task.h": '#define tskKERNEL_VERSION_NUMBER "V11.1.0+"\n',
+            "threadx/common/inc/tx_api.h": _THREADX_VERSION,
         }.items():
             (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
             (self.folder / name).write_text(text)
@@ -118,6 +132,8 @@ def stand_in(
         "ZEPHYR_MODULES": made.folder / "cmsis",
         "CMSIS_PATH": made.cmsis,
         "CMSIS_RTX_PATH": made.rtx,
+        "FREERTOS_KERNEL_PATH": made.freertos,
+        "THREADX_PATH": made.threadx,
     }.items():
         monkeypatch.setenv(name, str(value))
     return made

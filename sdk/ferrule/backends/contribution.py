@@ -261,3 +261,7 @@ BARE_METAL = _shipped("platforms/bare_metal", "include")
 """The adapter of the device API for a core without an operating system."""
 CMSIS = _shipped("platforms/cmsis", "include", "drivers")
 """The adapter of the device API, the link and the UARTs for CMSIS."""
+FREERTOS = _shipped("platforms/freertos", "include", "src")
+"""The adapter of the device API for FreeRTOS, and its clock for the cycle counter."""
+THREADX = _shipped("platforms/threadx", "include")
+"""The adapter of the device API for ThreadX, and its clock for the cycle counter."""

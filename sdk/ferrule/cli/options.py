@@ -37,7 +37,7 @@ TARGETS = ("arm-gpu-c++", "arm-cpu-c++")
 """The names in ferrule.codegen.acl.TARGETS, copied so that --help does not import it; a test compares them."""
 ACL_VERSIONS = ("20.08", "24.11")
 """The values of ferrule.codegen.acl.VERSIONS, copied so that --help does not import it; a test compares them."""
-PLATFORMS = ("bare-metal", "cmsis", "zephyr")
+PLATFORMS = ("bare-metal", "cmsis", "freertos", "threadx", "zephyr")
 """The names in ferrule.firmware.PLATFORMS, copied so that --help does not import it; a test compares them."""
 
 

@@ -20,7 +20,7 @@ from ferrule.report.assembly import BuiltFirmware
 from ferrule.report.compare import Expected
 from ferrule.report.document import BoundPart, ReferencePart
 
-_OWN_PLATFORMS = ("bare-metal", "zephyr", "cmsis")
+_OWN_PLATFORMS = ("bare-metal", "cmsis", "freertos", "threadx", "zephyr")
 """Those whose builds compile without contraction; a library is built by its user, with flags of another choice."""
 _OWN_COMPILERS = ("GCC", "Clang", "clang")
 """As they name themselves; they keep to IEEE 754 unless a flag says otherwise."""

@@ -6,14 +6,24 @@ from collections.abc import Mapping
 from ferrule.errors import unknown_name
 from ferrule.firmware.platforms.bare_metal import BareMetalPlatform
 from ferrule.firmware.platforms.cmsis import CmsisPlatform
+from ferrule.firmware.platforms.freertos import KERNEL as FREERTOS
+from ferrule.firmware.platforms.kernel import KernelPlatform
 from ferrule.firmware.platforms.own_build import LIBRARIES, LIBRARY
 from ferrule.firmware.platforms.platform import Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.threadx import KERNEL as THREADX
 from ferrule.firmware.platforms.zephyr import ZephyrPlatform
 from ferrule.firmware.probe import ToolStatus
 
 DEFAULT_PLATFORM = "bare-metal"
 PLATFORMS: Mapping[str, Platform] = {
-    platform.name: platform for platform in (BareMetalPlatform(), CmsisPlatform(), ZephyrPlatform())
+    platform.name: platform
+    for platform in (
+        BareMetalPlatform(),
+        CmsisPlatform(),
+        KernelPlatform(FREERTOS),
+        KernelPlatform(THREADX),
+        ZephyrPlatform(),
+    )
 }
 """The platforms by name, the default first."""
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ferrule._typing import override
 from ferrule._version import VERSION
-from ferrule.backends.contribution import BARE_METAL, CMSIS, HEADERS, SELF_TEST, Contribution
+from ferrule.backends.contribution import BARE_METAL, CMSIS, FREERTOS, HEADERS, SELF_TEST, THREADX, Contribution
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
@@ -28,6 +28,8 @@ _ADAPTERS: Mapping[str, tuple[tuple[Contribution, tuple[str, ...]], ...]] = {
     "": (),
     "bare-metal": ((BARE_METAL, ("bare_metal",)),),
     "cmsis": ((CMSIS, ("cmsis", "cmsis_usart")),),
+    "freertos": ((FREERTOS, ("freertos",)),),
+    "threadx": ((THREADX, ("threadx",)),),
 }
 """By platform: the contributions of its adapter, and the sources of each that are needed."""
 

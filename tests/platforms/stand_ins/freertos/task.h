@@ -5,6 +5,8 @@
 #ifndef STAND_IN_TASK_H
 #define STAND_IN_TASK_H
 
+#define tskIDLE_PRIORITY 0u
+
 void vTaskStartScheduler(void);
 void vTaskSuspend(TaskHandle_t task);
 

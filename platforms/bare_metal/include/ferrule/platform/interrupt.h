@@ -31,6 +31,15 @@ static inline void ferrule_interrupt_disable(uint32_t line)
     ferrule_mmio_write32((uintptr_t)(0xE000E180u + 4u * (line / 32u)), 1u << (line % 32u));
 }
 
+/** @brief Give an interrupt the least urgent priority, from which every kernel may be called. */
+static inline void ferrule_interrupt_yield(uint32_t line)
+{
+    /* NVIC_IPRn, Armv7-M ARM B3.4.9; Armv6-M allows words alone */
+    const uintptr_t word = (uintptr_t)(0xE000E400u + 4u * (line / 4u));
+
+    ferrule_mmio_write32(word, ferrule_mmio_read32(word) | 0xFFu << (line % 4u * 8u));
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What projects with Ferrule's own start-up code have in common, on bare metal and on kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ferrule._version import VERSION
+from ferrule.backends.contribution import UART_DRIVERS, Contribution
+from ferrule.boards import Board
+from ferrule.codegen import DeviceUse
+from ferrule.errors import FerruleError
+from ferrule.firmware.compile_commands import editor_compiler
+from ferrule.firmware.mlperf_tiny import is_runner, runner_values
+from ferrule.firmware.plan import SCRIPT_NAME
+from ferrule.firmware.platforms.library import Library, main_headers
+from ferrule.firmware.platforms.platform import SEAL, ProjectRequest
+from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
+from ferrule.firmware.uart import UartDriver, uart_driver
+from ferrule.firmware.wires import WireUse, wires
+from ferrule.reading import read_bytes
+
+BOARD_FOLDER = "board"
+MAIN = "main.c"
+_INTERRUPT_LINES = 128
+"""FERRULE_INTERRUPT_LINES in ferrule/platform/interrupt.h."""
+
+
+def uart_lines(request: ProjectRequest) -> tuple[Contribution, ...]:
+    """Return the transport and the drivers of the UARTs that devices are behind; nothing without such a device."""
+    lines = [driver.contribution for _, driver in line_drivers(request)]
+    return (UART_DRIVERS.part("uart_transport"), *lines) if lines else ()
+
+
+def line_drivers(request: ProjectRequest) -> tuple[tuple[WireUse, UartDriver], ...]:
+    """Return the devices behind UARTs, each with the driver of its UART.
+
+    Raises:
+        FerruleError: the driver cannot report whether the transmitter can accept a byte, so a write could wait forever.
+    """
+    found = tuple((wire, uart_driver(request.board, wire.uart)) for wire in wires(request.program, request.board))
+    for wire, driver in found:
+        if not driver.tells_room:
+            raise FerruleError(
+                f"device '{wire.use.device.name}' can't be behind {wire.uart.name}: the driver {driver.header} has no "
+                f"{driver.prefix}_can_write, without which a write may wait forever"
+            )
+    return found
+
+
+def device_interrupts(request: ProjectRequest) -> tuple[DeviceUse, ...]:
+    """Return the devices whose drivers wait for an interrupt.
+
+    Raises:
+        FerruleError: two devices share an interrupt, or the vector table has no entry for it.
+    """
+    uses = tuple(use for use in request.program.devices if use.driver.interrupt is not None)
+    owners: dict[int, str] = {}
+    for use in uses:
+        line = use.driver.interrupt
+        assert line is not None
+        if line in owners:
+            raise FerruleError(f"devices '{owners[line]}' and '{use.device.name}' both have interrupt {line}")
+        if line >= _INTERRUPT_LINES:
+            raise FerruleError(
+                f"device '{use.device.name}' has interrupt {line}, the vector table has 0 to {_INTERRUPT_LINES - 1}"
+            )
+        owners[line] = use.device.name
+    return uses
+
+
+def project_values(
+    request: ProjectRequest,
+    library: Library,
+    sources: tuple[str, ...],
+    include_dirs: tuple[str, ...],
+    adapter: str,
+) -> dict[str, object]:
+    """Return the values of the templates of a project; `adapter` names the header of its device adapter."""
+    board = request.board
+    chosen = toolchain(request.toolchain)
+    level = check_optimization(request.optimization)
+    return {
+        "version": VERSION,
+        "main_headers": main_headers(request.program),
+        "program": request.program,
+        "runner": runner_values(request.app, request.program, board) if is_runner(request.app) else None,
+        "board": board,
+        "driver": uart_driver(board),
+        "interrupts": device_interrupts(request),
+        "names": [use.name for use in request.program.devices],
+        "vendors": any(use.driver.power for use in request.program.devices),
+        "setups": board.setup_for(
+            {board.link_uart.name, board.console_uart.name, *(wire.uart.name for wire, _ in line_drivers(request))}
+        ),
+        "wires": {wire.use.name: (wire, uart) for wire, uart in line_drivers(request)},
+        "device_headers": sorted(
+            {use.driver.header for use in request.program.devices}
+            | {f"ferrule/platform/{adapter}.h"}
+            | ({"ferrule/platform/interrupt.h"} if device_interrupts(request) else set())
+            | ({"ferrule/drivers/uart_transport.h", "ferrule/transport.h"} if line_drivers(request) else set())
+            | {uart.header for _, uart in line_drivers(request)}
+        ),
+        "seal": SEAL if request.self_test else "",
+        "toolchain": chosen,
+        "sources": sources,
+        "third_party": library.third_party,
+        "include_dirs": include_dirs,
+        "system_include_dirs": library.system_include_dirs,
+        "defines": library.defines,
+        "script": SCRIPT_NAME,
+        "core_flags": tuple(flag for flag in chosen.compile_flags(board, level) if not flag.startswith("-O")),
+        "target_flags": chosen.target_flags(board),
+        "editor_compiler": editor_compiler(chosen, board, chosen.portable_command),
+        "optimization": request.optimization,
+        "warnings": WARNINGS,
+        "third_party_warnings": THIRD_PARTY_WARNINGS,
+        "link_flags": tuple(
+            flag for flag in chosen.link_flags(board, level, runtime=True) if not flag.startswith("-O")
+        ),
+        "libraries": chosen.libraries,
+        "kernel": None,
+    }
+
+
+def board_files(board: Board) -> dict[str, bytes]:
+    """Return the board's files by path in the project; their relative positions are preserved."""
+    return dict(_each_board_file(board))
+
+
+def _each_board_file(board: Board) -> Iterator[tuple[str, bytes]]:
+    for path in board.files:
+        yield f"{BOARD_FOLDER}/{board.path_among_boards(path).as_posix()}", read_bytes(path)

@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Projects for kernels whose sources are in a tree that a variable names: start-up, linker script and CMake."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ferrule._typing import override
+from ferrule.backends.contribution import BARE_METAL, DEVICE, RUNTIME, SELF_TEST, Contribution, startup
+from ferrule.boards import Board, Peripheral
+from ferrule.codegen import Program
+from ferrule.firmware import seal
+from ferrule.firmware.linker import linker_script
+from ferrule.firmware.plan import SCRIPT_NAME
+from ferrule.firmware.platforms.freestanding import (
+    MAIN,
+    board_files,
+    device_interrupts,
+    project_values,
+    uart_lines,
+)
+from ferrule.firmware.platforms.library import LOCK, Library, devices_header, link_of, model_files, model_sources
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
+from ferrule.firmware.probe import ToolStatus, probe_program
+from ferrule.firmware.template import render
+from ferrule.firmware.toolchain import GccToolchain
+from ferrule.firmware.trial import newlib_status
+from ferrule.firmware.uart import uart_driver
+from ferrule.reading import read_bytes
+
+KERNEL_FOLDER = "kernel"
+"""The folder of a project with the kernel's configuration for the board."""
+_GCC = GccToolchain()
+"""The kernels' ports are those for GCC."""
+_THREAD = {"FERRULE_PORT_THREAD": "1"}
+"""The link runs in a thread of the kernel, to which SysTick belongs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kernel:
+    """A kernel: its tree, its adapter, and the files of a project that configure it."""
+
+    name: str
+    """The platform's name, the folder of the templates, and that of the adapter's header in ferrule/platform."""
+    title: str
+    """The kernel's name in texts."""
+    tree: Tree
+    adapter: Contribution
+    port: Callable[[Board], str]
+    """Returns the name of the kernel's port for a board's core; FerruleError if there is none."""
+    check: Callable[[Path], None]
+    """Raises FerruleError if projects do not build with a tree."""
+    configuration: str
+    """The header with the kernel's options, which is the user's to edit."""
+    sources: Sequence[str] = ()
+    """The C files with the parts of the kernel that a board provides."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTools(PlatformTools):
+    """Builds projects through their CMake list, with the tree that the kernel's variable names."""
+
+    kernel: Kernel
+
+    @property
+    @override
+    def platform(self) -> str:
+        return self.kernel.name
+
+    @override
+    def needs(self) -> list[ToolStatus]:
+        gcc = probe_program(_GCC.name)
+        programs = (probe_program(CMAKE), probe_program(NINJA), gcc, *([newlib_status(gcc)] if gcc.found else []))
+        return [self.kernel.tree.status(self.platform), *programs]
+
+    @override
+    def compiler(self) -> str:
+        return _GCC.name
+
+    @override
+    def check(self, board: str) -> None:
+        del board  # the project itself describes its board
+        self.kernel.check(self.kernel.tree.require())
+
+    @override
+    def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
+        del board
+        tree = self.kernel.tree
+        options = ("--toolchain", str(folder / "toolchain.cmake"), f"-D{tree.variable}={tree.require()}")
+        return cmake_steps(folder, build, self.kernel.title, options)
+
+    @override
+    def program(self, build: Path) -> Path:
+        return build / "firmware.elf"
+
+
+@dataclass(frozen=True, slots=True)
+class KernelPlatform(Platform):
+    """A program in which a thread of a kernel runs the model once and then serves the link."""
+
+    kernel: Kernel
+
+    @property
+    @override
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    @override
+    def title(self) -> str:
+        return f"{self.kernel.title}: a CMakeLists.txt, start-up code and a linker script"
+
+    @property
+    @override
+    def tools(self) -> KernelTools:
+        return KernelTools(self.kernel)
+
+    @override
+    def link_uart(self, program: Program, board: Board) -> Peripheral:
+        return board.link_uart
+
+    @override
+    def files(self, request: ProjectRequest) -> ProjectFiles:
+        chosen = request.toolchain
+        request = replace(request, toolchain=_GCC.name)
+        program, board, kernel = request.program, request.board, self.kernel
+        library = Library.of(
+            *program.contributions,
+            replace(RUNTIME, defines=_THREAD),
+            link_of(program),
+            startup(board.cache_line_bytes),
+            uart_driver(board).contribution,
+            *self._adapter(request),
+            *(SELF_TEST if request.self_test else ()),
+        )
+        own = tuple(f"{KERNEL_FOLDER}/{name}" for name in kernel.sources)
+        glue = (*own, *(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
+        sources = (MAIN, *sorted((*library.sources, *model_sources(program), *glue)))
+        include_dirs = (*((".",) if program.devices else ()), MODEL_FOLDER, *library.include_dirs)
+        values = {
+            **project_values(request, library, sources, include_dirs, kernel.name),
+            "kernel": kernel,
+            "port": kernel.port(board),
+        }
+        generated = {
+            **model_files(program),
+            **library.files,
+            **board_files(board),
+            SCRIPT_NAME: linker_script(board).encode(),
+            "ferrule.cmake": _rendered("bare_metal/ferrule.cmake.j2", values),
+            "toolchain.cmake": _rendered("bare_metal/toolchain.cmake.j2", values),
+            "kernel.cmake": _rendered(f"{kernel.name}/kernel.cmake.j2", values),
+            **{name: _rendered(f"{kernel.name}/{Path(name).name}.j2", values) for name in own},
+        }
+        if request.self_test:
+            generated |= {SEAL: read_bytes(Path(seal.__file__))}
+        if program.devices:
+            generated |= {
+                "devices.c": _rendered("bare_metal/devices.c.j2", values),
+                devices_header(program): _rendered("bare_metal/devices.h.j2", values),
+            }
+        if program.arena:
+            generated[LOCK] = _rendered(f"{kernel.name}/{LOCK}.j2", values)
+        configuration = f"{kernel.name}/{kernel.configuration}.j2"
+        return ProjectFiles(
+            generated=generated,
+            starters={
+                MAIN: _rendered(f"{kernel.name}/main.c.j2", values),
+                "CMakeLists.txt": _rendered("kernel/CMakeLists.txt.j2", values),
+                "README.md": _rendered("kernel/README.md.j2", values),
+                f"{KERNEL_FOLDER}/{kernel.configuration}": _rendered(configuration, values),
+            },
+            contributions=library.contributions,
+            build_hint=f"cmake -S {{folder}} -B build --toolchain {{folder}}/toolchain.cmake "
+            f"-D{kernel.tree.variable}=... && cmake --build build",
+            notes=() if chosen == _GCC.name else (f"it is built by {_GCC.name}, not by {chosen}",),
+        )
+
+    def _adapter(self, request: ProjectRequest) -> tuple[Contribution, ...]:
+        """Return the kernel's clock, and for devices its adapter, with interrupts and UARTs if drivers need them."""
+        clock = f"{self.kernel.name}_cycles"
+        if not request.program.devices:
+            return (self.kernel.adapter.part(clock),)
+        lines = uart_lines(request)
+        interrupts = (BARE_METAL.part("interrupt"),) if device_interrupts(request) else ()
+        return (self.kernel.adapter, DEVICE, *interrupts, *lines)
+
+
+def _rendered(template: str, values: Mapping[str, object]) -> bytes:
+    return render(template, **values).encode()
