@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import cmsis_project
 import device_networks
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from click.testing import CliRunner
 from needs import require_module, require_program, require_variable
 
 from ferrule import compile, generate  # noqa: A004
+from ferrule._version import VERSION
 from ferrule.boards import load_board
 from ferrule.cli.main import cli
 from ferrule.codegen import Artifact
@@ -31,6 +33,7 @@ from ferrule.firmware import LIBRARIES, Job, Project, build_project, load_projec
 from ferrule.firmware.image import read_image
 from ferrule.firmware.manifest import read_manifest
 from ferrule.formats import to_tflite
+from ferrule.testing.compilation import FAKES
 
 MAIN = """
 #include <stdio.h>
@@ -402,6 +405,46 @@ def test_ferrule_does_not_build_it(place: Path) -> None:
         with pytest.raises(FerruleError, match="a library is no firmware"):
             build()
     assert not (project.folder / "build").exists()
+
+
+ESP_IDF = """
+cmake_minimum_required(VERSION 3.20)
+project(app LANGUAGES C)
+set(ESP_PLATFORM 1)
+function(idf_component_register)
+    cmake_parse_arguments(PARSE_ARGV 0 IT "" "" "SRCS;INCLUDE_DIRS;REQUIRES")
+    file(WRITE ${CMAKE_BINARY_DIR}/requires ${IT_REQUIRES})
+    add_library(component OBJECT ${IT_SRCS})
+    target_include_directories(component PUBLIC ${IT_INCLUDE_DIRS} @FAKES@)
+    target_compile_definitions(component PRIVATE ESP_PLATFORM)
+    target_compile_options(component PRIVATE -Wall -Wextra -Werror)
+    set(COMPONENT_LIB component PARENT_SCOPE)
+endfunction()
+add_subdirectory(@LIBRARY@ esp-idf)
+"""
+"""A project in which a function of ours stands for ESP-IDF's."""
+
+
+@pytest.mark.cc
+def test_a_library_for_freertos_is_a_component_of_esp_idf(place: Path, host_cc: tuple[str, ...]) -> None:
+    cmake = require_program("cmake", "apt-get install cmake")
+    folder = crossing(place, "library-freertos").folder
+    manifest = cmsis_project.read_yaml(folder / "idf_component.yml")
+    assert (manifest["version"], manifest["dependencies"]) == (VERSION, {"idf": ">=5.0"})
+    app = place / "app"
+    app.mkdir()
+    fakes = " ".join(f'"{FAKES / name}"' for name in ("freertos", "host"))
+    text = ESP_IDF.replace("@FAKES@", fakes).replace("@LIBRARY@", f'"{folder}"')
+    (app / "CMakeLists.txt").write_text(text, encoding="utf-8")
+    called([cmake, "-S", app, "-B", app / "build", f"-DCMAKE_C_COMPILER={host_cc[0]}"], app)
+    called([cmake, "--build", app / "build"], app)
+    assert (app / "build" / "requires").read_text() == "freertos"
+    objects = {path.name.removesuffix(".o") for path in (app / "build").rglob("*.c.o")}
+    listed = {Path(line).name for line in (folder / "sources.txt").read_text().splitlines()}
+    assert objects == listed > {"freertos.c", "device.c", "ferrule_crossing.c"}
+    other = crossing(place, "library-threadx", "other").folder
+    assert not (other / "idf_component.yml").exists()
+    assert "idf_component_register" not in (other / "CMakeLists.txt").read_text(encoding="utf-8")
 
 
 def test_an_unknown_library_names_the_others(place: Path) -> None:

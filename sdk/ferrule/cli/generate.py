@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--library",
     is_flag=True,
     help="A library for your own build instead of a firmware: sources, headers, a CMake package, lists for make and "
-    "others. With --platform bare-metal or cmsis, it has that platform's device adapter.",
+    "others. With --platform bare-metal, cmsis, freertos or threadx, it has that platform's device adapter.",
 )
 @click.option(
     "--app",

@@ -248,8 +248,8 @@ def job_options(function: _F) -> _F:
         click.option(
             "--self-test",
             is_flag=True,
-            help="Bare metal, libraries: compare code, constants and weights at start-up with the CRC-32 of each, "
-            "which a step after the link records (docs/running.md#self-test).",
+            help="Bare metal, FreeRTOS, ThreadX, libraries: compare code, constants and weights at start-up with the "
+            "CRC-32 of each, which a step after the link records (docs/running.md#self-test).",
         ),
     ):
         function = option(function)

@@ -50,6 +50,8 @@ class VariableStatus:
 
 _ARTIFACT = "ferrule artifact run"
 _CMSIS = "--platform cmsis"
+_FREERTOS = "--platform freertos"
+_THREADX = "--platform threadx"
 _ZEPHYR = "--platform zephyr"
 _ALL = "all commands"
 _RICH = "all commands, through the package rich"
@@ -74,6 +76,8 @@ VARIABLES = (
     ),
     Variable(name="CMSIS_PATH", reader=_CMSIS, kind=Kind.FOLDER),
     Variable(name="CMSIS_RTX_PATH", reader=_CMSIS, kind=Kind.FOLDER),
+    Variable(name="FREERTOS_KERNEL_PATH", reader=_FREERTOS, kind=Kind.FOLDER),
+    Variable(name="THREADX_PATH", reader=_THREADX, kind=Kind.FOLDER),
     Variable(name="ZEPHYR_BASE", reader=_ZEPHYR, kind=Kind.FOLDER),
     Variable(name="ZEPHYR_MODULES", reader=_ZEPHYR, kind=Kind.MODULES),
     Variable(name="ZEPHYR_SDK_INSTALL_DIR", reader=_ZEPHYR, kind=Kind.FOLDER),

@@ -68,14 +68,14 @@ class Job:
     arena: str = SEPARATE
     """Whether each of several models has a workspace of its own, "separate", or all have one with a lock, "shared"."""
     platform: str = DEFAULT_PLATFORM
-    """The platform of the project: bare-metal, cmsis or zephyr; or library, library-bare-metal or library-cmsis for a
-    library without or with an adapter of the device API."""
+    """The platform of the project: bare-metal, cmsis, freertos, threadx or zephyr; or for a library: library, and
+    library-bare-metal, library-cmsis, library-freertos or library-threadx for one with an adapter of the device API."""
     app: str = "link"
     """What a bare-metal firmware does: "link" serves Ferrule's link, and "mlperf-tiny" the runner of MLPerf Tiny, for
     the benchmark of the model's shapes or, as "mlperf-tiny:kws01", for a named one."""
     self_test: bool = False
-    """Whether a bare-metal firmware compares its code, constants and weights at start-up with the CRC-32 of each, which
-    a step after the link records; a library has the function for it."""
+    """Whether a firmware with Ferrule's own start-up compares its code, constants and weights at start-up with the
+    CRC-32 of each, which a step after the link records; a library has the function for it."""
     out: str | Path | None = None
     """The folder of the project; None for a temporary folder that is removed together with its Firmware."""
     registry: BackendRegistry | None = None

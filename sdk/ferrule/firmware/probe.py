@@ -90,13 +90,13 @@ _PROGRAMS = (
     ),
     _Program(
         name="cmake",
-        purpose="builds projects for zephyr and cmsis",
+        purpose="builds projects for cmsis, freertos, threadx and zephyr",
         remedy="apt-get install cmake",
         spellings=("cmake",),
     ),
     _Program(
         name="ninja",
-        purpose="builds projects for zephyr and cmsis",
+        purpose="builds projects for cmsis, freertos, threadx and zephyr",
         remedy="apt-get install ninja-build",
         spellings=("ninja",),
     ),

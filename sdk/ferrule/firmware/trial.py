@@ -60,7 +60,7 @@ def newlib_status(gcc: ToolStatus) -> ToolStatus:
     problem = "no compiler" if gcc.path is None else _compiles((gcc.path, *_CORE, *_NEWLIB), _COPIES, link=True)
     return ToolStatus(
         name="newlib",
-        purpose="builds projects for cmsis: the C library of arm-none-eabi-gcc",
+        purpose="builds projects for cmsis, freertos and threadx: the C library of arm-none-eabi-gcc",
         remedy="apt-get install libnewlib-arm-none-eabi",
         found=problem is None,
         path=gcc.path if problem is None else None,

@@ -7,11 +7,13 @@ The tests run where FREERTOS_KERNEL_PATH names a checkout of FreeRTOS/FreeRTOS-K
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from guest import build_guest
-from needs import require_variable
+from needs import require_module, require_variable
 
 from ferrule import resources
 from ferrule.boards import load_board
@@ -64,3 +66,24 @@ def test_without_the_mutex_both_are_in(arm_gcc: str, tmp_path: Path) -> None:
     mutant = tmp_path / "mutant.c"
     mutant.write_text(text.replace(take, "dev->lock != NULL || ticks == 0u"), encoding="utf-8")
     assert run(tmp_path, mutant, arm_gcc)["overlaps"] > 0
+
+
+def test_the_adapter_compiles_for_a_port_without_an_interrupt_query(tmp_path: Path) -> None:
+    """RISC-V's, with a function of the program's."""
+    sources, includes = require_variable("FREERTOS_KERNEL_PATH"), resources.root() / "include"
+    require_module("ziglang", "pip install 'ferrule[run]'")
+    port = sources / "portable" / "GCC" / "RISC-V"
+    extensions = port / "chip_specific_extensions" / "RISCV_MTIME_CLINT_no_extensions"
+    argv = [
+        *(sys.executable, "-m", "ziglang", "cc", "-target", "riscv32-freestanding", "-std=c11", "-ffreestanding"),
+        *("-Wall", "-Wextra", "-Werror", "-DconfigMTIME_BASE_ADDRESS=0", "-DconfigMTIMECMP_BASE_ADDRESS=0"),
+        *(f"-I{path}" for path in (includes, ADAPTER / "include", ADAPTER / "src", FOLDER)),
+        *(f"-isystem{path}" for path in (sources / "include", port, extensions)),
+        *("-c", str(ADAPTER / "src" / "freertos.c"), "-o", str(tmp_path / "freertos.o")),
+    ]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    assert "-DFERRULE_FREERTOS_IN_INTERRUPT=my_in_interrupt" in done.stderr
+    argv.append("-DFERRULE_FREERTOS_IN_INTERRUPT=my_in_interrupt")
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "freertos.o").is_file()

@@ -174,8 +174,7 @@ class KernelPlatform(Platform):
                 f"{KERNEL_FOLDER}/{kernel.configuration}": _rendered(configuration, values),
             },
             contributions=library.contributions,
-            build_hint=f"cmake -S {{folder}} -B build --toolchain {{folder}}/toolchain.cmake "
-            f"-D{kernel.tree.variable}=... && cmake --build build",
+            build_hint=f"ferrule build {{folder}}, where {kernel.tree.variable} names {kernel.tree.what}",
             notes=() if chosen == _GCC.name else (f"it is built by {_GCC.name}, not by {chosen}",),
         )
 

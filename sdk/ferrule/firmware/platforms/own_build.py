@@ -14,6 +14,7 @@ from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Artifact, Program
 from ferrule.errors import FerruleError
 from ferrule.firmware import seal
+from ferrule.firmware.platforms.freertos import KERNEL as FREERTOS_KERNEL
 from ferrule.firmware.platforms.library import Library, model_files, model_sources
 from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import PlatformTools
@@ -22,6 +23,8 @@ from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, check_optimization
 from ferrule.reading import read_bytes
 
+ESP_IDF = "idf_component.yml"
+"""The manifest by which a folder is a component of ESP-IDF, whose kernel is a FreeRTOS."""
 LIBRARY = "library"
 """Name of the platform whose projects have no adapter; with one, its platform's name follows."""
 _ADAPTERS: Mapping[str, tuple[tuple[Contribution, tuple[str, ...]], ...]] = {
@@ -123,6 +126,7 @@ class LibraryPlatform(Platform):
             "defines": library.defines,
             "optimization": check_optimization(request.optimization),
             "seal": SEAL if request.self_test else "",
+            "esp_idf": self.adapter == FREERTOS_KERNEL.name,
         }
         return ProjectFiles(
             generated={
@@ -131,6 +135,7 @@ class LibraryPlatform(Platform):
                 **{name: _rendered(f"{name}.j2", values) for name in ("CMakeLists.txt", "ferrule.mk", "README.md")},
                 f"{artifact.symbol}-config.cmake": _rendered("config.cmake.j2", values),
                 **({SEAL: read_bytes(Path(seal.__file__))} if request.self_test else {}),
+                **({ESP_IDF: _rendered(f"{ESP_IDF}.j2", values)} if values["esp_idf"] else {}),
                 "sources.txt": _lines(sources),
                 "include_dirs.txt": _lines((*include_dirs, *library.system_include_dirs)),
             },

@@ -5,6 +5,8 @@
 #ifndef STAND_IN_TX_API_H
 #define STAND_IN_TX_API_H
 
+#define TX_MAX_PRIORITIES 32
+
 UINT tx_thread_delete(TX_THREAD *thread);
 VOID tx_kernel_enter(VOID);
 VOID tx_application_define(VOID *first_unused_memory);
