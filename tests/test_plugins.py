@@ -147,6 +147,12 @@ def test_the_order_of_tests(run: Run, pytester: pytest.Pytester) -> None:
     plain = ran(run(FILES, "-v"))
     assert len(plain) == 9
     assert ran(run(FILES, "-v", "--order=reverse")) == plain[::-1]
+    two, three, it = plain[:3], plain[3:6], plain[6:]
+    both = (
+        [name for tests in (two, three, it) for name in tests[:1]],
+        [n for tests in (two, three, it) for n in tests[1:]],
+    )
+    assert ran(run(FILES, "-v", "--order=twice")) == [*both[0], *both[1]]
     first = run(FILES, "-v", "--order=random:1")
     assert "--order=random:1" in first.stdout.str()
     assert sorted(ran(first)) == sorted(plain)
@@ -180,7 +186,7 @@ def test_workers_share_the_order_but_import_in_opposite_ones(run: Run, pytester:
 def test_an_order_that_is_not_known(run: Run, order: str) -> None:
     result = run(FILES, f"--order={order}")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"*--order {order} is not known: choose reverse, random or random:SEED"])
+    result.stderr.fnmatch_lines([f"*--order {order} is not known: choose reverse, twice, random or random:SEED"])
 
 
 DRAWING = """

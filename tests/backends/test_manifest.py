@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from imported import forgotten
 
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.contribution import Warnings
@@ -39,9 +40,8 @@ MANIFEST = 'id = "Nothing"\nfactory = "nothing_at_all.backend:Nothing"\n'
 def folder(tmp_path: Path) -> Iterator[Path]:
     """A backend that supports no layer; its package is removed from sys.modules afterwards."""
     path = make(tmp_path / "nothing_at_all")
-    yield path
-    for name in [name for name in sys.modules if name.partition(".")[0] == "nothing_at_all"]:
-        del sys.modules[name]
+    with forgotten(path.name):
+        yield path
 
 
 def make(path: Path, manifest: str = MANIFEST) -> Path:

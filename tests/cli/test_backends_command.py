@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from imported import forget
 
 from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.backends.dynamic import Reason
@@ -106,7 +106,7 @@ def test_code_of_the_current_folder_runs_only_where_it_is_named(ferrule: Ferrule
     (row,) = listing(ferrule, "Traced").backends
     assert "cannot be imported" in row.reason
     assert (tmp_path / "trace").exists()
-    sys.modules.pop("traced", None)
+    forget("traced")
 
 
 def test_a_broken_folder_is_a_row(ferrule: Ferrule, tmp_path: Path) -> None:

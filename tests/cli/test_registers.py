@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from imported import forget
 from needs import lacking
 from svd_files import CHIP
 
@@ -123,8 +124,7 @@ def test_a_model_passes_its_own_tests(
     monkeypatch.syspath_prepend(chip.parent)
     names: dict[str, Any] = {}
     exec(model, names)  # noqa: S102 our own
-    for name in ("timer0", "timer0.registers"):
-        del sys.modules[name]
+    forget("timer0")
     timer = names["Timer0Model"]()
     timer.write(0, 4, 1)
     assert timer.field("CTRL", "EN") == 1

@@ -19,6 +19,7 @@ import numpy as np
 import woofles_bench
 from device_calls import DeviceCalls
 from disobedient import Manner, disobedient
+from imported import forget
 from pages import ROOT, write_backend
 from woofles_bench import WooflesBench
 
@@ -291,8 +292,7 @@ def projects(folder: Path) -> Iterator[Mapping[str, Path]]:
         yield found
     finally:
         sys.path[:] = before
-        for name in [name for name in sys.modules if name.split(".")[0] in PACKAGES.values()]:
-            del sys.modules[name]
+        forget(*PACKAGES.values())
 
 
 @contextmanager

@@ -27,7 +27,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--order",
         metavar="ORDER",
-        help="order of the tests: `reverse`, `random` or `random:SEED`; the header names the seed that was drawn",
+        help="order of the tests: `reverse`, `twice`, which comes back to each file for its second half, `random` or "
+        "`random:SEED`; the header names the seed that was drawn",
     )
 
 
@@ -35,11 +36,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Check the option, and draw the seed once, so that all pytest-xdist workers use the same order."""
     order = config.option.order = getattr(config, "workerinput", {}).get("order", config.option.order)
-    if order is None or order == "reverse":
+    if order in {None, "reverse", "twice"}:
         return
     kind, separator, seed = order.partition(":")
     if kind != "random" or (separator and not seed.isdecimal()):
-        raise pytest.UsageError(f"--order {order} is not known: choose reverse, random or random:SEED")
+        raise pytest.UsageError(f"--order {order} is not known: choose reverse, twice, random or random:SEED")
     if not separator:
         config.option.order = f"random:{random.SystemRandom().randrange(1 << 32)}"
 
@@ -97,10 +98,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if order == "reverse":
         items.reverse()
     elif order:
-        dice = random.Random(int(order.partition(":")[2]))
         files: dict[str, list[pytest.Item]] = {}
         for item in items:
             files.setdefault(item.location[0], []).append(item)
+        if order == "twice":  # as a worker of pytest-xdist that gets tests of another one
+            halves = [(tests[: len(tests) // 2], tests[len(tests) // 2 :]) for tests in files.values()]
+            items[:] = [item for number in (0, 1) for half in halves for item in half[number]]
+            return
+        dice = random.Random(int(order.partition(":")[2]))
         shuffled = list(files.values())
         dice.shuffle(shuffled)
         for tests in shuffled:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from imported import forget
 
 from ferrule.budget import limits
 from ferrule.errors import BudgetError, FerruleError, InputError
@@ -66,7 +67,7 @@ def test_modules_beside_the_file_can_be_imported() -> None:
     before = list(sys.path)
     opened("from beside_the_data import VALUE\ndef samples():\n    yield np.full(2, VALUE)")
     assert sys.path == before
-    del sys.modules["beside_the_data"]
+    forget("beside_the_data")
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import small_networks
+from imported import forgotten
 from needs import require_module
 
 from ferrule.errors import FerruleError
@@ -83,7 +84,7 @@ def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of a sweep whose run is done, by a worker's process; its boards are found through the variable."""
     require_module("ziglang", "pip install 'ferrule[run]'")
     folder = written(tmp_path_factory.mktemp("swept") / "sweep")
-    with pytest.MonkeyPatch.context() as patch:
+    with forgotten("swept_custom"), pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("FERRULE_BOARDS", str(folder / "boards"))
         plan = read_plan(folder / "sweep.toml")
