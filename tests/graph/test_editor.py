@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -190,3 +191,25 @@ def test_consumers_and_positions_of_a_graph() -> None:
     with pytest.raises(ModelError, match="has no layer 'l2'"):
         graph.position("l2")
     assert graph.in_order(["b", "x", "b"]) == ["x", "b"]
+
+
+def test_a_graph_that_is_not_edited_is_the_result() -> None:
+    given = chain([4, 4, 4])
+    given.freeze()
+    assembled = GraphEditor(given).finish()
+    assert assembled is not given, "it may have constants that nothing reads, and in another order"
+    assert GraphEditor(assembled).finish() is assembled
+
+
+def test_each_edit_makes_another_graph() -> None:
+    assembled = GraphEditor(chain([4, 4, 4])).finish()
+    first, last = assembled.layers[0], assembled.layers[-1]
+
+    def finished(edit: Callable[[GraphEditor], object]) -> Graph:
+        editor = GraphEditor(assembled)
+        edit(editor)
+        return editor.finish()
+
+    assert finished(lambda editor: editor.replace_layer(replace(last, inputs=first.inputs))).layers[-1] != last
+    assert finished(lambda editor: editor.set_tensor(Tensor(info=info(last.outputs[0], 9)))).outputs[0].shape == (9,)
+    assert finished(lambda editor: editor.fresh("other")) is assembled

@@ -305,3 +305,17 @@ def test_buffers_can_be_sent_to_a_region() -> None:
     assert found.plan.region("sram").scratch_bytes == 12
     with pytest.raises(KeyError):
         found.plan.region("npu")
+
+
+def test_the_only_order_of_a_chain_takes_no_sets_of_layers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sets of layers as bits take memory and time that grow with the square of the number of layers."""
+
+    def refuse(*_: object) -> int:
+        raise AssertionError("a chain has one order, expected no bound on others")
+
+    monkeypatch.setattr(OrderProblem, "bound", refuse)
+    monkeypatch.setattr("ferrule.memory.order_problem._bits", refuse)
+    graph = chain([3, 9, 5, 1])
+    found = order_layers(graph)
+    assert found.layers == tuple(layer.name for layer in graph.layers)
+    assert (found.peak_bytes, found.bound_bytes, found.is_only) == (14, 14, True)

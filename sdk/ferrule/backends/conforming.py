@@ -70,7 +70,9 @@ def _test_of(annotation: Any) -> _Test:  # noqa: ANN401 - annotations have no co
 
     def test(value: object) -> bool:
         quick = tests.get(type(value))
-        return quick(value) if quick is not None else not misfit(value, annotation)
+        if quick is None:
+            return not misfit(value, annotation)
+        return quick is _always or quick(value)
 
     return test
 
@@ -85,13 +87,25 @@ def _test_of_arm(arm: Any) -> _Test:  # noqa: ANN401 - annotations have no commo
     if kind is str:
         return lambda value: _is_text(str(value))
     if kind in {int, float, bool, NoneType} or (isinstance(kind, type) and issubclass(kind, Enum)):
-        return lambda value: True
+        return _always
     if kind is tuple and arguments[-1:] == (...,):
         return lambda value: all(map(_test_of(arguments[0]), value))  # type: ignore[call-overload] # a tuple
     if isinstance(kind, type) and is_dataclass(kind):
         own: type = kind
-        return lambda value: all(test(getattr(value, name)) for name, test in _tests_of_fields(own))
+
+        def fields_fit(value: object) -> bool:
+            for name, test in _tests_of_fields(own):  # noqa: SIM110 - a generator takes twice the time
+                if not test(getattr(value, name)):
+                    return False
+            return True
+
+        return fields_fit
     return lambda value: not misfit(value, arm)
+
+
+def _always(value: object) -> bool:
+    del value
+    return True
 
 
 @cache

@@ -61,9 +61,14 @@ def used_devices(
     names = Names()
     known: dict[str, DeviceUse] = {}
     found = {}
+    faces: dict[int, DeviceTarget | None] = {}
+    """By identity, since few faces have many layers and the test of a protocol is slow; None without a driver."""
     for layer in order:
-        face, device = firmware[layer], targets[layer].device
-        if not isinstance(face, DeviceTarget):
+        whole, device = firmware[layer], targets[layer].device
+        if id(whole) not in faces:
+            faces[id(whole)] = whole if isinstance(whole, DeviceTarget) else None
+        face = faces[id(whole)]
+        if face is None:
             continue
         if device.name not in known:
             others = (each for each in pool if each.backend == device.backend and each.name != device.name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from ferrule.backends.firmware import SCALARS, scratch_offset
 from ferrule.codegen.cache_code import Upkeep, upkeep, written_by_devices
@@ -545,6 +545,12 @@ def _names(node: object) -> Iterator[str]:
     elif isinstance(node, tuple):
         for item in node:
             yield from _names(item)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from _names(getattr(node, field.name))
+    else:
+        kind: type = type(node)
+        for name in _parts(kind):
+            yield from _names(getattr(node, name))
+
+
+@cache
+def _parts(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()

@@ -45,7 +45,7 @@ def assemble(
     graph.set_outputs(outputs)
     for state in states:
         graph.set_state(state.name, state.result)
-    graph.freeze()
+    graph.freeze(assembled=True)
     return graph
 
 

@@ -39,6 +39,8 @@ class GraphEditor(Lookup):
         """The layers in order, as a ring closed by None."""
         for layer in graph.layers:
             self.add_layer(layer)
+        self._unchanged = graph if graph.is_assembled else None
+        """The graph, until an edit: `finish` would make an equal one."""
 
     def layers(self) -> Iterator[Layer]:
         """Yield the layers present at the time of the call, in order, except those removed during the iteration."""
@@ -73,6 +75,7 @@ class GraphEditor(Lookup):
 
     def set_tensor(self, tensor: Tensor) -> None:
         """Add a tensor, or replace the tensor of that name."""
+        self._unchanged = None
         self._tensors[tensor.info.name] = tensor
         self._names.add(tensor.info.name)
 
@@ -139,9 +142,13 @@ class GraphEditor(Lookup):
     def finish(self) -> Graph:
         """Return the graph, without tensors that are neither written nor read.
 
+        If nothing was edited, and the graph comes from another editor, it is that graph itself.
+
         Raises:
             ModelError: the layers form a cycle, read a tensor without a writer, or write a tensor twice.
         """
+        if self._unchanged is not None:
+            return self._unchanged
         return assemble(
             self.name,
             inputs=self._inputs,
@@ -161,6 +168,7 @@ class GraphEditor(Lookup):
         self._previous[layer.name], self._next[layer.name] = behind, following
 
     def _attach(self, layer: Layer) -> None:
+        self._unchanged = None
         self._layers[layer.name] = layer
         for tensor in layer.outputs:
             self._producers[tensor] = layer.name
@@ -169,6 +177,7 @@ class GraphEditor(Lookup):
             readers[layer.name] = readers.get(layer.name, 0) + 1
 
     def _detach(self, layer: Layer) -> None:
+        self._unchanged = None
         for tensor in layer.outputs:
             if self._producers.get(tensor) == layer.name:
                 del self._producers[tensor]

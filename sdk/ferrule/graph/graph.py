@@ -40,6 +40,7 @@ class Graph(Lookup):
         self._layer_tuple: tuple[Layer, ...] | None = None
         self._tensor_tuple: tuple[Tensor, ...] | None = None
         self._frozen = False
+        self._assembled = False
 
     @override
     def __repr__(self) -> str:
@@ -230,9 +231,15 @@ class Graph(Lookup):
         """Return `wanted`, or `wanted_2`, `wanted_3`... if a tensor or layer has that name."""
         return self._names.free(wanted)
 
-    def freeze(self) -> None:
-        """Refuse all changes from now on."""
+    def freeze(self, *, assembled: bool = False) -> None:
+        """Refuse all changes from now on; `assembled` graphs have what `assemble` gives them, in its order."""
         self._frozen = True
+        self._assembled |= assembled
+
+    @property
+    def is_assembled(self) -> bool:
+        """Whether `assemble` would return an equal graph for the layers and tensors of this one."""
+        return self._assembled
 
     def _check_open(self) -> None:
         if self._frozen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,12 +21,17 @@ class Segment:
 
     layers: tuple[int, ...]
     """The layers, in the order in which they run."""
-    done: int
-    """The layers that run before the segment, as bits."""
+    first: int
+    """The number of layers that run before the segment: those with lower numbers than all of its own."""
     live: int
     """Live bytes before the first layer of the segment."""
     peak: int
     """The most live bytes while any layer of the segment runs."""
+
+    @property
+    def done(self) -> int:
+        """The layers that run before the segment, as bits."""
+        return (1 << self.first) - 1
 
 
 class OrderProblem:
@@ -68,9 +74,6 @@ class OrderProblem:
         self.start = sum(self.sizes[one] for one in self.given)
         self.unread = sum(self.sizes[one] for one in self.given if not self.users[one] and one not in self.kept)
         """Bytes of inputs that no layer reads; they are live at the first step only."""
-        self.needs = [_bits(sources) for sources in self.sources]
-        """Per layer: `sources` as bits."""
-        self._user_bits = [_bits(users) for users in self.users]
         self.readers: list[list[int]] = [[] for _ in self.sources]
         """Per layer: the layers that read its outputs."""
         for number, sources in enumerate(self.sources):
@@ -84,6 +87,15 @@ class OrderProblem:
                 one, two = storage[group[overlap.output]], storage[group[overlap.input]]
                 most = _common(overlap, self.sizes[one], self.sizes[two], alignment)
                 self._laps.setdefault(layer_number[writer.name], []).append((one, two, most))
+
+    @cached_property
+    def needs(self) -> list[int]:
+        """Per layer: `sources` as bits, which take as much memory as the square of the number of layers."""
+        return [_bits(sources) for sources in self.sources]
+
+    @cached_property
+    def _user_bits(self) -> list[int]:
+        return [_bits(users) for users in self.users]
 
     def _saved(self, layer: int, is_over: Callable[[int], bool]) -> int:
         """Return the most bytes that overlaps save while a layer runs; `is_over` is whether it is an input's last."""
@@ -135,7 +147,7 @@ class OrderProblem:
     def segments(self) -> list[Segment]:
         """Return the layers in the graph's order, divided before and after each bottleneck."""
         found: list[Segment] = []
-        live, done = self.start, 0
+        live = self.start
         layers: list[int] = []
         peak = 0
         before = live
@@ -144,8 +156,7 @@ class OrderProblem:
             layers.append(layer)
             peak = max(peak, during)
             if layer in cuts or layer + 1 in cuts or layer + 1 == len(self.sources):
-                found.append(Segment(layers=tuple(layers), done=done, live=before, peak=peak))
-                done |= ((1 << len(layers)) - 1) << layers[0]
+                found.append(Segment(layers=tuple(layers), first=layers[0], live=before, peak=peak))
                 layers, peak, before = [], 0, after
         return found
 

@@ -197,7 +197,7 @@ def _tried(problem: OrderProblem, segment: Segment) -> int:
 
 
 def _with_order(segment: Segment, order: tuple[int, ...], peak: int) -> Segment:
-    return Segment(layers=order, done=segment.done, live=segment.live, peak=peak)
+    return Segment(layers=order, first=segment.first, live=segment.live, peak=peak)
 
 
 def _measured(problem: OrderProblem, segment: Segment, order: tuple[int, ...]) -> Segment:

@@ -106,7 +106,11 @@ class _Search:
         self._segments = problem.segments()
         self._exhaustive = Steps(steps // 2)
         self._heuristic = Steps(steps - steps // 2)
-        self._bound = max(problem.bound(), *(segment.peak for segment in self._segments if len(segment.layers) == 1), 0)
+        fixed = [segment.peak for segment in self._segments if len(segment.layers) == 1]
+        if len(fixed) == len(self._segments):  # the only order: its peak, without the time and memory of `bound`
+            self._bound = max(fixed, default=problem.start)
+        else:
+            self._bound = max(problem.bound(), *fixed, 0)
 
     def run(self, names: Sequence[str]) -> Ordering:
         for number in sorted(range(len(self._segments)), key=lambda n: (-self._segments[n].peak, n)):
