@@ -42,9 +42,12 @@ function(zephyr_system_include_directories)
   target_include_directories(zephyr_interface SYSTEM INTERFACE ${ARGN})
 endfunction()
 
-function(zephyr_syscall_include_directories)
-  zephyr_record(syscalls ${ARGN})
-endfunction()
+# Releases without classes include 3.5, which does not have this command.
+if(STAND_IN_DEVICE_H)
+  function(zephyr_syscall_include_directories)
+    zephyr_record(syscalls ${ARGN})
+  endfunction()
+endif()
 
 function(zephyr_linker_sources where)
   zephyr_record(linker ${ARGN})

@@ -2,7 +2,11 @@
 /* The conformance program on Zephyr. */
 #include <zephyr/irq.h>
 #include <zephyr/kernel.h>
+#if __has_include(<zephyr/version.h>)
 #include <zephyr/version.h>
+#else /* Zephyr 3.5 */
+#include <version.h>
+#endif
 
 #include "board.h"
 #include "ferrule/conformance.h"
