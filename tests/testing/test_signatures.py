@@ -52,7 +52,9 @@ def compiled(text: str, folder: Path, *options: str) -> subprocess.CompletedProc
 
 @pytest.mark.parametrize("platform", HEADERS)
 def test_the_fakes_agree_with_themselves(platform: str, tmp_path: Path) -> None:
-    done = compiled(signature_check(platform), tmp_path, f"-I{FAKES / platform}", f"-I{FAKES / 'host'}")
+    text = signature_check(platform)
+    assert re.findall(r"(?i)\bfake_\w+", text) == [], "real headers have no such names"
+    done = compiled(text, tmp_path, f"-I{FAKES / platform}", f"-I{FAKES / 'host'}")
     assert done.returncode == 0, done.stderr
 
 
@@ -83,6 +85,25 @@ def test_a_difference_is_seen(header: str, old: str, new: str, what: str, tmp_pa
     done = compiled(signature_check("cmsis"), tmp_path, f"-I{tmp_path}")
     assert done.returncode != 0
     assert what in done.stderr
+
+
+def test_a_real_function_may_leave_a_struct_alone(tmp_path: Path) -> None:
+    """As ring_buf_is_empty() does since Zephyr 4: a program that compiles with the fake compiles with it, too."""
+    header = tmp_path / "zephyr" / "sys" / "ring_buffer.h"
+    header.parent.mkdir(parents=True)
+    text = (FAKES / "zephyr" / "zephyr" / "sys" / "ring_buffer.h").read_text()
+    old = "bool ring_buf_is_empty(struct ring_buf *buf)"
+    assert old in text
+    includes = [f"-I{folder}" for folder in (tmp_path, FAKES / "zephyr", FAKES / "host")]
+    for new, accepted in (
+        ("bool ring_buf_is_empty(const struct ring_buf *buf)", True),
+        ("bool ring_buf_is_empty(const struct ring_buf **buf)", False),
+        ("int ring_buf_is_empty(const struct ring_buf *buf)", False),
+    ):
+        header.write_text(text.replace(old, new))
+        done = compiled(signature_check("zephyr"), tmp_path, *includes)
+        assert (done.returncode == 0) is accepted, done.stderr
+        assert accepted or "ring_buf_is_empty" in done.stderr
 
 
 def test_platforms_without_fakes_are_refused() -> None:

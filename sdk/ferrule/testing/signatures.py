@@ -26,13 +26,26 @@ _FUNCTION = re.compile(r"^(?!typedef|extern)(.*?)\b(\w+)\((.*)\)$")
 _STRUCT = re.compile(r"^(?:typedef (?:const )?)?(struct ?\w*) \{ ([^}]*) \} ?(\w*);$", re.MULTILINE)
 _POINTER = re.compile(r"(.*?) ?\(\*(\w+)\)\((.*)\)")
 _PLAIN = re.compile(r"(.*?)(\w+)(?: : (\d+))?")
+_STRUCT_PARAMETER = re.compile(r"(?<!const )\bstruct\b")
+# A function is assigned instead of compared, because an attribute such as const makes the types differ.
+_CHECKS = """\
+#define CALLED(name, result, parameters, constant) \\
+    static __typeof__(__builtin_choose_expr( \\
+        __builtin_types_compatible_p(__typeof__(name), result constant), \\
+        (result(*) constant)0, \\
+        (result(*) parameters)0)) const check_##name __attribute__((unused)) = name
+#define SAME(of, ...) \\
+    _Static_assert(__builtin_types_compatible_p(__typeof__(of), __VA_ARGS__), #of)"""
+_PRIVATE = ("fake_", "FAKE_")
+"""How names begin that only the fakes have."""
 
 
 def signature_check(platform: str) -> str:
     """Return a C file that compiles with a platform's real headers only if the fakes' headers agree with them.
 
-    It compares the types of functions, the values of constants and the members of structs. Structs with a member
-    `fake_...` are private to the fakes and are omitted; so are names that are macros in the real headers.
+    It compares the types of functions, the values of constants and the members of structs. What is private to the
+    fakes is omitted: functions `fake_...`, constants `FAKE_...` and structs with a member `fake_...`. So are names that
+    are macros in the real headers. Structs that a fake function may change may be const in the real one.
     """
     from cffi import FFI
 
@@ -47,8 +60,7 @@ def signature_check(platform: str) -> str:
         *(f"#include <{header}>" for header in HEADERS[platform]),
         "#include <stddef.h>",
         '#pragma GCC diagnostic error "-Wincompatible-pointer-types"',
-        "#define SAME(of, ...) \\",
-        "    _Static_assert(__builtin_types_compatible_p(__typeof__(of), __VA_ARGS__), #of)",
+        _CHECKS,
         *_functions(text),
         *_constants(text, ffi),
         *_members(text, ffi, ordered=platform == "cmsis"),
@@ -66,16 +78,18 @@ def _functions(text: str) -> Iterator[str]:
         found = _FUNCTION.match(line.rstrip(";"))
         if found is not None and "{" not in line:
             result, name, parameters = found.groups()
-            # assigned instead of compared, because an attribute such as const makes the types differ
-            pointer = f"static {result}(*const check_{name})({parameters}) __attribute__((unused))"
-            yield f"#ifndef {name}\n{pointer} = {name};\n#endif"
+            if name.startswith(_PRIVATE):
+                continue
+            constant = _STRUCT_PARAMETER.sub("const struct", parameters)
+            yield f"#ifndef {name}\nCALLED({name}, {result}, ({parameters}), ({constant}));\n#endif"
 
 
 def _constants(text: str, ffi: CData) -> Iterator[str]:
     enumerators = re.findall(r"\b(\w+)\s*(?:=[^,}]*)?[,}]", " ".join(re.findall(r"enum[^{;]*(\{[^}]*\})", text)))
     values = ffi.dlopen(None)
     for name in (*re.findall(r"^#define (\w+) ", text, re.MULTILINE), *enumerators):
-        yield f'_Static_assert({name} == {getattr(values, name)}, "{name}");'
+        if not name.startswith(_PRIVATE):
+            yield f'_Static_assert({name} == {getattr(values, name)}, "{name}");'
 
 
 def _members(text: str, ffi: CData, *, ordered: bool) -> Iterator[str]:
