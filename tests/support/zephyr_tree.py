@@ -51,7 +51,8 @@ class Tree:
         """Build an application, check that there was no warning, and return the program's path."""
         log = self.try_build(source, folder, board, *options)
         assert log.returncode == 0, log.stdout[-6000:]
-        assert _WARNING.findall(log.stdout) == []
+        warnings = _WARNING.findall(log.stdout)
+        assert warnings == [], "\n".join(warnings)
         native = board.startswith("native")
         return folder / "zephyr" / ("zephyr.exe" if native else "zephyr.elf")
 
