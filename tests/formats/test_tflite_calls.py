@@ -10,7 +10,8 @@ from compare import graph_differences
 from flatbuffer_tree import tensor
 from oracle import tflm_sequence
 
-from ferrule.errors import FerruleError, ModelError, UnsupportedError
+from ferrule.budget import limits
+from ferrule.errors import BudgetError, FerruleError, ModelError, UnsupportedError
 from ferrule.formats import load, to_tflite
 from ferrule.graph import Array
 
@@ -114,15 +115,20 @@ def test_a_subgraph_may_not_initialise_variables() -> None:
         load(model(main, then, other, assigned), name="m")
 
 
-def test_a_variable_without_an_initial_value_has_a_largest_size() -> None:
+def test_a_variable_without_an_initial_value_is_held_by_the_budget() -> None:
     main = graph(
         "main",
-        [tensor("x", (2,)), tensor("v", (), "RESOURCE"), tensor("huge", (1 << 27,)), tensor("y", (2,))],
+        [tensor("x", (2,)), tensor("v", (), "RESOURCE"), tensor("huge", (1 << 22,)), tensor("y", (2,))],
         [0],
         [3],
         step("VAR_HANDLE", [], [1], SharedName="v"),
         step("READ_VARIABLE", [1], [2]),
         step("ADD", [0, 0], [3]),
     )
-    with pytest.raises(UnsupportedError, match=r"variable 'huge' has 536870912 bytes; .* may have 67108864 in all"):
+    with (
+        limits(bytes="8MiB"),
+        pytest.raises(BudgetError, match=r"variable 'huge' without an initial value takes 16,777,216 bytes"),
+    ):
         load(model(main))
+    with limits(bytes="64MiB"):
+        assert load(model(main)).states[0].initial.nbytes == 1 << 24

@@ -7,7 +7,8 @@ import struct
 
 import pytest
 
-from ferrule.errors import ModelError
+from ferrule.budget import limits
+from ferrule.errors import BudgetError, ModelError
 from ferrule.formats.tflite.verifier import (
     ScalarField,
     TableField,
@@ -21,7 +22,7 @@ from ferrule.formats.tflite.verifier import (
 LEAF = TableSpec(
     name="Leaf", fields={0: ("bytes", VectorField(size_bytes=1)), 1: ("number", ScalarField(size_bytes=4))}
 )
-ROOT = TableSpec(name="Root", fields={0: ("leaves", TableVectorField(table=LEAF, max_count=1 << 16))})
+ROOT = TableSpec(name="Root", fields={0: ("leaves", TableVectorField(table=LEAF))})
 
 
 def forest(count: int, payload: int) -> bytes:
@@ -53,16 +54,27 @@ def test_every_truncation_is_refused() -> None:
             check(data[:size])
 
 
-def test_shared_tables_cannot_unfold_into_many_times_the_file() -> None:
-    check(forest(100, 5000))
-    with pytest.raises(ModelError, match=r"Leaf.*have reached 4 times its size"):
-        check(forest(5000, 5000))
+def test_shared_tables_unfold_as_far_as_the_budget_goes() -> None:
+    data = forest(5000, 5000)
+    with limits(bytes="8MiB"), pytest.raises(BudgetError, match=r"byte \d+: .*Leaf.* takes 8,\d+,\d+ bytes .* limit"):
+        check(data)
+    with limits(bytes="64MiB"):
+        check(data)
 
 
-def test_counts_have_a_limit() -> None:
-    few = TableSpec(name="Root", fields={0: ("leaves", TableVectorField(table=LEAF, max_count=2))})
-    with pytest.raises(ModelError, match=r"Root\.leaves has 3 elements, expected at most 2"):
-        check(forest(3, 1), few)
+def test_each_table_counts_as_what_is_kept_of_it() -> None:
+    data = forest(1000, 0)
+    with limits(bytes="1MiB"), pytest.raises(BudgetError, match=r"what the file's offsets reach, up to Leaf"):
+        check(data)
+    with limits(bytes="3MiB"):
+        check(data)
+        with pytest.raises(BudgetError, match="beside"):
+            check(data)
+
+
+def test_a_file_without_shared_places_takes_little() -> None:
+    with limits(bytes=1 << 13):
+        check(forest(1, 1 << 20))
 
 
 def test_fields_behind_the_vtable_are_absent() -> None:

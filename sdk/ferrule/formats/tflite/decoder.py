@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from ferrule.errors import ModelError, UnsupportedError, place
@@ -13,7 +14,7 @@ from ferrule.formats.tflite.verifier import verify
 from ferrule.graph import Array
 
 _NAME_LIMIT = 1024
-"""The most characters of a name that are kept."""
+"""The most characters of a name that are kept: a fact of Ferrule's messages and C names, not a refusal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,9 +95,11 @@ def read_model(data: bytes) -> tuple[SubgraphRecord, ...]:
     codes = [_code(model.OperatorCodes(index)) for index in range(model.OperatorCodesLength())]
     buffers = tuple(_buffer(model.Buffers(index), index) for index in range(model.BuffersLength()))
     signatures = [model.SignatureDefs(index) for index in range(model.SignatureDefsLength())]
-    keys = [(each.SubgraphIndex(), text_of(each.SignatureKey())) for each in signatures]
+    keys: dict[int, list[str]] = {}
+    for each in signatures:
+        keys.setdefault(each.SubgraphIndex(), []).append(text_of(each.SignatureKey()))
     return tuple(
-        _subgraph(model.Subgraphs(index), buffers, codes, tuple(key for number, key in keys if number == index))
+        _subgraph(model.Subgraphs(index), buffers, codes, tuple(keys.get(index, ())))
         for index in range(model.SubgraphsLength())
     )
 
@@ -121,12 +124,16 @@ def _subgraph(
 
 def _code(code: Any) -> tuple[str, str]:  # noqa: ANN401
     """Return the name of an operator and the name of its custom code, which is "" for built-in operators."""
-    import tflite
-
     # The schema's rule since version 3a: the larger of the two fields is valid.
     number = max(code.BuiltinCode(), code.DeprecatedBuiltinCode())
-    names = {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
-    return names.get(number, f"number {number}"), text_of(code.CustomCode())
+    return _builtin_names().get(number, f"number {number}"), text_of(code.CustomCode())
+
+
+@cache
+def _builtin_names() -> Mapping[int, str]:
+    import tflite
+
+    return {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
 
 
 def _buffer(buffer: Any, index: int) -> Array | None:  # noqa: ANN401

@@ -19,8 +19,6 @@ from ferrule.formats.tflite.verifier import (
 
 FILE_IDENTIFIER = b"TFL3"
 SCHEMA_VERSION = 3
-MAX_TENSORS = 1 << 16
-"""Far more than fits on a board; limits the memory that a hostile file can claim."""
 
 _BYTE = ScalarField(size_bytes=1)
 _WORD = ScalarField(size_bytes=4)
@@ -205,10 +203,10 @@ _OPERATOR = TableSpec(
 _SUBGRAPH = TableSpec(
     name="SubGraph",
     fields={
-        0: ("tensors", TableVectorField(table=_TENSOR, max_count=MAX_TENSORS)),
+        0: ("tensors", TableVectorField(table=_TENSOR)),
         1: ("inputs", _WORDS),
         2: ("outputs", _WORDS),
-        3: ("operators", TableVectorField(table=_OPERATOR, max_count=MAX_TENSORS)),
+        3: ("operators", TableVectorField(table=_OPERATOR)),
         4: ("name", _BYTES),
     },
 )
@@ -227,10 +225,10 @@ MODEL = TableSpec(
     name="Model",
     fields={
         0: ("version", _WORD),
-        1: ("operator_codes", TableVectorField(table=_OPERATOR_CODE, max_count=1 << 12)),
-        2: ("subgraphs", TableVectorField(table=_SUBGRAPH, max_count=1 << 8)),
-        4: ("buffers", TableVectorField(table=_BUFFER, max_count=4 * MAX_TENSORS)),
-        7: ("signature_defs", TableVectorField(table=_SIGNATURE, max_count=1 << 8)),
+        1: ("operator_codes", TableVectorField(table=_OPERATOR_CODE)),
+        2: ("subgraphs", TableVectorField(table=_SUBGRAPH)),
+        4: ("buffers", TableVectorField(table=_BUFFER)),
+        7: ("signature_defs", TableVectorField(table=_SIGNATURE)),
     },
 )
 """The root table."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ferrule._typing import override
+from ferrule.budget import hold
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.decoder import OperatorRecord, text_of
 from ferrule.formats.tflite.node import Node
@@ -14,8 +15,6 @@ from ferrule.formats.tflite.tensors import Tensors
 from ferrule.graph import Array, Graph, Kept, TensorInfo, reset_value
 from ferrule.graph.names import UniqueNames
 
-_MOST_BYTES = 1 << 26
-"""The largest sum of the variables without an initial value in the file: a small file could claim gigabytes."""
 VARIABLE_OPERATORS = frozenset({"VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE"})
 """The operators that become part of the network's states and are no layers."""
 
@@ -54,7 +53,6 @@ class Variables:
         """The tensor with the value of each variable that has been assigned so far."""
         self._states: dict[Variable | int | str, str] = {}
         """The state of each variable, of each variable tensor by its number, and of each hidden state by its name."""
-        self._unset_bytes = 0
         self._names: dict[int | str, str] = {}
         """By number of a tensor, and by name of a hidden state: the tensor of the network that has its value."""
 
@@ -171,13 +169,8 @@ class Variables:
             self._initial[variable] = value
 
     def _unset_value(self, info: TensorInfo) -> Array:
-        """Return the value without an initialiser; UnsupportedError if all such values need more than any board has."""
-        self._unset_bytes += info.size_bytes
-        if self._unset_bytes > _MOST_BYTES:
-            raise UnsupportedError(
-                f"variable '{info.name}' has {info.size_bytes} bytes; with those before it, variables without an "
-                f"initial value have {self._unset_bytes}, and may have {_MOST_BYTES} in all"
-            )
+        """Return the value without an initialiser, which a small file may state of any size."""
+        hold(info.size_bytes, f"variable '{info.name}' without an initial value")
         return reset_value(info)
 
     def _read(self, node: Node) -> None:

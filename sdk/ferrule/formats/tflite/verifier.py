@@ -12,10 +12,11 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ferrule.budget import Resource, afford, hold
 from ferrule.errors import ModelError
 
-_BUDGET_FACTOR = 4
-_BUDGET_FLOOR_BYTES = 1 << 20
+_RECORD_BYTES = 1 << 11
+"""About what the decoder and the reader keep of one table, such as an operator or a tensor."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +46,6 @@ class TableVectorField:
     """A vector of tables."""
 
     table: TableSpec
-    max_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,14 +71,16 @@ class TableSpec:
 def verify(data: bytes, root: TableSpec) -> None:
     """Check that every offset of a file leads to a place inside the file.
 
-    Bytes are counted each time an offset reaches them, and the total is limited to a few times the size of the file, so
-    that a small file cannot expand into a huge model.
+    Several offsets may lead to one place, so that a small file can unfold into a huge model: tables, and bytes that are
+    reached again, are counted each time that an offset reaches them, and held by the budget.
 
     Raises:
         ModelError: the file is malformed; the message names the byte, the table and the field.
+        BudgetError: it unfolds to more bytes than the limit; the message names the place that was reached last.
     """
     walk = _Walk(data)
     walk.table(walk.follow(0, root.name), root)
+    hold(walk.unfolded_bytes, "what the offsets of the file reach")
 
 
 class _Walk:
@@ -86,7 +88,12 @@ class _Walk:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
-        self._budget = _BUDGET_FACTOR * len(data) + _BUDGET_FLOOR_BYTES
+        self._reached_bytes = self._table_count = 0
+
+    @property
+    def unfolded_bytes(self) -> int:
+        """What is kept of the tables so far, and the bytes that were reached beyond the file's own."""
+        return self._table_count * _RECORD_BYTES + max(self._reached_bytes - len(self._data), 0)
 
     def table(self, position: int, spec: TableSpec) -> None:
         self._inside(position, 4, spec.name)
@@ -97,6 +104,7 @@ class _Walk:
         if vtable_bytes < 4 or vtable_bytes % 2:
             raise ModelError(f"byte {vtable}: the vtable of {spec.name} has {vtable_bytes} bytes, expected 4, 6, 8...")
         self._inside(vtable, vtable_bytes, f"the vtable of {spec.name}")
+        self._table_count += 1
         self._spend(vtable_bytes + 4, position, spec.name)
         places = {}
         for slot in spec.fields:
@@ -139,8 +147,6 @@ class _Walk:
 
     def _tables(self, start: int, field: TableVectorField, what: str) -> None:
         count = self._vector(start, 4, what)
-        if count > field.max_count:
-            raise ModelError(f"byte {start}: {what} has {count} elements, expected at most {field.max_count}")
         for index in range(count):
             self.table(self.follow(start + 4 + 4 * index, f"{what}[{index}]"), field.table)
 
@@ -161,8 +167,5 @@ class _Walk:
             )
 
     def _spend(self, size_bytes: int, position: int, what: str) -> None:
-        self._budget -= size_bytes
-        if self._budget < 0:
-            raise ModelError(
-                f"byte {position}: at {what} the file's offsets have reached {_BUDGET_FACTOR} times its size"
-            )
+        self._reached_bytes += size_bytes
+        afford(Resource.BYTES, self.unfolded_bytes, f"byte {position}: what the file's offsets reach, up to {what},")
