@@ -226,6 +226,12 @@ CASES: dict[str, Case] = {
         words="a score for each of 1,000 classes and samples takes 1,200,000 bytes",
         enough={"bytes": 1_200_000},
     ),
+    "a number of a class beyond 16 bits": Case(
+        act=lambda: scores_of(number_of_class(), np.full(1, 99_999, np.int32), 1),
+        refused={"bytes": 1_199_999},
+        words="a score for each of 100,000 classes and samples takes 1,200,000 bytes",
+        enough={"bytes": 1_200_000},
+    ),
     "scores for all labels": Case(
         act=lambda: widened(np.zeros((100, 2), np.float32), number_of_class(), np.full(100, 999)),
         refused={"bytes": 1_199_999},

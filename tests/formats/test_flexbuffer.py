@@ -3,9 +3,13 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from ferrule.errors import ModelError, UnsupportedError
+import pytest
+from flatbuffers import flexbuffers
+
+from ferrule.budget import limits
+from ferrule.errors import BudgetError, ModelError, UnsupportedError
 from ferrule.formats.tflite.flexbuffer import FlexValue, read_map, write_map
 
 
@@ -26,7 +30,6 @@ def test_what_is_written_is_read(values: dict[str, FlexValue]) -> None:
 
 
 def test_the_package_s_other_encodings_are_read() -> None:
-    from flatbuffers import flexbuffers
 
     builder = flexbuffers.Builder()
     with builder.Map():
@@ -75,7 +78,6 @@ def test_each_truncation_and_each_flipped_bit_is_read_or_refused() -> None:
 
 
 def test_vectors_are_refused_by_name() -> None:
-    from flatbuffers import flexbuffers
 
     builder = flexbuffers.Builder()
     with builder.Map():
@@ -83,3 +85,24 @@ def test_vectors_are_refused_by_name() -> None:
         builder.Add([1, 2])
     with pytest.raises(UnsupportedError, match="'list' has kind"):
         read_map(bytes(builder.Finish()))
+
+
+def test_the_number_of_entries_is_limited_by_the_budget() -> None:
+    many = {f"key {number}": number for number in range(1000)}
+    data = write_map(many)
+    assert read_map(data) == many
+    with limits(bytes="64KiB"), pytest.raises(BudgetError, match=r"a map of options, up to entry \d+, takes"):
+        read_map(data)
+
+
+def test_texts_count_for_each_entry_that_leads_to_them() -> None:
+    builder: Any = flexbuffers.Builder(share_strings=True)
+    with builder.Map():
+        for number in range(100):
+            builder.Key(f"k{number}")
+            builder.String("x" * 10_000)
+    data = bytes(builder.Finish())
+    assert len(data) < 20_000
+    assert len(read_map(data)) == 100
+    with limits(bytes="512KiB"), pytest.raises(BudgetError, match=r"a map of options, up to 'k\d+', takes"):
+        read_map(data)

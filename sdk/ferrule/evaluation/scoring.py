@@ -16,8 +16,6 @@ from ferrule.report.evaluation_document import WorstPart
 
 _SCORE_BYTES = 12
 """What a score takes, twice as float32 and compared with others."""
-_MOST_NUMBERED = 1 << 16
-"""The most classes of a model whose output is the number of a class."""
 
 
 class Score(StrEnum):
@@ -53,9 +51,8 @@ def scores_of(info: TensorInfo, stored: Array, samples: int) -> Array:
     rows = stored.reshape(samples, -1)
     if is_numbered(info):
         numbers = rows[:, 0].astype(np.int64)
-        if numbers.min() < 0 or numbers.max() >= _MOST_NUMBERED:
-            wrong = int(numbers.min() if numbers.min() < 0 else numbers.max())
-            raise InputError(f"output '{info.name}' answers {wrong}, expected the number of a class")
+        if numbers.min() < 0:
+            raise InputError(f"output '{info.name}' answers {numbers.min()}, expected the number of a class")
         table = _table_of_scores(samples, max(2, int(numbers.max()) + 1))
         table[np.arange(samples), numbers] = 1.0
         return table
@@ -65,7 +62,7 @@ def scores_of(info: TensorInfo, stored: Array, samples: int) -> Array:
 
 def widened(scores: Array, info: TensorInfo, labels: Array) -> Array:
     """Return the scores of an output that numbers classes with columns for all labels, too."""
-    if not is_numbered(info) or labels.dtype.kind not in "iu" or labels.max() >= _MOST_NUMBERED:
+    if not is_numbered(info) or labels.dtype.kind not in "iu":
         return scores
     wide = _table_of_scores(len(scores), max(int(labels.max()) + 1, scores.shape[1]))
     wide[:, : scores.shape[1]] = scores

@@ -11,6 +11,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from ferrule.budget import Resource, afford
 from ferrule.errors import ModelError, UnsupportedError
 
 FlexValue = bool | int | float | str
@@ -22,7 +23,8 @@ _INDIRECT = {6: _INT, 7: _UINT, 8: _FLOAT}
 _MAP, _BOOL = 9, 26
 _CODES: Mapping[int, str] = {_INT: "bhiq", _UINT: "BHIQ", _BOOL: "BHIQ", _FLOAT: "?efd"}
 """The codes of `struct` for numbers of 1, 2, 4 and 8 bytes; a float has at least 2."""
-_MAX_ENTRIES = 1 << 8
+_ENTRY_BYTES = 1 << 8
+"""About what is kept of an entry, besides its texts."""
 
 
 def read_map(data: bytes) -> dict[str, FlexValue]:
@@ -52,6 +54,7 @@ class _Reader:
 
     def __init__(self, data: bytes) -> None:
         self._data = data
+        self._kept_bytes = 0
 
     def root(self) -> dict[str, FlexValue]:
         """Return the map to which the last bytes lead."""
@@ -74,6 +77,7 @@ class _Reader:
             raise ModelError(f"byte {keys}: it has {self._count(keys, keys_width)} keys, expected {count}")
         found: dict[str, FlexValue] = {}
         for index in range(count):
+            self._keep(_ENTRY_BYTES, f"entry {index}")
             key = self._key(self._follow(keys + index * keys_width, keys_width))
             if key in found:
                 raise ModelError(f"it has the key '{key}' twice")
@@ -92,6 +96,7 @@ class _Reader:
         if kind == _STRING:
             start = self._follow(place, width)
             length = self._unsigned(start - own_width, own_width)
+            self._keep(length, f"'{key}'")
             return _text(self._bytes(start, length))
         raise UnsupportedError(f"'{key}' has kind {kind}, expected a number, a truth value or a string")
 
@@ -108,16 +113,25 @@ class _Reader:
         end = self._data.find(b"\0", start)
         if end < 0:
             raise ModelError(f"byte {start}: a key has no end")
+        self._keep(end - start, f"the key at byte {start}")
         text = _text(self._data[start:end])
         if not text.isascii():
             raise ModelError(f"byte {start}: the key '{text}' has characters other than ASCII")
         return text
 
     def _count(self, start: int, width: int) -> int:
+        """Return the number of the entries that begin at `start`; they take a byte or more each."""
         count = self._unsigned(start - width, width)
-        if count > _MAX_ENTRIES:
-            raise ModelError(f"byte {start - width}: it has {count} entries, expected at most {_MAX_ENTRIES}")
+        if count > len(self._data) - start:
+            raise ModelError(
+                f"byte {start - width}: it has {count} entries, and {len(self._data) - start} bytes follow"
+            )
         return count
+
+    def _keep(self, size_bytes: int, what: str) -> None:
+        """Count what is read, since several offsets may lead to one text."""
+        self._kept_bytes += size_bytes
+        afford(Resource.BYTES, self._kept_bytes, f"a map of options, up to {what},")
 
     def _follow(self, place: int, width: int) -> int:
         """Return the target of an offset, which leads towards the start."""
