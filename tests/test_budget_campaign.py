@@ -167,6 +167,11 @@ CASES: dict[str, Case] = {
         words="the directory of the archive takes",
         enough={"bytes": 1 << 22},
     ),
+    "a line of a table": Case(
+        act=lambda: data_of(text_file("t.csv", "a,b\n1," + " " * (3 << 20) + "\n")),
+        refused={"bytes": 8 << 20},
+        words="t.csv: a line of up to 3,145,728 characters takes 12,582,912 bytes",
+    ),
     "rows of CSV": Case(
         act=lambda: data_of(text_file("t.csv", "a,b\n" + "1,2\n" * 100)),
         refused={"bytes": 2000},

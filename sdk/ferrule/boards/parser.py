@@ -33,9 +33,14 @@ from ferrule.resources import root
 _PREFIX = "Antmicro.Renode.Peripherals."
 _ROOT_MARK = ".renode-root"
 _MAX_DEPTH = 32
+"""Of a value in others: the parser calls itself for each, and Python has a limit of its own on that."""
 _MAX_FILES = 256
+"""Of one platform, each as often as it is included: files that each include the next one twice would be read 2^n
+times, and all their bytes are far fewer than the budget has."""
 _MAX_DIGITS = 40
+"""Of one number: 64 bits take 20 digits. Python itself refuses numbers of many digits, with an error of its own."""
 _MAX_LINES = 1024
+"""Of one span of interrupts: a GIC of Arm has up to 1,020 lines, a PLIC of RISC-V 1,023."""
 _ADDRESS_END = 1 << 64
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ferrule.errors import FerruleError, InputError
+from ferrule.budget import limits
+from ferrule.errors import BudgetError, FerruleError, InputError
 from ferrule.evaluation.data import DataSet, DataSettings, open_data
 from ferrule.evaluation.data import table as tables
 from ferrule.graph import DataType, Quantization, TensorInfo
@@ -93,8 +94,9 @@ def test_the_file_itself_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
         open_data("data.csv", None, [INPUT], [OUTPUT], DataSettings(), None)
     with pytest.raises(InputError, match="there is no column 'd'"):
         opened(TABLE, features=("a", "b", "d"))
-    monkeypatch.setattr(tables, "LINE_LIMIT", 10)
-    with pytest.raises(InputError, match="a line has more than 10 characters"):
+    monkeypatch.setattr(tables, "_PIECE_CHARACTERS", 4)
+    opened("a,b,c\n1,2,3.33333333333\n")
+    with limits(bytes=70), pytest.raises(BudgetError, match="a line of up to 20 characters takes 80 bytes"):
         opened("a,b,c\n1,2,3.33333333333\n")
     monkeypatch.undo()
 

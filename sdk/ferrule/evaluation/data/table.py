@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from ferrule.budget import hold
+from ferrule.budget import Resource, afford, hold
 from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.graph import Array
@@ -26,8 +26,9 @@ from ferrule.recognition import recognised
 _TEXT_BYTES = 80
 """What a short text takes in memory, with its place in a list."""
 _HEAD_BYTES = 1 << 12
-LINE_LIMIT = 1 << 22
-"""The most characters of one line."""
+_PIECE_CHARACTERS = 1 << 20
+_CHARACTER_BYTES = 4
+"""The most that Python keeps for one character."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +208,11 @@ def _rows(path: Path) -> Iterator[Iterator[tuple[int, list[str]]]]:
 
 
 def _bounded(path: Path, file: TextIO) -> Iterator[str]:
-    while text := file.readline(LINE_LIMIT):
-        if len(text) == LINE_LIMIT:
-            raise InputError(f"{path}: a line has more than {LINE_LIMIT} characters")
-        yield text
+    """Yield the lines; one without an end is read only as far as the budget goes."""
+    while text := file.readline(_PIECE_CHARACTERS):
+        pieces = [text]
+        while len(pieces[-1]) == _PIECE_CHARACTERS and not pieces[-1].endswith("\n"):
+            characters = (len(pieces) + 1) * _PIECE_CHARACTERS
+            afford(Resource.BYTES, _CHARACTER_BYTES * characters, f"{path}: a line of up to {characters:,} characters")
+            pieces.append(file.readline(_PIECE_CHARACTERS))
+        yield "".join(pieces)
