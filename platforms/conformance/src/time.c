@@ -42,6 +42,7 @@ static bool check_sleep(void)
     uint32_t begin;
     uint32_t before;
     uint32_t share;
+    uint32_t took;
     int32_t status;
 
     bench_spawn(0, count_loops, 1);
@@ -54,14 +55,15 @@ static bool check_sleep(void)
     bench_work(device, WORK_US);
     begin = conformance_now_us();
     status = bench_wait(device, 1000000u);
-    report_number("wait for an interrupt in us", bench_since(begin), WORK_US - BENCH_SLACK_US,
+    took = bench_since(begin);
+    report_number("wait for an interrupt in us", took, WORK_US - BENCH_SLACK_US,
                   WORK_US + BENCH_SLACK_US);
     share = (loops - share) / (bench_since(begin) / 1000u);
     report_status("wait for an interrupt", status, FERRULE_OK);
     report_number("percent of the core for others meanwhile", share * 100u / before, 90, 110);
     must_end = true;
     bench_join(0);
-    return status == FERRULE_OK;
+    return took <= WORK_US + BENCH_SLACK_US; /* a wait that ends with its limit looks once more */
 }
 
 /* Returns how long a wait took for which there is no end. */

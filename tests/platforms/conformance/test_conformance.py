@@ -41,7 +41,7 @@ MUTANTS = {
         ADAPTER,
         "(void)xSemaphoreGiveFromISR(dev->notified, &woken);",
         "(void)dev;",
-        "time.wait for an interrupt",
+        "time.wait for an interrupt in us",
     ),
     "devices that are opened in each model's order": (
         HELD,
