@@ -149,10 +149,10 @@ def test_devices_are_made_and_bound(name: str, tmp_path: Path) -> None:
 def test_handlers_of_devices_may_call_the_kernel(name: str, tmp_path: Path) -> None:
     """The priority after reset is the most urgent, from which FreeRTOS may not be called."""
     text = text_of(with_interrupt(name, tmp_path / "project", interrupt=28), "devices.c")
-    lowered = text.index("ferrule_interrupt_yield(28u);")
+    lowered = text.index("ferrule_interrupt_lower(28u);")
     assert lowered < text.index("ferrule_interrupt_enable(28u);")
     bare = text_of(with_interrupt("bare-metal", tmp_path / "bare", interrupt=28), "devices.c")
-    assert "ferrule_interrupt_yield" not in bare
+    assert "ferrule_interrupt_lower" not in bare
 
 
 @pytest.mark.parametrize("name", KERNELS)

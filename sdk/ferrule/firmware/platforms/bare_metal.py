@@ -5,37 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from ferrule._typing import override
 from ferrule.backends.contribution import BARE_METAL, MLPERF_TINY, RUNTIME, SELF_TEST, Contribution, startup
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Program
-from ferrule.firmware import seal
-from ferrule.firmware.linker import linker_script
 from ferrule.firmware.mlperf_tiny import is_runner
-from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.freestanding import (
     BOARD_FOLDER,
     MAIN,
-    board_files,
     device_interrupts,
+    glue_sources,
     project_values,
+    shared_files,
     uart_lines,
 )
 from ferrule.firmware.platforms.library import (
     LOCK,
     POWER,
     Library,
-    devices_header,
     link_of,
-    model_files,
     model_sources,
 )
-from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.template import render
 from ferrule.firmware.uart import uart_driver
-from ferrule.reading import read_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,31 +67,14 @@ class BareMetalPlatform(Platform):
             *_adapter(request),
             *(SELF_TEST if request.self_test else ()),
         )
-        glue = (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
-        sources = (
-            MAIN,
-            *sorted((*library.sources, *model_sources(program), *glue)),
-        )  # the order in which all tools link
+        # the order in which all tools link
+        sources = (MAIN, *sorted((*library.sources, *model_sources(program), *glue_sources(program))))
         include_dirs = (*((".",) if program.devices else ()), MODEL_FOLDER, *library.include_dirs)
         values = project_values(request, library, sources, include_dirs, "bare_metal")
         generated = {
-            **model_files(program),
-            **library.files,
-            **board_files(board),
-            SCRIPT_NAME: linker_script(board).encode(),
+            **shared_files(request, library, values, f"bare_metal/{LOCK}.j2"),
             "ferrule.mk": _rendered("ferrule.mk.j2", values),
-            "ferrule.cmake": _rendered("ferrule.cmake.j2", values),
-            "toolchain.cmake": _rendered("toolchain.cmake.j2", values),
         }
-        if request.self_test:
-            generated |= {SEAL: read_bytes(Path(seal.__file__))}
-        if program.devices:
-            generated |= {
-                "devices.c": _rendered("devices.c.j2", values),
-                devices_header(program): _rendered("devices.h.j2", values),
-            }
-        if program.arena:
-            generated[LOCK] = _rendered("arena_lock.c.j2", values)
         return ProjectFiles(
             generated=generated,
             starters={

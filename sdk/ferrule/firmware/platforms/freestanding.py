@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 from ferrule._version import VERSION
 from ferrule.backends.contribution import UART_DRIVERS, Contribution
 from ferrule.boards import Board
-from ferrule.codegen import DeviceUse
+from ferrule.codegen import DeviceUse, Program
 from ferrule.errors import FerruleError
+from ferrule.firmware import seal
 from ferrule.firmware.compile_commands import editor_compiler
+from ferrule.firmware.linker import linker_script
 from ferrule.firmware.mlperf_tiny import is_runner, runner_values
 from ferrule.firmware.plan import SCRIPT_NAME
-from ferrule.firmware.platforms.library import Library, main_headers
+from ferrule.firmware.platforms.library import LOCK, Library, devices_header, main_headers, model_files
 from ferrule.firmware.platforms.platform import SEAL, ProjectRequest
+from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import THIRD_PARTY_WARNINGS, WARNINGS, check_optimization, toolchain
 from ferrule.firmware.uart import UartDriver, uart_driver
 from ferrule.firmware.wires import WireUse, wires
@@ -121,6 +125,31 @@ def project_values(
         "libraries": chosen.libraries,
         "kernel": None,
     }
+
+
+def shared_files(
+    request: ProjectRequest, library: Library, values: Mapping[str, object], lock: str
+) -> dict[str, bytes]:
+    """Return the generated files that every such project has; `lock` is the template of a shared arena's lock."""
+    program = request.program
+    rendered = {"ferrule.cmake": "bare_metal/ferrule.cmake.j2", "toolchain.cmake": "bare_metal/toolchain.cmake.j2"}
+    if program.devices:
+        rendered |= {"devices.c": "bare_metal/devices.c.j2", devices_header(program): "bare_metal/devices.h.j2"}
+    if program.arena:
+        rendered[LOCK] = lock
+    return {
+        **model_files(program),
+        **library.files,
+        **board_files(request.board),
+        SCRIPT_NAME: linker_script(request.board).encode(),
+        **{name: render(template, **values).encode() for name, template in rendered.items()},
+        **({SEAL: read_bytes(Path(seal.__file__))} if request.self_test else {}),
+    }
+
+
+def glue_sources(program: Program) -> tuple[str, ...]:
+    """Return the generated C files of a project that are neither the model's nor the library's."""
+    return (*(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
 
 
 def board_files(board: Board) -> dict[str, bytes]:

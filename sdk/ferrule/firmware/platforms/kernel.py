@@ -11,25 +11,22 @@ from ferrule._typing import override
 from ferrule.backends.contribution import BARE_METAL, DEVICE, RUNTIME, SELF_TEST, Contribution, startup
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Program
-from ferrule.firmware import seal
-from ferrule.firmware.linker import linker_script
-from ferrule.firmware.plan import SCRIPT_NAME
 from ferrule.firmware.platforms.freestanding import (
     MAIN,
-    board_files,
     device_interrupts,
+    glue_sources,
     project_values,
+    shared_files,
     uart_lines,
 )
-from ferrule.firmware.platforms.library import LOCK, Library, devices_header, link_of, model_files, model_sources
-from ferrule.firmware.platforms.platform import MODEL_FOLDER, SEAL, Platform, ProjectFiles, ProjectRequest
+from ferrule.firmware.platforms.library import LOCK, Library, link_of, model_sources
+from ferrule.firmware.platforms.platform import MODEL_FOLDER, Platform, ProjectFiles, ProjectRequest
 from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
 from ferrule.firmware.probe import ToolStatus, probe_program
 from ferrule.firmware.template import render
 from ferrule.firmware.toolchain import GccToolchain
 from ferrule.firmware.trial import newlib_status
 from ferrule.firmware.uart import uart_driver
-from ferrule.reading import read_bytes
 
 KERNEL_FOLDER = "kernel"
 """The folder of a project with the kernel's configuration for the board."""
@@ -137,8 +134,7 @@ class KernelPlatform(Platform):
             *(SELF_TEST if request.self_test else ()),
         )
         own = tuple(f"{KERNEL_FOLDER}/{name}" for name in kernel.sources)
-        glue = (*own, *(("devices.c",) if program.devices else ()), *((LOCK,) if program.arena else ()))
-        sources = (MAIN, *sorted((*library.sources, *model_sources(program), *glue)))
+        sources = (MAIN, *sorted((*library.sources, *model_sources(program), *own, *glue_sources(program))))
         include_dirs = (*((".",) if program.devices else ()), MODEL_FOLDER, *library.include_dirs)
         values = {
             **project_values(request, library, sources, include_dirs, kernel.name),
@@ -146,24 +142,10 @@ class KernelPlatform(Platform):
             "port": kernel.port(board),
         }
         generated = {
-            **model_files(program),
-            **library.files,
-            **board_files(board),
-            SCRIPT_NAME: linker_script(board).encode(),
-            "ferrule.cmake": _rendered("bare_metal/ferrule.cmake.j2", values),
-            "toolchain.cmake": _rendered("bare_metal/toolchain.cmake.j2", values),
+            **shared_files(request, library, values, f"{kernel.name}/{LOCK}.j2"),
             "kernel.cmake": _rendered(f"{kernel.name}/kernel.cmake.j2", values),
             **{name: _rendered(f"{kernel.name}/{Path(name).name}.j2", values) for name in own},
         }
-        if request.self_test:
-            generated |= {SEAL: read_bytes(Path(seal.__file__))}
-        if program.devices:
-            generated |= {
-                "devices.c": _rendered("bare_metal/devices.c.j2", values),
-                devices_header(program): _rendered("bare_metal/devices.h.j2", values),
-            }
-        if program.arena:
-            generated[LOCK] = _rendered(f"{kernel.name}/{LOCK}.j2", values)
         configuration = f"{kernel.name}/{kernel.configuration}.j2"
         return ProjectFiles(
             generated=generated,

@@ -32,7 +32,7 @@ static inline void ferrule_interrupt_disable(uint32_t line)
 }
 
 /** @brief Give an interrupt the least urgent priority, from which every kernel may be called. */
-static inline void ferrule_interrupt_yield(uint32_t line)
+static inline void ferrule_interrupt_lower(uint32_t line)
 {
     /* NVIC_IPRn, Armv7-M ARM B3.4.9; Armv6-M allows words alone */
     const uintptr_t word = (uintptr_t)(0xE000E400u + 4u * (line / 4u));
