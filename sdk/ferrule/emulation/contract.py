@@ -122,14 +122,14 @@ def contract_plan(program: Program, image: Image) -> ContractPlan:
 
 
 def _model(artifact: Artifact, image: Image) -> ModelContract:
-    owned, until = owned_storage(artifact, image), f"ferrule_{artifact.symbol}_run_until"
+    owned = owned_storage(artifact, image)
     tensors = tuple(
         Operand(name=name, address=owned.buffers[number].address, size_bytes=_size(artifact, owned, name))
         for name, number in owned.numbers.items()
     )
     begun, graph = ends(artifact), artifact.graph
     return ModelContract(
-        runs=(owned.run, *([image.address_of(until)] if image.has(until) else ())),
+        runs=tuple(each for each in (owned.run, owned.until) if each),
         workspace=owned.workspace,
         tensors=tensors,
         given=tuple(

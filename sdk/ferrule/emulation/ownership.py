@@ -101,7 +101,9 @@ class OwnershipPlan:
     steps: tuple[OwnedStep, ...]
     """The layers in the order of execution; the last step copies outputs that no layer writes."""
     run: int
-    """The address of the executor's function."""
+    """The address of the executor's function; 0 if the program has the one with a deadline alone."""
+    until: int = 0
+    """The address of the executor's function with a deadline; 0 if there is none."""
     info_argument: int = 3
     """The place of the `struct ferrule_run_info *` among its arguments, from 0."""
     next: int = 0
@@ -222,6 +224,7 @@ def ownership_plan(artifact: Artifact, image: Image) -> OwnershipPlan:
         buffers=owned.buffers,
         steps=steps,
         run=owned.run,
+        until=owned.until,
         info_argument=2 if artifact.arena else 3,  # without the memory, which is the arena
         next=_address(image, NEXT) if devices else 0,
         ran=_address(image, RAN) if devices and image.has(RAN) else 0,
@@ -239,7 +242,9 @@ class OwnedStorage:
     numbers: Mapping[str, int]
     """The index of each tensor's buffer in the workspace, and of each layer's scratch."""
     run: int
-    """The address of the executor's function."""
+    """The address of the executor's function; 0 if the program has the one with a deadline alone."""
+    until: int
+    """The address of the executor's function with a deadline; 0 if there is none."""
 
 
 def owned_storage(artifact: Artifact, image: Image) -> OwnedStorage:
@@ -254,11 +259,13 @@ def owned_storage(artifact: Artifact, image: Image) -> OwnedStorage:
         for arena in artifact.storage.blocks
     }
     numbers, buffers = _buffers(artifact, arenas)
+    run, until = f"{prefix}_run_shared" if artifact.arena else f"{prefix}_run", f"{prefix}_run_until"
     return OwnedStorage(
         workspace=tuple(arenas.values()),
         buffers=buffers,
         numbers=numbers,
-        run=_address(image, f"{prefix}_run_shared" if artifact.arena else f"{prefix}_run"),
+        run=_address(image, run) if image.has(run) or not image.has(until) else 0,
+        until=image.address_of(until) if image.has(until) else 0,
     )
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,6 +125,31 @@ def test_the_instruction(firmware: ferrule.Firmware, monkeypatch: pytest.MonkeyP
     assert firmware.image.describe(error.pc).startswith("ferrule_lookup_s8")
     load = int.from_bytes(firmware.image.read(error.pc, 2), "little")
     assert load >> 11 in {0b01111, 0b11111} or load >> 9 in {0b0101011, 0b0101110}, f"{load:#06x} loads no byte"
+
+
+def test_runs_with_a_deadline(firmware: ferrule.Firmware) -> None:
+    """They are other functions, which the programs of users call; here the link does."""
+    link = firmware.project.folder / "model" / "ferrule_branches_link.c"
+    executor = firmware.project.folder / EXECUTOR
+    before, _, old, new, layer, violation = link.read_text(), *MUTANTS["output not invalidated"]
+    right = executor.read_text()
+    try:
+        call = re.sub(r"ferrule_branches_run\(([^;]*)\);", r"ferrule_branches_run_until(\1, SOON);", before)
+        head = '#include "ferrule/platform.h"\n#define SOON (ferrule_platform_now_us() + 1000000u)\n'
+        link.write_text(head + call)
+        assert call != before
+        timed = replace(firmware, image=build_project(firmware.project))
+        found = timed.run([X], check_ownership=True).document.ownership
+        assert found is not None
+        assert found.inferences == 3
+        assert found.transfers == 4 * found.inferences * 3
+        executor.write_text(right.replace(old, new))
+        with pytest.raises(OwnershipError) as caught:
+            replace(firmware, image=build_project(firmware.project)).run([X], check_ownership=True)
+        assert (caught.value.layer, caught.value.violation) == (layer, violation)
+    finally:
+        link.write_text(before)
+        executor.write_text(right)
 
 
 @pytest.mark.parametrize("mistake", some_of(MUTANTS, ["input not cleaned", "network's output not invalidated"]))

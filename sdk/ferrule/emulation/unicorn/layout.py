@@ -235,6 +235,7 @@ class OwnershipState(ctypes.Structure):
         ("buffer_count", ctypes.c_uint32),
         ("step_count", ctypes.c_uint32),
         ("run", ctypes.c_uint32),
+        ("until", ctypes.c_uint32),
         ("next", ctypes.c_uint32),
         ("ran", ctypes.c_uint32),
         ("finish", ctypes.c_uint32),

@@ -63,6 +63,7 @@ class Ownership:
             buffer_count=FIRST_BUFFER + len(plan.buffers),
             step_count=len(plan.steps),
             run=plan.run,
+            until=plan.until,
             info_argument=plan.info_argument,
             next=plan.next,
             ran=plan.ran,

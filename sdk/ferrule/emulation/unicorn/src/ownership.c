@@ -392,7 +392,7 @@ void ferrule_ownership_on_block(struct ferrule_ownership *ownership, uint32_t ad
     if (ownership->pending != 0) {
         confirm(ownership);
     }
-    if (address == ownership->run) {
+    if (address != 0 && (address == ownership->run || address == ownership->until)) {
         begin(ownership);
     } else if (ownership->step == FERRULE_STEP_IDLE) {
         return;

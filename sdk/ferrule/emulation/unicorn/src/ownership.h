@@ -118,7 +118,8 @@ struct ferrule_ownership {
     uint8_t *roles;            /* by holder: enum ferrule_role of the running layer */
     uint32_t buffer_count;     /* including the holders that are not buffers */
     uint32_t step_count;       /* the last one copies outputs that no layer writes */
-    uint32_t run;              /* address of the executor's function */
+    uint32_t run;              /* address of the executor's function; 0: none */
+    uint32_t until;            /* address of the one with a deadline; 0: none */
     uint32_t next;             /* address of ferrule_held_next(); 0: none */
     uint32_t ran;              /* address of ferrule_held_ran(); 0: none */
     uint32_t finish;           /* address of ferrule_held_finish(); 0: none */
