@@ -119,3 +119,23 @@ def test_nan_on_both_sides_compares_nothing() -> None:
     (each,) = judged(network, made(network), {"x": nan}, {"sums": np.zeros_like(found)})
     assert each.verdict is Verdict.DIFFERENT
     assert each.difference is None
+
+
+@pytest.mark.parametrize(
+    ("size", "aligned", "steps"),
+    [
+        ((6, 8), False, 1),  # twice as large: the scale has 10 bits
+        ((14, 4), True, 2),  # 2/13 is 158/1024, and the last place is 0.0059 pixels away
+        ((14, 14), True, 3),  # 3/13 is 236/1024: 0.0039 pixels on the other axis
+    ],
+)
+def test_bilinear_places_of_ten_bits(size: tuple[int, int], aligned: bool, steps: int) -> None:
+    """255 times the distances of both axes, and one for the two roundings."""
+    network = Network("resized")
+    network.add_input(TensorInfo(name="x", dtype=DataType.INT8, shape=(1, 3, 4, 1), quantization=INT8))
+    network.set_outputs([network.add_resize_bilinear_layer("x", size, align_corners=aligned, name="y")])
+    x = np.full((1, 3, 4, 1), 5, np.int8)
+    for by, verdict in ((steps, Verdict.WITHIN_BOUND), (steps + 1, Verdict.DIFFERENT)):
+        found = np.full((1, *size, 1), 5 + by, np.int8)
+        (each,) = judged(network, made(network), {"x": x}, {"y": found})
+        assert each.verdict is verdict

@@ -66,7 +66,7 @@ def bounded_reference(
     stored = _in_half if record.float16 else Bounded
 
     def run(graph: Graph, layer: Layer, given: Sequence[Bounded | None]) -> list[Bounded]:
-        about = accuracy(layer.type)
+        about = accuracy(graph, layer)
         arithmetic = replace(_HALF if record.float16 else Arithmetic(), spare=about.spare)
         made = running_error.run_layer(graph, layer, given, operator_of, arithmetic)
         wider = [_widened(each, about.absolute, about.steps) for each in made]

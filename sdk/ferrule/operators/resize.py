@@ -132,6 +132,15 @@ def _integer_position(descriptor: ResizeDescriptor, extent: int, count: int, ind
     return index * scale + (scale // 2 - WHOLE // 2 if descriptor.half_pixel_centers else 0)
 
 
+def displacement(descriptor: ResizeDescriptor, extent: int, count: int) -> float:
+    """Return how far, in pixels, the integers' rule samples from the real place at most: its scale has 10 bits."""
+    aligned = descriptor.align_corners and count > 1
+    scale = (extent - 1) / (count - 1) if aligned else extent / count
+    index, half = np.arange(count, dtype=np.int64), 0.5 if descriptor.half_pixel_centers else 0.0
+    taken = np.asarray(_integer_position(descriptor, extent, count, index)) / WHOLE
+    return float(np.abs(taken - ((index + half) * scale - half)).max())
+
+
 def _infer(descriptor: ResizeDescriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Shape, ...]:
     image = Operands(inputs=tuple(inputs), outputs=()).input(0)
     if len(image.shape) != 4:

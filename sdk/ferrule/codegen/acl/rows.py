@@ -161,7 +161,8 @@ class Row:
     """The element types of inputs and outputs that are not weights or biases."""
     check: Check = lambda _: ""
     """Returns why a layer is not possible; "" if it is."""
-    accuracy: Accuracy = Accuracy()
+    accuracy: Accuracy | Callable[[Graph, Layer], Accuracy] = Accuracy()
+    """That of each layer, or a function that returns that of one."""
 
 
 def activation_info(activation: Activation) -> Expression:

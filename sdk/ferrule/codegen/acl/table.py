@@ -7,12 +7,13 @@ from collections.abc import Mapping
 
 from ferrule.codegen.acl import elementwise, movement, rearrangement, windows
 from ferrule.codegen.acl.rows import Accuracy, Row
-from ferrule.graph import LayerType
+from ferrule.graph import Graph, Layer, LayerType
 
 ROWS: Mapping[LayerType, Row] = {**windows.ROWS, **elementwise.ROWS, **movement.ROWS, **rearrangement.ROWS}
 REASONS: Mapping[LayerType, str] = {**elementwise.REASONS, **movement.REASONS}
 
 
-def accuracy(type_: LayerType) -> Accuracy:
-    """Return how far the library's functions for layers of a type, which has a row, may be off."""
-    return ROWS[type_].accuracy
+def accuracy(graph: Graph, layer: Layer) -> Accuracy:
+    """Return how far the library's functions for a layer, whose type has a row, may be off."""
+    found = ROWS[layer.type].accuracy
+    return found if isinstance(found, Accuracy) else found(graph, layer)

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from math import floor
+
 from ferrule.codegen.acl.builder import AclTensor, unsigned
 from ferrule.codegen.acl.layouts import stored
 from ferrule.codegen.acl.rows import (
     FLOATS,
     QUANTIZED,
+    Accuracy,
     Add,
     LayerParts,
     LayerView,
@@ -18,17 +21,19 @@ from ferrule.codegen.acl.rows import (
 )
 from ferrule.codegen.acl.targets import acl, acl_name
 from ferrule.dom import Assign, Boolean, Construct, Expression, Member, Null
-from ferrule.graph import DataType, LayerType
+from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.pool2d import Pool2dDescriptor
-from ferrule.operators.resize import ResizeDescriptor
+from ferrule.operators.resize import ResizeDescriptor, displacement
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.weighted import has_zero_point
 from ferrule.operators.window import Padding
 
+_INT8_RANGE = 255
+"""The largest difference of two pixels."""
 _LEAST_MULTIPLIER = 1e-5
 """Version 20.08 replaces smaller requantisation multipliers by 0 (measured)."""
 
@@ -221,6 +226,16 @@ def _resize_check(part: LayerView) -> str:
     return ""
 
 
+def _bilinear_accuracy(graph: Graph, layer: Layer) -> Accuracy:
+    """Return one step for both roundings, and what the reference's places, of 10 bits, are beside the library's."""
+    about, image = layer.descriptor, graph.info(layer.inputs[0] or "")
+    assert isinstance(about, ResizeDescriptor)
+    if image.dtype is not DataType.INT8 or layer.rounding is Rounding.ONNX:
+        return Accuracy()
+    away = displacement(about, image.shape[1], about.height) + displacement(about, image.shape[2], about.width)
+    return Accuracy(steps=1 + floor(_INT8_RANGE * away))
+
+
 def _fully_connected_check(part: LayerView) -> str:
     weights = part.info(1)
     if part.info(0).dtype is DataType.INT8 and weights.quantization is not None and weights.quantization.per_channel:
@@ -234,7 +249,7 @@ ROWS = {
     LayerType.TRANSPOSE_CONV: Row(add=_transpose_conv, check=_transpose_conv_check),
     LayerType.FULLY_CONNECTED: Row(add=_fully_connected, check=_fully_connected_check),
     LayerType.RESIZE_NEAREST_NEIGHBOR: Row(add=_resize("NEAREST_NEIGHBOR"), check=_resize_check),
-    LayerType.RESIZE_BILINEAR: Row(add=_resize("BILINEAR"), check=_resize_check),
+    LayerType.RESIZE_BILINEAR: Row(add=_resize("BILINEAR"), check=_resize_check, accuracy=_bilinear_accuracy),
     LayerType.AVERAGE_POOL_2D: _pool("AVG"),
     LayerType.MAX_POOL_2D: _pool("MAX"),
     LayerType.L2_POOL_2D: _pool("L2", FLOATS),
