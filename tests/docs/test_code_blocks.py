@@ -81,15 +81,14 @@ def named(block: Block) -> str:
     return block.place
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=named)
-def test_every_block_is_of_a_kind_that_is_checked(block: Block) -> None:
+def test_every_block_is_of_a_kind_that_is_checked() -> None:
     """A block with a caption is a file, and needs a test that follows the page; `text` is output or a drawing."""
-    if block.caption:
-        test = FOLLOWED.get(block.page.stem)
-        assert test is not None, f"{block.place}: no test follows this page"
-        assert block.page.name in (ROOT / test).read_text(encoding="utf-8")
-    else:
-        assert block.language in {"text", "sh", "python", "c", "toml", "{toctree}", "{click}", "{eval-rst}"}
+    kinds = {"text", "sh", "python", "c", "toml", "{toctree}", "{click}", "{eval-rst}"}
+    assert not [block.place for block in BLOCKS if not block.caption and block.language not in kinds]
+    pages = {block.page: block.place for block in BLOCKS if block.caption}
+    assert not [place for page, place in pages.items() if page.stem not in FOLLOWED], "no test follows these pages"
+    tests = {page: (ROOT / FOLLOWED[page.stem]).read_text(encoding="utf-8") for page in pages}
+    assert not [f"{FOLLOWED[page.stem]} does not name {page.name}" for page in pages if page.name not in tests[page]]
 
 
 @pytest.mark.parametrize("block", own("sh"), ids=named)
