@@ -42,9 +42,10 @@ def with_affine_folded(network: Network) -> Network:
         return network
     editor = GraphEditor(network)
     for layer in editor.layers():
-        found = _affine(editor, layer) if layer.type in _AFFINE else None
-        before = None if found is None else _weighted(editor, found.source, layer)
-        if found is not None and before is not None:
+        if layer.type not in _AFFINE or (found := _affine(editor, layer)) is None:
+            continue
+        before = _weighted(editor, found.source, layer)
+        if before is not None:
             _fold(editor, before, layer, found)
     return network_of(editor.finish())
 
@@ -57,7 +58,7 @@ def _affine(editor: GraphEditor, layer: Layer) -> _Affine | None:
     for source, data, first in ((left, constants[1], True), (right, constants[0], False)):
         if data is None or editor.info(source).shape != output.shape or data.dtype != np.float32:
             continue
-        if data.size not in {1, output.shape[-1] if output.shape else 1} or data.shape[-1:] not in {(), (data.size,)}:
+        if data.shape[-1:] not in {(), (data.size,)}:
             continue
         values, one, zero = data.reshape(-1).astype(np.float64), np.ones(1), np.zeros(1)
         match layer.type:
@@ -81,9 +82,7 @@ def _weighted(editor: GraphEditor, source: str, reader: Layer) -> tuple[Layer, .
         same = editor.info(inner).shape[-1:] == editor.info(source).shape[-1:]
         found = _weighted(editor, inner, before) if same and _activation(reader) is Activation.NONE else None
         return None if found is None or len(found) > 1 else (*found, before)
-    if before.type not in _CHANNELS or editor.info(source).dtype is not DataType.FLOAT32:
-        return None
-    if _activation(before) is not Activation.NONE:
+    if before.type not in _CHANNELS or _activation(before) is not Activation.NONE:
         return None
     return (before,) if all(editor.tensor(name).data is not None for name in before.present_inputs[1:]) else None
 
