@@ -173,6 +173,36 @@ def test_a_device_with_other_work_beside_the_writer_gains_nothing() -> None:
     assert len(divided(network, owned, {"core0": 100, "core1": 500, "other": 10})[0].parts) == 2
 
 
+@pytest.mark.parametrize("source", ["join", "core1"], ids=["the subgraph", "the writer"])
+def test_work_that_waits_is_not_other_work(source: str) -> None:
+    """A layer of the device that runs after the subgraph, or after the writer, cannot run beside the writer."""
+    network = joined()
+    behind = network.add_tanh_layer(source, name="between")
+    for index in range(2):
+        behind = network.add_relu_layer(behind, name=f"behind{index}")
+    network.set_outputs(["join", behind])
+    times = {"core0": 100, "core1": 500, "behind0": 300, "behind1": 290}
+    found = divided(network, [*JOINED, "behind0", "behind1"], times)
+    assert names(found) == [[("a", "b"), ("c", "join")], [("behind0", "behind1")]]
+
+
+@pytest.mark.parametrize(("time", "beside"), [(COST, ("early",)), (COST + 1, ("early", "late"))])
+def test_a_cut_between_layers_that_no_tensor_connects_must_save_the_cost_too(
+    time: int, beside: tuple[str, ...]
+) -> None:
+    """Without `fork`, `a` and `b` are two subgraphs in any case; `late` reads one of them."""
+    network = Network("three")
+    fork = network.add_relu_layer(network.add_input(floats("x", (1, 4))), name="fork")
+    a, b = (network.add_relu_layer(fork, name=name) for name in "ab")
+    readers = [network.add_tanh_layer(tensor, name=name) for tensor, name in ((fork, "early"), (a, "late"))]
+    network.set_outputs([b, *readers])
+    (division,) = divided(network, ["fork", "a", "b"], {"early": 500, "late": time, "b": 100})
+    assert [part.names for part in division.parts] == [("fork",), ("a",), ("b",)]
+    assert division.beside == beside
+    first = 500 - 2 * COST - 16  # two more subgraphs, and the 16 bytes that they read
+    assert division.gain == first + (time if time > COST else 0)
+
+
 def test_a_late_input_of_all_layers_divides_nothing() -> None:
     network = Network("late")
     first = network.add_tanh_layer(network.add_input(floats("x")), name="core")
@@ -277,13 +307,19 @@ class NoDriver(NoCode):
         return DeviceDriver(driver="npu", header="npu.h", context="npu", depth=1)
 
 
-def program(view: SubgraphView, cycles: Mapping[str, int], extra: int) -> OptimizationViews:
-    """Return a subgraph as one pre-compiled layer, whose compiler states the cycles of each layer, 1000 by default."""
-    layers = tuple((name, cycles.get(name, 1_000)) for name in view.names)
-    total = sum(time for _, time in layers) + extra
-    estimate = Estimate(source="the test", clock_hz=1, cycles=total, layers=layers)
+def compiled(view: SubgraphView, estimate: Estimate | None) -> OptimizationViews:
+    """Return a subgraph as one pre-compiled layer."""
     descriptor = PreCompiledDescriptor(payload=view.names, estimate=estimate)
     return OptimizationViews(substitutions=(pre_compiled(f"{view.names[-1]}/npu", view, descriptor),))
+
+
+def program(
+    view: SubgraphView, cycles: Mapping[str, int], extra: int, others: Sequence[str] = ()
+) -> OptimizationViews:
+    """Return a subgraph as one pre-compiled layer, whose compiler states the cycles of each layer, 1000 by default."""
+    layers = tuple((name, cycles.get(name, 1_000)) for name in (*view.names, *others))
+    total = sum(time for _, time in layers) + extra
+    return compiled(view, Estimate(source="the test", clock_hz=1, cycles=total, layers=layers))
 
 
 def npu(
@@ -380,6 +416,8 @@ def test_a_fork_is_divided_and_a_note_says_why() -> None:
             },
         ),
         (npu({}, answer=lambda view: OptimizationViews(untouched=(view,))), {}),
+        (npu({}, answer=lambda view: compiled(view, None)), {}),
+        (npu({}, answer=lambda view: program(view, {}, 0, ["core0"])), {}),
     ],
     ids=[
         "capability",
@@ -391,7 +429,9 @@ def test_a_fork_is_divided_and_a_note_says_why() -> None:
         "cost",
         "a part in a hundred",
         "cache",
+        "program",
         "estimate",
+        "estimate of other layers",
     ],
 )
 def test_a_network_stays_as_it_was(kind: type[Backend], changes: dict[str, Any]) -> None:
@@ -399,6 +439,20 @@ def test_a_network_stays_as_it_was(kind: type[Backend], changes: dict[str, Any])
     result = optimised(kind, replace(FIRMWARE, **changes))
     assert made(result) in (WHOLE, [])
     assert result.notes == ()
+
+
+def test_the_least_gain_is_a_part_in_a_hundred() -> None:
+    """It is 398 cycles of `fork0`, 3 layers of 1,000 cycles and 3,200 cycles of the core."""
+    assert made(optimised(npu({"fork0": 33_600}))) == PARTS
+    assert made(optimised(npu({"fork0": 33_601}))) == WHOLE
+
+
+@pytest.mark.parametrize(("kind", "line_bytes"), [(MemoryKind.RAM, 0), (MemoryKind.FLASH, 32)])
+def test_a_subgraph_costs_more_only_where_ram_is_cached(kind: MemoryKind, line_bytes: int) -> None:
+    memory = Memory(
+        name="m", address=0, size_bytes=9, kind=kind, cacheable=line_bytes > 0, line_bytes=line_bytes, masters=()
+    )
+    assert made(optimised(npu({}), replace(FIRMWARE, memories=(memory,)))) == PARTS
 
 
 def test_parts_that_take_longer_stay_together() -> None:

@@ -134,10 +134,10 @@ class _Divider:
 
     def _before_readers(self, names: frozenset[str], idle: int) -> Iterator[_Cut]:
         """Yield the cuts after which a reader can begin."""
-        tried = set()
+        tried = {names}
         for reader in self._readers(names):
             first = frozenset(name for name in names if self._bits[name] & self._needs[reader])
-            if first == names or first in tried:
+            if first in tried:
                 continue
             tried.add(first)
             before, rest = self._needs_of(first), names - first
@@ -155,13 +155,13 @@ class _Divider:
 
     def _behind_writers(self, names: frozenset[str], idle: int) -> Iterator[_Cut]:
         """Yield the cuts whose first part need not wait for a writer."""
-        tried = set()
+        tried = {names}
         for writer in self._writers(names):
             rest = self._needing(names, writer)
-            first = names - rest
-            if not first or rest in tried:
+            if rest in tried:
                 continue
             tried.add(rest)
+            first = names - rest
             awaited = self._awaited(first, rest)
             if not awaited:
                 continue
