@@ -313,9 +313,7 @@ def compiled(view: SubgraphView, estimate: Estimate | None) -> OptimizationViews
     return OptimizationViews(substitutions=(pre_compiled(f"{view.names[-1]}/npu", view, descriptor),))
 
 
-def program(
-    view: SubgraphView, cycles: Mapping[str, int], extra: int, others: Sequence[str] = ()
-) -> OptimizationViews:
+def program(view: SubgraphView, cycles: Mapping[str, int], extra: int, others: Sequence[str] = ()) -> OptimizationViews:
     """Return a subgraph as one pre-compiled layer, whose compiler states the cycles of each layer, 1000 by default."""
     layers = tuple((name, cycles.get(name, 1_000)) for name in (*view.names, *others))
     total = sum(time for _, time in layers) + extra

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import pytest
 from optimizer_mocks import FlagFactory, backend, floats, registry, takes_names
 
@@ -156,9 +157,13 @@ def test_a_reader_with_a_second_factory_needs_no_copy() -> None:
     assert result.factories["a"] == "S2"
 
 
-def test_without_a_common_way_the_error_names_tensor_and_layer() -> None:
-    with pytest.raises(FerruleError, match=r"Tensor 'a' of Source has handles of 'S', and layer 'b' on T"):
-        pair([FlagFactory("S", maps=False, imports=HOST)], [FlagFactory("T", maps=False)])
+@pytest.mark.parametrize(
+    ("target", "named"), [([FlagFactory("T1", maps=False), FlagFactory("T2", maps=False)], "'T1', 'T2'"), ([], "plain")]
+)
+def test_without_a_common_way_the_error_names_tensor_and_layer(target: list[FlagFactory], named: str) -> None:
+    apart = OptimizerOptions(import_enabled=True, export_enabled=True, allocators=())
+    with pytest.raises(FerruleError, match=rf"Tensor 'a' .* handles of 'S', and layer 'b' on Target \({named}"):
+        pair([FlagFactory("S", maps=False, imports=HOST)], target, apart)
 
 
 def test_an_input_that_nobody_can_fill_is_an_error() -> None:
@@ -171,6 +176,95 @@ def test_an_output_that_nobody_can_see_is_an_error() -> None:
     without = OptimizerOptions(import_enabled=True, allocators=())
     with pytest.raises(FerruleError, match="output 'a' of the network has handles of 'A1', which can be neither"):
         optimize(chain("a"), ["A"], registry(hidden), without)
+
+
+def behind(source: FlagFactory, *factories: FlagFactory, options: OptimizerOptions = BOTH) -> OptimizedNetwork:
+    """Return a layer `a` that reads another backend's tensor, and whose tensor is the network's output."""
+    kinds = {"first": backend("First", factories=[source]), "a": backend("A", factories=factories)}
+    return optimised(chain("first", "a"), kinds, options)
+
+
+def test_an_output_that_the_process_cannot_reach_is_in_the_callers_memory() -> None:
+    """The caller's is memory of the process, which the handle must import; no allocator has such memory here."""
+    first = FlagFactory("F", imports=HOST, exports=HOST | MemorySource.DMA_BUF)
+    apart = OptimizerOptions(import_enabled=True, export_enabled=True, allocators=())
+    assert behind(first, FlagFactory("A1", maps=False, imports=HOST), options=apart).factories["a"] == "A1"
+    with pytest.raises(FerruleError, match="output 'a' of the network has handles of 'A1', which can be neither"):
+        behind(first, FlagFactory("A1", maps=False, imports=MemorySource.DMA_BUF), options=apart)
+
+
+@pytest.mark.parametrize(
+    ("maps", "is_output", "strategy"),
+    [
+        (False, True, EdgeStrategy.COPY),
+        (False, False, EdgeStrategy.FALLBACK_IMPORT),
+        (True, True, EdgeStrategy.FALLBACK_IMPORT),
+    ],
+)
+def test_a_tensor_that_the_caller_reads_is_in_memory_that_the_process_maps(
+    *, maps: bool, is_output: bool, strategy: EdgeStrategy
+) -> None:
+    """The reader imports DMA-BUF only; of the allocators, that of DMA-BUF is the one without memory of the process."""
+    network = chain("a", "b")
+    network.set_outputs(["a", "b"] if is_output else ["b"])
+    required = [HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED]
+    source = FlagFactory("S", imports=HOST | MemorySource.DMA_BUF, maps=maps, capabilities=required)
+    target = FlagFactory("T", imports=MemorySource.DMA_BUF)
+    kinds = {"a": backend("Source", factories=[source]), "b": backend("Target", factories=[target])}
+    options = OptimizerOptions(import_enabled=True, allocators=(MemorySource.DMA_BUF, HOST))
+    assert selected(network, kinds, options).edges["a", "b"] is strategy
+
+
+class TestTheWritersFactory:
+    """Both factories serve the readers without a copy; the second gets the tensor only if the first is no candidate."""
+
+    HIDDEN = FlagFactory("S1", maps=False)
+    OPEN = FlagFactory("S2", exports=HOST)
+
+    def test_without_export_it_must_map(self) -> None:
+        kinds = dict.fromkeys(("a", "b"), backend("A", factories=[self.HIDDEN, self.OPEN]))
+        assert optimised(chain("a", "b"), kinds).factories["a"] == "S2"
+        assert optimised(chain("a", "b"), kinds, BOTH).factories["a"] == "S1"
+
+    def test_an_output_must_be_exported_unless_its_layer_reads_what_another_backend_wrote(self) -> None:
+        factories = [FlagFactory("S1", imports=HOST), self.OPEN]
+        kinds = dict.fromkeys(("first", "a"), backend("A", factories=factories))
+        alone = optimised(chain("first", "a"), kinds, BOTH)
+        assert (alone.factories["first"], alone.factories["a"]) == ("S1", "S2")
+        assert behind(exporter("F"), *factories).factories["a"] == "S1"
+
+    @pytest.mark.parametrize("other_reads_it", [False, True])
+    def test_a_constant_is_written_by_no_backend(self, *, other_reads_it: bool) -> None:
+        network = chain()
+        weights = network.add_constant_array("w", np.ones((1, 4), np.float32))
+        names = []
+        for name in ("other", "a") if other_reads_it else ("a",):
+            network.add_add_layer("in", weights, name=name)
+            names.append(name)
+        network.set_outputs(names)
+        factories = [FlagFactory("S1", imports=HOST), self.OPEN]
+        kinds = {"other": backend("Other", factories=[FlagFactory("S1", imports=HOST)])}
+        kinds = {name: kind for name, kind in kinds.items() if name in names} | {"a": backend("A", factories=factories)}
+        assert optimised(network, kinds, BOTH).factories["a"] == ("S1" if other_reads_it else "S2")
+
+    def test_it_must_not_disable_fallback_imports(self) -> None:
+        closed = FlagFactory("S1", capabilities=[HandleCapability.FALLBACK_IMPORT_DISABLED])
+        kinds = dict.fromkeys(("a", "b"), backend("A", factories=[closed, self.OPEN]))
+        assert optimised(chain("a", "b"), kinds, BOTH).factories["a"] == "S2"
+        assert optimised(chain("a", "b"), kinds).factories["a"] == "S1"
+
+    def test_unless_the_others_leave_a_reader_unserved(self) -> None:
+        closed = FlagFactory("S2", capabilities=[HandleCapability.FALLBACK_IMPORT_DISABLED])
+        result = pair([self.HIDDEN, closed], [FlagFactory("T")], BOTH)
+        assert result.factories["a"] == "S2"
+        assert types(result) == [LayerType.MEM_COPY]
+
+    def test_that_of_a_debug_layer_maps(self) -> None:
+        closed = FlagFactory("S2", capabilities=[HandleCapability.FALLBACK_IMPORT_DISABLED])
+        options = OptimizerOptions(simplify=False, export_enabled=True, debug=True)
+        result = optimize(chain("a"), ["A"], registry(backend("A", factories=[self.HIDDEN, closed])), options)
+        assert types(result) == [LayerType.DEBUG]
+        assert set(result.factories.values()) == {"S2"}
 
 
 def test_what_cannot_be_mapped_is_not_exported() -> None:

@@ -2,8 +2,8 @@
 """Selects the factory of each tensor's handle and each reader's access to it (Arm NN's SelectTensorHandleStrategy).
 
 The rules differ from Arm NN's where those have known defects. A reader needs a copy if all of its factories need one
-(not any). A reader without factories reads only plain memory. If the filter rejects all preferred factories of a
-writer, the writer keeps the one that serves its readers best, instead of none.
+(not any). A reader without factories reads only plain memory. A writer's factory that the filter rejects is taken if
+all others leave a reader unserved, or if the filter rejects them, too.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Selector:
         """Return the access of each reader, all with the same kinds of fallback memory: those that serve most."""
         known = frozenset() if factory is None else factory.capabilities()
         source = End(factory=factory, backend=self._writer(tensor), capabilities=known)
-        allocators = self._options.allocators if self._options.import_enabled and source.import_flags else ()
+        allocators = self._options.allocators if self._options.import_enabled else ()
         reached = not source.maps and self._is_bound(tensor)
         usable = [kinds for kinds in allocators if not reached or self._rules.memory_in_reach(source, kinds)]
         found = [self._accesses_in(tensor, source, kinds) for kinds in usable or [MemorySource.UNDEFINED]]
@@ -165,14 +165,10 @@ class Selector:
         return max(different.values(), key=merit, default=None)
 
     def _output_factory(self, layer: Layer, tensor: str) -> TensorHandleFactory | None:
-        """Return the writer's factory that needs the fewest copies; the writer's preferences break ties."""
-        preferred = self._of(layer)
-        candidates = [factory for factory in preferred if self._is_candidate(layer, tensor, factory)] or preferred
-        return min(candidates, key=lambda factory: self._cost(layer, tensor, factory), default=None)
+        """Return the writer's factory that serves its readers best; the writer's preferences break ties."""
+        return min(self._of(layer), key=lambda factory: self._shortcomings(layer, tensor, factory), default=None)
 
     def _is_candidate(self, layer: Layer, tensor: str, factory: TensorHandleFactory) -> bool:
-        if layer.type is LayerType.DEBUG and not factory.supports_map_unmap:
-            return False
         if self._serves_by_fallback(tensor, factory):
             return True
         if not self._options.export_enabled:
@@ -195,11 +191,14 @@ class Selector:
             self._writer(name) != own for name in layer.present_inputs if not self._graph.tensor(name).is_constant
         )
 
-    def _cost(self, layer: Layer, tensor: str, factory: TensorHandleFactory) -> tuple[int, int]:
-        """Return the number of readers that cannot be served at all, and the number that need a copy."""
+    def _shortcomings(self, layer: Layer, tensor: str, factory: TensorHandleFactory) -> tuple[bool, int, bool, int]:
+        """Return whether the writer or the caller cannot access the tensor, the number of readers that cannot be served
+        at all, whether the factory is no candidate, and the number of readers that need a copy.
+        """
         hidden = layer.type is LayerType.DEBUG and not factory.supports_map_unmap
         unserved, copies = _cost(self._accesses(tensor, factory))
-        return unserved + (hidden or self._is_locked_in(tensor, factory)), copies
+        rejected = not self._is_candidate(layer, tensor, factory)
+        return hidden or self._is_locked_in(tensor, factory), unserved, rejected, copies
 
     def _of(self, layer: Layer) -> Sequence[TensorHandleFactory]:
         return self._table.preferred(self._owner[layer.name])
