@@ -72,7 +72,9 @@ def test_the_area_of_two_columns_is_that_of_class_1() -> None:
     column = np.random.default_rng(0).random(30)
     labels = np.arange(30) % 2
     one = auc(scored(column[:, None], labels), PLAIN)
-    assert auc(scored(np.stack([1 - column, column], axis=1), labels), PLAIN).value == one.value
+    for other in (1 - column, np.zeros(30)):
+        two = auc(scored(np.stack([other, column], axis=1), labels), PLAIN)
+        assert (two.value, two.note) == (one.value, "")
 
 
 def test_the_area_of_many_classes_is_the_mean_of_each_against_the_rest() -> None:
@@ -136,6 +138,12 @@ def test_accuracy_and_top5_count_sorted_scores(seed: int) -> None:
         assert METRICS[name](given_, PLAIN).value == hits / 60
 
 
+def test_top5_needs_more_than_five_classes() -> None:
+    few, enough = (METRICS["top5"](scored(np.zeros((2, count)), [4, count - 1]), PLAIN) for count in (5, 6))
+    assert (few.value, few.note) == (None, "the model has only 5 classes")
+    assert (enough.value, enough.note) == (0.5, "")
+
+
 def test_one_score_chooses_between_two_classes() -> None:
     given_ = scored([[0.49], [0.5], [0.9], [0.1]], [0, 1, 0, 0])
     assert given_.predicted().tolist() == [0, 1, 1, 0]
@@ -172,6 +180,7 @@ def test_recall_precision_and_confusion() -> None:
     ("labels", "message"),
     [
         ([0, 7, 1], "sample 'b' has label 7, expected 0 to 2"),
+        ([2, 3, 1], "sample 'b' has label 3, expected 0 to 2"),
         ([0, -1, 1], "sample 'b' has label -1, expected 0 to 2"),
         ([0.5, 1.0, 2.0], r"the labels are float64\[3\], expected one whole number per sample"),
     ],
@@ -189,6 +198,17 @@ def test_targets_of_another_size() -> None:
         caught.value.hint
         == "class numbers are integers: labels.astype(int); the metrics are accuracy, top5 and auc then"
     )
+
+
+def test_targets_of_one_value_are_no_classes() -> None:
+    with pytest.raises(InputError, match=r"the labels have 2 value\(s\) per sample, expected 1") as caught:
+        METRICS["mae"](scored([[0.5]], [[1.0, 2.0]]), PLAIN)
+    assert caught.value.hint is None
+
+
+@pytest.mark.parametrize("name", ["accuracy", "confusion", "own.py:function"])
+def test_metrics_that_exist_or_are_the_users(name: str) -> None:
+    check_metric(name)
 
 
 def test_unknown_metrics_and_malformed_limits() -> None:
