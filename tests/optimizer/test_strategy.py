@@ -162,8 +162,10 @@ def test_a_reader_with_a_second_factory_needs_no_copy() -> None:
 )
 def test_without_a_common_way_the_error_names_tensor_and_layer(target: list[FlagFactory], named: str) -> None:
     apart = OptimizerOptions(import_enabled=True, export_enabled=True, allocators=())
-    with pytest.raises(FerruleError, match=rf"Tensor 'a' .* handles of 'S', and layer 'b' on Target \({named}"):
+    expected = rf"Tensor 'a' .* handles of 'S', and layer 'b' on Target \({named}"
+    with pytest.raises(FerruleError, match=expected) as caught:
         pair([FlagFactory("S", maps=False, imports=HOST)], target, apart)
+    assert caught.value.hint is None, "imports are enabled already"
 
 
 def test_an_input_that_nobody_can_fill_is_an_error() -> None:
@@ -262,8 +264,8 @@ class TestTheWritersFactory:
     def test_that_of_a_debug_layer_maps(self) -> None:
         closed = FlagFactory("S2", capabilities=[HandleCapability.FALLBACK_IMPORT_DISABLED])
         options = OptimizerOptions(simplify=False, export_enabled=True, debug=True)
-        result = optimize(chain("a"), ["A"], registry(backend("A", factories=[self.HIDDEN, closed])), options)
-        assert types(result) == [LayerType.DEBUG]
+        result = optimize(chain("a", "b"), ["A"], registry(backend("A", factories=[self.HIDDEN, closed])), options)
+        assert types(result) == [LayerType.DEBUG, LayerType.DEBUG]
         assert set(result.factories.values()) == {"S2"}
 
 
