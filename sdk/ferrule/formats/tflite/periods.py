@@ -136,13 +136,22 @@ def without_periods(graph: Graph) -> Graph:
     """Return the graph as a file has it, with the layers of such an IF behind its CIRCULAR_BUFFER.
 
     Raises:
-        UnsupportedError: a CIRCULAR_BUFFER has a period, and what lies behind it is not such an IF.
+        UnsupportedError: a CIRCULAR_BUFFER has a period, and what lies behind it is not such an IF, or an output
+            has a value before the first period ends that a file cannot have.
     """
     if not any(_has_period(layer) for layer in graph.layers):
         return graph
     tensors = {tensor.info.name: tensor for tensor in graph.tensors}
-    layers = _flat(graph, tensors)
+    layers = _flat(graph, tensors, {state.result: state.source for state in graph.states})
     read = {name for layer in layers for name in layer.present_inputs} | {info.name for info in graph.outputs}
+    behind = _behind(graph)
+    for state in graph.states:
+        reset = reset_value(graph.info(state.source))
+        if state.source not in read and state.result in behind and not np.array_equal(state.initial, reset):
+            raise UnsupportedError(
+                f"state '{state.name}' is output '{state.result}' until a period of a CIRCULAR_BUFFER ends, and has "
+                "an initial value, which a file cannot state, expected 0"
+            )
     return assemble(
         graph.name,
         inputs=[info.name for info in graph.inputs],
@@ -153,24 +162,27 @@ def without_periods(graph: Graph) -> Graph:
     )
 
 
-def _flat(graph: Graph, tensors: dict[str, Tensor]) -> list[Layer]:
-    """Return the layers of a graph in which each period ends the run, and add the tensors of its branches."""
+def _flat(graph: Graph, tensors: dict[str, Tensor], held: Mapping[str, str]) -> list[Layer]:
+    """Return the layers of a graph in which each period ends the run, and add the tensors of its branches.
+
+    `held` maps the new values of the states to the old ones.
+    """
     first = next((index for index, layer in enumerate(graph.layers) if _has_period(layer)), len(graph.layers))
     head, rest = graph.layers[: first + 1], graph.layers[first + 1 :]
     if not rest:
         return list(head)
-    branch = _branch(graph, head[-1], rest)
+    branch = _branch(graph, head[-1], rest, held)
     if branch is None:
         raise UnsupportedError(
             f"layer '{head[-1].name}': TensorFlow Lite's CIRCULAR_BUFFER ends a run unless a period of "
-            "several runs ends, expected an IF with all layers behind it"
+            "several runs ends, expected an IF with all layers behind it, or else the outputs of the run before"
         )
     for tensor in branch.tensors:
         tensors.setdefault(tensor.info.name, tensor)
-    return [*head, *_flat(branch, tensors)]
+    return [*head, *_flat(branch, tensors, held)]
 
 
-def _branch(graph: Graph, buffer: Layer, rest: Sequence[Layer]) -> Graph | None:
+def _branch(graph: Graph, buffer: Layer, rest: Sequence[Layer], held: Mapping[str, str]) -> Graph | None:
     """Return the graph that an IF runs at the end of a period, if there is nothing else; None otherwise."""
     if len(rest) != 2 or rest[0].type is not LayerType.EQUAL:
         return None
@@ -179,13 +191,16 @@ def _branch(graph: Graph, buffer: Layer, rest: Sequence[Layer]) -> Graph | None:
     if not isinstance(descriptor, IfDescriptor):
         return None
     then, other = descriptor.then_branch, descriptor.else_branch
-    zero = graph.tensor(compared.inputs[1] or "").data
+    count, zero = compared.present_inputs
+    value = graph.tensor(zero).data
+    given = dict(zip((info.name for info in other.inputs), chosen.present_inputs[1:], strict=True))
+    kept = [given.get(info.name, "") for info in other.outputs]
     fits = (
-        compared.inputs[0] == buffer.outputs[COUNT]
-        and zero is not None
-        and not zero.any()
-        and chosen.inputs == (compared.outputs[0], *(info.name for info in then.inputs))
+        count == buffer.outputs[COUNT]
+        and value is not None
+        and not value.any()
+        and chosen.inputs == (*compared.outputs, *(info.name for info in then.inputs))
         and chosen.outputs == tuple(info.name for info in then.outputs)
-        and not other.layers
+        and kept == [held.get(name) for name in chosen.outputs]
     )
     return then if fits else None
