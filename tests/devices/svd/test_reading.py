@@ -145,6 +145,9 @@ def test_files_that_are_wrong(old: str, new: str, message: str) -> None:
          "<register> is derived from itself"),
         ("".join(f"<register derivedFrom='R{n + 1}'><name>R{n}</name></register>" for n in range(50)),
          "chain of derivedFrom is longer than 32"),
+        ("<cluster><name>C</name><addressOffset>0</addressOffset></cluster>"
+         "<register derivedFrom='C'><name>R</name><addressOffset>0</addressOffset></register>",
+         "<register> is derived from 'C', which does not exist"),
         ("<register><name>R</name><addressOffset>2</addressOffset></register>", "R is at 0x2, expected a multiple"),
         ("<register><name>R</name><dim>2</dim><dimIncrement>0</dimIncrement><addressOffset>0</addressOffset></register>",
          "increment 0, expected 4 or more"),
@@ -153,6 +156,61 @@ def test_files_that_are_wrong(old: str, new: str, message: str) -> None:
 def test_registers_that_are_wrong(registers: str, message: str) -> None:
     with pytest.raises(FerruleError, match=message):
         with_registers(registers)
+
+
+@pytest.mark.parametrize("derived", [32, 33])
+def test_a_chain_has_32_registers_that_derive_from_each_other(derived: int) -> None:
+    text = "".join(
+        f"<register derivedFrom='R{n + 1}'><name>R{n}</name><addressOffset>{n}</addressOffset></register>"
+        for n in range(derived)
+    )
+    text += f"<register><name>R{derived}</name><addressOffset>{derived}</addressOffset><size>8</size></register>"
+    if derived > 32:
+        with pytest.raises(FerruleError, match="chain of derivedFrom is longer than 32"):
+            with_registers(text)
+        return
+    assert [each.size_bits for each in with_registers(text).table] == [8] * (derived + 1)
+
+
+@pytest.mark.parametrize("clusters", [6, 7])
+def test_a_path_to_a_base_has_8_names(clusters: int) -> None:
+    names = ["P", *(f"C{n}" for n in range(clusters)), "R"]
+    inside = "<register><name>R</name><addressOffset>0</addressOffset><size>16</size></register>"
+    for name in names[-2:0:-1]:
+        inside = f"<cluster><name>{name}</name><addressOffset>0</addressOffset>{inside}</cluster>"
+    text = (
+        f"{inside}<register derivedFrom='{'.'.join(names)}'><name>S</name><addressOffset>8</addressOffset></register>"
+    )
+    if clusters > 6:
+        with pytest.raises(FerruleError, match=r"is derived from 'P\.C0.*R', which does not exist"):
+            with_registers(text)
+        return
+    assert with_registers(text).table.register("S").size_bits == 16
+
+
+def test_a_register_derived_from_an_array_is_one() -> None:
+    table = with_registers(
+        "<register><dim>2</dim><dimIncrement>4</dimIncrement><name>A%s</name><addressOffset>0</addressOffset>"
+        "<size>8</size></register><register derivedFrom='A%s'><name>B</name><addressOffset>16</addressOffset>"
+        "</register>"
+    ).table
+    found = table.register("B")
+    assert (found.dim, found.offset, found.size_bits) == (0, 16, 8)
+
+
+def test_values_that_derive_from_others_of_their_name_are_those_of_another_field() -> None:
+    values = "<enumeratedValue><name>ON</name><value>1</value></enumeratedValue>"
+    table = with_registers(
+        "".join(
+            f"<register><name>{name}</name><addressOffset>{place}</addressOffset><fields><field><name>F</name>"
+            f"<bitOffset>0</bitOffset>{enumeration}</field></fields></register>"
+            for name, place, enumeration in (
+                ("A", 0, f"<enumeratedValues><name>E</name>{values}</enumeratedValues>"),
+                ("B", 4, "<enumeratedValues derivedFrom='E'><name>E</name></enumeratedValues>"),
+            )
+        )
+    ).table
+    assert [(each.name, each.value) for each in table.register("B").field("F").values] == [("ON", 1)]
 
 
 def test_limits(tmp_path: Path) -> None:

@@ -63,8 +63,7 @@ class Derivation:
             self._open.discard(id(element))
         own = {child.tag for child in element.children}
         inherited = [child for child in base.children if child.tag not in own and child.tag not in _OWN]
-        attributes = {name: value for name, value in element.attributes.items() if name != DERIVED}
-        made = Element(element.tag, element.line, attributes, element.path, [*element.children, *inherited])
+        made = Element(element.tag, element.line, {}, element.path, [*element.children, *inherited])
         self._done[id(element)] = made
         return made
 
@@ -87,13 +86,12 @@ class Derivation:
         self, element: Element, parts: Sequence[str], scopes: Sequence[Element]
     ) -> tuple[Element, Sequence[Element]] | None:
         around = list(scopes)
-        found: Element | None = None
-        for part in parts:
-            if found is not None:
-                around.append(self.resolved(found, around))
-            found = self._by_name(around[-1]).get(part)
+        found = self._by_name(around[-1]).get(parts[0])
+        for part in parts[1:]:
             if found is None:
                 return None
+            around.append(self.resolved(found, around))
+            found = self._by_name(around[-1]).get(part)
         return None if found is None or found is element or found.tag != element.tag else (found, around)
 
     def _enumerations(self, scope: Element) -> dict[str, Element]:
