@@ -43,6 +43,7 @@ class HostFirmware:
     def __init__(self, path: Path) -> None:
         from cffi import FFI
 
+        self.path = path
         text = (FOLDER / "host_firmware.h").read_text()
         for name, value in ARRAY_SIZES.items():
             text = text.replace(f"[{name}]", f"[{value}]")
