@@ -7,8 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from optimizer_mocks import backend, by_name, line, registry, takes, takes_names
+from optimizer_mocks import backend, by_name, floats, line, registry, takes, takes_names
 
 from ferrule import load
 from ferrule._typing import override
@@ -16,9 +17,11 @@ from ferrule.backends import Backend, BackendId, Device, Policy
 from ferrule.backends.capability import ALL_OR_NOTHING
 from ferrule.backends.target import Target
 from ferrule.firmware import Job, divide
-from ferrule.graph import Graph, LayerType
+from ferrule.graph import Graph, LayerType, SubgraphView
+from ferrule.network import Network
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize
 from ferrule.optimizer.partition import extract_subgraphs
+from ferrule.optimizer.policy import too_small
 
 B = backend("B")
 PLAIN = OptimizerOptions(simplify=False)
@@ -105,6 +108,28 @@ def test_the_policy_may_depend_on_the_device(base: int, expected: str) -> None:
     device = Device(name="npu0", backend=BackendId("Npu"), binding={"base": base})
     result = divided(line("a", "b"), ByDevice, B, options=OptimizerOptions(simplify=False, devices=(device,)))
     assert owners(result) == expected
+
+
+@pytest.mark.parametrize(
+    ("enough", "more", "reason"),
+    [
+        (Policy(least_layers=1), Policy(least_layers=2), "1 layer, fewer than 2"),
+        (Policy(least_macs=16), Policy(least_macs=17), "16 MACs, fewer than 17"),
+        (
+            Policy(macs_per_byte=0.5),
+            Policy(macs_per_byte=0.53125),
+            "16 MACs and moves 32 B, fewer than 0.53125 MACs per byte",
+        ),
+    ],
+)
+def test_what_reaches_a_limit_is_not_too_small(enough: Policy, more: Policy, reason: str) -> None:
+    network = Network("square")
+    network.set_outputs(
+        [network.add_fully_connected_layer(network.add_input(floats("x")), np.ones((4, 4), np.float32))]
+    )
+    view = SubgraphView.of(network, [layer.name for layer in network.layers])
+    assert too_small(view, enough) == ""
+    assert too_small(view, more) == f"its subgraph has {reason}"
 
 
 @pytest.mark.parametrize(
