@@ -36,7 +36,7 @@ class Line:
         self._read = self._ffi.callback("int32_t(void *)", lambda _: self.incoming.pop(0) if self.incoming else -1)
         self._write = self._ffi.callback("void(void *, uint8_t)", lambda _, byte: self.sent.append(byte))
         self._port = self._ffi.new("struct ferrule_link_port *", {"read_byte": self._read, "write_byte": self._write})
-        self._memory = self._ffi.new("uint8_t[]", [*GUARD, *bytes(capacity), *GUARD])
+        self._memory = self._ffi.new("uint8_t[]", [*GUARD, *GUARD[:1] * capacity, *GUARD])
         self._line = self._ffi.new(
             "struct ferrule_frame_line *",
             {"port": self._port, "frame": self._memory + len(GUARD), "capacity": capacity},
