@@ -229,6 +229,7 @@ def check_named(error: ContractError, how: str) -> None:
     assert how in str(error)
 
 
+@pytest.mark.timeout(7200)  # with FERRULE_EXHAUSTIVE=1, a polled device has hundreds of accesses, each with its wait
 @rows("time-out", kept=[("accelerator", True, "time-out"), ("woofles", True, "time-out")])
 def test_a_device_that_hangs_is_lost_or_has_stopped(make: Make, style: str, interrupt: bool, how: str) -> None:
     """From each access to its registers on; once it lives again, it would go on with what it has begun."""
