@@ -50,7 +50,8 @@ class Watchdog:
         """The code of the methods that have a deadline; `self` is the watched object."""
         self._watched: weakref.WeakSet[Watched] = weakref.WeakSet()
         self._ticks: list[weakref.WeakMethod[Callable[[float], None]]] = []
-        self._calls: dict[int, tuple[FrameType, float, int]] = {}
+        self._calls: dict[FrameType, tuple[float, int]] = {}
+        """By call in progress: the time of the first look at it, and the number of its interruptions."""
         self._thread: threading.Thread | None = None
         self._handlers: weakref.WeakSet[Callable[[int, FrameType | None], None]] = weakref.WeakSet()
         self._forced = False
@@ -90,8 +91,7 @@ class Watchdog:
                 method(now)
         before, self._calls = self._calls, {}
         for thread, frame in _calls_in_progress(self.entries):
-            known = before.get(id(frame))
-            since, times = known[1:] if known is not None and known[0] is frame else (now, 0)
+            since, times = before.get(frame, (now, 0))
             watched: Watched = frame.f_locals["self"]
             if now - since > watched.deadline_s:
                 watched.overdue(frame, now - since, again=times > 0)
@@ -100,7 +100,7 @@ class Watchdog:
                 else:
                     _raise_in(thread, OverdueError)
                 times += 1
-            self._calls[id(frame)] = (frame, since, times)
+            self._calls[frame] = (since, times)
 
     def forked(self) -> None:
         """Start anew in the child of a fork, which has neither the thread nor the owner of the lock."""
