@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -231,6 +233,17 @@ def test_without_the_compiler(ferrule: Ferrule, tmp_path: Path, monkeypatch: pyt
     assert outcome.err == (
         "error: the Python package systemrdl-compiler is missing\nhint: pip install 'ferrule[rdl]'\n"
     )
+
+
+def test_each_reading_leaves_the_streams_of_its_time(rdl: Path) -> None:
+    """The compiler's first import keeps the streams that it wraps, and a later caller may have others."""
+    for _ in range(2):
+        with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
+            read_rdl(rdl)
+            assert sys.stdout is out
+            assert sys.stderr is err
+        out.close()
+        err.close()
 
 
 @pytest.mark.nightly

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -72,13 +73,14 @@ def read_rdl(path: Path) -> RdlFile:
 
 
 def _keep_streams() -> None:
-    """Import systemrdl and undo what its import does to standard output: colorama wraps it."""
+    """Import systemrdl and undo what its first import does: colorama wraps the standard streams of that time."""
     import atexit
 
+    before = sys.stdout, sys.stderr
     import colorama.initialise
     import systemrdl  # noqa: F401
 
-    colorama.deinit()
+    sys.stdout, sys.stderr = before
     atexit.unregister(colorama.initialise.reset_all)
 
 
