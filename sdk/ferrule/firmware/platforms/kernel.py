@@ -3,14 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ferrule._typing import override
-from ferrule.backends.contribution import BARE_METAL, DEVICE, RUNTIME, SELF_TEST, Contribution, startup
+from ferrule.backends.contribution import BARE_METAL, RUNTIME, SELF_TEST, Contribution, startup
 from ferrule.boards import Board, Peripheral
 from ferrule.codegen import Program
+from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.freestanding import (
     MAIN,
     device_interrupts,
@@ -46,14 +48,34 @@ class Kernel:
     """The kernel's name in texts."""
     tree: Tree
     adapter: Contribution
-    port: Callable[[Board], str]
-    """Returns the name of the kernel's port for a board's core; FerruleError if there is none."""
-    check: Callable[[Path], None]
-    """Raises FerruleError if projects do not build with a tree."""
+    oldest: tuple[int, ...]
+    """The first version with which projects build."""
+    ports: Mapping[str, tuple[str, str]]
+    """The names of the ports for each core: without and with hard floats."""
     configuration: str
     """The header with the kernel's options, which is the user's to edit."""
     sources: Sequence[str] = ()
     """The C files with the parts of the kernel that a board provides."""
+
+    def port(self, board: Board) -> str:
+        """Return the name of the kernel's port for a board's core; FerruleError if there is none."""
+        if board.cpu.type not in self.ports:
+            raise FerruleError(
+                f"board {board.name}: its core {board.cpu.type} is not supported in projects for {self.title}",
+                hint=f"known: {', '.join(self.ports)}",
+            )
+        return self.ports[board.cpu.type][board.cpu.hard_float]
+
+    def check(self) -> None:
+        """Raise FerruleError if projects do not build with the tree that the variable names."""
+        path = self.tree.require()
+        version = self.tree.version(path) or "?"
+        if tuple(map(int, re.findall(r"\d+", version))) < self.oldest:
+            oldest = ".".join(map(str, self.oldest))
+            raise FerruleError(
+                f"{self.tree.variable} names {self.title} {version}, expected {oldest} or later: {path}",
+                hint=f"check out a newer release: {self.tree.what}",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +102,7 @@ class KernelTools(PlatformTools):
     @override
     def check(self, board: str) -> None:
         del board  # the project itself describes its board
-        self.kernel.check(self.kernel.tree.require())
+        self.kernel.check()
 
     @override
     def steps(self, folder: Path, build: Path, board: str) -> Sequence[tuple[str, Sequence[str]]]:
@@ -167,7 +189,7 @@ class KernelPlatform(Platform):
             return (self.kernel.adapter.part(clock),)
         lines = uart_lines(request)
         interrupts = (BARE_METAL.part("interrupt"),) if device_interrupts(request) else ()
-        return (self.kernel.adapter, DEVICE, *interrupts, *lines)
+        return (self.kernel.adapter, *interrupts, *lines)
 
 
 def _rendered(template: str, values: Mapping[str, object]) -> bytes:

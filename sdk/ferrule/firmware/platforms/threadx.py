@@ -7,14 +7,10 @@ import re
 from pathlib import Path
 
 from ferrule.backends.contribution import THREADX
-from ferrule.boards import Board
-from ferrule.errors import FerruleError
 from ferrule.firmware.platforms.kernel import Kernel
 from ferrule.firmware.platforms.tools import Tree
 from ferrule.reading import read_text
 
-_OLDEST = (6, 2)
-"""The first version with a port for each of `_PORTS`."""
 _PORTS = {
     "cortex-m0": "cortex_m0",
     "cortex-m0plus": "cortex_m0",
@@ -33,38 +29,18 @@ def _version(tree: Path) -> str | None:
     return ".".join(numbers) or None
 
 
-def _check(tree: Path) -> None:
-    version = _version(tree) or "?"
-    numbers = tuple(int(each) for each in version.split(".") if each.isdecimal())
-    if numbers[:2] < _OLDEST:
-        raise FerruleError(
-            f"THREADX_PATH names ThreadX {version}, expected {'.'.join(map(str, _OLDEST))} or later: {tree}",
-            hint="check out a newer release of threadx",
-        )
-
-
-def _port(board: Board) -> str:
-    port = _PORTS.get(board.cpu.type)
-    if port is None:
-        raise FerruleError(
-            f"board {board.name}: its core {board.cpu.type} is not supported in projects for ThreadX",
-            hint=f"known: {', '.join(_PORTS)}",
-        )
-    return port
-
-
 KERNEL = Kernel(
     name="threadx",
     title="ThreadX",
     tree=Tree(
         variable="THREADX_PATH",
-        what="a checkout of eclipse-threadx/threadx",
+        what="a checkout of eclipse-threadx/threadx, 6.2 or later",
         marker="common/inc/tx_api.h",
         version=_version,
     ),
     adapter=THREADX,
-    port=_port,
-    check=_check,
+    oldest=(6, 2),  # the first with all of these ports
+    ports={core: (port, port) for core, port in _PORTS.items()},
     configuration="tx_user.h",
     sources=("low_level.c",),
 )
