@@ -6,8 +6,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +15,8 @@ import cmsis_project
 import device_networks
 import pytest
 import small_networks
-from needs import lacking, require_module, require_variable
+from formatting import check_formatted
+from needs import require_module, require_variable
 
 from ferrule import Network
 from ferrule.backends import BackendId, Device
@@ -297,17 +296,7 @@ def test_generated_c_is_formatted(make: Any, tmp_path: Path) -> None:  # noqa: A
     folder = make(tmp_path / "project").folder
     files = [path for path in folder.rglob("*.[ch]") if path.relative_to(folder).parts[0] not in {"lib", "model"}]
     assert len(files) >= 6
-    formatted(files)
-
-
-def formatted(files: list[Path]) -> None:
-    """Check that clang-format would change nothing."""
-    program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
-    if program is None:
-        lacking("clang-format", "pip install -e '.[dev]'")
-    argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--dry-run", "-Werror", *map(str, files)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    check_formatted(files)
 
 
 # ---- boards
@@ -350,7 +339,7 @@ def test_registers_that_the_board_needs_are_set_up(tmp_path: Path) -> None:
     text = (project(tmp_path / "project", board=board).folder / "board" / "system.c").read_text(encoding="utf-8")
     assert "    /* speed of uart4 */\n    {0x40009010U, 0x000000ffU, 0x00000020U},\n" in text
     assert text.index("SCB->CPACR") < text.rindex("set_up_registers();")
-    formatted(list((tmp_path / "project" / "board").glob("*.c")))
+    check_formatted(list((tmp_path / "project" / "board").glob("*.c")))
     other = project(tmp_path / "other").folder / "board" / "system.c"
     assert "set_up_registers" not in other.read_text(encoding="utf-8")
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from formatting import check_formatted
 from gate import every
 from hostile import HOSTILE
 from markdown_it import MarkdownIt
@@ -132,11 +133,7 @@ def check(folder: Path, platform: str, text: str, *, device: bool) -> ProjectFil
 
 
 def check_format(folder: Path) -> None:
-    program = require_program("clang-format", "pip install -e '.[dev]'")
-    files = [str(path) for path in own_files(folder) if path.suffix in {".c", ".h"}]
-    argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--dry-run", "-Werror", *files]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    check_formatted(path for path in own_files(folder) if path.suffix in {".c", ".h"})
 
 
 def check_yaml(path: Path) -> None:

@@ -4,9 +4,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +12,7 @@ import cmsis_project
 import device_networks
 import pytest
 import small_networks
-from needs import lacking
+from formatting import check_formatted
 
 from ferrule import generate
 from ferrule.backends import BackendId, Device
@@ -88,16 +85,7 @@ def test_generated_c_is_formatted(name: str, make: Make, tmp_path: Path) -> None
     folder = make(name, tmp_path / "project").folder
     files = [path for path in folder.rglob("*.[ch]") if path.relative_to(folder).parts[0] not in {"lib", "model"}]
     assert len(files) >= 2
-    formatted(files)
-
-
-def formatted(files: list[Path]) -> None:
-    program = shutil.which("clang-format", path=str(Path(sys.executable).parent))
-    if program is None:
-        lacking("clang-format", "pip install -e '.[dev]'")
-    argv = [str(program), f"--style=file:{root() / '.clang-format'}", "--dry-run", "-Werror", *map(str, files)]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    check_formatted(files)
 
 
 @pytest.mark.parametrize("board", BOARDS)
@@ -107,7 +95,7 @@ def test_every_board_has_a_port(name: str, board: str, tmp_path: Path) -> None:
     found = load_board(board)
     port = KERNELS[name].port(found)
     assert re.search(rf"(FREERTOS_PORT|THREADX_ARCH) {port}\b", text_of(project, "kernel.cmake"))
-    formatted([*project.folder.glob("*.[ch]"), *(project.folder / "kernel").glob("*.[ch]")])
+    check_formatted([*project.folder.glob("*.[ch]"), *(project.folder / "kernel").glob("*.[ch]")])
     if name == "freertos":
         options = text_of(project, YOURS[name])
         assert re.search(rf"configCPU_CLOCK_HZ +{found.clock_hz}\n", options)
