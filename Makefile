@@ -9,7 +9,7 @@
 # make docs: build the documentation as a site, in build/docs.
 # make tools: install at once what all of these need; each target also installs what it lacks.
 # make locked: install the same at the versions and hashes of .ci/requirements.txt, if they are for this Python.
-# make mutants: put faults into the sources, which the tests must notice (SEED, NUMBER, JOBS; 0 is one job per core).
+# make mutants: put faults into the sources, which the tests must notice (SEED, NUMBER, OPTIONS, JOBS; 0 is one job per core).
 
 # make scoreboard: run the cases of third parties' test suites (docs/how-ferrule-is-tested.md).
 # make fuzz: try damaged inputs on everything that reads untrusted input (SEED, INPUTS, JOBS); it goes on where it stopped.
@@ -72,7 +72,7 @@ tools: $(VENV)/tools
 locked: $(VENV)/locked
 
 mutants: $(VENV)/dev
-	PYTHONPATH=tests/support $(BIN)/python tests/mutants.py --seed $(SEED) --number $(NUMBER) --jobs $(JOBS)
+	PYTHONPATH=tests/support $(BIN)/python tests/mutants.py --seed $(SEED) --number $(NUMBER) --jobs $(JOBS) $(OPTIONS)
 
 fuzz: $(VENV)/dev
 	$(BIN)/python tests/fuzz.py --seed $(SEED) --number $(INPUTS) --jobs $(JOBS)

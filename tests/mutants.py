@@ -4,6 +4,7 @@
 `make mutants SEED=1 NUMBER=100` draws mutants of the package's Python and C, and prints those that no test noticed. The
 tests closest to the changed file run first; nightly tests run for NEON's sources only, which no other test executes.
 With `--state FILE` a round that was interrupted goes on where it stopped. The exit status is 1 below a rate of 95 %.
+`--conditions --own` asks more of each module: faults in decisions only, and its own tests alone must notice them.
 """
 
 from __future__ import annotations
@@ -82,8 +83,11 @@ def _imports(path: Path, root: Path) -> frozenset[str]:
     return frozenset(names)
 
 
-def tests_of(file: str, root: Path) -> list[str]:
-    """Return the test files that may notice a fault in a file, the closest first."""
+def tests_of(file: str, root: Path, *, own_only: bool) -> list[str]:
+    """Return the test files that may notice a fault in a file, the closest first.
+
+    With `own_only`: those of its name and the users of the module in the folder of its tests, or else that folder.
+    """
     path = Path(file)
     folders = ("tests", "sdk/ferrule/backends", "examples")
     every = sorted(each for folder in folders for each in root.joinpath(folder).rglob("test_*.py"))
@@ -101,7 +105,8 @@ def tests_of(file: str, root: Path) -> list[str]:
         users = [each for each in every if re.search(rf"\b{stem}\b", each.read_text(encoding="utf-8"))]
     far = sorted(users, key=lambda each: (not set(parts) & set(each.parts), each.stat().st_size))
     own = [each for each in close if stem in each.stem]
-    ordered = (*own, *(each for each in close if each in users), *close, *far)
+    own += [each for each in close or far if each in users and (close or each.parent == root / "tests")]
+    ordered = (own or close) if own_only else (*own, *close, *far)
     return [each.relative_to(root).as_posix() for each in dict.fromkeys(ordered)]
 
 
@@ -227,6 +232,7 @@ class Round:
         for index in range(arguments.jobs):
             self._copies.put(Copy(folder / str(index), arguments.test_limit, arguments.limit))
         self._sound: dict[str, bool] = {}
+        self._own_only: bool = arguments.own
         self._state: Path | None = arguments.state
         self._earlier = _read_state(arguments.state)
         self.unsound: list[str] = []
@@ -253,7 +259,7 @@ class Round:
             self._copies.put(copy)
 
     def _decide(self, copy: Copy, mutant: Mutant) -> tuple[str, str]:
-        tests = tests_of(mutant.file, ROOT)
+        tests = tests_of(mutant.file, ROOT, own_only=self._own_only)
         path = copy.root / mutant.file
         text = path.read_text(encoding="utf-8")
         check = None if mutant.file.endswith(".py") else _compiles(mutant.file, copy.root, C_CHECKS)
@@ -304,8 +310,8 @@ def equivalents() -> set[tuple[str, str, str]]:
     return {(each["file"], each["before"], each["after"]) for each in entries}
 
 
-def drawn(seed: int, only: Sequence[str]) -> Iterator[Mutant]:
-    """Draw all mutants in random order, without those known to be equivalent.
+def drawn(seed: int, only: Sequence[str], *, conditions: bool) -> Iterator[Mutant]:
+    """Draw all mutants, or those of conditions, in random order, without those known to be equivalent.
 
     Raises:
         SystemExit: the list of equivalent mutants names a mutant that no longer exists.
@@ -317,6 +323,8 @@ def drawn(seed: int, only: Sequence[str]) -> Iterator[Mutant]:
     if stale:
         raise SystemExit(f"{EQUIVALENT.name} names mutants that do not exist any more: {sorted(stale)}")
     choice = [each for each, (_, before, after) in everything.items() if (each.file, before, after) not in known]
+    if conditions:
+        choice = [each for each in choice if each.is_condition]
     if only:
         choice = [each for each in choice if any(f"{each.file}:{everything[each][0]}".startswith(o) for o in only)]
     random.Random(seed).shuffle(choice)
@@ -332,10 +340,12 @@ def main() -> int:
     parser.add_argument("--test-limit", type=float, default=180, help="seconds after which a test counts as hung")
     parser.add_argument("--limit", type=float, default=900, help="seconds for all tests of a mutant")
     parser.add_argument("--state", type=Path, help="the file of results of an unchanged tree, which is continued")
+    parser.add_argument("--conditions", action="store_true", help="draw faults in decisions only")
+    parser.add_argument("--own", action="store_true", help="run the module's own tests only")
     parser.add_argument("only", nargs="*", help="prefixes of FILE:LINE; only such mutants are drawn")
     arguments = parser.parse_args()
     arguments.jobs = arguments.jobs or os.cpu_count() or 1
-    mutants = drawn(arguments.seed, arguments.only)
+    mutants = drawn(arguments.seed, arguments.only, conditions=arguments.conditions)
     with tempfile.TemporaryDirectory(prefix="ferrule-mutants-") as folder, ThreadPoolExecutor(arguments.jobs) as pool:
         tests = Round(Path(folder), arguments)
         missing = arguments.number

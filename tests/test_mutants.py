@@ -32,7 +32,7 @@ def clamp(value: int, low: int = 0) -> int:
     print(f"{value + 1} é"); print(value << 2)
     if value > 9:
         raise ValueError(value)
-    return value
+    return [each for each in value if each]
 '''
 PYTHON_MUTANTS = [
     "LIMIT: int | None = (3 + 1)", "LIMIT: int | None = (3 - 1)",
@@ -45,7 +45,14 @@ PYTHON_MUTANTS = [
     'pass; print(value << 2)', 'print(f"{value + 1} é"); pass', 'print(f"{value + 1} é"); print(value >> 2)',
     'print(f"{value + 1} é"); print(value << (2 + 1))', 'print(f"{value + 1} é"); print(value << (2 - 1))',
     "if not (value > 9):", "if value >= 9:", "if value > (9 + 1):", "if value > (9 - 1):", "pass", "return None",
+    "return [each for each in value if not (each)]",
 ]  # fmt: skip
+PYTHON_CONDITIONS = {
+    "if not (value < low and not value == 7):", "if value <= low and not value == 7:",
+    "if value < low or not value == 7:", "if value < low and bool(value == 7):",
+    "if value < low and not value != 7:", "while not (True):", "if not (value > 9):", "if value >= 9:",
+    "return [each for each in value if not (each)]",
+}  # fmt: skip
 
 C = """\
 /* 1 + 1 == 2; */
@@ -71,13 +78,19 @@ C_MUTANTS = [
     "(void)0;", "sum -= p[i] * -2;", "sum += p[i] / -2;", "sum += p[i] * -1;", "sum += p[i] * -3;",
     "if (!(sum == n && !n)) {", "if (sum != n && !n) {", "if (sum == n || !n) {", "(void)0;", "return sum << SHIFT;",
 ]  # fmt: skip
+C_CONDITIONS = {
+    "for (int i = 0; i <= n; ++i) {", "if (!(sum == n && !n)) {", "if (sum != n && !n) {", "if (sum == n || !n) {",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "expected"), [("a.py", PYTHON, PYTHON_MUTANTS), ("a.c", C, C_MUTANTS)], ids=["python", "c"]
+    ("file", "text", "expected", "conditions"),
+    [("a.py", PYTHON, PYTHON_MUTANTS, PYTHON_CONDITIONS), ("a.c", C, C_MUTANTS, C_CONDITIONS)],
+    ids=["python", "c"],
 )
-def test_every_mutant_of_a_file(file: str, text: str, expected: list[str]) -> None:
+def test_every_mutant_of_a_file(file: str, text: str, expected: list[str], conditions: set[str]) -> None:
     found = sites(file, text)
+    assert {each.lines(text)[2] for each in found if each.is_condition} == conditions
     assert sorted(each.lines(text)[2] for each in found) == sorted(expected)
     for each in found:
         changed = each.applied(text)
@@ -185,6 +198,24 @@ def test_an_interrupted_round_goes_on(tree: Path) -> None:
 def test_a_round_without_survivors(tree: Path) -> None:
     status, output = a_round(tree, "sdk/ferrule/small.py:2")
     assert (status, "100.0% of 1 decided" in output) == (0, True), output
+
+
+@pytest.mark.slow
+def test_a_round_of_conditions_with_and_without_far_tests(tree: Path) -> None:
+    test = "from ferrule.small import tested\n\n\ndef test_{0}():\n    assert tested({0}) is {1}\n"
+    texts = {
+        "sdk/ferrule/small.py": "def tested(value):\n    return value < 2\n",
+        "tests/test_small.py": test.format(1, True),
+        "tests/far/test_far.py": test.format(2, False),
+        "tests/equivalent_mutants.toml": "",
+    }
+    (tree / "tests" / "far").mkdir()
+    for name, text in texts.items():
+        (tree / name).write_text(text, encoding="utf-8")
+    status, output = a_round(tree, "--conditions", "sdk/ferrule/small.py")
+    assert (status, "100.0% of 1 decided" in output) == (0, True), output
+    status, output = a_round(tree, "--conditions", "--own", "sdk/ferrule/small.py")
+    assert (status, "0.0% of 1 decided" in output) == (1, True), output
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ferrule._typing import override
 
@@ -20,6 +20,8 @@ class Mutant:
     start: int
     end: int
     new: str
+    is_condition: bool = field(default=False, compare=False)
+    """Whether a decision changes: a comparison, `and`, `or`, `not`, the negated test of a branch or of a filter."""
 
     def applied(self, text: str) -> str:
         """Return the file's text with the replacement made."""
@@ -78,14 +80,18 @@ class _PythonSites(ast.NodeVisitor):
         assert node.end_col_offset is not None
         return self._at(node.lineno, node.col_offset), self._at(node.end_lineno, node.end_col_offset)
 
-    def _replace(self, node: ast.expr | ast.stmt, new: str) -> None:
-        self.found.append(Mutant(self._file, *self._span(node), new))
+    def _replace(self, node: ast.expr | ast.stmt, new: str, *, is_condition: bool = False) -> None:
+        self.found.append(Mutant(self._file, *self._span(node), new, is_condition))
 
-    def _between(self, left: ast.expr, right: ast.expr, old: str, new: str) -> None:
+    def _negate(self, test: ast.expr) -> None:
+        start, end = self._span(test)
+        self._replace(test, f"not ({self._text[start:end]})", is_condition=True)
+
+    def _between(self, left: ast.expr, right: ast.expr, old: str, new: str, *, is_condition: bool = False) -> None:
         start, end = self._span(left)[1], self._span(right)[0]
         matched = re.search(rf"(?<![^\s)]){re.escape(old)}(?![^\s(])", self._text[start:end])
         if matched is not None:
-            self.found.append(Mutant(self._file, start + matched.start(), start + matched.end(), new))
+            self.found.append(Mutant(self._file, start + matched.start(), start + matched.end(), new, is_condition))
 
     @override
     def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
@@ -113,17 +119,22 @@ class _PythonSites(ast.NodeVisitor):
 
     def _condition(self, node: ast.If | ast.While | ast.IfExp) -> None:
         if ast.unparse(node.test) != "TYPE_CHECKING":
-            start, end = self._span(node.test)
-            self._replace(node.test, f"not ({self._text[start:end]})")
+            self._negate(node.test)
             self.generic_visit(node)
 
     visit_If = visit_While = visit_IfExp = _condition  # noqa: N815 - names of ast
 
     @override
+    def visit_comprehension(self, node: ast.comprehension) -> None:
+        for test in node.ifs:
+            self._negate(test)
+        self.generic_visit(node)
+
+    @override
     def visit_Compare(self, node: ast.Compare) -> None:
         for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators, strict=False):
             if type(operator) in _COMPARISONS:
-                self._between(left, right, *_COMPARISONS[type(operator)])
+                self._between(left, right, *_COMPARISONS[type(operator)], is_condition=True)
         self.generic_visit(node)
 
     @override
@@ -136,14 +147,14 @@ class _PythonSites(ast.NodeVisitor):
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
         for left, right in zip(node.values, node.values[1:], strict=False):
-            self._between(left, right, old, new)
+            self._between(left, right, old, new, is_condition=True)
         self.generic_visit(node)
 
     @override
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
         if isinstance(node.op, ast.Not):
             start, end = self._span(node.operand)
-            self._replace(node, f"bool({self._text[start:end]})")
+            self._replace(node, f"bool({self._text[start:end]})", is_condition=True)
         self.generic_visit(node)
 
     @override
@@ -187,6 +198,7 @@ _C_OPERATORS = {
     for one, other in (("==", "!="), ("<", "<="), (">", ">="), ("&&", "||"), ("+", "-"), ("*", "/"), ("<<", ">>"))
     for old, new in ((one, other), (other, one))
 } | {"&": "|", "|": "&", "^": "&", "%": "/", "+=": "-=", "-=": "+=", "|=": "&=", "&=": "|=", "++": "--", "--": "++"}
+_C_DECISIONS = frozenset({"==", "!=", "<", "<=", ">", ">=", "&&", "||"})
 _C_TOKEN = re.compile(
     r"(?P<skip>/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'"
     r"|^[ \t]*#[ \t]*(?!define)\w+(?:\\\n|[^\n])*|^[ \t]*#[ \t]*define[ \t]+\w+)"
@@ -213,13 +225,14 @@ def _c_sites(file: str, text: str) -> Iterator[Mutant]:
             changed = {value + 1, abs(value - 1)}
             yield from (Mutant(file, token.start(), token.end(), f"{each}{suffix}") for each in sorted(changed))
         elif token["operator"] is not None:
-            yield Mutant(file, token.start(), token.end(), _C_OPERATORS[token["operator"]])
+            operator = token["operator"]
+            yield Mutant(file, token.start(), token.end(), _C_OPERATORS[operator], operator in _C_DECISIONS)
     for statement in _C_STATEMENT.finditer(text):
         if not skipped[statement.start(1)]:
             yield Mutant(file, statement.start(1), statement.end(1), "(void)0")
     for condition in _C_CONDITION.finditer(text):
         if not skipped[condition.start(1)]:
-            yield Mutant(file, condition.start(1), condition.end(1), f"!({condition[1]})")
+            yield Mutant(file, condition.start(1), condition.end(1), f"!({condition[1]})", is_condition=True)
 
 
 def sites(file: str, text: str) -> list[Mutant]:
