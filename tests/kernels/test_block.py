@@ -14,9 +14,9 @@ from merged import merged
 from needs import require_module
 from oracle import edge_inputs, random_inputs
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate
-from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS
-from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.operators.conv2d import CONV_2D_ROWS
+from ferrule.backends.cpu_acc.lowering.operators.fully_connected import FULLY_CONNECTED_ROWS
 from ferrule.backends.firmware import LoweredOp
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from oracle import edge_inputs, random_inputs
 
-from ferrule.backends.cpu_acc.lowering.ranges import channel_ranges
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType, Quantization, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation

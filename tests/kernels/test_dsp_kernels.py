@@ -13,10 +13,10 @@ from merged import merged
 from needs import require_module, require_program
 from oracle import edge_inputs, random_inputs
 
-from ferrule.backends.cpu_acc.lowering import depthwise_conv2d
-from ferrule.backends.cpu_acc.lowering.choice import Candidate
-from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row
-from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_lines import lines_row
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.operators import depthwise_conv2d
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo

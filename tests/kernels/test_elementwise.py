@@ -12,8 +12,8 @@ from layer_case import layer_network
 from lowered_call import lower, run_lowered, run_overlapping
 from oracle import edge_inputs, random_inputs
 
-from ferrule.backends.cpu_acc.lowering.binary import TABLE_MIN_ELEMENTS, sum_tables
-from ferrule.backends.cpu_acc.lowering.scaled_sum import scaled_sum
+from ferrule.backends.cpu_acc.lowering.operators.binary import TABLE_MIN_ELEMENTS, sum_tables
+from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network

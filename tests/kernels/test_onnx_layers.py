@@ -14,8 +14,8 @@ from lowered_call import lower, lowering_of, run_lowered
 from onnx_layers import CASES, PAIRS, every_pair, pairs_network
 
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
-from ferrule.backends.cpu_acc.lowering.choice import explain
-from ferrule.backends.cpu_acc.lowering.onnx_binary import ONNX_PRODUCT_ROWS, ONNX_SUM_ROWS
+from ferrule.backends.cpu_acc.lowering.kernels.choice import explain
+from ferrule.backends.cpu_acc.lowering.operators.onnx_binary import ONNX_PRODUCT_ROWS, ONNX_SUM_ROWS
 from ferrule.backends.cpu_acc.lowering.table import RULES
 from ferrule.backends.device import BackendId
 from ferrule.backends.target import CoreFeatures, Face, default_target

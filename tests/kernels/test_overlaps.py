@@ -16,7 +16,7 @@ from oracle import random_inputs
 from weighted_cases import FAMILY, within_bound
 
 import ferrule
-from ferrule.backends.cpu_acc.lowering.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps, plane_overlaps
 from ferrule.backends.cpu_acc.lowering.table import ROWS
 from ferrule.backends.firmware import LoweredOp

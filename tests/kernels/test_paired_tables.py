@@ -12,8 +12,8 @@ from layer_case import layer_network
 from lowered_call import address_sanitizer_environment, lowering_of, run_lowered
 from oracle import random_inputs
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate
-from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.operators.conv2d import CONV_2D_ROWS
 from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.proved import PROVED_SHIFT, proved_words
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import PROVED_SHIFT, proved_words
 from ferrule.graph import Array, Rounding
 from ferrule.operators.fixed_point import rescale
 from ferrule.operators.weighted import Factor

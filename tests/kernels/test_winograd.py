@@ -14,8 +14,9 @@ from merged import merged
 from needs import require_module
 from oracle import edge_inputs, random_inputs
 
-from ferrule.backends.cpu_acc.lowering import conv2d, winograd
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels import winograd
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.operators import conv2d
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
 from ferrule.errors import UnsupportedError

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.proved import proved_words
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
 from ferrule.graph import Rounding
 from ferrule.operators.weighted import Factor
 

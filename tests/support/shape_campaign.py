@@ -19,7 +19,7 @@ from merged import merged
 from shape_cases import Case, draw
 
 import ferrule
-from ferrule.backends.cpu_acc.lowering import choice
+from ferrule.backends.cpu_acc.lowering.kernels import choice
 from ferrule.backends.firmware import LoweringContext
 from ferrule.errors import FerruleError
 from ferrule.graph import Array, DataType, LayerType

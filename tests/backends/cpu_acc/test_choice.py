@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from ferrule.backends.cpu_acc.lowering.choice import SMALL_SCRATCH, Candidate, Row, explain
+from ferrule.backends.cpu_acc.lowering.kernels.choice import SMALL_SCRATCH, Candidate, Row, explain
 from ferrule.backends.target import Goal
 from ferrule.graph import Rounding
 

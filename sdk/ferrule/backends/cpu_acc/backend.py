@@ -14,7 +14,7 @@ from ferrule.backends.cpu_acc.host.instruction_set import PORTABLE
 from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, INSTRUCTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
-from ferrule.backends.cpu_acc.lowering.control_flow import CONTROL_FLOW, lower_control_flow
+from ferrule.backends.cpu_acc.lowering.operators.control_flow import CONTROL_FLOW, lower_control_flow
 from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, RULES, check_rule, lowering_of
 from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
 from ferrule.backends.cpu_acc.streaming.selection import stream

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lowering of layers to calls of the kernels in `src_c/kernels`, one module per operator family."""
+"""Lowering of layers to calls of the kernels in `src_c/kernels`; `table` has the function of each layer type."""

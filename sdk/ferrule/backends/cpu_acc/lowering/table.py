@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ferrule.backends.cpu_acc.lowering import signal
-from ferrule.backends.cpu_acc.lowering.accumulate import lower_batch_matmul, lower_cumsum
-from ferrule.backends.cpu_acc.lowering.activation import (
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Row
+from ferrule.backends.cpu_acc.lowering.operators import signal
+from ferrule.backends.cpu_acc.lowering.operators.activation import (
     lower_hard_swish,
     lower_logistic,
     lower_onnx_softmax,
@@ -16,21 +16,21 @@ from ferrule.backends.cpu_acc.lowering.activation import (
     lower_softmax,
     lower_tanh,
 )
-from ferrule.backends.cpu_acc.lowering.binary import SUM_ROWS, lower_arithmetic, lower_extremum
-from ferrule.backends.cpu_acc.lowering.choice import Row
-from ferrule.backends.cpu_acc.lowering.comparison import lower_comparison, lower_logical, lower_select
-from ferrule.backends.cpu_acc.lowering.conv2d import CONV_2D_ROWS, lower_conv2d
-from ferrule.backends.cpu_acc.lowering.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
-from ferrule.backends.cpu_acc.lowering.detection import lower_detection_postprocess
-from ferrule.backends.cpu_acc.lowering.elementwise import (
+from ferrule.backends.cpu_acc.lowering.operators.batch_matmul import lower_batch_matmul, lower_cumsum
+from ferrule.backends.cpu_acc.lowering.operators.binary import SUM_ROWS, lower_arithmetic, lower_extremum
+from ferrule.backends.cpu_acc.lowering.operators.comparison import lower_comparison, lower_logical, lower_select
+from ferrule.backends.cpu_acc.lowering.operators.conv2d import CONV_2D_ROWS, lower_conv2d
+from ferrule.backends.cpu_acc.lowering.operators.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.operators.detection import lower_detection_postprocess
+from ferrule.backends.cpu_acc.lowering.operators.elementwise import (
     lower_cast,
     lower_div,
     lower_floored,
     lower_squared_difference,
 )
-from ferrule.backends.cpu_acc.lowering.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
-from ferrule.backends.cpu_acc.lowering.gather import lower_gather, lower_slice, lower_update_slice
-from ferrule.backends.cpu_acc.lowering.movement import (
+from ferrule.backends.cpu_acc.lowering.operators.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
+from ferrule.backends.cpu_acc.lowering.operators.gather import lower_gather, lower_slice, lower_update_slice
+from ferrule.backends.cpu_acc.lowering.operators.movement import (
     lower_concatenation,
     lower_pad,
     lower_split,
@@ -38,9 +38,13 @@ from ferrule.backends.cpu_acc.lowering.movement import (
     lower_transpose,
     lower_view,
 )
-from ferrule.backends.cpu_acc.lowering.normalization import lower_add_n, lower_l2_normalization, lower_log_softmax
-from ferrule.backends.cpu_acc.lowering.onnx_binary import lower_onnx_arithmetic, lower_onnx_pair
-from ferrule.backends.cpu_acc.lowering.rearrange import (
+from ferrule.backends.cpu_acc.lowering.operators.normalization import (
+    lower_add_n,
+    lower_l2_normalization,
+    lower_log_softmax,
+)
+from ferrule.backends.cpu_acc.lowering.operators.onnx_binary import lower_onnx_arithmetic, lower_onnx_pair
+from ferrule.backends.cpu_acc.lowering.operators.rearrange import (
     lower_batch_to_space,
     lower_broadcast,
     lower_depth,
@@ -50,17 +54,22 @@ from ferrule.backends.cpu_acc.lowering.rearrange import (
     lower_tile,
     lower_zeros_like,
 )
-from ferrule.backends.cpu_acc.lowering.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
-from ferrule.backends.cpu_acc.lowering.reduce import POOL_2D_ROWS, lower_onnx_pool2d, lower_pool2d, lower_reduce
-from ferrule.backends.cpu_acc.lowering.reduce_select import lower_arg_select, lower_reduce_select
-from ferrule.backends.cpu_acc.lowering.resize import (
+from ferrule.backends.cpu_acc.lowering.operators.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
+from ferrule.backends.cpu_acc.lowering.operators.reduce import (
+    POOL_2D_ROWS,
+    lower_onnx_pool2d,
+    lower_pool2d,
+    lower_reduce,
+)
+from ferrule.backends.cpu_acc.lowering.operators.reduce_select import lower_arg_select, lower_reduce_select
+from ferrule.backends.cpu_acc.lowering.operators.resize import (
     lower_onnx_resize_bilinear,
     lower_resize_bilinear,
     lower_resize_nearest_neighbor,
 )
-from ferrule.backends.cpu_acc.lowering.stack import lower_pack, lower_unpack
-from ferrule.backends.cpu_acc.lowering.transpose_conv import lower_transpose_conv
-from ferrule.backends.cpu_acc.lowering.unary import (
+from ferrule.backends.cpu_acc.lowering.operators.stack import lower_pack, lower_unpack
+from ferrule.backends.cpu_acc.lowering.operators.transpose_conv import lower_transpose_conv
+from ferrule.backends.cpu_acc.lowering.operators.unary import (
     lower_dequantize,
     lower_elementwise_unary,
     lower_quantize,

@@ -10,7 +10,7 @@ import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.ranges import channel_ranges, seed_ranges
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import channel_ranges, seed_ranges
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Part, Stage, Streamed, data_inputs, window_of
 from ferrule.backends.cpu_acc.streaming.timeline import Buffer, Timeline, timeline
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table

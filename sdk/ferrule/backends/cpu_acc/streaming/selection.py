@@ -12,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 
-from ferrule.backends.cpu_acc.lowering.choice import MEMORY_COST
+from ferrule.backends.cpu_acc.lowering.kernels.choice import MEMORY_COST
 from ferrule.backends.cpu_acc.streaming.chain import Chain, Streamed, data_inputs, fits, refusal
 from ferrule.backends.cpu_acc.streaming.cost import instructions_of, overhead_of
 from ferrule.backends.cpu_acc.streaming.part import Part

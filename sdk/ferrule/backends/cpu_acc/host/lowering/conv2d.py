@@ -11,7 +11,7 @@ import numpy as np
 from ferrule.backends.cpu_acc.host.lowering.call import MIN_PRODUCTS, PIECES, Host, float_bias, host_call, int8_scales
 from ferrule.backends.cpu_acc.host.lowering.image import Image
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
-from ferrule.backends.cpu_acc.lowering.plain import weights_of
+from ferrule.backends.cpu_acc.lowering.kernels.generic import weights_of
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Shape

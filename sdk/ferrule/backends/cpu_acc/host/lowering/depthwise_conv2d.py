@@ -18,7 +18,7 @@ from ferrule.backends.cpu_acc.host.lowering.call import (
 from ferrule.backends.cpu_acc.host.lowering.conv2d import Convolution, as_bytes, lower_products
 from ferrule.backends.cpu_acc.host.lowering.image import Image
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value
-from ferrule.backends.cpu_acc.lowering.plain import weights_of
+from ferrule.backends.cpu_acc.lowering.kernels.generic import weights_of
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType

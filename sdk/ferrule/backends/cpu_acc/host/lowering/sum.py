@@ -11,7 +11,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.call import Host
-from ferrule.backends.cpu_acc.lowering.binary import binary_call
+from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType

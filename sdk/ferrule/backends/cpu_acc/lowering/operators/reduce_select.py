@@ -6,8 +6,8 @@ from __future__ import annotations
 import math
 
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
-from ferrule.backends.cpu_acc.lowering.reduce import loops, loops_value
-from ferrule.backends.cpu_acc.lowering.unary import unary_call
+from ferrule.backends.cpu_acc.lowering.operators.reduce import loops, loops_value
+from ferrule.backends.cpu_acc.lowering.operators.unary import unary_call
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType

@@ -7,22 +7,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.block import BLOCK_ROWS, block_part, proved_live
-from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
-from ferrule.backends.cpu_acc.lowering.dual_s16 import CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.mixed import both, rest_of
-from ferrule.backends.cpu_acc.lowering.mve import MVE_CONV_2D_ROW
-from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import (
-    Channels,
-    can_pair,
-    channel_words,
-    int8_channels,
-    live_blobs,
-    pair_weights,
+from ferrule.backends.cpu_acc.lowering.kernels.choice import (
+    SLOWER_WITHOUT_DSP,
+    Candidate,
+    Feature,
+    Row,
+    choose,
+    has_dsp,
 )
-from ferrule.backends.cpu_acc.lowering.plain import (
+from ferrule.backends.cpu_acc.lowering.kernels.conv2d_block import BLOCK_ROWS, block_part, proved_live
+from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import CONV_2D_DUAL_S16
+from ferrule.backends.cpu_acc.lowering.kernels.generic import (
     from_run_time,
     lower_plain,
     macs_of,
@@ -30,9 +26,20 @@ from ferrule.backends.cpu_acc.lowering.plain import (
     ruled_part,
     weight_bytes_of,
 )
-from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED
-from ferrule.backends.cpu_acc.lowering.scalar import CONV_2D_SCALAR
-from ferrule.backends.cpu_acc.lowering.winograd import WINOGRAD_ROWS
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_pair,
+    channel_words,
+    int8_channels,
+    live_blobs,
+    pair_weights,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.mixed import both, rest_of
+from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR
+from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
 from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, kernel_call, window_value
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.operators.unary import unary_call
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.unary import unary_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers
 from ferrule.dom import Aggregate, Field
 from ferrule.errors import UnsupportedError

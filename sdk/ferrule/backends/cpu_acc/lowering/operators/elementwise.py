@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.binary import (
+from ferrule.backends.cpu_acc.lowering.operators.binary import (
     binary_call,
     broadcast_shape,
     kernel_of,
@@ -12,8 +12,8 @@ from ferrule.backends.cpu_acc.lowering.binary import (
     term_fields,
     without_parameters,
 )
-from ferrule.backends.cpu_acc.lowering.movement import lower_copy
-from ferrule.backends.cpu_acc.lowering.unary import unary_call
+from ferrule.backends.cpu_acc.lowering.operators.movement import lower_copy
+from ferrule.backends.cpu_acc.lowering.operators.unary import unary_call
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType

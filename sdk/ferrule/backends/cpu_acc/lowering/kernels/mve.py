@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
 from ferrule.dom import Aggregate, Expression, Field, Identifier, Integer, Null

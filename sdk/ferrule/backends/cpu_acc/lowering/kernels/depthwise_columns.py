@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
+from ferrule.backends.cpu_acc.lowering.kernels.generic import ruled_kernel, ruled_part
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import cost_on, plain_scales
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
-from ferrule.backends.cpu_acc.lowering.plain import ruled_kernel, ruled_part
-from ferrule.backends.cpu_acc.lowering.scalar import cost_on, plain_scales
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Rounding

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.binary import binary_call, broadcast_shape
-from ferrule.backends.cpu_acc.lowering.unary import look_up, unary_call
+from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call, broadcast_shape
+from ferrule.backends.cpu_acc.lowering.operators.unary import look_up, unary_call
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Integer
 from ferrule.errors import UnsupportedError

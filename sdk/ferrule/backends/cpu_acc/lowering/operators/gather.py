@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.movement import (
+from ferrule.backends.cpu_acc.lowering.operators.movement import (
     Movement,
     Movements,
     axes_of,

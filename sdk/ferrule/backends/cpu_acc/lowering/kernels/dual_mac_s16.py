@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, window_value
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.generic import macs_of, weights_of
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.plain import macs_of, weights_of
-from ferrule.backends.cpu_acc.lowering.ranges import product_matrix
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.memory.request import Overlap

@@ -8,17 +8,20 @@ from functools import partial
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
-from ferrule.backends.cpu_acc.lowering.columns import DEPTHWISE_CONV_2D_COLUMNS
-from ferrule.backends.cpu_acc.lowering.depthwise_lines import lines_row, split_lines
-from ferrule.backends.cpu_acc.lowering.depthwise_taps import TAPS_ROW
-from ferrule.backends.cpu_acc.lowering.dual_s16 import DEPTHWISE_CONV_2D_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
-from ferrule.backends.cpu_acc.lowering.mixed import both, rest_of
-from ferrule.backends.cpu_acc.lowering.mve_depthwise import MVE_DEPTHWISE_ROW
-from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels, live_blobs
-from ferrule.backends.cpu_acc.lowering.plain import (
+from ferrule.backends.cpu_acc.lowering.kernels.choice import (
+    SLOWER_WITHOUT_DSP,
+    Candidate,
+    Feature,
+    Row,
+    choose,
+    has_dsp,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_columns import DEPTHWISE_CONV_2D_COLUMNS
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_lines import lines_row, split_lines
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import DEPTHWISE_CONV_2D_DUAL_S16
+from ferrule.backends.cpu_acc.lowering.kernels.generic import (
     from_run_time,
     lower_plain,
     macs_of,
@@ -26,7 +29,17 @@ from ferrule.backends.cpu_acc.lowering.plain import (
     ruled_part,
     weight_bytes_of,
 )
-from ferrule.backends.cpu_acc.lowering.sliding import Sliding, choose_sliding, line_words
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_scale,
+    channel_words,
+    int8_channels,
+    live_blobs,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.mixed import both, rest_of
+from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.sliding_window import Sliding, choose_sliding, line_words
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, plane_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType

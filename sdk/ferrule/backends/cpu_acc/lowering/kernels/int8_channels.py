@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.plain import weights_of
-from ferrule.backends.cpu_acc.lowering.ranges import (
+from ferrule.backends.cpu_acc.lowering.kernels.generic import weights_of
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
     Ranges,
     channel_ranges,
     extreme_sums,

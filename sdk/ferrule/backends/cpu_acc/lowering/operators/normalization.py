@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.binary import result_fields
-from ferrule.backends.cpu_acc.lowering.unary import unary_call
+from ferrule.backends.cpu_acc.lowering.operators.binary import result_fields
+from ferrule.backends.cpu_acc.lowering.operators.unary import unary_call
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Call, Evaluate, Expression, Identifier
 from ferrule.graph import DataType

@@ -11,15 +11,15 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.binary import (
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose, has_dsp
+from ferrule.backends.cpu_acc.lowering.operators.binary import (
     binary_call,
     broadcast_shape,
     scaled_candidate,
     table_candidate,
 )
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose, has_dsp
-from ferrule.backends.cpu_acc.lowering.even import even
-from ferrule.backends.cpu_acc.lowering.scaled_product import scaled_product
+from ferrule.backends.cpu_acc.lowering.proofs.dyadic_scales import even
+from ferrule.backends.cpu_acc.lowering.proofs.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Field, Float, Integer
 from ferrule.errors import UnsupportedError

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, has_dsp
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp
+from ferrule.backends.cpu_acc.lowering.kernels.generic import macs_of, ruled_kernel, ruled_part
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
-from ferrule.backends.cpu_acc.lowering.plain import macs_of, ruled_kernel, ruled_part
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, TensorInfo

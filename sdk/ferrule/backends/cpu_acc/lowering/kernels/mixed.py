@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 
 

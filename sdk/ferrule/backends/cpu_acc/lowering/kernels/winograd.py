@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import SMALL_SCRATCH, Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.kernels.choice import SMALL_SCRATCH, Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, channel_words, int8_channels
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
-from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED, proved_words
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_words
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation

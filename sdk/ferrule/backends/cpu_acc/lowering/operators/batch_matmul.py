@@ -7,9 +7,9 @@ import math
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.plain import RULE_KERNELS, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.generic import RULE_KERNELS, rule_sources
+from ferrule.backends.cpu_acc.lowering.operators.unary import unary_call
 from ferrule.backends.cpu_acc.lowering.stateful import stateful_call
-from ferrule.backends.cpu_acc.lowering.unary import unary_call
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers
 from ferrule.dom import Aggregate, Boolean, Field, Integer
 from ferrule.errors import UnsupportedError

@@ -8,12 +8,12 @@ from collections.abc import Callable
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, int8_channels, live_blobs
+from ferrule.backends.cpu_acc.lowering.kernels.sliding_window import Sliding, line_words, slidings
 from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, int8_channels, live_blobs
-from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED, proved_words
-from ferrule.backends.cpu_acc.lowering.sliding import Sliding, line_words, slidings
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_words
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, Rounding, TensorInfo

@@ -3,14 +3,18 @@
 
 from __future__ import annotations
 
-from ferrule.backends.cpu_acc.lowering.block_row import FULLY_CONNECTED_BLOCK_ROWS
-from ferrule.backends.cpu_acc.lowering.choice import SLOWER_WITHOUT_DSP, Candidate, Feature, Row, choose, has_dsp
-from ferrule.backends.cpu_acc.lowering.dual_s16 import FULLY_CONNECTED_DUAL_S16
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value
-from ferrule.backends.cpu_acc.lowering.mve import MVE_FULLY_CONNECTED_ROW
-from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
-from ferrule.backends.cpu_acc.lowering.plain import (
+from ferrule.backends.cpu_acc.lowering.kernels.choice import (
+    SLOWER_WITHOUT_DSP,
+    Candidate,
+    Feature,
+    Row,
+    choose,
+    has_dsp,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import FULLY_CONNECTED_DUAL_S16
+from ferrule.backends.cpu_acc.lowering.kernels.fully_connected_block import FULLY_CONNECTED_BLOCK_ROWS
+from ferrule.backends.cpu_acc.lowering.kernels.generic import (
     from_run_time,
     lower_plain,
     macs_of,
@@ -18,7 +22,16 @@ from ferrule.backends.cpu_acc.lowering.plain import (
     ruled_part,
     weight_bytes_of,
 )
-from ferrule.backends.cpu_acc.lowering.scalar import FULLY_CONNECTED_SCALAR
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_pair,
+    channel_words,
+    int8_channels,
+    pair_weights,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_FULLY_CONNECTED_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import FULLY_CONNECTED_SCALAR
+from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, TensorInfo

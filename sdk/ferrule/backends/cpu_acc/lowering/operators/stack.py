@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ferrule.backends.cpu_acc.lowering.movement import Movement, Movements, axes_of, dense_strides
+from ferrule.backends.cpu_acc.lowering.operators.movement import Movement, Movements, axes_of, dense_strides
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor

@@ -9,7 +9,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.movement import Axis, Movement, Movements, axes_of, dense_strides, descriptor_of
+from ferrule.backends.cpu_acc.lowering.operators.movement import (
+    Axis,
+    Movement,
+    Movements,
+    axes_of,
+    dense_strides,
+    descriptor_of,
+)
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import LayerType
 from ferrule.operators.block import (

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.block import BlockWeights, block_weights
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.conv2d_block import BlockWeights, block_weights
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import int8_channels
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import int8_channels
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
 from ferrule.dom import Identifier

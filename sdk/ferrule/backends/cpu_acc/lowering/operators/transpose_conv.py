@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ferrule.backends.cpu_acc.lowering.plain import lower_plain
+from ferrule.backends.cpu_acc.lowering.kernels.generic import lower_plain
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.operators.transpose_conv import TransposeConvDescriptor

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.generic import ruled_kernel, ruled_part
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, channel_words, int8_channels
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, channel_words, int8_channels
-from ferrule.backends.cpu_acc.lowering.plain import ruled_kernel, ruled_part
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.mve import TOO_LARGE, is_plain, words
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels
+from ferrule.backends.cpu_acc.lowering.kernels.mve import TOO_LARGE, is_plain, words
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_scale, int8_channels
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType

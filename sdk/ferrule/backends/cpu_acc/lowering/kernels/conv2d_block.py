@@ -8,11 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row
 from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, window_value
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_pair,
+    channel_words,
+    int8_channels,
+    pair_weights,
+)
 from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.paired import Channels, can_pair, channel_words, int8_channels, pair_weights
-from ferrule.backends.cpu_acc.lowering.proved import NOT_PROVED, proved_channels, proved_words
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_channels, proved_words
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
 from ferrule.dom import Aggregate, Expression, Field, Identifier, Integer, Null
 from ferrule.errors import UnsupportedError

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.binary import (
+from ferrule.backends.cpu_acc.lowering.operators.binary import (
     binary_call,
     broadcast_shape,
     merged_axes,
@@ -16,7 +16,7 @@ from ferrule.backends.cpu_acc.lowering.binary import (
     term_fields,
     without_parameters,
 )
-from ferrule.backends.cpu_acc.lowering.movement import bytes_for_c
+from ferrule.backends.cpu_acc.lowering.operators.movement import bytes_for_c
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table
 from ferrule.dom import Call, Evaluate, Expression, Identifier
 from ferrule.graph import DataType, LayerType

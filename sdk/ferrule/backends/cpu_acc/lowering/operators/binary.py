@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS, Contribution
-from ferrule.backends.cpu_acc.lowering.choice import Candidate, Feature, Row, choose
-from ferrule.backends.cpu_acc.lowering.movement import bytes_for_c, dense_strides
-from ferrule.backends.cpu_acc.lowering.scaled_sum import scaled_sum
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.operators.movement import bytes_for_c, dense_strides
+from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum
 from ferrule.backends.firmware import (
     Blob,
     FieldValue,
