@@ -24,8 +24,8 @@ from placing_compiler import (
 )
 
 from ferrule.backends import BrokenBackendError
-from ferrule.backends.firmware import LoweredOp, LoweringContext, Overlap, PlacedTensor, Scratch
-from ferrule.backends.firmware_answers import guarded_target
+from ferrule.backends.firmware import FirmwareTarget, LoweredOp, LoweringContext, Overlap, PlacedTensor, Scratch
+from ferrule.backends.guarded import guard
 from ferrule.codegen import CORE, Artifact, shared_region
 from ferrule.dom import Call, Identifier, Null
 from ferrule.errors import UnsupportedError
@@ -295,11 +295,11 @@ def test_a_wrong_answer_of_a_backend_is_reported(name: str) -> None:
     changes, message = WRONG[name]
     graph = one()
     with pytest.raises(BrokenBackendError, match=re.escape(message)):
-        emit(graph, target=guarded_target(Answer(**changes), "Placing"))
+        emit(graph, target=guard(Answer(**changes), FirmwareTarget, "Placing"))
 
 
 def test_a_misaligned_place_is_reported() -> None:
     graph = between(16, 64, DataType.INT32)
     placed = (PlacedTensor(tensor="a", offset=18),)
     with pytest.raises(BrokenBackendError, match="expected a multiple of the 4 B of an element"):
-        emit(graph, target=guarded_target(Answer(placed=placed), "Placing"))
+        emit(graph, target=guard(Answer(placed=placed), FirmwareTarget, "Placing"))

@@ -15,7 +15,7 @@ from ferrule.backends.backend import Backend
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.cpu_ref import CpuRef
-from ferrule.backends.host_answers import bare
+from ferrule.backends.guarded import bare
 from ferrule.backends.workload import Workload
 from ferrule.errors import FerruleError
 from ferrule.optimizer import OptimizedNetwork, OptimizerOptions, optimize

@@ -6,9 +6,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 from ferrule.backends.capability import Capabilities
+from ferrule.backends.conforming import at_least
 from ferrule.backends.context import (
     BackendContext,
     BackendProfilingContext,
@@ -41,11 +42,11 @@ class Support:
 class Policy:
     """The smallest subgraphs that are worth running on a device; by default, all of them are."""
 
-    least_layers: int = 1
+    least_layers: Annotated[int, at_least(1)] = 1
     """Layers of a connected subgraph."""
-    least_macs: int = 0
+    least_macs: Annotated[int, at_least(0)] = 0
     """Its multiply-accumulates."""
-    macs_per_byte: float = 0.0
+    macs_per_byte: Annotated[float, at_least(0)] = 0.0
     """The cost of moving one byte of its inputs and outputs to or from the device, in multiply-accumulates of the
     subgraph: with 20.0, a subgraph that moves 100 B is worth it from 2,000 MACs on."""
 

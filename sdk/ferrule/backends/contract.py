@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from ferrule._typing import override
-from ferrule.backends.conforming import fits, misfit, named
+from ferrule.backends.conforming import misfit, named
 from ferrule.backends.crash_note import noted
 from ferrule.errors import FerruleError, caused_by_signal
 from ferrule.interface import either
@@ -33,11 +33,11 @@ class asking(noted):  # noqa: N801 used like a function
     It is a class, since a generator for each call of a workload would cost more than a small layer.
     """
 
-    __slots__ = ("_question", "_subject")
+    __slots__ = ("_subject", "question")
 
     def __init__(self, name: str, question: str, *, what: str = "backend") -> None:
         self._subject = f"{what} '{name}'"
-        self._question = question
+        self.question = question
         super().__init__(f"{self._subject}, {question}")
 
     @override
@@ -48,7 +48,7 @@ class asking(noted):  # noqa: N801 used like a function
         if error is None or isinstance(error, FerruleError) or not isinstance(error, PLUGIN_FAULTS):
             return
         if not caused_by_signal(error):
-            message = f"{self._subject} failed in {self._question}: {described(error)}"
+            message = f"{self._subject} failed in {self.question}: {described(error)}"
             raise BrokenBackendError(message, hint=_HINT) from error
 
 
@@ -84,7 +84,7 @@ def answer(value: object, kind: type[T], backend: str, question: str) -> T:
 def fitting(value: object, annotation: Any, backend: str, question: str) -> None:  # noqa: ANN401 - as `misfit`
     """Check that what a backend returned fits an annotation; BrokenBackendError names the part that does not."""
     try:
-        wrong = "" if fits(value, annotation) else misfit(value, annotation)
+        wrong = misfit(value, annotation)
     except RecursionError:
         wrong = f"is {named(value)} of too many levels, expected one that can be printed"
     if wrong:

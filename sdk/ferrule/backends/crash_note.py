@@ -26,7 +26,9 @@ _LIBRARY = NativeLibrary(
 
 
 class _Thread(threading.local):
-    text: str = ""
+    def __init__(self) -> None:
+        self.texts = [""]
+        """The note that holds now is the last one."""
 
 
 class _Handler:
@@ -72,32 +74,31 @@ def name_crashes() -> None:
 
 def current_note() -> str:
     """Return the note of this thread that holds now; "" if there is none."""
-    return _thread.text
+    return _thread.texts[-1]
 
 
 class noted:  # noqa: N801 used like a function
     """A context manager: notes `text` for this thread; with `inner`, adds the note that holds already.
 
-    It can be entered again after it was left.
+    It can be entered again, and in several threads.
     """
 
-    __slots__ = ("_before", "_text")
+    __slots__ = ("_text",)
 
     def __init__(self, text: str, *, inner: bool = False) -> None:
-        self._before = _thread.text
-        self._text = f"{text}, for {self._before}" if inner and self._before else text
+        self._text = f"{text}, for {current_note()}" if inner and current_note() else text
 
     def __enter__(self) -> None:
-        self._before = _thread.text
-        _note(self._text)
+        _thread.texts.append(self._text)
+        _tell()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _note(self._before)
+        _thread.texts.pop()
+        _tell()
 
 
-def _note(text: str) -> None:
-    _thread.text = text
+def _tell() -> None:
     if _handler.note is not None:
-        _handler.note(text.encode(errors="replace").replace(b"\0", b" "))
+        _handler.note(current_note().encode(errors="replace").replace(b"\0", b" "))

@@ -8,10 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from typing import Annotated, Protocol, runtime_checkable
 
 import numpy as np
 
+from ferrule.backends.conforming import (
+    ALIGNMENT,
+    IDENTIFIER,
+    LAST_ADDRESS,
+    SHORT_NAME,
+    UINT32,
+    at_least,
+    between,
+    named_as,
+)
 from ferrule.backends.contribution import Contribution
 from ferrule.backends.device import Device
 from ferrule.backends.target import Target
@@ -72,11 +82,11 @@ class Blob:
 class KernelCosts:
     """What a kernel would take for a layer."""
 
-    instructions: int
+    instructions: Annotated[int, at_least(0)]
     """Estimate for one inference."""
-    weight_bytes: int
+    weight_bytes: Annotated[int, at_least(0)]
     """Flash of the weights and of the tables that grow with the layer."""
-    scratch_bytes: int
+    scratch_bytes: Annotated[int, at_least(0)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +105,13 @@ class ConsideredKernel:
 class Scratch:
     """Workspace besides `LoweredOp.scratch_bytes`, in a memory that the operator names, such as a fast one."""
 
-    name: str
+    name: Annotated[str, named_as("a part of a C identifier, such as fast", prefix="_")]
     """A part of C names, such as fast; different for each of an operator."""
-    size_bytes: int
+    size_bytes: Annotated[int, between(1, LAST_ADDRESS)]
     memory: str = ""
     """The name of a memory of the board, as in board.toml, that the core and the operator's device reach; empty for
     that of the other scratch."""
-    alignment: int = 8
+    alignment: Annotated[int, ALIGNMENT] = 8
     """Bytes."""
 
 
@@ -125,16 +135,16 @@ class PlacedTensor:
 class LoweredOp:
     """A layer lowered to C: the statements that run it, and everything that they need."""
 
-    kernel: str
+    kernel: Annotated[str, SHORT_NAME]
     """A short name for reports, such as conv2d_s8."""
     statements: tuple[Statement, ...] = ()
     """Placed in the executor's scope; they use the expressions from the lowering context."""
     declarations: tuple[Declaration, ...] = ()
     """Parameter tables and generated functions, internal to the executor's source."""
     blobs: tuple[Blob, ...] = ()
-    scratch_bytes: int = 0
+    scratch_bytes: Annotated[int, UINT32] = 0
     """Workspace needed only while this operator runs; `LoweringContext.scratch` points to it."""
-    scratch_alignment: int = 8
+    scratch_alignment: Annotated[int, ALIGNMENT] = 8
     placed: tuple[PlacedTensor, ...] = ()
     """The inputs and outputs that the operator expects inside its scratch."""
     scratches: tuple[Scratch, ...] = ()
@@ -154,11 +164,11 @@ class LoweredOp:
     """A call that may be made instead of `status`: it only begins the operator, by one ferrule_device_submit(), and
     returns at once. The executor then collects the result with ferrule_device_finish(). None if the device can only be
     waited for; without an effect if `DeviceDriver.depth` is 0."""
-    cycles: int | None = None
+    cycles: Annotated[int | None, at_least(0)] = None
     """An estimate of the time that the operator takes, in cycles of the core; None to estimate it from its shapes. It
     influences the order of operators in a model with devices that work beside the core; a report notes a device that
     took several times as long. It changes no result."""
-    timeout_us: int | None = None
+    timeout_us: Annotated[int | None, between(0, LAST_ADDRESS - 1)] = None
     """The limit of the wait for an operator that `start` began; None for that of the device."""
     headers: tuple[str, ...] = ()
     """Headers to include, written as in an #include, such as ferrule/kernels/conv2d.h."""
@@ -356,7 +366,7 @@ class Wire:
 
     uart: str | None = None
     """The UART's name in the platform description; None until a board is chosen."""
-    baud: int = 115_200
+    baud: Annotated[int, at_least(1)] = 115_200
     """Bits per second."""
     model: Callable[[int | None], SerialModel] | None = None
     """Makes the model of the device at the other end of the line on an emulated board; None if there is no model.
@@ -384,12 +394,12 @@ class Reach:
 class DeviceDriver:
     """The C driver of one device: the objects that a program includes, creates and binds for it."""
 
-    driver: str
+    driver: Annotated[str, IDENTIFIER]
     """The symbol of the `const struct ferrule_driver`."""
     header: str
     """The header that declares the driver, the context and all other names in its declarations; written as in an
     #include."""
-    context: str
+    context: Annotated[str, IDENTIFIER]
     """The tag of the context structure; each device has its own context."""
     context_fields: tuple[tuple[str, FieldValue], ...] = ()
     """The context's initial value for this device, by member; zero if empty."""
@@ -397,34 +407,34 @@ class DeviceDriver:
     """Storage that the context points to, such as an array; all names start with the device's name."""
     contributions: tuple[Contribution, ...] = ()
     """The driver's C sources and headers."""
-    memory_bytes: int = 0
+    memory_bytes: Annotated[int, UINT32] = 0
     """Size of the device's own memory, which only its operators and copies access; 0 if it uses the core's memory."""
-    alignment: int = 16
+    alignment: Annotated[int, ALIGNMENT] = 16
     """Alignment of the tensors in that memory, in bytes."""
-    tensor_alignment: int = 1
+    tensor_alignment: Annotated[int, ALIGNMENT] = 1
     """Alignment that the device needs, in bytes, of the tensors in the core's memory that it reads or writes: its own
     rule, beside the alignment of their elements. Without an effect if the device has its own memory."""
-    transfer_alignment: int = 1
+    transfer_alignment: Annotated[int, ALIGNMENT] = 1
     """Alignment, in bytes, of the address of each transfer that the device makes as a bus master."""
     reach: tuple[Reach, ...] = (Reach(name="all"),)
     """The parts of the driver's memory that the device accesses; by default, it may read the whole context, and writes
     nothing there."""
-    depth: int = 0
+    depth: Annotated[int, UINT32] = 0
     """Commands that the device may have begun and not collected, as `depth` of its `struct ferrule_driver` says; 0 if
     it only works while the core waits."""
     copies_beside: bool = False
     """Whether the driver also begins copies (`submit_copy_to` and `submit_copy_from`) for the device to make."""
-    activation_lead: int = 0
+    activation_lead: Annotated[int, UINT32] = 0
     """Number of operators by which the activation precedes the device's first one; for devices that start slowly."""
     base: int | None = None
     """Address of the device's registers; None if it has none. A number in the context that equals it is the address: on
     a platform with a devicetree, the context takes it from there."""
     window_bytes: int = 0x1000
     """Size of the window of the registers, from `base` on; no other device may lie in it."""
-    base_member: str = ""
+    base_member: Annotated[str, named_as("the C identifier of a member of the context", optional=True)] = ""
     """The context's member of type uintptr_t for that address, in which a program may store another one; empty if the
     driver has none."""
-    interrupt: int | None = None
+    interrupt: Annotated[int | None, at_least(0)] = None
     """Number of the device's interrupt; None if the driver does not use it."""
     handler: str = ""
     """The interrupt handler, called with the context; required if `interrupt` is given. It returns a bool: false if the

@@ -1,34 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only way to ask the firmware face of a backend: each call is guarded, and each answer is checked.
-
-The guards work as in `ferrule.backends.host_answers`.
-"""
+"""Checks of what the firmware face of a backend returns, beyond the types and the rules of each field."""
 
 from __future__ import annotations
 
 import itertools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import fields, is_dataclass
 from functools import cache
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from ferrule.backends.contract import answer, asking, broken
+from ferrule.backends.conforming import ALIGNMENT, LAST_ADDRESS
 from ferrule.backends.contribution import Contribution
-from ferrule.backends.device import Device
 from ferrule.backends.firmware import (
     SCALARS,
     Blob,
     DeviceDriver,
-    FirmwareTarget,
     LoweredOp,
     LoweringContext,
     PlacedTensor,
-    Socket,
-    device_declarations,
 )
-from ferrule.devices import DeviceModel, SerialModel
 from ferrule.dom import Class, ClassType, Construct, QualifiedName, Reference
 from ferrule.reading import is_file, is_folder
 
@@ -37,123 +29,13 @@ T = TypeVar("T")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _HEADER = re.compile(r"[^\"<>\s]+")
 _ELEMENTS = tuple(sorted(SCALARS, key=str))
-_LAST_ADDRESS = (1 << 32) - 1
-_WIDEST = 1 << 20
-"""The largest alignment, in bytes: more than any memory of a microcontroller needs."""
 
 
-def guarded_target(target: object, backend: str) -> FirmwareTarget:
-    """Return a firmware target whose calls are guarded; it has the methods `driver`, `plugged` and `wired` if it has
-    them itself.
-    """
-    parts: tuple[type, ...] = tuple(
-        guard
-        for method, guard in (("plugged", _Plugged), ("wired", _Wired), ("driver", _Devices))
-        if callable(getattr(target, method, None))
-    )
-    kind = type("_GuardedTarget", (*parts, _Target), {})
-    made: FirmwareTarget = kind(target, backend)
-    return made
-
-
-class _Target:
-    """Guards a `FirmwareTarget`."""
-
-    def __init__(self, target: object, backend: str) -> None:
-        self._bare = target
-        self._backend = backend
-
-    def lower(self, context: LoweringContext) -> LoweredOp:
-        """Return the context's layer as C."""
-        question = f"lower() for layer '{context.layer.name}' ({context.layer.type})"
-        op = self._ask("lower", LoweredOp, question, context)
-        wrong = next(_wrong_operator(op, context), "")
-        if wrong:
-            raise broken(self._backend, question, op, wrong)
-        return op
-
-    def _ask(self, method: str, kind: type[T], question: str, *arguments: object) -> T:
-        with asking(self._backend, question):
-            value = getattr(self._bare, method)(*arguments)
-        return answer(value, kind, self._backend, question)
-
-
-class _Devices(_Target):
-    """Guards the method of a `DeviceTarget`."""
-
-    def driver(self, device: Device) -> DeviceDriver:
-        """Return the driver of a device."""
-        question = f"driver() for device '{device.name}'"
-        driver = self._ask("driver", DeviceDriver, question, device)
-        wrong = next(_wrong_driver(driver), "")
-        if wrong:
-            raise broken(self._backend, question, driver, wrong)
-        with asking(self._backend, f"{question}: its context_fields cannot become C"):
-            device_declarations(device.name, driver)
-        wire = driver.wire
-        if wire is not None and wire.model is not None:
-            wire = replace(wire, model=self._made(wire.model, SerialModel, device))
-        model = None if driver.model is None else self._made(driver.model, DeviceModel, device)
-        return replace(driver, model=model, wire=wire)
-
-    def _made(self, make: Callable[..., object], kind: Any, device: Device) -> Callable[..., Any]:  # noqa: ANN401
-        question = f"model() of the driver of device '{device.name}'"
-
-        def model(*arguments: object) -> Any:  # noqa: ANN401 - of the kind
-            with asking(self._backend, question):
-                made = make(*arguments)
-            return answer(made, kind, self._backend, question)
-
-        return model
-
-    def _placed(self, method: str, device: Device, place: object) -> Device:
-        question = f"{method}() for device '{device.name}'"
-        placed = self._ask(method, Device, question, device, place)
-        if (placed.name, placed.backend) != (device.name, device.backend):
-            raise broken(
-                self._backend,
-                question,
-                placed,
-                f"is device '{placed.name}' of backend '{placed.backend}', expected the same device with its place",
-            )
-        return placed
-
-
-class _Plugged(_Devices):
-    """Guards the method of a `PluggableTarget`."""
-
-    def plugged(self, device: Device, socket: Socket) -> Device:
-        """Return the device placed in a socket."""
-        return self._placed("plugged", device, socket)
-
-
-class _Wired(_Devices):
-    """Guards the method of a `WiredTarget`."""
-
-    def wired(self, device: Device, uart: str) -> Device:
-        """Return the device connected to a UART."""
-        return self._placed("wired", device, uart)
-
-
-def _wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
+def wrong_operator(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
     """Yield what is wrong with the values of a lowered layer, whose types are right."""
-    if not op.kernel or not op.kernel.isprintable():
-        yield f"kernel is {op.kernel!a}, expected a short name"
-    if not 0 <= op.scratch_bytes <= _LAST_ADDRESS:
-        yield f"scratch_bytes is {op.scratch_bytes}, expected a number from 0 to {_LAST_ADDRESS}"
-    if op.cycles is not None and op.cycles < 0:
-        yield f"cycles is {op.cycles}, expected 0 or more"
-    if op.timeout_us is not None and not 0 <= op.timeout_us < _LAST_ADDRESS:
-        yield f"timeout_us is {op.timeout_us}, expected a number from 0 to {_LAST_ADDRESS - 1}"
     if op.start is not None and op.status is None:
         yield "start is set without a status, expected both: the status for when nothing runs beside the operator"
-    for index, kernel in enumerate(op.considered):
-        for cost in () if kernel.costs is None else fields(kernel.costs):
-            value = getattr(kernel.costs, cost.name)
-            if value < 0:
-                yield f"considered[{index}].costs.{cost.name} is {value}, expected 0 or more"
     yield from _wrong_code((op.statements, op.declarations, op.status, op.start))
-    yield from _wrong_alignment("scratch_alignment", op.scratch_alignment)
     for index, blob in enumerate(op.blobs):
         yield from _wrong_blob(f"blobs[{index}] ('{blob.name}')", blob, context.prefix)
     for name, count in Counter(blob.name for blob in op.blobs).items():
@@ -263,13 +145,6 @@ def _wrong_places(op: LoweredOp, context: LoweringContext) -> Iterator[str]:
 
 def _wrong_scratches(op: LoweredOp) -> Iterator[str]:
     """Yield what is wrong with the scratch that an operator wants in memories by name."""
-    for index, each in enumerate(op.scratches):
-        path = f"scratches[{index}]"
-        if not _NAME.fullmatch(f"_{each.name}") or not each.name:
-            yield f"{path}.name is {each.name!a}, expected a part of a C identifier, such as fast"
-        if not 1 <= each.size_bytes <= _LAST_ADDRESS:
-            yield f"{path}.size_bytes is {each.size_bytes}, expected a number from 1 to {_LAST_ADDRESS}"
-        yield from _wrong_alignment(f"{path}.alignment", each.alignment)
     for name, count in Counter(each.name.upper() for each in op.scratches).items():
         if count > 1:
             yield f"scratches has {count} entries with the name '{name.lower()}', expected different names"
@@ -289,21 +164,14 @@ def _wrong_blob(path: str, blob: Blob, prefix: str) -> Iterator[str]:
         yield f"{path}.data is an array of {blob.data.dtype}, expected one of {', '.join(_ELEMENTS)}"
     if not blob.data.size:
         yield f"{path}.data is an array without elements, expected at least one"
-    yield from _wrong_alignment(f"{path}.alignment", blob.alignment)
+    if not ALIGNMENT.holds(blob.alignment):
+        yield f"{path}.alignment is {blob.alignment}, expected {ALIGNMENT.expected}"
 
 
-def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
+def wrong_driver(driver: DeviceDriver) -> Iterator[str]:
     """Yield what is wrong with the values of a driver, whose types are right."""
-    for field in ("driver", "context"):
-        if not _NAME.fullmatch(getattr(driver, field)):
-            yield f"{field} is '{getattr(driver, field)}', expected a C identifier"
     yield from _wrong_code((driver.context_declarations, driver.context_fields))
     yield from _wrong_headers("header", (driver.header,))
-    for field in ("memory_bytes", "activation_lead", "depth"):
-        if not 0 <= getattr(driver, field) <= _LAST_ADDRESS:
-            yield f"{field} is {getattr(driver, field)}, expected a number from 0 to {_LAST_ADDRESS}"
-    for field in ("alignment", "tensor_alignment", "transfer_alignment"):
-        yield from _wrong_alignment(field, getattr(driver, field))
     if driver.copies_beside and not (driver.memory_bytes and driver.depth):
         yield (
             f"copies_beside is set with memory_bytes {driver.memory_bytes} and depth {driver.depth}, expected a device "
@@ -315,24 +183,13 @@ def _wrong_driver(driver: DeviceDriver) -> Iterator[str]:
                 f"reach[{index}] ({part.name}) has {part.size_bytes} B at offset {part.offset_bytes} of "
                 f"'{part.storage}', expected 0 or more at 0 or more of the end of a C identifier"
             )
-    if driver.base is not None and not 0 <= driver.base <= _LAST_ADDRESS:
+    if driver.base is not None and not 0 <= driver.base <= LAST_ADDRESS:
         yield f"base is {driver.base:#x}, expected an address of 32 bits"
-    if not 1 <= driver.window_bytes <= _LAST_ADDRESS + 1 - (driver.base or 0):
+    if not 1 <= driver.window_bytes <= LAST_ADDRESS + 1 - (driver.base or 0):
         yield f"window_bytes is {driver.window_bytes}, expected 1 or more, up to the end of the addresses of 32 bits"
-    if driver.base_member and not _NAME.fullmatch(driver.base_member):
-        yield f"base_member is '{driver.base_member}', expected the C identifier of a member of the context"
-    if driver.interrupt is not None and driver.interrupt < 0:
-        yield f"interrupt is {driver.interrupt}, expected 0 or more"
     if (driver.interrupt is not None or driver.handler) and not _NAME.fullmatch(driver.handler):
         yield f"handler is '{driver.handler}', expected the C identifier of the interrupt's handler"
-    if driver.wire is not None and driver.wire.baud < 1:
-        yield f"wire.baud is {driver.wire.baud}, expected 1 or more"
     yield from _wrong_contributions(driver.contributions)
-
-
-def _wrong_alignment(path: str, alignment: int) -> Iterator[str]:
-    if not 1 <= alignment <= _WIDEST or alignment & (alignment - 1):
-        yield f"{path} is {alignment}, expected a power of two up to {_WIDEST}"
 
 
 def _wrong_headers(path: str, headers: Iterable[str]) -> Iterator[str]:

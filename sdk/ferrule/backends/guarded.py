@@ -1,152 +1,357 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The only way to ask a backend: see `ferrule.backends.host_answers`."""
+"""The only way to ask a backend: each call is guarded, and each answer is checked.
+
+A guard has the interface of the object that it guards. Its calls raise BrokenBackendError, which names the backend and
+the call, if the object raises an unexpected exception or returns something else than its interface promises. Guards
+are made of the interface: a method returns what its annotation says, and objects with an interface are guarded, too.
+`_AFTER` has what an annotation cannot say. `bare` returns the object itself, which is what the backend's own methods
+get.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+import inspect
+from abc import ABC
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial, update_wrapper
+from types import NoneType
+from typing import Any, ClassVar, get_args, get_origin, get_type_hints
 
-from ferrule._typing import override
-from ferrule.backends.backend import Backend, Policy
-from ferrule.backends.capability import (
-    Capabilities,
-    CapabilityValue,
-    declared_rules,
-    firmware_float_options,
-    subgraph_cost,
+from ferrule.backends.backend import Backend, LayerSupport, Support
+from ferrule.backends.capability import Capabilities, declared_rules, firmware_float_options, subgraph_cost
+from ferrule.backends.context import BackendContext, BackendProfilingContext, RuntimePart
+from ferrule.backends.contract import answer, answer_with, asking, broken, fitting
+from ferrule.backends.device import Device
+from ferrule.backends.firmware import (
+    DeviceDriver,
+    DeviceTarget,
+    FirmwareTarget,
+    LoweredOp,
+    LoweringContext,
+    PluggableTarget,
+    WiredTarget,
+    device_declarations,
 )
-from ferrule.backends.context import (
-    BackendContext,
-    BackendProfilingContext,
-    CreationOptions,
-    CustomAllocator,
-    RuntimePart,
-)
-from ferrule.backends.contract import answer_with, broken
-from ferrule.backends.firmware import FirmwareTarget
-from ferrule.backends.firmware_answers import guarded_target
-from ferrule.backends.host_answers import (
-    MOMENTS,
-    Asker,
-    GuardedContext,
-    GuardedHandles,
-    GuardedManager,
-    GuardedProfiling,
-    GuardedSupport,
-    GuardedWorkloads,
-    bare,
-)
-from ferrule.backends.optimization_views import ModelOptions, OptimizationViews
-from ferrule.backends.option import BackendOption
+from ferrule.backends.firmware_answers import wrong_driver, wrong_operator
 from ferrule.backends.target import Target
-from ferrule.backends.tensor_handle import FactoryId, MemoryManager
-from ferrule.backends.workload import WorkloadFactory
-from ferrule.graph import Rounding, SubgraphView
-
-T = TypeVar("T")
+from ferrule.backends.tensor_handle import Event, MemoryManager, TensorHandle, TensorHandleFactory
+from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.devices import DeviceModel, SerialModel
+from ferrule.graph import Array, Graph, Layer, Rounding, TensorInfo
 
 
 def guarded(backend: Backend) -> Backend:
     """Return a backend whose calls, and the calls of all objects that it returns, are guarded and checked."""
-    return backend if isinstance(backend, _Guarded) else _Guarded(backend)
+    made: Backend = backend if isinstance(backend, Guard) else guard(backend, Backend, backend.id)
+    return made
 
 
-class _Guarded(Backend):
-    """Guards a `Backend`."""
+def guard(value: object, interface: type, backend: str, of: object = None) -> Any:  # noqa: ANN401 - with the interface
+    """Return the guard of an object of a backend; `of` is the first argument of the call that returned it."""
+    own = [part for part in _PARTS for name, _ in _methods(part) if callable(getattr(value, name, None))]
+    return _class_of((*own, interface) if interface is FirmwareTarget else (interface,))(value, backend, of)
 
-    def __init__(self, backend: Backend) -> None:
-        self._asker = Asker(backend, backend.id)
-        vars(self)["id"] = backend.id  # a class variable of the interface, but each guard has another
 
-    @override
-    def layer_support(self) -> GuardedSupport:
-        support = self._asker.ask("layer_support", object)
-        answer_with(support, ("supports",), self.id, self._asker.question("layer_support"))
-        return GuardedSupport(support, self.id, self._rules())
+def bare(value: Any) -> Any:  # noqa: ANN401 - of the same kind
+    """Return the object behind a guard, a value with the objects behind its guards, and any other value unchanged."""
+    match value:
+        case Guard():
+            return value.asked
+        case WorkloadInfo():
+            return replace(value, inputs=bare(value.inputs), outputs=bare(value.outputs))
+        case RuntimePart():
+            return RuntimePart(context=bare(value.context), profiling=bare(value.profiling))
+        case list() | tuple():
+            return tuple(map(bare, value))
+    return value
 
-    @override
-    def capabilities(self) -> Capabilities:
-        found: Capabilities = self._asker.ask("capabilities", Mapping[str, CapabilityValue])
-        self._read(found, subgraph_cost)
-        self._read(found, firmware_float_options)
-        return found
 
-    def _rules(self) -> frozenset[Rounding]:
-        return self._read(self.capabilities(), declared_rules)
+def writable(handle: TensorHandle) -> Array:
+    """Return the elements of a tensor to write them; BrokenBackendError if the handle maps them read-only."""
+    array = handle.map()
+    if not array.flags.writeable:
+        name = handle.owner if isinstance(handle, Guard) else "Ferrule"
+        question = f"map() of tensor '{handle.info.name}'"
+        raise broken(name, question, array, "is a read-only array, expected one that can be written")
+    return array
 
-    def _read(self, capabilities: Capabilities, reader: Callable[[Capabilities], T]) -> T:
+
+class Guard:
+    """What all guards have in common; their other methods are made of the interface of the object `asked`."""
+
+    calls: ClassVar[Mapping[str, Callable[..., Any]]]
+
+    def __init__(self, asked: object, owner: str, of: object = None) -> None:
+        self.asked: Any = asked
+        self.owner = owner
+        self.asking: dict[str, asking] = {}
+        del of
+
+    whose: str = ""
+    """Ends the description of each call in messages."""
+
+    def sound(self, value: Any, question: str, faults: Iterable[str]) -> Any:  # noqa: ANN401 - the value
+        """Return what the backend returned from a call; BrokenBackendError for the first of the faults."""
+        for wrong in faults:
+            raise broken(self.owner, question, value, wrong)
+        return value
+
+    def guard(self, value: object, interface: type, question: str, of: object = None) -> Any:  # noqa: ANN401 - a guard
+        """Return the guard of what the backend returned from a call; BrokenBackendError if it lacks a method."""
+        wanted = [name for name, method in _methods(interface) if _is_required(interface, method)]
+        return guard(answer_with(value, tuple(wanted), self.owner, question), interface, self.owner, of)
+
+
+class _Backend(Guard):
+    def __init__(self, asked: object, owner: str, of: object = None) -> None:
+        super().__init__(asked, owner, of)
+        vars(self)["id"] = owner  # a class variable of the interface, but each guard has another
+
+
+class _Event(Guard):
+    """It is waited for once, and has then failed or completed for good."""
+
+    whose = " of the event of execute()"
+    _failure: Exception | None = None
+    _complete = False
+
+    def wait(self) -> None:
+        """Wait until the work is complete."""
+        if self._failure is not None:
+            raise self._failure
+        if self._complete:
+            return
         try:
-            return reader(capabilities)
+            self.calls["wait"](self)
+            self.sound(False, f"done(){self.whose} after wait()", self._wrong())
+        except Exception as error:
+            self._failure = error
+            raise
+        self._complete = True
+
+    def _wrong(self) -> Iterator[str]:
+        if not self.calls["done"](self):
+            yield "is False, expected True"
+
+
+class _Handle(Guard):
+    _ready: Event | None = None
+
+    def __init__(self, asked: object, owner: str, of: TensorInfo) -> None:
+        super().__init__(asked, owner, of)
+        self.info = of
+        self.whose = f" of tensor '{of.name}'"
+
+    @property
+    def ready(self) -> Event | None:
+        """The event of the workload that writes the tensor; the backend's handle gets the backend's event."""
+        return self._ready
+
+    @ready.setter
+    def ready(self, event: Event | None) -> None:
+        self._ready = event
+        with asking(self.owner, f"'ready'{self.whose}"):
+            self.asked.ready = bare(event)
+
+
+class _Factory(Guard):
+    """Its attributes are read once."""
+
+    whose = " of a tensor handle factory"
+
+    def __init__(self, asked: object, owner: str, of: object = None) -> None:
+        super().__init__(asked, owner, of)
+        for name, annotation in get_type_hints(TensorHandleFactory).items():
+            question = f"'{name}'{self.whose}"
+            with asking(owner, question):
+                value = getattr(asked, name)
+            setattr(self, name, _checked(annotation, owner, value, question))
+        self.whose = f" of tensor handle factory '{vars(self)['id']}'"
+
+
+_INTERFACES: Mapping[type, type[Guard]] = {
+    Backend: _Backend,
+    LayerSupport: Guard,
+    WorkloadFactory: Guard,
+    Workload: Guard,
+    Event: _Event,
+    MemoryManager: Guard,
+    TensorHandleFactory: _Factory,
+    TensorHandle: _Handle,
+    BackendContext: Guard,
+    BackendProfilingContext: Guard,
+    FirmwareTarget: Guard,
+}
+"""The interfaces whose objects are guarded, and what their guards have besides the methods."""
+_PARTS = (PluggableTarget, WiredTarget, DeviceTarget)
+"""The interfaces that a firmware target may have, too."""
+
+_ABOUT: Mapping[object, Callable[[Any], str]] = {
+    Layer: lambda layer: f" for layer '{layer.name}' ({layer.type})",
+    WorkloadInfo: lambda info: f" for layer '{info.layer.name}' ({info.layer.type})",
+    LoweringContext: lambda context: f" for layer '{context.layer.name}' ({context.layer.type})",
+    Device: lambda device: f" for device '{device.name}'",
+    TensorInfo: lambda info: f" for tensor '{info.name}'",
+}
+"""How the description of a call names what it is about, by the annotation of a parameter."""
+
+
+@cache
+def _class_of(interfaces: tuple[type, ...]) -> type[Guard]:
+    """Return the class of guards with all methods of the interfaces, the last of which the others extend."""
+    calls = {name: _call(each, name, method) for each in interfaces for name, method in _methods(each)}
+    mixin, own = _INTERFACES[interfaces[-1]], interfaces[-1]
+    bases = (mixin, own) if issubclass(own, ABC) else (mixin,)
+    generated = {name: call for name, call in calls.items() if name not in vars(mixin)}
+    return type(f"Guarded{own.__name__}", bases, {"calls": calls, **generated})
+
+
+def _methods(interface: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the public methods that an interface itself has."""
+    return ((name, each) for name, each in vars(interface).items() if name[0] != "_" and inspect.isfunction(each))
+
+
+def _is_required(interface: type, method: Callable[..., Any]) -> bool:
+    return not issubclass(interface, ABC) or getattr(method, "__isabstractmethod__", False)
+
+
+def _call(interface: type, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of a guard."""
+    hints = get_type_hints(method, include_extras=True)
+    answer = _answer(hints.pop("return"))
+    after = _AFTER.get(method)
+    index, about = next(((i, _ABOUT[hint]) for i, hint in enumerate(hints.values()) if hint in _ABOUT), (0, None))
+    required = _is_required(interface, method)
+
+    def call(self: Guard, *arguments: Any, **keywords: Any) -> Any:  # noqa: ANN401 - as annotated
+        asked = self.asking.get(name)
+        if asked is None or about is not None:
+            question = f"{name}(){'' if about is None else about(arguments[index])}{self.whose}"
+            asked = self.asking[name] = asking(self.owner, question)
+        with asked:
+            own = getattr(self.asked, name, *(() if required else (partial(method, self.asked),)))
+            value = own(*map(bare, arguments), **keywords)
+        value = answer(self, value, asked.question, *arguments)
+        return value if after is None else after(self, value, asked.question, *arguments)
+
+    return update_wrapper(call, method, updated=())  # it is not abstract
+
+
+def _answer(annotation: Any) -> Callable[..., Any]:  # noqa: ANN401 - annotations have no common type
+    """Return the function that checks what a method with this annotation returned, or guards it."""
+    if annotation is NoneType:
+        return lambda guard, value, question, *arguments: None
+    interface = next((arm for arm in (annotation, *get_args(annotation)) if arm in _INTERFACES), None)
+    if interface is None:
+        return lambda guard, value, question, *arguments: _checked(annotation, guard.owner, value, question)
+    many, optional = get_origin(annotation) is Sequence, NoneType in get_args(annotation)
+
+    def answer(guard: Guard, value: Any, question: str, *arguments: object) -> Any:  # noqa: ANN401 - guards
+        if many:
+            fitting(value, Sequence[object], guard.owner, question)
+            return tuple(guard.guard(each, interface, question, *arguments[:1]) for each in value)
+        return None if optional and value is None else guard.guard(value, interface, question, *arguments[:1])
+
+    return answer
+
+
+def _checked(annotation: Any, owner: str, value: Any, question: str) -> Any:  # noqa: ANN401 - as annotated
+    fitting(value, annotation, owner, question)
+    return bool(value) if annotation is bool else value
+
+
+# ---- what annotations cannot say
+
+
+class _Ruled:
+    """A layer support that refuses layers with a rule of rounding that the backend has not declared."""
+
+    def __init__(self, support: LayerSupport, backend: str, rules: frozenset[Rounding]) -> None:
+        self._support = support
+        self._backend = backend
+        self._rules = rules
+
+    def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
+        """Return whether the backend can run a layer."""
+        undeclared = _undeclared(layer, self._rules)
+        if undeclared is None:
+            return self._support.supports(graph, layer, target)
+        computed = ", ".join(f"'{rule}'" for rule in sorted(self._rules))
+        return Support(reason=f"it rounds by {undeclared.phrase} ('{undeclared}'), {self._backend} declares {computed}")
+
+
+def _undeclared(layer: Layer, rules: frozenset[Rounding]) -> Rounding | None:
+    """Return a rule of a layer, or of a layer of its graphs, that is not among `rules`; None if all are."""
+    if layer.rounding is not Rounding.TFLM and layer.rounding not in rules:
+        return layer.rounding
+    inner = (each for graph in layer.descriptor.graphs.values() for each in graph.layers)
+    return next(filter(None, (_undeclared(each, rules) for each in inner)), None)
+
+
+def _ruled(guard: Guard, support: LayerSupport, question: str) -> LayerSupport:
+    del question
+    return _Ruled(support, guard.owner, declared_rules(guard.calls["capabilities"](guard)))
+
+
+def _readable(guard: Guard, capabilities: Capabilities, question: str) -> Capabilities:
+    for reader in (subgraph_cost, firmware_float_options, declared_rules):
+        try:
+            reader(capabilities)
         except ValueError as error:
-            raise broken(self.id, self._asker.question("capabilities"), capabilities, str(error)) from None
+            raise broken(guard.owner, question, capabilities, str(error)) from None
+    return capabilities
 
-    @override
-    def model_options(self) -> Sequence[BackendOption] | None:
-        declared: Sequence[BackendOption] | None = self._asker.ask("model_options", Sequence[BackendOption] | None)
-        return declared
 
-    @override
-    def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
-        views: OptimizationViews = self._asker.ask("optimize_subgraph", OptimizationViews, view, target)
-        return views
+def _shaped(handle: Guard, array: Array, question: str) -> Array:
+    info: TensorInfo = vars(handle)["info"]
+    if (array.shape, array.dtype) != (info.shape, info.dtype.numpy):
+        found = f"is an array of {array.dtype}{list(array.shape)}"
+        raise broken(handle.owner, question, array, f"{found}, expected {info.dtype}{list(info.shape)}")
+    return array
 
-    @override
-    def policy(self, target: Target) -> Policy:
-        policy: Policy = self._asker.ask("policy", Policy, target)
-        for name, least in (("least_layers", 1), ("least_macs", 0), ("macs_per_byte", 0)):
-            value = getattr(policy, name)
-            if not least <= value < math.inf:
-                wrong = f"{name} is {value}, expected {least} or more"
-                raise broken(self.id, self._asker.question("policy"), policy, wrong)
-        return policy
 
-    @override
-    def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
-        return str(self._asker.ask("use_custom_memory_allocator", str, allocator))
+def _operator(guard: Guard, op: LoweredOp, question: str, context: LoweringContext) -> LoweredOp:
+    made: LoweredOp = guard.sound(op, question, wrong_operator(op, context))
+    return made
 
-    @override
-    def profiling_context(self, options: CreationOptions) -> BackendProfilingContext | None:
-        made = self._asker.helper("profiling_context", ("enable_profiling", "take_events"), options)
-        return None if made is None else GuardedProfiling(made, self.id)
 
-    @override
-    def has_host_face(self) -> bool:
-        return bool(self._asker.ask("has_host_face", bool))
+def _driver(guard: Guard, driver: DeviceDriver, question: str, device: Device) -> DeviceDriver:
+    guard.sound(driver, question, wrong_driver(driver))
+    with asking(guard.owner, f"{question}: its context_fields cannot become C"):
+        device_declarations(device.name, driver)
 
-    @override
-    def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory | None:
-        made = self._asker.helper("workload_factory", ("create_workload",), bare(memory), options)
-        return None if made is None else GuardedWorkloads(made, self.id)
+    def guarded_maker(make: Callable[..., object] | None, kind: type) -> Callable[..., Any] | None:
+        question = f"model() of the driver of device '{device.name}'"
 
-    @override
-    def workload_factory_in(
-        self, runtime: RuntimePart, memory: MemoryManager | None, options: ModelOptions
-    ) -> WorkloadFactory | None:
-        part = RuntimePart(context=bare(runtime.context), profiling=bare(runtime.profiling))
-        made = self._asker.helper("workload_factory_in", ("create_workload",), part, bare(memory), options)
-        return None if made is None else GuardedWorkloads(made, self.id)
+        def model(*arguments: object) -> Any:  # noqa: ANN401 - of the kind
+            assert make is not None
+            with asking(guard.owner, question):
+                made = make(*arguments)
+            return answer(made, kind, guard.owner, question)
 
-    @override
-    def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager | None:
-        made = self._asker.helper("memory_manager", ("acquire", "release"), allocator)
-        return None if made is None else GuardedManager(made, self.id)
+        return None if make is None else model
 
-    @override
-    def tensor_handle_factories(self, memory: MemoryManager | None) -> Sequence[GuardedHandles]:
-        found = self._asker.ask("tensor_handle_factories", Sequence[object], bare(memory))
-        return tuple(GuardedHandles(factory, self.id) for factory in found)
+    wire = driver.wire and replace(driver.wire, model=guarded_maker(driver.wire.model, SerialModel))
+    return replace(driver, model=guarded_maker(driver.model, DeviceModel), wire=wire)
 
-    @override
-    def handle_factory_preferences(self) -> Sequence[FactoryId]:
-        return tuple(self._asker.ask("handle_factory_preferences", Sequence[str]))
 
-    @override
-    def context(self, options: CreationOptions) -> BackendContext | None:
-        made = self._asker.helper("context", MOMENTS, options)
-        return None if made is None else GuardedContext(made, self.id)
+def _placed(guard: Guard, placed: Device, question: str, device: Device, place: object) -> Device:
+    del place
+    if (placed.name, placed.backend) == (device.name, device.backend):
+        return placed
+    found = f"is device '{placed.name}' of backend '{placed.backend}'"
+    raise broken(guard.owner, question, placed, f"{found}, expected the same device with its place")
 
-    @override
-    def firmware_target(self) -> FirmwareTarget | None:
-        made = self._asker.helper("firmware_target", ("lower",))
-        return None if made is None else guarded_target(made, self.id)
+
+_AFTER: Mapping[object, Callable[..., Any]] = {
+    Backend.layer_support: _ruled,
+    Backend.capabilities: _readable,
+    TensorHandle.map: _shaped,
+    FirmwareTarget.lower: _operator,
+    DeviceTarget.driver: _driver,
+    PluggableTarget.plugged: _placed,
+    WiredTarget.wired: _placed,
+}
+"""What follows the check of what a method returned: it gets the guard, the answer, the description of the call, and the
+call's arguments, and returns the final answer."""

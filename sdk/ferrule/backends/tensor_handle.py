@@ -7,8 +7,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
-from typing import NewType, Protocol
+from typing import Annotated, NewType, Protocol
 
+from ferrule.backends.conforming import POWER_OF_TWO
 from ferrule.graph import Array, Layer, TensorInfo
 
 FactoryId = NewType("FactoryId", str)
@@ -185,8 +186,8 @@ class TensorHandleFactory(ABC):
     def create_handle(self, info: TensorInfo, *, managed: bool) -> TensorHandle:
         """Return a handle; its memory comes from the memory manager if `managed`, otherwise from an import."""
 
-    def memory_alignment(self, source: MemorySource) -> int:
-        """Return the required alignment of imported memory of one kind, in bytes: a power of two."""
+    def memory_alignment(self, source: MemorySource) -> Annotated[int, POWER_OF_TWO]:
+        """Return the required alignment of imported memory of one kind, in bytes."""
         del source
         return 1
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ferrule._typing import override
-from ferrule.backends.host_answers import writable
+from ferrule.backends.guarded import writable
 from ferrule.backends.shared.host_memory import ALIGNMENT_BYTES, TensorImportError, aligned_empty, is_aligned
 from ferrule.backends.tensor_handle import MemoryRef, TensorHandle
 from ferrule.errors import InputError

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ferrule.backends.host_answers import writable
+from ferrule.backends.guarded import writable
 from ferrule.backends.tensor_handle import TensorHandle
 from ferrule.graph import Array, TensorInfo
 

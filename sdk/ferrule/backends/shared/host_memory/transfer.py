@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.backends.host_answers import writable
+from ferrule.backends.guarded import writable
 from ferrule.backends.tensor_handle import MemoryRef, MemorySource, TensorHandle
 from ferrule.errors import FerruleError
 
