@@ -156,7 +156,7 @@ ALLOWED = {
     "backends/shared/allocators.py": "allocates memory by a device",
     "backends/ethos_u/vela_child.py": OWN + "the log of Vela",
     "backends/ethos_u/vela_process.py": OWN + "the log of Vela",
-    "emulation/process_clock.py": "reads what the kernel says of an emulator",
+    "child_process.py": "reads what the kernel says of a child process",
     "emulation/renode/process.py": OWN + "the folder of Renode's process",
     "emulation/renode/project_files.py": OWN + "files for Renode",
     "emulation/renode/script.py": OWN + "the folder of Renode's process",

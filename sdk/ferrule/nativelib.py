@@ -9,7 +9,6 @@ import os
 import platform
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ferrule.cache import Store, tool_environment
+from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.reading import read_bytes, read_text
 
@@ -220,24 +220,11 @@ def run_compiler(argv: Sequence[str], failure: str, *, text: str = "") -> str:
         CompilationError: it failed; the message begins with `failure` and has the last lines of its errors.
     """
     try:
-        done = subprocess.run(
-            argv,
-            input=text,
-            env=tool_environment(),
-            capture_output=True,
-            text=True,
-            timeout=COMPILE_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise CompilationError(f"{failure}: {error}", hint="set CC to a working C compiler") from error
-    if done.returncode != 0:
-        last = "\n".join(done.stderr.splitlines()[-20:])
+        return run(argv, COMPILE_TIMEOUT_S, given=text.encode(), environment=tool_environment()).stdout
+    except CommandError as error:
         raise CompilationError(
-            f"{failure}: {shlex.join(argv)} ended with {done.returncode}\n{last}",
-            hint=f"set CC to a working C compiler, or unset it; {COMPILER_REMEDY}",
-        )
-    return done.stdout
+            f"{failure}: {error}", hint=f"set CC to a working C compiler, or unset it; {COMPILER_REMEDY}"
+        ) from error
 
 
 def compiler_facts(command: tuple[str, ...], environment: Mapping[str, str] | None = None) -> tuple[str, ...]:

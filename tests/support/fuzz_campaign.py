@@ -23,7 +23,7 @@ from amounts import amount
 from fuzz_targets import TARGETS
 from fuzzing import Target, limit_memory, limit_time, numbers, timed
 
-from ferrule.emulation.process_clock import ProcessClock
+from ferrule.child_process import ProcessClock
 
 SCRIPT = Path(__file__).parents[1] / "fuzz.py"
 PIECE_S = 30.0

@@ -5,8 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shlex
-import subprocess
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -15,6 +13,7 @@ from pathlib import Path
 from ferrule.acl.template import render
 from ferrule.acl.toolchain import AclToolchain
 from ferrule.cache import Store
+from ferrule.child_process import CommandError, run
 from ferrule.codegen.acl import ArtifactRecord, TensorRecord, acl_target
 from ferrule.errors import FerruleError
 from ferrule.formats.hdf5 import extents, read_tensors, write_tensors
@@ -28,7 +27,6 @@ ON_NEON = "cl_on_neon.h"
 VALIDATE = "cl_validate.h"
 """The header that compiles classes for OpenCL so that they only validate the arguments of all layers."""
 _TIMEOUT_S = 600
-_LINES = 20
 _PARALLEL = max(1, min(8, os.cpu_count() or 1))
 
 
@@ -218,19 +216,6 @@ def class_values(record: ArtifactRecord) -> dict[str, object]:
 
 def _execute(argv: Sequence[str], environment: Mapping[str, str]) -> str:
     try:
-        done = subprocess.run(
-            argv,
-            env={**os.environ, **environment},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ProgramError(f"{shlex.join(argv)}: {error}") from error
-    if done.returncode != 0:
-        last = "\n".join((done.stderr or done.stdout).splitlines()[-_LINES:])
-        raise ProgramError(f"{shlex.join(argv)} ended with {done.returncode}:\n{last}")
-    return done.stdout
+        return run(argv, _TIMEOUT_S, environment={**os.environ, **environment}).stdout
+    except CommandError as error:
+        raise ProgramError(str(error)) from error

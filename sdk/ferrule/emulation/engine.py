@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -13,6 +12,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from ferrule.boards import Board
+from ferrule.child_process import CommandError, first_line, run
 from ferrule.devices import DeviceModel, Range, SerialModel
 from ferrule.emulation.contract import ContractCounts, ContractPlan
 from ferrule.emulation.crash import CrashReport
@@ -189,12 +189,9 @@ def version_of(program: str) -> str:
     if not program:
         return "not installed"
     try:
-        done = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, errors="replace", check=False, timeout=_VERSION_S
-        )
-        said = (done.stdout or done.stderr).strip().partition("\n")[0]
-    except (OSError, subprocess.TimeoutExpired) as error:
-        said = f"does not state its version: {type(error).__name__}"
+        said = first_line(run([program, "--version"], _VERSION_S, check=False))
+    except CommandError as error:
+        said = f"does not state its version: {error}"
     return f"{said} ({file_digest(os.path.realpath(program))[:16]})"
 
 

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 import shlex
-import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -17,6 +15,7 @@ from pathlib import Path
 
 from ferrule.boards import Board, board_names, load_board
 from ferrule.cache import tool_environment
+from ferrule.child_process import CommandError, ending, kill, start
 from ferrule.errors import FerruleError
 from ferrule.firmware.image import Image, Section, read_image
 from ferrule.firmware.linker import roomy_memories
@@ -25,34 +24,14 @@ from ferrule.firmware.plan import BuildPlan, CompileStep, LinkStep
 from ferrule.reading import read_bytes
 from ferrule.scratch import locked
 
-OUTPUT_LINES = 20
 EXIT_NOT_STARTED = 127
-_POSIX = os.name == "posix"
 
 _UNDEFINED = re.compile(r"undefined (?:symbol|reference)")
 _OVERFLOW = re.compile(r"will not fit in region|overflowed by|address .*out of range|does not fit|relocation truncated")
 
 
-class BuildError(FerruleError):
-    """A command of the build failed; the error keeps the command, its folder, exit code and output."""
-
-    def __init__(self, argv: Sequence[str], cwd: Path, exit_code: int, output: str) -> None:
-        self.argv = tuple(argv)
-        self.cwd = cwd
-        self.exit_code = exit_code
-        self.output = output
-        self.last_lines = tuple(output.splitlines()[-OUTPUT_LINES:])
-        super().__init__(
-            "\n".join((f"{Path(self.argv[0]).name} {_end(exit_code)}:", *self.last_lines)),
-            hint=f"in {cwd}: {shlex.join(self.argv)}",
-        )
-
-
-def _end(exit_code: int) -> str:
-    try:
-        return f"was ended by {signal.Signals(-exit_code).name}"
-    except ValueError:
-        return f"failed with exit code {exit_code}"
+class BuildError(CommandError):
+    """A command of the build failed."""
 
 
 class TooLargeError(FerruleError):
@@ -90,12 +69,17 @@ class Commands:
         try:
             process = self._start(argv)
         except OSError as error:
-            raise BuildError(argv, self._cwd, EXIT_NOT_STARTED, str(error)) from None
+            raise self._error(argv, EXIT_NOT_STARTED, str(error)) from None
         output, _ = process.communicate()
         with self._guard:
             self._running.discard(process)
         if process.returncode:
-            raise BuildError(argv, self._cwd, process.returncode, output.decode("utf-8", errors="replace"))
+            raise self._error(argv, process.returncode, output.decode(errors="replace"))
+
+    def _error(self, argv: Sequence[str], code: int, output: str) -> BuildError:
+        how = f"{'was ended by' if code < 0 else 'failed with'} {ending(code)}"
+        hint = f"in {self._cwd}: {shlex.join(argv)}"
+        return BuildError(f"{Path(argv[0]).name} {how}:", argv, cwd=self._cwd, exit_code=code, output=output, hint=hint)
 
     def attempt(self, attempts: Sequence[Sequence[str]]) -> None:
         """Run the first of several links that lacks no symbol; BuildError if none succeeds."""
@@ -112,25 +96,14 @@ class Commands:
         with self._guard:
             self._stopped = True
             for process in self._running:
-                if _POSIX:
-                    with contextlib.suppress(ProcessLookupError):
-                        os.killpg(process.pid, signal.SIGKILL)
-                else:
-                    process.kill()
+                kill(process)
 
     def _start(self, argv: Sequence[str]) -> subprocess.Popen[bytes]:
         with self._guard:
             if self._stopped:
-                raise BuildError(argv, self._cwd, EXIT_NOT_STARTED, "the build was stopped")
-            process = subprocess.Popen(
-                argv,
-                cwd=self._cwd,
-                env=tool_environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=self._inherited,
-                process_group=0 if _POSIX else None,
+                raise self._error(argv, EXIT_NOT_STARTED, "the build was stopped")
+            process = start(
+                argv, cwd=self._cwd, environment=tool_environment(), pass_fds=self._inherited, together=True
             )
             self._running.add(process)
             return process

@@ -8,12 +8,12 @@ import importlib.util
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from ferrule.cache import tool_environment
+from ferrule.child_process import CommandError, first_line, run
 from ferrule.errors import MissingToolError
 from ferrule.nativelib import COMPILER_REMEDY, RUN_REMEDY, host_compiler
 
@@ -161,21 +161,12 @@ def _probe_opencl() -> ToolStatus:
     )
 
 
-def _printed(arguments: tuple[str, ...]) -> str | None:
-    """Return the first line that a program prints, or None if it fails."""
+def _printed(arguments: tuple[str, ...], *, check: bool = True) -> str | None:
+    """Return the first line that a program prints; None if there is none or, with `check`, the program fails."""
     try:
-        done = subprocess.run(
-            arguments,
-            env=tool_environment(),
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return first_line(run(arguments, _TIMEOUT_S, check=check, environment=tool_environment())) or None
+    except CommandError:
         return None
-    return done.stdout.strip().partition("\n")[0] or None
 
 
 def _probe_host_compiler() -> ToolStatus:
@@ -209,18 +200,6 @@ def _probe_program(program: _Program) -> ToolStatus:
         purpose=program.purpose,
         remedy=program.remedy,
         found=True,
-        version=_version(path, program.version_option),
+        version=_printed((path, program.version_option), check=False),
         path=path,
     )
-
-
-def _version(path: str, option: str) -> str | None:
-    """Return the first line of a program's version output, or None if there is none."""
-    try:
-        done = subprocess.run(
-            (path, option), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
-        return None
-    line = (done.stdout.strip() or done.stderr.strip()).partition("\n")[0]
-    return line or None

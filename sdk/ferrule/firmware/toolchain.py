@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -15,6 +14,7 @@ from typing import Literal, Protocol, get_args
 from ferrule._typing import override
 from ferrule.boards import Board, Cpu
 from ferrule.cache import tool_environment
+from ferrule.child_process import CommandError, first_line, run
 from ferrule.errors import FerruleError, MissingToolError, unknown_name
 from ferrule.interface import option
 from ferrule.reading import is_file
@@ -268,7 +268,6 @@ def _first_line(command: tuple[str, ...]) -> str:
 @cache
 def _printed(command: tuple[str, ...], _state: tuple[int, int] | None) -> str:
     try:
-        done = subprocess.run(command, env=tool_environment(), capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError) as error:
+        return first_line(run(command, 60, environment=tool_environment()))
+    except CommandError as error:
         raise FerruleError(f"cannot query the version of {command[0]}: {error}") from None
-    return (done.stdout.strip() or done.stderr.strip()).partition("\n")[0]

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 from ferrule.cache import tool_environment
+from ferrule.child_process import CommandError, run
 from ferrule.errors import MissingToolError
 from ferrule.firmware.probe import ToolStatus
 from ferrule.firmware.toolchain import ziglang_program
@@ -144,17 +144,8 @@ def _compiles(command: Sequence[str], text: str, *, link: bool = False) -> str |
 def _fails(command: Sequence[str], *, given: str = "", says: str = "") -> str | None:
     """Return why a command fails or does not say what it should; None if it does."""
     try:
-        done = subprocess.run(
-            command,
-            env=tool_environment(),
-            input=given,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=_TIMEOUT_S,
-            check=False,
-        )
-    except (OSError, subprocess.SubprocessError) as error:
+        done = run(command, _TIMEOUT_S, given=given.encode(), check=False, environment=tool_environment())
+    except CommandError as error:
         return f"it cannot be run: {error}"
     if done.returncode != 0:
         lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from ferrule.child_process import run
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.testing.fakes import Fakes
 from ferrule.testing.loaded import Adapter
@@ -120,11 +120,9 @@ class _Output(msgspec.Struct):
 
 def _of_source(gcov: str, compiled: Path, source: Path) -> CoverageReport:
     argv = [gcov, "--branch-probabilities", "--json-format", "--stdout", str(compiled)]
-    done = subprocess.run(argv, cwd=compiled.parent, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
-    if done.returncode != 0 or not done.stdout.strip():
-        raise FerruleError(f"{' '.join(argv)} ended with {done.returncode}\n{done.stderr}")
+    done = run(argv, _TIMEOUT_S, cwd=compiled.parent)
     try:
-        read = msgspec.json.decode(done.stdout.splitlines()[0], type=_Output)
+        read = msgspec.json.decode(done.stdout.partition("\n")[0], type=_Output)
     except msgspec.DecodeError as error:
         raise FerruleError(
             f"{gcov} does not write the expected JSON: {error}", hint="use the gcov of gcc 9 or newer"

@@ -15,11 +15,11 @@ import msgspec
 
 from ferrule.backends.context import CreationOptions
 from ferrule.backends.registry import BackendRegistry, default_registry
+from ferrule.child_process import CommandError, last_lines, run
 from ferrule.errors import FerruleError, NothingComparedError
 from ferrule.graph import Array
 from ferrule.network.execution import check_inputs
 from ferrule.optimizer.optimized import OptimizedNetwork
-from ferrule.testing.child_process import run_child
 
 _PROGRAM = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
@@ -88,14 +88,14 @@ def check_ownership(
     with tempfile.TemporaryFile() as reply:
         command = [sys.executable, "-c", _PROGRAM, msgspec.json.encode(sys.path).decode(), str(reply.fileno())]
         try:
-            done = run_child(command, timeout_s, given=request, pass_fds=(reply.fileno(),), together=True)
-        except subprocess.TimeoutExpired as error:
-            raise FerruleError(f"the check of ownership did not end within {timeout_s:g} s") from error
+            done = run(command, timeout_s, given=request, check=False, pass_fds=(reply.fileno(),), together=True)
+        except CommandError as error:
+            raise FerruleError(f"the check of ownership failed: {error}") from error
         reply.seek(0)
         return _result(reply.read(), done)
 
 
-def _result(data: bytes, done: subprocess.CompletedProcess[bytes]) -> OwnershipReport:
+def _result(data: bytes, done: subprocess.CompletedProcess[str]) -> OwnershipReport:
     """Return the report of a child process; raises as `check_ownership` does."""
     text = data.decode(errors="replace")
     if not text.startswith("{"):
@@ -103,7 +103,7 @@ def _result(data: bytes, done: subprocess.CompletedProcess[bytes]) -> OwnershipR
         if len(lines) == 3 and lines[1] in _VERBS:
             note, verb, label = lines
             raise OwnershipError(f"{note} {verb} {label}, {_VERBS[verb]}")
-        printed = "\n".join(done.stdout.decode(errors="replace").splitlines()[-20:])
+        printed = "\n".join(last_lines(done.stdout))
         ending = f"{shlex.join(done.args[:2])} ended with {done.returncode}"
         raise FerruleError(f"the check of ownership ended without a result: {ending}{os.linesep}{printed}")
     reply = msgspec.json.decode(data, type=Reply)

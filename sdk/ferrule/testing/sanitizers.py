@@ -5,15 +5,14 @@ from __future__ import annotations
 
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.nativelib import host_compiler, is_zig
 from ferrule.testing.adapter import SANITIZE
-from ferrule.testing.child_process import run_child
 from ferrule.testing.compilation import PRELOADED, SANITIZERS
 
 _CHILD = "ferrule.testing.sanitized_child"
@@ -50,14 +49,13 @@ def run_sanitized(
         # output of C must not go to a file that is lost when a sanitizer ends the process
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--capture=sys", *chosen]
     try:
-        done = run_child(command, timeout_s, environment=environment)
-    except subprocess.TimeoutExpired as error:
-        raise SanitizerError(f"{shlex.join(command)} did not end within {timeout_s:g} s") from error
-    output, errors = (text.decode(errors="replace") for text in (done.stdout, done.stderr))
+        done = run(command, timeout_s, check=False, environment=environment)
+    except CommandError as error:
+        raise SanitizerError(str(error)) from error
     if done.returncode != 0:
-        written = "\n".join([*output.splitlines()[-30:], *_of_interest(errors)])
+        written = "\n".join([*done.stdout.splitlines()[-30:], *_of_interest(done.stderr)])
         raise SanitizerError(f"{shlex.join(command)} ended with {done.returncode}\n{written}")
-    return output
+    return done.stdout
 
 
 def sanitizer_environment(sanitizers: Sequence[str]) -> dict[str, str]:
@@ -89,7 +87,7 @@ def _library(name: str) -> str:
     if is_zig(compiler):  # zig finds gcc's library, which does not match the code that zig compiles
         raise MissingToolError(f"{shlex.join(compiler)} has no {name}, the sanitizer's library", hint="set CC to gcc")
     command = [*compiler, f"-print-file-name={name}"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = run(command, 60, check=False)
     path = Path(done.stdout.strip())
     if done.returncode != 0 or not path.is_absolute():
         raise MissingToolError(f"{shlex.join(command)} does not find the sanitizer's library", hint="set CC to gcc")

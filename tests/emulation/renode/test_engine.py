@@ -27,8 +27,7 @@ from ferrule.backends.woofles.model import WooflesModel
 from ferrule.backends.woofles.registers import TABLE
 from ferrule.boards import load_board
 from ferrule.devices import BusError, DeviceFaultError, DeviceModel
-from ferrule.emulation import AttachedDevice, EngineError, Machine, Session, engine
-from ferrule.emulation.renode import supervisor
+from ferrule.emulation import AttachedDevice, EngineError, Machine, Session, engine, supervisor
 from ferrule.emulation.renode.script import TICK_CYCLES
 from ferrule.emulation.renode.session import RenodeSession
 from ferrule.errors import FerruleError

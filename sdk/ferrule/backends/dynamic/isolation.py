@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import os
 import pickle
-import signal
 import socket
 import subprocess
 import sys
@@ -44,7 +43,6 @@ from ferrule.backends.crash_note import current_note
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic.isolation_child import EventPart, OptimizedPart, Reply
 from ferrule.backends.dynamic.library import DynamicLibraryError
-from ferrule.backends.dynamic.probe import signal_name
 from ferrule.backends.optimization_views import (
     ModelOptions,
     OptimizationViews,
@@ -56,6 +54,7 @@ from ferrule.backends.shared.host_memory import HostMemoryBackend
 from ferrule.backends.target import Target
 from ferrule.backends.tensor_handle import MemoryManager, TensorHandle
 from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.child_process import end, ending
 from ferrule.errors import FerruleError, UnsupportedError
 from ferrule.graph import Graph, Layer, SubgraphView
 
@@ -120,7 +119,7 @@ class HostProcess:
                 data = self._connection.recv_bytes() if in_time else None
             except (EOFError, OSError):
                 self._end()
-                self._death = f"its process ended by {_ending(self._process.returncode)} in {_question(method)}"
+                self._death = f"its process ended by {ending(self._process.returncode)} in {_question(method)}"
                 raise BrokenBackendError(f"{self._name} failed: {self._death}", hint=_HINT) from None
             except BaseException:
                 self._death = f"it was interrupted in {_question(method)}"  # a later answer would be that to this one
@@ -153,17 +152,9 @@ def _question(method: str) -> str:
     return f"{method}(), for {current_note()}" if current_note() else f"{method}()"
 
 
-def _ending(code: int) -> str:
-    return signal_name(-code) if code < 0 else f"exit code {code}"
-
-
 def _end(process: subprocess.Popen[bytes], connection: Connection) -> None:
     connection.close()
-    try:
-        process.wait(_END_S)
-    except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+    end(process, _END_S)
 
 
 class _Remote:

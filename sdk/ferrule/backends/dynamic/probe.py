@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -20,6 +19,7 @@ from typing import Any
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.report import Reason
 from ferrule.backends.dynamic.version import API_VERSION
+from ferrule.child_process import ending, kill
 
 TIMEOUT_S = 10.0
 """Time limit, in seconds, for loading a file and getting its answers."""
@@ -104,8 +104,7 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> int | None:
         return None
     finally:
         # The child leads its own process group, so the processes that it started are killed with it.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
+        kill(child)
         child.wait()
 
 
@@ -130,20 +129,10 @@ def _judge(lines: list[dict[str, Any]], code: int | None, timeout_s: float) -> V
     if code is None:
         message = f"{step} took longer than {timeout_s:g} s"
         return Verdict(backend=backend, reason=Reason.TIMED_OUT, message=message)
-    if code < 0:
-        message = f"{step} ended the process with {signal_name(-code)}"
-        return Verdict(backend=backend, reason=Reason.CRASHED, message=message)
     if last.get("done") and code == 0:
         return Verdict(backend=backend)
-    return Verdict(backend=backend, reason=Reason.EXITED, message=f"{step} ended the process with exit code {code}")
-
-
-def signal_name(number: int) -> str:
-    """Return the name of a signal, such as SIGSEGV."""
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    reason = Reason.CRASHED if code < 0 else Reason.EXITED
+    return Verdict(backend=backend, reason=reason, message=f"{step} ended the process with {ending(code)}")
 
 
 @cache

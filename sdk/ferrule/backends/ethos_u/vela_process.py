@@ -7,13 +7,14 @@ import atexit
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+from ferrule.child_process import end, ending
 
 _CHILD = Path(__file__).with_name("vela_child.py")
 _PATIENCE_S = 0.5
@@ -57,7 +58,7 @@ class VelaProcess:
                 code = self._end()
                 if code or log.exists():  # otherwise it had ended before, since it was idle for too long
                     break
-            raise VelaDiedError(_named(code))
+            raise VelaDiedError(ending(code))
 
     def close(self) -> None:
         """End the child."""
@@ -88,11 +89,7 @@ class VelaProcess:
                 child.stdin.close()
         if child.stdout is not None:
             child.stdout.close()
-        try:
-            return child.wait(timeout=_PATIENCE_S)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            return child.wait()
+        return end(child, _PATIENCE_S)
 
 
 def _answer(child: subprocess.Popen[str], request: str, timeout_s: float) -> str:
@@ -122,13 +119,6 @@ def _answer(child: subprocess.Popen[str], request: str, timeout_s: float) -> str
     if late.is_set():
         raise TimeoutError
     return answer
-
-
-def _named(code: int) -> str:
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"exit code {code}"
 
 
 @cache

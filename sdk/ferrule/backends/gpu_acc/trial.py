@@ -6,8 +6,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import signal
-import subprocess
 import sys
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from ferrule.cache import cache_subfolder
+from ferrule.child_process import CommandError, ending, run
 
 TIMEOUT_S = 120
 """Time limit for one platform, which includes loading its compiler and the first compilation."""
@@ -44,16 +43,14 @@ def try_platform(index: int, work_group: int) -> Trial:
     argv = [sys.executable, "-P", "-W", "ignore", str(_CHILD), str(index), str(work_group)]
     environment = {**os.environ, "POCL_CACHE_DIR": str(_kernels())}
     try:
-        done = subprocess.run(
-            argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=TIMEOUT_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = run(argv, TIMEOUT_S, check=False, environment=environment)
+    except CommandError as error:
         return Trial(death=f"could not be tried: {error}")
     if done.returncode == 0:
         return Trial(obstacles=msgspec.json.decode(done.stdout.splitlines()[-1], type=tuple[str, ...]))
-    lines = [line.strip() for line in done.stderr.decode(errors="replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     words = "; ".join(lines[-_LAST_WORDS:]) or "it says nothing"
-    return Trial(death=f"ended a trial process with {_end(done.returncode)}: {words}")
+    return Trial(death=f"ended a trial process with {ending(done.returncode)}: {words}")
 
 
 def _kernels() -> Path:
@@ -63,10 +60,3 @@ def _kernels() -> Path:
     """
     linker = hashlib.sha256(f"{shutil.which('ld')}\0{os.environ.get('PATH')}".encode()).hexdigest()[:16]
     return cache_subfolder("opencl") / linker
-
-
-def _end(code: int) -> str:
-    try:
-        return signal.Signals(-code).name
-    except ValueError:
-        return f"exit code {code}"

@@ -119,7 +119,6 @@ class QemuSession(EmulatorSession):
     def died(self) -> EngineError:
         """Return the error for a QEMU that ended unexpectedly, and end the session."""
         self._failure = self._process.died()
-        self._process.stop()
         return self._failure
 
     def _ask(self, command: str) -> object:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
 import time
 import traceback
 from collections.abc import Callable, Mapping
@@ -17,8 +16,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ferrule import child_process
 from ferrule._version import VERSION
 from ferrule.budget import Resource, afford, limited
+from ferrule.child_process import CommandError
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep.file import DataEntry
 from ferrule.evaluation.sweep.lease import LeaseEntry, leased
@@ -291,16 +292,9 @@ def _inputs(run: Run, firmware: Firmware) -> list[Array] | None:
 def _load(run: Run, firmware: Firmware) -> None:
     command = [part.replace("{elf}", str(firmware.elf)) for part in run.load]
     try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", check=False, timeout=LOAD_LIMIT_S
-        )
-    except subprocess.TimeoutExpired:
-        raise FerruleError(f"{command[0]} has not loaded the firmware within {LOAD_LIMIT_S:.0f} s") from None
-    except OSError as error:
-        raise FerruleError(f"{command[0]} cannot be started: {error.strerror or error}") from error
-    if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())[-500:]
-        raise FerruleError(f"{command[0]} ended with {done.returncode} instead of loading the firmware: {said}")
+        child_process.run(command, LOAD_LIMIT_S)
+    except CommandError as error:
+        raise FerruleError(f"the firmware was not loaded: {error}") from error
 
 
 def _bytes_of(path: Path) -> bytes:

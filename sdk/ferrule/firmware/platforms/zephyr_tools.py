@@ -6,13 +6,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ferrule._typing import override
+from ferrule.child_process import CommandError, run
 from ferrule.errors import FerruleError, MissingToolError
 from ferrule.firmware.platforms.tools import CMAKE, NINJA, PlatformTools, Tree, cmake_steps
 from ferrule.firmware.probe import ToolStatus, probe_program
@@ -339,14 +339,6 @@ def _imported(base: Path) -> tuple[str, ...]:
 def _lacking(python: str, modules: Sequence[str], oldest: str) -> tuple[str, ...]:
     """Return the modules that a Python lacks, and `_TOO_OLD` if it is older than `oldest`."""
     try:
-        done = subprocess.run(
-            (python, "-c", _LACKING, oldest, _TOO_OLD, *modules),
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-    except (OSError, subprocess.SubprocessError):
+        return tuple(run((python, "-c", _LACKING, oldest, _TOO_OLD, *modules), _TIMEOUT_S).stdout.split())
+    except CommandError:
         return tuple(modules)
-    return tuple(done.stdout.split())

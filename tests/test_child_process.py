@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The clock of a child process: it stands while the process may not run."""
+"""Child processes: their limits, which a loaded machine does not use up, their end, and their errors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from pathlib import Path
 import pytest
 from needs import lacking
 
-from ferrule.emulation.process_clock import ProcessClock
+from ferrule.child_process import CommandError, ProcessClock, ending, run
 
+ECHO = "import sys; sys.stdout.write(sys.stdin.read().upper()); sys.stdout.flush(); sys.stderr.write('e'); sys.exit(3)"
+PARENT = "import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', 'import time; time.sleep(600)'])"
 PROGRAM = """
 import sys, time
 print("up", flush=True)
@@ -81,3 +83,48 @@ def test_a_process_that_cannot_be_observed_has_the_time_of_the_host() -> None:
     for pid in (None, 1 << 30):
         clock, before = ProcessClock(pid), time.monotonic()
         assert before <= clock() <= time.monotonic()
+
+
+def python(program: str) -> list[str]:
+    return [sys.executable, "-S", "-c", program]
+
+
+@pytest.mark.parametrize("size", [0, 3, 300_000])
+def test_input_and_output_of_any_size(size: int) -> None:
+    done = run(python(ECHO), 60, given=b"a" * size, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "A" * size, "e")
+
+
+def test_output_and_errors_together() -> None:
+    assert run(python(ECHO), 60, given=b"a", check=False, together=True).stdout == "Ae"
+
+
+@pytest.mark.parametrize("program", ["import time; time.sleep(600)", "while True: pass", PARENT])
+def test_what_sleeps_or_works_for_too_long_is_ended_with_its_children(program: str) -> None:
+    with pytest.raises(CommandError, match=r"did not end within 0\.2 s\nfirst$") as caught:
+        run(python(f"print('first', flush=True)\n{program}"), 0.2)
+    assert caught.value.exit_code is None
+
+
+def test_it_may_take_longer_than_one_look() -> None:
+    done = run(python("import sys, time; print(sys.stdin.read()); time.sleep(1.2); print('end')"), 60, given=b"in")
+    assert done.stdout.split() == ["in", "end"]
+
+
+def test_an_error_keeps_the_command_with_its_last_lines(tmp_path: Path) -> None:
+    argv = python("import sys; print(*range(30), sep='\\n'); sys.exit(7)")
+    with pytest.raises(CommandError, match=f" in {tmp_path} ended with 7\n10\n") as caught:
+        run(argv, 60, cwd=tmp_path)
+    error = caught.value
+    assert (error.argv, error.cwd, error.exit_code, len(error.last_lines)) == (tuple(argv), tmp_path, 7, 20)
+    with pytest.raises(CommandError, match=r"^/no/program cannot be started: No such file"):
+        run(["/no/program"], 60)
+
+
+def test_how_a_process_ended() -> None:
+    assert [ending(code) for code in (0, 3, -signal.SIGSEGV, -99)] == [
+        "exit code 0",
+        "exit code 3",
+        "SIGSEGV",
+        "signal 99",
+    ]

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs Renode in a separate network namespace and provides connections into it.
+"""Runs an emulator, if asked to in a separate network namespace, and provides connections into it.
 
 It is started as a separate script, `python -I -S supervisor.py FD isolated|host program arguments...`, where FD is one
-end of a pair of datagram sockets. It first sends `isolated`, `host` or `refused REASON`. It then answers `connect PORT`
-and `listen` with `ok PORT` and the socket's descriptor, `free` with `ok PORT`, and a failed request with
-`error REASON`. When the other end closes, as it does when the parent dies, it kills Renode and its child processes.
+end of a pair of datagram sockets. It first sends `started PID` or, without a namespace, `refused REASON`. It then
+answers `connect PORT` and `listen` with `ok PORT` and the socket's descriptor, `free` with `ok PORT`, and a failed
+request with `error REASON`. When the other end closes, as it does when the parent dies, it kills the emulator and its
+child processes.
 """
 
 from __future__ import annotations
@@ -72,11 +73,12 @@ def serve(control: socket.socket) -> bool:
 
 
 def supervise(control: socket.socket, argv: list[str]) -> int:
-    """Run the program and return its exit code; 128 plus the signal's number if a signal ended it."""
+    """Run the program, say so, and return its exit code; 128 plus the signal's number if a signal ended it."""
     null = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # so that Renode is killed as well
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))  # kills the program, too
     child = os.posix_spawnp(argv[0], argv, os.environ, file_actions=[null], setpgroup=0)
     try:
+        control.send(f"started {child}".encode())
         while True:
             pid, status = os.waitpid(child, os.WNOHANG)
             if pid:
@@ -101,7 +103,6 @@ def main(descriptor: str, where: str, *argv: str) -> int:
         except (OSError, AttributeError) as error:
             control.send(f"refused {error}".encode())
             return 1
-        control.send(where.encode())
         try:
             return supervise(control, list(argv))
         except OSError as error:
