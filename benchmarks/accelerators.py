@@ -27,8 +27,19 @@ from ferrule import override
 from ferrule.boards import load_board
 from ferrule.devices import Register, RegisterModel, RegisterTable
 from ferrule.emulation import AttachedDevice
-from ferrule.emulation.renode import GETS, Action, CosimulationPeer, Message, Stream, WireFormat
-from ferrule.emulation.renode.bridge import HEADER, BridgeMessage, BridgeServer, Kind, receive
+from ferrule.emulation.renode import (
+    GETS,
+    HEADER,
+    Action,
+    BridgeMessage,
+    BridgeServer,
+    CosimulationPeer,
+    Kind,
+    Message,
+    Stream,
+    WireFormat,
+    receive,
+)
 from ferrule.emulation.unicorn.session import UnicornSession
 from ferrule.testing import build_driver
 

@@ -20,11 +20,18 @@ from time import perf_counter_ns
 import numpy as np
 
 from ferrule import override
-from ferrule.backends import Backend, BackendId
-from ferrule.backends.context import CreationOptions, CustomAllocator
-from ferrule.backends.registry import BackendRegistry, default_registry
-from ferrule.backends.shared.host_memory import aligned_empty
-from ferrule.backends.tensor_handle import FactoryId, MemoryRef, MemorySource
+from ferrule.backends import (
+    Backend,
+    BackendId,
+    BackendRegistry,
+    CreationOptions,
+    CustomAllocator,
+    FactoryId,
+    MemoryRef,
+    MemorySource,
+    aligned_empty,
+    default_registry,
+)
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Quantization, TensorInfo
 from ferrule.network import Network

@@ -30,7 +30,7 @@ import numpy as np
 from ferrule import DataType, FerruleError, Network, Quantization, TensorInfo
 from ferrule.formats import to_tflite
 from ferrule.graph import Array, Rounding
-from ferrule.operators.fixed_point import quantize_multiplier, saturating_rounding_doubling_high_mul
+from ferrule.operators import quantize_multiplier, saturating_rounding_doubling_high_mul
 
 WAYS = {"reference": "BUILTIN_REF", "no delegate": "BUILTIN_WITHOUT_DEFAULT_DELEGATES", "XNNPACK": "AUTO"}
 """The members of LiteRT's `OpResolverType`, by the names of the columns."""

@@ -17,18 +17,23 @@ from typing import ClassVar
 import numpy as np
 
 from ferrule import override
-from ferrule.backends import BackendId, LayerSupport
-from ferrule.backends.context import CreationOptions
+from ferrule.backends import (
+    BackendId,
+    BackendRegistry,
+    CreationOptions,
+    FactoryId,
+    LayerSupport,
+    MemoryManager,
+    ModelOptions,
+    Workload,
+    WorkloadFactory,
+    WorkloadInfo,
+)
 from ferrule.backends.cpu_ref import CpuRef
-from ferrule.backends.optimization_views import ModelOptions
-from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import HostMemoryBackend
-from ferrule.backends.tensor_handle import FactoryId, MemoryManager
-from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.graph import DataType, Graph, TensorInfo
 from ferrule.network import Network
-from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS
+from ferrule.operators import OPERATORS, Operands
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import Runtime
 

@@ -23,9 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import process_time
 
-from ferrule.backends.device import default_device
-from ferrule.backends.registry import default_registry
-from ferrule.backends.target import CoreFeatures, Face, Target
+from ferrule.backends import CoreFeatures, Face, Target, default_device, default_registry
 from ferrule.codegen import generate
 from ferrule.formats import load, to_tflite
 from ferrule.graph import DataType, Quantization, TensorInfo

@@ -9,7 +9,7 @@ import numpy as np
 
 import ferrule
 from ferrule import DataType, TensorInfo
-from ferrule.backends.registry import registry_with
+from ferrule.backends import registry_with
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
 

@@ -20,7 +20,7 @@ from training import accuracy, forward, load_digits, train
 
 import ferrule
 from ferrule.formats import to_tflite
-from ferrule.report.console import print_report
+from ferrule.report import print_report
 
 
 def main() -> int:

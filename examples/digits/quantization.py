@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from training import Activations, Floats, Parameters, forward
 
 from ferrule import DataType, Network, Quantization, TensorInfo
-from ferrule.operators.activation import Activation
+from ferrule.operators import Activation
 
 Int8 = NDArray[np.int8]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from ferrule import DataType, Network, Quantization, TensorInfo
-from ferrule.backends.context import CreationOptions
+from ferrule.backends import CreationOptions
 from ferrule.optimizer import optimize
 from ferrule.runtime import Runtime
 

@@ -10,8 +10,7 @@ import pytest
 from ferrule import override
 from ferrule.devices import Access, FaultInjector, Register, RegisterModel, RegisterTable
 from ferrule.emulation import AttachedDevice, EngineError
-from ferrule.testing import Board, ExpectationError, build_program
-from ferrule.testing.pytest_plugin import BoardFixture
+from ferrule.testing import Board, BoardFixture, ExpectationError, build_program
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from ferrule.devices import Access, Register, RegisterModel, RegisterTable
-from ferrule.testing import Adapter, CData, ZephyrFakes
-from ferrule.testing.pytest_plugin import AdapterBuilder
+from ferrule.testing import Adapter, AdapterBuilder, CData, ZephyrFakes
 
 HERE = Path(__file__).parent
 BASE, EIO = 0x4009_0000, 5

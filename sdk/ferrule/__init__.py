@@ -8,14 +8,14 @@ outputs = network.run([x])
 firmware = ferrule.compile(network, board="mps2-an386")
 report = firmware.run([x], engine="unicorn")
 
-docs/api.md lists these names and the modules that users may import.
+docs/api.md shows these names, and the modules that users may import.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
 
+from ferrule._lazy import lazily
 from ferrule._version import VERSION as __version__  # noqa: N811
 from ferrule.errors import FerruleError
 
@@ -65,6 +65,8 @@ _HOMES = {
     "RunReport": "ferrule.report",
     "TensorInfo": "ferrule.graph",
     "Verdict": "ferrule.report",
+    "backends": "ferrule.backends",
+    "boards": "ferrule.boards",
     "compile": "ferrule.facade",
     "evaluate": "ferrule.evaluation.evaluate",
     "generate": "ferrule.facade",
@@ -74,17 +76,7 @@ _HOMES = {
     "load": "ferrule.formats",
     "override": "ferrule._typing",
 }
-_PACKAGES = ("backends", "boards")
-
-
-def __getattr__(name: str) -> object:
-    """Import a public name on first access, which keeps `import ferrule` cheap."""
-    if name in _PACKAGES:
-        return importlib.import_module(f"ferrule.{name}")
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'ferrule' has no attribute '{name}'")
-    return getattr(importlib.import_module(home), name)
+__getattr__ = lazily(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

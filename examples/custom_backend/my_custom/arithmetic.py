@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.graph import Array, LayerType
-from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
-from ferrule.operators.elementwise import Combination, Sum, combine
-from ferrule.operators.operator import Operands
+from ferrule.operators import BinaryDescriptor, Combination, Operands, Sum, combination_of, combine, float_limits
 
 __all__ = ["Combination", "FloatSum", "Sum", "add", "arithmetic_of"]
 

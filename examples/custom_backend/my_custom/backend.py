@@ -7,14 +7,23 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from ferrule import override
-from ferrule.backends import Backend, BackendId, LayerSupport, Target
-from ferrule.backends.capability import ROUNDING_RULES, Capabilities
-from ferrule.backends.context import CreationOptions, CustomAllocator
-from ferrule.backends.firmware import FirmwareTarget
-from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
-from ferrule.backends.option import BackendOption
-from ferrule.backends.tensor_handle import MemoryManager
-from ferrule.backends.workload import WorkloadFactory
+from ferrule.backends import (
+    ROUNDING_RULES,
+    Backend,
+    BackendId,
+    BackendOption,
+    Capabilities,
+    CreationOptions,
+    CustomAllocator,
+    FirmwareTarget,
+    LayerSupport,
+    MemoryManager,
+    ModelOptions,
+    OptimizationViews,
+    Target,
+    WorkloadFactory,
+    untouched,
+)
 from ferrule.graph import SubgraphView
 from my_custom.context import CustomContext
 from my_custom.firmware import CustomTarget

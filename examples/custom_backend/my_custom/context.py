@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ferrule.backends.context import BackendUnavailableError, CreationOptions, NetworkId
+from ferrule.backends import BackendUnavailableError, CreationOptions, NetworkId
 
 
 class CustomContext:

@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from ferrule.backends.contribution import KERNELS, Contribution
-from ferrule.backends.firmware import (
+from ferrule.backends import (
+    KERNELS,
     SCALARS,
     Blob,
+    Contribution,
     LoweredOp,
     LoweringContext,
+    PreCompiledDescriptor,
+    read_manifest,
 )
-from ferrule.backends.manifest import read_manifest
-from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.dom import (
     AddressOf,
     Aggregate,
@@ -36,7 +37,7 @@ from ferrule.dom import (
 )
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType
-from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators import BinaryDescriptor
 from my_custom.arithmetic import Combination, FloatSum, Sum, arithmetic_of
 from my_custom.program import AdditionProgram
 

@@ -7,7 +7,7 @@ from ferrule.backends import Face, Support, Target
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
 from ferrule.network import operands_of
-from ferrule.operators.table import OPERATORS
+from ferrule.operators import OPERATORS
 
 TYPES = (DataType.INT8, DataType.FLOAT32)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule import override
-from ferrule.backends.tensor_handle import (
+from ferrule.backends import (
     FactoryId,
     MemoryManager,
     MemoryRef,

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
-from ferrule.backends.optimization_views import (
+from ferrule.backends import (
     OptimizationViews,
     PreCompiledDescriptor,
     Substitution,

@@ -11,7 +11,7 @@ import numpy as np
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, SubgraphView, TensorInfo
 from ferrule.network import operands_of
-from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators import BinaryDescriptor
 from my_custom.arithmetic import Combination, FloatSum, add, arithmetic_of
 
 MAX_ELEMENTS = 1 << 16

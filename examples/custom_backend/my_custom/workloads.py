@@ -8,12 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule import override
-from ferrule.backends.optimization_views import PreCompiledDescriptor
-from ferrule.backends.tensor_handle import TensorHandle
-from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
+from ferrule.backends import PreCompiledDescriptor, TensorHandle, Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, LayerType
-from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators import BinaryDescriptor
 from my_custom.arithmetic import Combination, FloatSum, add, arithmetic_of
 from my_custom.program import AdditionProgram
 

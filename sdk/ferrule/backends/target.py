@@ -21,7 +21,7 @@ class Face(StrEnum):
 
 
 class Goal(StrEnum):
-    """What a firmware is to have least of; backends choose among their ways to run a layer by it."""
+    """The cost that backends minimise where they have several ways to run a layer in a firmware."""
 
     SPEED = "speed"
     """Instructions; RAM and flash may grow."""
@@ -113,7 +113,7 @@ class Target:
     options: ModelOptions = field(default_factory=dict, hash=False)
     """The user's options for the backend."""
     goal: Goal = Goal.BALANCED
-    """What the firmware is to have least of; without an effect on the host."""
+    """The cost that the firmware minimises; without an effect on the host."""
     input_rows: bool = False
     """Whether the firmware takes the network's input row by row; see `LoweredOp.feed`."""
 

@@ -278,8 +278,8 @@ def _goal_option(function: _F) -> _F:
         "--goal",
         type=click.Choice(GOALS),
         show_default=GOALS[1],
-        help="What the firmware is to have least of: instructions (speed), instructions as far as weights and "
-        "workspace do not grow (balanced), flash (size), or workspace (memory).",
+        help="The cost that is minimised where several kernels can run a layer: instructions (speed), instructions "
+        "with hardly more flash or RAM (balanced), flash (size), or RAM (memory).",
     )(function)
 
 

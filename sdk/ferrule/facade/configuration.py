@@ -64,7 +64,7 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     overlap: Literal["on", "off"] | None = None
     """Whether devices work beside the core and one another; `--overlap` precedes it."""
     goal: Literal["speed", "balanced", "size", "memory"] | None = None
-    """What the firmware is to have least of; `--goal` precedes it."""
+    """The cost that is minimised where several kernels can run a layer; `--goal` precedes it."""
     input_rows: bool = False
     """Whether the firmware takes its input row by row; `--input-rows` switches it on, too."""
     engine: str | None = None

@@ -56,8 +56,8 @@ class Job:
     """"on": devices that can do so work beside the core and one another, for which subgraphs may be divided and the
     layers are ordered; "off": each layer ends before the next one begins, which takes the least memory."""
     goal: str = "balanced"
-    """What the firmware is to have least of: "speed" (instructions), "balanced" (instructions, as far as weights and
-    workspace do not grow), "size" (flash) or "memory" (workspace)."""
+    """The cost that is minimised where several kernels can run a layer: "speed" (instructions), "balanced"
+    (instructions, with hardly more flash or RAM), "size" (flash) or "memory" (RAM)."""
     input_rows: bool = False
     """Whether the firmware takes its only input row by row, as from a camera, by `ferrule_<model>_input_rows`; the
     goal is then "memory"."""

@@ -3,6 +3,7 @@
 
 from ferrule.network.execution import Observer, operands_of, run_graph
 from ferrule.network.network import Network
+from ferrule.network.samples import random_sample
 from ferrule.network.validation import check_kernel, check_layer
 
-__all__ = ["Network", "Observer", "check_kernel", "check_layer", "operands_of", "run_graph"]
+__all__ = ["Network", "Observer", "check_kernel", "check_layer", "operands_of", "random_sample", "run_graph"]

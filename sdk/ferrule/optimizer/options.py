@@ -58,7 +58,7 @@ class OptimizerOptions:
     memories: tuple[Memory, ...] = ()
     """The memories of that board."""
     goal: Goal = Goal.BALANCED
-    """What the firmware is to have least of."""
+    """The cost that is minimised where several kernels can run a layer."""
     input_rows: bool = False
     """Whether the firmware takes the network's input row by row."""
     overlap: bool = True

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reports of runs: as data, as JSON and on a terminal."""
+"""Reports of runs, evaluations and sweeps: as data, in files, on a terminal and as pages."""
 
 from ferrule.report.compare import compare, worst
+from ferrule.report.comparison import compare_documents
+from ferrule.report.console import print_report
 from ferrule.report.document import (
     SCHEMA_VERSION,
     BuildPart,
@@ -22,10 +24,15 @@ from ferrule.report.document import (
     Verdict,
     json_schema,
 )
+from ferrule.report.html import html_fragment, html_page
+from ferrule.report.limits import Limits, parse_limits
+from ferrule.report.reading import Document, read_document
 from ferrule.report.run_report import RunReport
+from ferrule.report.writers import WRITERS
 
 __all__ = [
     "SCHEMA_VERSION",
+    "WRITERS",
     "BuildPart",
     "ContractPart",
     "CountPart",
@@ -34,8 +41,10 @@ __all__ = [
     "DeviceTracePart",
     "DeviceWorkPart",
     "DifferencePart",
+    "Document",
     "FlashPart",
     "LayerPart",
+    "Limits",
     "MemoryPart",
     "ModelPart",
     "RamPart",
@@ -44,6 +53,12 @@ __all__ = [
     "SamplePart",
     "Verdict",
     "compare",
+    "compare_documents",
+    "html_fragment",
+    "html_page",
     "json_schema",
+    "parse_limits",
+    "print_report",
+    "read_document",
     "worst",
 ]

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING
+
+from ferrule._lazy import lazily
 
 if TYPE_CHECKING:
     from ferrule.emulation.console import Console, ExpectationError
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from ferrule.testing.ownership import OwnershipError, OwnershipReport, check_ownership
     from ferrule.testing.platforms import CmsisFakes, ZephyrFakes
     from ferrule.testing.programs import build_program
+    from ferrule.testing.pytest_plugin import AdapterBuilder, BoardFixture
     from ferrule.testing.sanitizers import SanitizerError, run_sanitized, sanitizer_environment
 
 __all__ = [
     "Adapter",
+    "AdapterBuilder",
     "BalanceError",
     "Board",
+    "BoardFixture",
     "CData",
     "Call",
     "CmsisFakes",
@@ -48,8 +52,10 @@ __all__ = [
 
 _HOMES = {
     "Adapter": "ferrule.testing.loaded",
+    "AdapterBuilder": "ferrule.testing.pytest_plugin",
     "BalanceError": "ferrule.testing.fakes",
     "Board": "ferrule.testing.board",
+    "BoardFixture": "ferrule.testing.pytest_plugin",
     "CData": "ferrule.testing.cdata",
     "Call": "ferrule.testing.calls",
     "CmsisFakes": "ferrule.testing.platforms",
@@ -73,9 +79,4 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> object:
-    """Import a public name on first use, so that the pytest plug-in does not load unused modules."""
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module 'ferrule.testing' has no attribute '{name}'")
-    return getattr(importlib.import_module(home), name)
+__getattr__ = lazily(__name__, _HOMES)

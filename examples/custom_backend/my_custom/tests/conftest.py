@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ferrule.backends.manifest import read_manifest
-from ferrule.backends.registry import BackendRegistry, registry_with
+from ferrule.backends import BackendRegistry, read_manifest, registry_with
 
 FOLDER = Path(__file__).parents[1]
 read_manifest(FOLDER).load()
@@ -17,6 +16,6 @@ read_manifest(FOLDER).load()
 @pytest.fixture
 def registry() -> BackendRegistry:
     """A registry with all backends, including this one."""
-    from ferrule.backends.registry import default_registry
+    from ferrule.backends import default_registry
 
     return default_registry().scope() if "MyCustom" in default_registry() else registry_with([FOLDER])

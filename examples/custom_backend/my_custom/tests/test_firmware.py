@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import ferrule
-from ferrule.backends import BackendId, Device
-from ferrule.backends.registry import BackendRegistry
+from ferrule.backends import BackendId, BackendRegistry, Device
 from ferrule.graph import DataType, Quantization, TensorInfo
 
 MY_CUSTOM = BackendId("MyCustom")

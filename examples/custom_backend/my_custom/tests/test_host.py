@@ -14,14 +14,20 @@ from my_custom.memory import CustomMemoryManager, CustomTensorHandleFactory
 from my_custom.program import MAX_ELEMENTS, AdditionProgram
 
 from ferrule import DataType, Network, Quantization, TensorInfo
-from ferrule.backends import BackendId, Face, default_target
-from ferrule.backends.context import BackendUnavailableError, CreationOptions
-from ferrule.backends.optimization_views import PreCompiledDescriptor
-from ferrule.backends.registry import BackendRegistry
-from ferrule.backends.tensor_handle import MemoryRef, MemorySource
+from ferrule.backends import (
+    BackendId,
+    BackendRegistry,
+    BackendUnavailableError,
+    CreationOptions,
+    Face,
+    MemoryRef,
+    MemorySource,
+    PreCompiledDescriptor,
+    default_target,
+)
 from ferrule.graph import Array, Graph, GraphEditor, LayerType, Rounding, SubgraphView
 from ferrule.network import run_graph
-from ferrule.operators.activation import Activation
+from ferrule.operators import Activation
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.runtime import NetworkLoadError, Runtime
 

@@ -10,6 +10,7 @@ Each client connects to a running Renode; `docs/renode.md` has an example of eac
 - `CosimulationPeer`: a device model behind the co-simulation socket of 1.15 and 1.16.
 """
 
+from ferrule.emulation.renode.bridge import HEADER, BridgeMessage, BridgeServer, Kind, receive
 from ferrule.emulation.renode.cosimulation import GETS, PUSHES, Action, CosimulationPeer, Message, WireFormat
 from ferrule.emulation.renode.errors import RenodeConnectionError, RenodeError
 from ferrule.emulation.renode.external_control import (
@@ -27,13 +28,17 @@ from ferrule.emulation.renode.terminal import SocketTerminal
 
 __all__ = [
     "GETS",
+    "HEADER",
     "PUSHES",
     "Action",
+    "BridgeMessage",
+    "BridgeServer",
     "ControlError",
     "CosimulationPeer",
     "ExternalControl",
     "FramedControl",
     "KeywordError",
+    "Kind",
     "LegacyControl",
     "Message",
     "Monitor",
@@ -47,4 +52,5 @@ __all__ = [
     "UartLine",
     "Width",
     "WireFormat",
+    "receive",
 ]
