@@ -11,8 +11,9 @@ from needs import require_module, require_program
 from run_time_models import models
 
 import ferrule
-from ferrule.graph import DataType, Graph, LayerType
+from ferrule.graph import DataType, Graph
 from ferrule.network import Network
+from ferrule.operators.table import having
 from ferrule.report import Verdict
 from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layer_cases import layer_case, placed
@@ -20,12 +21,11 @@ from ferrule.testing.backends.layers import refusal_of_reference
 
 pytestmark = pytest.mark.emu
 BOARDS = ["mps2-an386", *(pytest.param(board, marks=pytest.mark.nightly) for board in ("stm32g0b1", "mps3-an547"))]
-WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV)
 
 
 def weighted(dtypes: Sequence[DataType], seeds: range) -> Iterator[Graph]:
     """Yield layers whose weights come from run time, and their biases, too, where the operator accepts that."""
-    for type_ in WEIGHTED:
+    for type_ in sorted(having(weighted=True)):
         for dtype in dtypes:
             for seed in seeds:
                 graph = layer_case(type_, dtype, seed)

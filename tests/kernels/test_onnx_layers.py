@@ -16,7 +16,6 @@ from onnx_layers import CASES, PAIRS, every_pair, pairs_network
 from ferrule.backends.cpu_acc.backend import CpuAccSupport
 from ferrule.backends.cpu_acc.lowering.kernels.choice import explain
 from ferrule.backends.cpu_acc.lowering.operators.onnx_binary import ONNX_PRODUCT_ROWS, ONNX_SUM_ROWS
-from ferrule.backends.cpu_acc.lowering.table import RULES
 from ferrule.backends.device import BackendId
 from ferrule.backends.target import CoreFeatures, Face, default_target
 from ferrule.errors import UnsupportedError
@@ -24,7 +23,6 @@ from ferrule.graph import DataType, LayerType, Quantization, Rounding
 from ferrule.operators.activation import Activation
 from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.quantize import QuantizeDescriptor
-from ferrule.operators.table import OPERATORS
 
 pytestmark = pytest.mark.cc
 WITHOUT_DSP = CoreFeatures(name="cortex-m3")
@@ -104,8 +102,6 @@ def test_8_bits_of_either_sign_become_one_another() -> None:
 
 
 def test_what_has_no_c_is_refused_by_name() -> None:
-    for type_, rules in RULES.items():
-        assert rules <= OPERATORS[type_].rules
     network = layer_network(
         LayerType.QUANTIZE,
         QuantizeDescriptor(),
@@ -114,5 +110,3 @@ def test_what_has_no_c_is_refused_by_name() -> None:
         rounding=Rounding.SINGLE,
     )
     assert "('single')" in CpuAccSupport().supports(network, network.layers[0], TARGET).reason
-    with pytest.raises(UnsupportedError, match=r"QUANTIZE with the rule of one rounding \('single'\)"):
-        lower(network)

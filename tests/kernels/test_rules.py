@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -15,10 +14,7 @@ from merged import merged
 from needs import require_module
 from oracle import edge_inputs, random_inputs
 
-from ferrule.backends.cpu_acc.backend import CpuAcc
-from ferrule.backends.cpu_acc.lowering.table import RULES as RULES_OF_KERNELS
-from ferrule.backends.target import CoreFeatures, default_target
-from ferrule.errors import UnsupportedError
+from ferrule.backends.target import CoreFeatures
 from ferrule.graph import DataType, Descriptor, GraphEditor, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.network import Network
 from ferrule.operators.activation import Activation
@@ -218,13 +214,3 @@ def test_vector_kernels_leave_these_layers_to_the_others() -> None:
         assert op.kernel == other.kernel
         refused = [each.reason for each in op.considered if "mve" in each.kernel]
         assert refused in ([], ["it does not round by ONNX's rule"]), op.considered
-
-
-def test_layers_without_a_kernel_for_their_rule_are_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = ruled(Rounding.ONNX)[0]
-    (one,) = network.layers
-    monkeypatch.delitem(RULES_OF_KERNELS, one.type)  # type: ignore[arg-type]
-    refusal = "there is no C kernel for CONV_2D with ONNX's rule ('onnx'), expected tflm"
-    with pytest.raises(UnsupportedError, match=re.escape(refusal)):
-        lower(network)
-    assert CpuAcc().layer_support().supports(network, one, default_target(CpuAcc.id)).reason == refusal

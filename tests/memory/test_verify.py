@@ -35,8 +35,8 @@ from ferrule.memory import (
     schedule_of_lifetimes,
     verify,
 )
-from ferrule.memory.aliases import VIEW_TYPES
 from ferrule.memory.lifetimes import lifetimes
+from ferrule.operators.table import having
 from ferrule.testing.backends.random_networks import random_network
 
 SRAM = (Region(name="sram", size_bytes=200, alignment=2), Region(name="npu", size_bytes=100))
@@ -402,7 +402,7 @@ def test_plans_of_layers_that_go_on_are_replayed(seed: int, monkeypatch: pytest.
     for step, layer in enumerate(graph.layers):
         readers = [order.index(reader.name) for name in layer.outputs for reader in graph.consumers(name)]
         last = min(readers, default=len(order)) - 1
-        if last > step and layer.type not in VIEW_TYPES and dice.random() < 0.7:
+        if last > step and layer.type not in having(view=True) and dice.random() < 0.7:
             ends[layer.name] = int(dice.integers(step + 1, last + 1))
     scratch = dict.fromkeys(order[::2], 40)
 

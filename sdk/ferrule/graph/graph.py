@@ -107,14 +107,6 @@ class Graph(Lookup):
         """Return the given tensor names without repeats, in the order in which the tensors were added to the graph."""
         return sorted(set(tensors), key=self._ranks.__getitem__)
 
-    def input_infos(self, layer: Layer) -> tuple[TensorInfo | None, ...]:
-        """Return the tensor infos of a layer's inputs; None for an absent optional input."""
-        return tuple(None if name is None else self.info(name) for name in layer.inputs)
-
-    def output_infos(self, layer: Layer) -> tuple[TensorInfo, ...]:
-        """Return the tensor infos of a layer's outputs."""
-        return tuple(self.info(name) for name in layer.outputs)
-
     def add_input(self, info: TensorInfo) -> str:
         """Add an input of the graph and return its name; ModelError if the name is taken."""
         self._add_tensor(Tensor(info=info))

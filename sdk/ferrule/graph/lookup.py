@@ -37,6 +37,14 @@ class Lookup:
         """Return the description of a tensor; ModelError if there is none."""
         return self.tensor(name).info
 
+    def input_infos(self, layer: Layer) -> tuple[TensorInfo | None, ...]:
+        """Return the tensor infos of a layer's inputs; None for an absent optional input."""
+        return tuple(None if name is None else self.info(name) for name in layer.inputs)
+
+    def output_infos(self, layer: Layer) -> tuple[TensorInfo, ...]:
+        """Return the tensor infos of a layer's outputs."""
+        return tuple(self.info(name) for name in layer.outputs)
+
     def producer(self, tensor: str) -> Layer | None:
         """Return the layer that writes a tensor; None for inputs and constants."""
         name = self._producers.get(tensor)

@@ -3,11 +3,9 @@
 
 from __future__ import annotations
 
-from ferrule.graph import Graph, LayerType
+from ferrule.graph import Graph
 from ferrule.memory.request import Alias, AliasKind
-
-VIEW_TYPES = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
-"""The layer types whose output has the same bytes as their first input."""
+from ferrule.operators.table import having
 
 
 def views(graph: Graph) -> tuple[Alias, ...]:
@@ -15,5 +13,5 @@ def views(graph: Graph) -> tuple[Alias, ...]:
     return tuple(
         Alias(output=layer.outputs[0], input=layer.present_inputs[0], kind=AliasKind.VIEW)
         for layer in graph.layers
-        if layer.type in VIEW_TYPES and not graph.tensor(layer.present_inputs[0]).is_constant
+        if layer.type in having(view=True) and not graph.tensor(layer.present_inputs[0]).is_constant
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+from ferrule.graph import Descriptor
+
 
 class Activation(StrEnum):
     """A clamp applied to an operator's result, with its TensorFlow Lite name."""
@@ -26,3 +28,8 @@ _LIMITS: dict[Activation, tuple[float | None, float | None]] = {
     Activation.RELU6: (0.0, 6.0),
     Activation.RELU_N1_TO_1: (-1.0, 1.0),
 }
+
+
+def fused_activation(descriptor: Descriptor) -> Activation | None:
+    """Return the activation that is fused into a layer; None if its operator has none."""
+    return getattr(descriptor, "activation", None)

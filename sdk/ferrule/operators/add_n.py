@@ -113,6 +113,7 @@ def _sample(sample: LayerSample) -> None:
 ADD_N = Operator(
     descriptor=AddNDescriptor,
     type=LayerType.ADD_N,
+    elementwise=True,
     infer=infer,
     check=check,
     kernel=kernel,

@@ -120,6 +120,7 @@ def _arithmetic(layer_type: LayerType, rules: frozenset[Rounding]) -> Operator:
     return Operator(
         descriptor=BinaryDescriptor,
         type=layer_type,
+        elementwise=True,
         infer=infer_broadcast,
         check=partial(_check_arithmetic, layer_type),
         kernel=partial(_compute_arithmetic, layer_type),
@@ -133,6 +134,7 @@ def _extremum(layer_type: LayerType) -> Operator:
     return Operator(
         descriptor=ExtremumDescriptor,
         type=layer_type,
+        elementwise=True,
         infer=infer_broadcast,
         check=_check_extremum,
         kernel=partial(_compute_extremum, layer_type),

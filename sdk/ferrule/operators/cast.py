@@ -61,6 +61,7 @@ def _sample(sample: LayerSample) -> None:
 CAST = Operator(
     descriptor=CastDescriptor,
     type=LayerType.CAST,
+    elementwise=True,
     infer=infer_same_shape,
     check=check,
     kernel=kernel,

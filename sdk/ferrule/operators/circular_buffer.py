@@ -98,6 +98,7 @@ def _sample(sample: LayerSample) -> None:
 CIRCULAR_BUFFER = Operator(
     descriptor=CircularBufferDescriptor,
     type=LayerType.CIRCULAR_BUFFER,
+    states=kept_by,
     infer=_infer,
     check=_check,
     kernel=_kernel,

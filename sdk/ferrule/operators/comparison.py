@@ -88,6 +88,7 @@ def _operator(
     return Operator(
         descriptor=descriptor,
         type=type_,
+        elementwise=True,
         infer=infer_broadcast,
         check=partial(_check, allowed),
         kernel=partial(_compute, function),

@@ -173,6 +173,7 @@ def _sample(sample: LayerSample) -> None:
 CONV_2D = Operator(
     descriptor=Conv2dDescriptor,
     type=LayerType.CONV_2D,
+    channel_axis=0,
     infer=_infer,
     check=_check,
     check_values=_check_values,

@@ -176,6 +176,7 @@ def _sample(sample: LayerSample) -> None:
 DEPTHWISE_CONV_2D = Operator(
     descriptor=DepthwiseConv2dDescriptor,
     type=LayerType.DEPTHWISE_CONV_2D,
+    channel_axis=3,
     infer=_infer,
     check=_check,
     check_values=_check_values,

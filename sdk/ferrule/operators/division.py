@@ -178,6 +178,7 @@ DIV = computed_as_real(
     Operator(
         descriptor=BinaryDescriptor,
         type=LayerType.DIV,
+        elementwise=True,
         infer=infer_broadcast,
         check=_check_div,
         kernel=_compute_div,
@@ -189,6 +190,7 @@ FLOOR_DIV, FLOOR_MOD = (
     Operator(
         descriptor=FlooredDescriptor,
         type=type_,
+        elementwise=True,
         infer=infer_broadcast,
         check=_check_floored,
         kernel=partial(_compute_floored, function),

@@ -67,6 +67,7 @@ def _operator(
     return Operator(
         descriptor=ElementwiseUnaryDescriptor,
         type=type_,
+        elementwise=True,
         infer=infer_same_shape,
         check=partial(_check, allowed, stored),
         kernel=partial(_kernel, function, stored),

@@ -263,6 +263,7 @@ def _sample_subtraction(sample: LayerSample) -> None:
 SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION = Operator(
     descriptor=SignalFilterBankSpectralSubtractionDescriptor,
     type=LayerType.SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION,
+    states=subtraction_states,
     infer=_infer_subtraction,
     check=_check_subtraction,
     kernel=_subtraction,

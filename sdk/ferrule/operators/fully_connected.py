@@ -122,6 +122,7 @@ def _sample(sample: LayerSample) -> None:
 FULLY_CONNECTED = Operator(
     descriptor=FullyConnectedDescriptor,
     type=LayerType.FULLY_CONNECTED,
+    channel_axis=0,
     infer=_infer,
     check=_check,
     check_values=_check_values,

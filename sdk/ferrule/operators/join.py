@@ -155,6 +155,8 @@ def _sample_split_v(sample: LayerSample) -> None:
 CONCATENATION = Operator(
     descriptor=ConcatenationDescriptor,
     type=LayerType.CONCATENATION,
+    is_identity=lambda _, operands: len(operands.inputs) == 1,
+    moves=True,
     infer=infer_concatenation,
     check=check_concatenation,
     kernel=compute_concatenation,
@@ -163,6 +165,8 @@ CONCATENATION = Operator(
 SPLIT = Operator(
     descriptor=SplitDescriptor,
     type=LayerType.SPLIT,
+    is_identity=lambda descriptor, _: descriptor.splits == 1,
+    moves=True,
     infer=infer_split,
     check=check_split,
     kernel=compute_split,
@@ -171,6 +175,7 @@ SPLIT = Operator(
 SPLIT_V = Operator(
     descriptor=SplitVDescriptor,
     type=LayerType.SPLIT_V,
+    moves=True,
     infer=infer_split_v,
     check=check_split,
     kernel=compute_split_v,

@@ -118,6 +118,7 @@ def _sample_mirror_pad(sample: LayerSample) -> Descriptor:
 REVERSE_V2 = Operator(
     descriptor=ReverseV2Descriptor,
     type=LayerType.REVERSE_V2,
+    moves=True,
     infer=infer_reverse,
     check=check_reverse,
     kernel=compute_reverse,
@@ -126,6 +127,7 @@ REVERSE_V2 = Operator(
 MIRROR_PAD = Operator(
     descriptor=MirrorPadDescriptor,
     type=LayerType.MIRROR_PAD,
+    moves=True,
     infer=infer_mirror_pad,
     check=check_mirror_pad,
     kernel=compute_mirror_pad,

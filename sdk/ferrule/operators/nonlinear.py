@@ -312,6 +312,7 @@ LOGISTIC = tabulated(
     Operator(
         descriptor=LogisticDescriptor,
         type=LayerType.LOGISTIC,
+        elementwise=True,
         infer=infer_same_shape,
         check=check_logistic,
         kernel=logistic,
@@ -323,6 +324,7 @@ TANH = tabulated(
     Operator(
         descriptor=TanhDescriptor,
         type=LayerType.TANH,
+        elementwise=True,
         infer=infer_same_shape,
         check=check_tanh,
         kernel=tanh,
@@ -334,6 +336,7 @@ HARD_SWISH = tabulated(
     Operator(
         descriptor=HardSwishDescriptor,
         type=LayerType.HARD_SWISH,
+        elementwise=True,
         infer=infer_same_shape,
         check=check_hard_swish,
         kernel=hard_swish,

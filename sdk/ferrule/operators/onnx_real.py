@@ -16,11 +16,9 @@ import numpy as np
 
 from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.movement import check_types
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import EVERY_INT8, Operands, Operator
 from ferrule.operators.quantize import quantize_to_even, real_values
 from ferrule.operators.weighted import check_activation_tensor, required_array
-
-_EVERY_INT8 = np.arange(-128, 128, dtype=np.int8)
 
 
 def tabulated(operator: Operator) -> Operator:
@@ -30,7 +28,7 @@ def tabulated(operator: Operator) -> Operator:
     def kernel(descriptor: Any, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:  # noqa: ANN401
         if operands.rounding is not Rounding.ONNX:
             return operator.kernel(descriptor, operands, arrays)
-        (table,) = extended.kernel(descriptor, operands, [_EVERY_INT8])
+        (table,) = extended.kernel(descriptor, operands, [EVERY_INT8])
         return [np.asarray(table[required_array(arrays, 0).astype(np.intp) + 128])]
 
     return replace(extended, kernel=kernel)

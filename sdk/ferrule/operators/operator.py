@@ -7,8 +7,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, Graph, Layer, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Kept, Layer, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph.lookup import Lookup
+from ferrule.operators.activation import Activation
 from ferrule.operators.sample import LayerSample
 
 
@@ -22,7 +26,7 @@ class Operands:
     """The layer's rule."""
 
     @classmethod
-    def of(cls, graph: Graph, layer: Layer) -> Operands:
+    def of(cls, graph: Lookup, layer: Layer) -> Operands:
         """Return those of a layer of a graph."""
         return cls(inputs=graph.input_infos(layer), outputs=graph.output_infos(layer), rounding=layer.rounding)
 
@@ -39,20 +43,33 @@ class Operands:
         return self.outputs[0]
 
 
-def values_of(graph: Graph, layer: Layer) -> tuple[Array | None, ...]:
+def values_of(graph: Lookup, layer: Layer) -> tuple[Array | None, ...]:
     """Return the data of a layer's constant inputs; None for those that are absent or computed at run time."""
     return tuple(None if name is None else graph.tensor(name).data for name in layer.inputs)
 
 
-def no_macs(descriptor: Descriptor, operands: Operands) -> int:
+def no_macs(_: Descriptor, __: Operands) -> int:
     """Return 0: the multiply-accumulates of an operator that is counted as having none."""
-    del descriptor, operands
     return 0
 
 
-def _any_values(descriptor: Descriptor, operands: Operands, values: Sequence[Array | None]) -> None:
+def _any_values(_: Descriptor, __: Operands, ___: Sequence[Array | None]) -> None:
     """Accept all values."""
-    del descriptor, operands, values
+
+
+def keeps_nothing(_: Descriptor, __: Sequence[TensorInfo | None]) -> Sequence[Kept]:
+    """Return the states of an operator without any: none."""
+    return ()
+
+
+def always(_: Descriptor, __: Operands) -> bool:
+    """Return True: each layer of such an operator is the identity if it changes no type, shape and quantisation."""
+    return True
+
+
+def never(_: Descriptor, __: Operands) -> bool:
+    """Return False: no layer of such an operator is looked upon as the identity."""
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +88,9 @@ OWN_CODE = Arithmetic()
 """That of Ferrule's own C without contraction."""
 OTHER_CODE = Arithmetic(spare=8.0)
 """That of C built with other flags, and of other libraries' functions, such as OpenCL's."""
+
+EVERY_INT8: Array = np.arange(-128, 128, dtype=np.int8)
+"""The inputs of a table of 256 results."""
 
 Kernel = Callable[[Any, Operands, Sequence[Array | None]], list[Array]]
 """(descriptor, operands, input arrays) -> output arrays."""
@@ -101,9 +121,10 @@ Bound = Callable[[Evaluation], list[Array]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operator:
-    """One row of the operator table.
+    """One row of the operator table: the sheet of an operator.
 
-    The callables take the operator's own descriptor; they are pure and never modify their arguments.
+    The callables take the operator's own descriptor; they are pure and never modify their arguments. The traits below
+    `rules` are what other packages ask for, by `table.having`, instead of lists of layer types.
     """
 
     descriptor: type[Descriptor]
@@ -135,13 +156,46 @@ class Operator:
     """Draws a random layer for backend tests; None for layers that the runtime itself runs."""
     rules: frozenset[Rounding] = frozenset({Rounding.TFLM})
     """The rules that the kernel computes; those besides TFLM for outputs of 8 bits only."""
+    elementwise: bool = False
+    """Whether each element is computed from those at its place in the inputs, all of which broadcast to one shape."""
+    moves: bool = False
+    """Whether the outputs consist of elements of the inputs, and of one value that the layer adds."""
+    view: bool = False
+    """Whether the output has the bytes of the input in another shape."""
+    indices: tuple[int, ...] = ()
+    """The positions of inputs that are int32 indices, by which the operator moves the elements of others."""
+    channel_axis: int | None = None
+    """The axis of the weights (input 1) that has the channels of the output; None for operators without weights."""
+    clamp: Activation | None = None
+    """The activation that the operator computes if the output has the scale and the zero point of the input."""
+    is_identity: Callable[[Any, Operands], bool] = never
+    """(descriptor, operands) -> whether the output has the elements of the first input in their order, if both tensors
+    have the same type, shape and quantisation."""
+    states: Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]] = keeps_nothing
+    """(descriptor, inputs before the states) -> the states whose shapes and types follow from these inputs. They are
+    the last inputs, and their new values the last outputs."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether it sums products of data (input 0) and weights (input 1), plus a bias (input 2)."""
+        return self.channel_axis is not None
+
+    @property
+    def transfers(self) -> bool:
+        """Whether the runtime itself runs such layers, which the optimizer inserts; they leave values unchanged."""
+        return self.sample is None
+
+    @property
+    def linear(self) -> bool:
+        """Whether the work of the kernel is proportional to the size of its tensors."""
+        return self.macs is no_macs and self.reads is None
 
     def accept(self, descriptor: Descriptor, operands: Operands) -> None:
         """Check a layer; UnsupportedError names the rule, tensor, type or parameter that the kernel refuses."""
         self.check_rule(operands)
         self.check(descriptor, operands)
 
-    def accept_layer(self, graph: Graph, layer: Layer) -> None:
+    def accept_layer(self, graph: Lookup, layer: Layer) -> None:
         """Check a layer of a graph with the values of its constants; raises as `accept`, also for a wrong value."""
         operands = Operands.of(graph, layer)
         self.accept(layer.descriptor, operands)

@@ -103,6 +103,10 @@ def kernel(descriptor: AnyPadDescriptor, operands: Operands, arrays: Sequence[Ar
     return [padded]
 
 
+def _pads_nothing(descriptor: AnyPadDescriptor, _: Operands) -> bool:
+    return not any((*descriptor.before, *descriptor.after))
+
+
 def _sample_sides(sample: LayerSample) -> tuple[tuple[int, ...], tuple[int, ...]]:
     rank = len(sample.inputs[0].shape)
     before, after = (tuple(sample.dice.randint(0, 2) for _ in range(rank)) for _ in range(2))
@@ -122,6 +126,8 @@ def _sample_pad_v2(sample: LayerSample) -> Descriptor:
 PAD = Operator(
     descriptor=PadDescriptor,
     type=LayerType.PAD,
+    is_identity=_pads_nothing,
+    moves=True,
     infer=infer,
     check=check,
     kernel=kernel,
@@ -130,6 +136,8 @@ PAD = Operator(
 PADV2 = Operator(
     descriptor=PadV2Descriptor,
     type=LayerType.PADV2,
+    is_identity=_pads_nothing,
+    moves=True,
     infer=infer,
     check=check,
     kernel=kernel,

@@ -18,7 +18,7 @@ from ferrule.operators.fixed_point import (
     quantize_multiplier,
     wrap_int32,
 )
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import EVERY_INT8, Operands, Operator
 from ferrule.operators.sample import LayerSample
 from ferrule.operators.unary import check_per_tensor, infer_same_shape
 
@@ -132,6 +132,14 @@ def quantize_to_even(data: Array, output: TensorInfo) -> Array:
     return np.asarray(np.clip(whole, limits.min, limits.max), output.dtype.numpy)
 
 
+def _keeps_values(_: QuantizeDescriptor, operands: Operands) -> bool:
+    """Whether every value has itself as its result: by ONNX's rule, those of a layer of int8 are computed."""
+    info = operands.output
+    if operands.rounding is Rounding.TFLM:
+        return True
+    return bool(np.array_equal(quantize_to_even(real_values(EVERY_INT8, info), info), EVERY_INT8))
+
+
 def _sample_quantize(sample: LayerSample) -> None:
     sample.take(sample.shape(), Quantization.of(0.5) if sample.dtype is DataType.INT32 else None)
     sample.output_type = sample.dice.choice(_QUANTIZE_TO.get(sample.dtype, (DataType.INT8,)))
@@ -149,6 +157,8 @@ def _sample_dequantize(sample: LayerSample) -> None:
 QUANTIZE = Operator(
     descriptor=QuantizeDescriptor,
     type=LayerType.QUANTIZE,
+    is_identity=_keeps_values,
+    elementwise=True,
     infer=infer_same_shape,
     check=check_quantize,
     kernel=quantize,
@@ -158,6 +168,7 @@ QUANTIZE = Operator(
 DEQUANTIZE = Operator(
     descriptor=DequantizeDescriptor,
     type=LayerType.DEQUANTIZE,
+    elementwise=True,
     infer=infer_same_shape,
     check=check_dequantize,
     kernel=dequantize,

@@ -119,7 +119,7 @@ def rectifier_of(layer_type: LayerType, descriptor: Descriptor, operands: Operan
     if isinstance(descriptor, LeakyReluDescriptor):
         negative = _slope(source.scale * descriptor.alpha / output.scale, output)
     else:
-        low, high = activation_range(_CLAMPS[layer_type], output)
+        low, high = activation_range(Activation[layer_type], output)
     return Rectifier(
         input_zero_point=source.zero_point,
         output_zero_point=output.zero_point,
@@ -218,7 +218,7 @@ def _compute(
     if isinstance(descriptor, LeakyReluDescriptor):
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             return [np.where(data > 0, data, data * np.float32(descriptor.alpha))]
-    return [np.clip(data, *_CLAMPS[layer_type].limits)]
+    return [np.clip(data, *Activation[layer_type].limits)]
 
 
 def compute_prelu(descriptor: PreluDescriptor, operands: Operands, arrays: Sequence[Array | None]) -> list[Array]:
@@ -240,13 +240,6 @@ def _slope(real: float, info: TensorInfo) -> Slope:
     return Slope(multiplier=multiplier, shift=shift, sign=-1 if real < 0 else 1)
 
 
-_CLAMPS: dict[LayerType, Activation] = {
-    LayerType.RELU: Activation.RELU,
-    LayerType.RELU6: Activation.RELU6,
-    LayerType.RELU_N1_TO_1: Activation.RELU_N1_TO_1,
-}
-
-
 def _operator(
     layer_type: LayerType, descriptor: type[Descriptor], sample: Callable[[LayerSample], Descriptor]
 ) -> Operator:
@@ -254,6 +247,8 @@ def _operator(
         Operator(
             descriptor=descriptor,
             type=layer_type,
+            elementwise=True,
+            clamp=None if descriptor is LeakyReluDescriptor else Activation[layer_type],
             infer=infer,
             check=partial(_check, layer_type),
             kernel=partial(_compute, layer_type),

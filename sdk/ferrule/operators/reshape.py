@@ -12,7 +12,7 @@ import numpy as np
 from ferrule.errors import ModelError
 from ferrule.graph import Array, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Operands, Operator, always
 from ferrule.operators.sample import LayerSample, sample_unary
 
 
@@ -100,6 +100,9 @@ def _sample_reshape(sample: LayerSample) -> Descriptor:
 RESHAPE = Operator(
     descriptor=ReshapeDescriptor,
     type=LayerType.RESHAPE,
+    moves=True,
+    view=True,
+    is_identity=always,
     infer=infer_reshape,
     check=check,
     kernel=kernel,
@@ -108,6 +111,9 @@ RESHAPE = Operator(
 SQUEEZE = Operator(
     descriptor=SqueezeDescriptor,
     type=LayerType.SQUEEZE,
+    moves=True,
+    view=True,
+    is_identity=always,
     infer=infer_squeeze,
     check=check,
     kernel=kernel,
@@ -116,6 +122,9 @@ SQUEEZE = Operator(
 EXPAND_DIMS = Operator(
     descriptor=ExpandDimsDescriptor,
     type=LayerType.EXPAND_DIMS,
+    moves=True,
+    view=True,
+    is_identity=always,
     infer=infer_expand_dims,
     check=check,
     kernel=kernel,

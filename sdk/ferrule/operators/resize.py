@@ -260,6 +260,7 @@ def _terms(descriptor: ResizeDescriptor, operands: Operands) -> int:
 RESIZE_NEAREST_NEIGHBOR = Operator(
     descriptor=ResizeDescriptor,
     type=LayerType.RESIZE_NEAREST_NEIGHBOR,
+    moves=True,
     infer=_infer,
     check=_check_nearest,
     kernel=_nearest,

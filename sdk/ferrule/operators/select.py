@@ -67,6 +67,7 @@ def _sample(sample: LayerSample) -> None:
 SELECT_V2 = Operator(
     descriptor=SelectV2Descriptor,
     type=LayerType.SELECT_V2,
+    elementwise=True,
     infer=infer,
     check=check,
     kernel=kernel,

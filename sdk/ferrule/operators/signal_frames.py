@@ -209,6 +209,7 @@ def _take_states(sample: LayerSample, states: Sequence[Kept], outputs: Sequence[
 SIGNAL_FRAMER = Operator(
     descriptor=SignalFramerDescriptor,
     type=LayerType.SIGNAL_FRAMER,
+    states=framer_states,
     infer=_infer_framer,
     check=_check_framer,
     kernel=_framer,
@@ -256,6 +257,7 @@ def _sample_delay(sample: LayerSample) -> None:
 SIGNAL_DELAY = Operator(
     descriptor=SignalDelayDescriptor,
     type=LayerType.SIGNAL_DELAY,
+    states=delay_states,
     infer=_infer_delay,
     check=_check_delay,
     kernel=_delay,
@@ -320,6 +322,7 @@ def _sample_overlap_add(sample: LayerSample) -> None:
 SIGNAL_OVERLAP_ADD = Operator(
     descriptor=SignalOverlapAddDescriptor,
     type=LayerType.SIGNAL_OVERLAP_ADD,
+    states=overlap_add_states,
     infer=_infer_overlap_add,
     check=_check_overlap_add,
     kernel=_overlap_add,
@@ -397,6 +400,7 @@ def _sample_stacker(sample: LayerSample) -> None:
 SIGNAL_STACKER = Operator(
     descriptor=SignalStackerDescriptor,
     type=LayerType.SIGNAL_STACKER,
+    states=stacker_states,
     infer=_infer_stacker,
     check=_check_stacker,
     kernel=_stacker,

@@ -11,7 +11,7 @@ import numpy as np
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Descriptor, LayerType, Shape, TensorInfo
 from ferrule.operators.movement import MOVABLE, check_axes, check_types, data_input
-from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.operator import Operands, Operator, always
 from ferrule.operators.sample import LayerSample, sample_unary
 from ferrule.operators.weighted import required_array
 
@@ -209,6 +209,9 @@ def _sample_strided_slice(sample: LayerSample) -> Descriptor:
 SLICE = Operator(
     descriptor=SliceDescriptor,
     type=LayerType.SLICE,
+    moves=True,
+    indices=(1,),
+    is_identity=always,
     infer=infer_slice,
     check=check_slice,
     kernel=compute_slice,
@@ -217,6 +220,7 @@ SLICE = Operator(
 STRIDED_SLICE = Operator(
     descriptor=StridedSliceDescriptor,
     type=LayerType.STRIDED_SLICE,
+    moves=True,
     infer=infer_strided_slice,
     check=check_strided_slice,
     kernel=compute_strided_slice,

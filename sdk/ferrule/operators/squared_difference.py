@@ -81,6 +81,7 @@ def _sample(sample: LayerSample) -> None:
 SQUARED_DIFFERENCE = Operator(
     descriptor=SquaredDifferenceDescriptor,
     type=LayerType.SQUARED_DIFFERENCE,
+    elementwise=True,
     infer=infer_broadcast,
     check=_check,
     kernel=_compute,

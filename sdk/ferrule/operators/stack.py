@@ -108,6 +108,7 @@ def _sample_unpack(sample: LayerSample) -> None:
 PACK = Operator(
     descriptor=PackDescriptor,
     type=LayerType.PACK,
+    moves=True,
     infer=infer_pack,
     check=check_pack,
     kernel=compute_pack,
@@ -116,6 +117,7 @@ PACK = Operator(
 UNPACK = Operator(
     descriptor=UnpackDescriptor,
     type=LayerType.UNPACK,
+    moves=True,
     infer=infer_unpack,
     check=check_unpack,
     kernel=compute_unpack,

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 
-from ferrule.graph import LayerType
+from ferrule.graph import Descriptor, LayerType
 from ferrule.operators.add_n import ADD_N
 from ferrule.operators.arg_select import ARG_MAX, ARG_MIN
 from ferrule.operators.batch_matmul import BATCH_MATMUL
@@ -178,3 +179,21 @@ OPERATORS: Mapping[LayerType, Operator] = {
 
 OPTIMIZER_TYPES = frozenset(row.type for row in _OPTIMIZER_ROWS)
 """The layer types that never occur in model files, since only the optimizer inserts them."""
+
+
+def type_of(descriptor: Descriptor) -> LayerType:
+    """Return the type of the layers with a descriptor whose class belongs to one operator only; ValueError if not."""
+    (row,) = (row for row in OPERATORS.values() if row.descriptor is type(descriptor))
+    return row.type
+
+
+@cache
+def having(**traits: object) -> frozenset[LayerType]:
+    """Return the types of the operators that have all of these traits, such as `having(moves=True, view=False)`.
+
+    Raises:
+        AttributeError: `Operator` has no trait of that name.
+    """
+    return frozenset(
+        type_ for type_, row in OPERATORS.items() if all(getattr(row, name) == traits[name] for name in traits)
+    )

@@ -49,6 +49,10 @@ def kernel(descriptor: TransposeDescriptor, operands: Operands, arrays: Sequence
     return [np.ascontiguousarray(np.transpose(np.asarray(arrays[0]), descriptor.permutation))]
 
 
+def _keeps_order(descriptor: TransposeDescriptor, _: Operands) -> bool:
+    return descriptor.permutation == tuple(range(len(descriptor.permutation)))
+
+
 def _sample(sample: LayerSample) -> Descriptor:
     rank = len(sample.inputs[0].shape)
     return TransposeDescriptor(permutation=tuple(sample.dice.sample(range(rank), rank)))
@@ -57,6 +61,8 @@ def _sample(sample: LayerSample) -> Descriptor:
 TRANSPOSE = Operator(
     descriptor=TransposeDescriptor,
     type=LayerType.TRANSPOSE,
+    moves=True,
+    is_identity=_keeps_order,
     infer=infer,
     check=check,
     kernel=kernel,

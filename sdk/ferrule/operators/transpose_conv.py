@@ -169,6 +169,7 @@ def _sample(sample: LayerSample) -> None:
 TRANSPOSE_CONV = Operator(
     descriptor=TransposeConvDescriptor,
     type=LayerType.TRANSPOSE_CONV,
+    channel_axis=0,
     infer=_infer,
     check=_check,
     check_values=_check_values,

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ferrule.backends.tensor_handle import FactoryId
-from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, LayerType, renamed
+from ferrule.graph import Descriptor, Graph, GraphEditor, Layer, renamed
+from ferrule.operators.table import type_of
 from ferrule.operators.transfer import FallbackImportDescriptor, MemCopyDescriptor, MemImportDescriptor
 from ferrule.optimizer.access import Access
 from ferrule.optimizer.decisions import Decisions
@@ -82,7 +83,7 @@ class _Inserter:
                 memory=access.target_memory.value,
                 alignment_bytes=access.alignment_bytes,
             )
-            name = self._add(passage, name, access.factory, (LayerType.FALLBACK_IMPORT, found))
+            name = self._add(passage, name, access.factory, found)
         self.editor.redirect({passage.tensor: name}, passage.readers)
         for reader in passage.readers:
             del self.edges[passage.tensor, reader]
@@ -111,11 +112,9 @@ class _Inserter:
         name = self.views[passage.tensor] = self._add(passage, passage.tensor, None, found)
         return name
 
-    def _add(
-        self, passage: _Passage, source: str, factory: FactoryId | None, kind: tuple[LayerType, Descriptor]
-    ) -> str:
+    def _add(self, passage: _Passage, source: str, factory: FactoryId | None, descriptor: Descriptor) -> str:
         name = self.editor.fresh(passage.label)
-        type_, descriptor = kind
+        type_ = type_of(descriptor)
         self.added[name] = Layer(name=name, type=type_, descriptor=descriptor, inputs=(source,), outputs=(name,))
         self.editor.set_tensor(renamed(self.editor.tensor(passage.tensor), name))
         self.factories[name] = factory
@@ -159,25 +158,22 @@ def _passages(graph: Graph, assignment: Mapping[str, Assignment], handles: Handl
         )
 
 
-def _layer_of(passage: _Passage, source: FactoryId | None) -> tuple[LayerType, Descriptor]:
+def _layer_of(passage: _Passage, source: FactoryId | None) -> Descriptor:
     match passage.access.strategy:
         case EdgeStrategy.EXPORT:
-            return LayerType.MEM_IMPORT, MemImportDescriptor()
+            return MemImportDescriptor()
         case EdgeStrategy.FALLBACK_IMPORT:
             return _fallback_import(passage, source, passage.access.factory)
         case _:
-            return LayerType.MEM_COPY, MemCopyDescriptor()
+            return MemCopyDescriptor()
 
 
-def _fallback_import(
-    passage: _Passage, source: FactoryId | None, target: FactoryId | None
-) -> tuple[LayerType, Descriptor]:
+def _fallback_import(passage: _Passage, source: FactoryId | None, target: FactoryId | None) -> Descriptor:
     access = passage.access
-    descriptor = FallbackImportDescriptor(
+    return FallbackImportDescriptor(
         source_backend="" if passage.source is None else passage.source.backend,
         source_factory=source or "",
         target_factory=target or "",
         memory=access.memory.value,
         alignment_bytes=access.alignment_bytes,
     )
-    return LayerType.FALLBACK_IMPORT, descriptor

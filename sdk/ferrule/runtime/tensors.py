@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from ferrule.backends.tensor_handle import MemoryManager, MemorySource, TensorHandle, TensorHandleFactory
 from ferrule.graph import Layer, LayerType
 from ferrule.memory import Lifetime
+from ferrule.operators.table import having
 from ferrule.operators.transfer import FallbackImportDescriptor
 from ferrule.optimizer.optimized import Assignment, OptimizedNetwork
 from ferrule.runtime.errors import NetworkLoadError
@@ -17,7 +18,7 @@ from ferrule.runtime.fallback_memory import APPLICATION, FallbackEnd, FallbackTe
 from ferrule.runtime.lives import Unit, Waits
 from ferrule.runtime.members import Members
 
-FRAMEWORK_LAYERS = frozenset({LayerType.DEBUG, LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT})
+FRAMEWORK_LAYERS = having(transfers=True)
 """Layers that the optimizer inserted; their workloads have finished when `execute` returns."""
 
 _IMPORTS = frozenset({LayerType.MEM_IMPORT, LayerType.FALLBACK_IMPORT})

@@ -15,7 +15,7 @@ from ferrule.backends.cpu_acc.host.library import host_library
 from ferrule.backends.cpu_acc.host.options import HOST_OPTIONS, INSTRUCTIONS, HostOptions
 from ferrule.backends.cpu_acc.host.workloads import CpuAccWorkloadFactory
 from ferrule.backends.cpu_acc.lowering.operators.control_flow import CONTROL_FLOW, lower_control_flow
-from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, RULES, check_rule, lowering_of
+from ferrule.backends.cpu_acc.lowering.table import LOWERINGS, lowering_of
 from ferrule.backends.cpu_acc.streaming.lowering import lower_stream
 from ferrule.backends.cpu_acc.streaming.selection import stream
 from ferrule.backends.device import BackendId
@@ -45,7 +45,6 @@ class CpuAccSupport:
                 return Support(reason=f"tensor '{info.name}' is float16, which no C kernel takes")
         try:
             OPERATORS[layer.type].accept_layer(graph, layer)
-            check_rule(layer)
         except FerruleError as error:
             return Support(reason=str(error))
         for name, inner in layer.descriptor.graphs.items():
@@ -81,7 +80,7 @@ class CpuAcc(HostMemoryBackend):
     @override
     def capabilities(self) -> Capabilities:
         return {
-            ROUNDING_RULES: " ".join(sorted(frozenset().union(*RULES.values()))),
+            ROUNDING_RULES: " ".join(sorted(frozenset().union(*(OPERATORS[type_].rules for type_ in LOWERINGS)))),
             FIRMWARE_FLOATS: f"{INSTRUCTIONS.name}={PORTABLE}",
         }
 

@@ -16,6 +16,7 @@ from ferrule.backends.shared.host_memory import address
 from ferrule.backends.target import Face, MemoryKind, Target
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor, TensorInfo
+from ferrule.operators.table import having
 
 
 class TensorRecord:
@@ -165,7 +166,7 @@ def _pack_descriptor(layer: Layer) -> tuple[int | None, int, object]:
         return ctypes.addressof(compiled), ctypes.sizeof(compiled), (compiled, text)
     struct = descriptor_structs().get(type(descriptor))
     if struct is None:
-        if layer.type in {LayerType.MEM_COPY, LayerType.MEM_IMPORT, LayerType.DEBUG}:
+        if layer.type in having(transfers=True) - {LayerType.FALLBACK_IMPORT}:
             return None, 0, None
         raise UnsupportedError(f"layer '{layer.name}' has a {type(descriptor).__name__}, which has no counterpart in C")
     if not struct.fields:

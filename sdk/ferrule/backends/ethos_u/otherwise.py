@@ -17,14 +17,12 @@ from ferrule.backends.ethos_u.wrapping import may_wrap
 from ferrule.graph import DataType, Graph, Layer, LayerType
 from ferrule.operators.fixed_point import multiply_by_quantized_multiplier, quantize_multiplier, reduced_multiplier
 from ferrule.operators.operator import Operands
+from ferrule.operators.table import having
 
 Check = Callable[[Any, Operands], bool]
 
 BY_ONE = "rounds some results otherwise than TensorFlow Lite Micro, by 1"
 _ARITHMETIC = frozenset({LayerType.ADD, LayerType.SUB, LayerType.MUL})
-_WEIGHTED = frozenset(
-    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
-)
 _TIE = 1e-4
 """Steps of the output around a tie."""
 _AROUND = 8
@@ -56,7 +54,7 @@ def _is_unsigned(layer: Layer, operands: Operands) -> bool:
     present = [info for info in (*operands.inputs, *operands.outputs) if info is not None]
     if any(info.dtype is DataType.UINT8 for info in present):
         return True
-    weights = operands.inputs[1] if layer.type in _WEIGHTED else None
+    weights = operands.inputs[1] if layer.type in having(weighted=True) else None
     return weights is not None and weights.quantization is not None and any(weights.quantization.zero_points)
 
 

@@ -8,23 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType
+from ferrule.graph import Array, DataType, Graph, Layer
 from ferrule.operators.fixed_point import reduced_multiplier
 from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted import centred, factors, is_wide
 
-_CHANNEL_AXES = {
-    LayerType.CONV_2D: 0,
-    LayerType.DEPTHWISE_CONV_2D: 3,
-    LayerType.FULLY_CONNECTED: 0,
-    LayerType.TRANSPOSE_CONV: 0,
-}
 _END = 1 << 31
 
 
 def may_wrap(graph: Graph, layer: Layer) -> bool:
     """Return whether a layer with constant weights has sums that may exceed 32 bits where the reference wraps them."""
-    axis = _CHANNEL_AXES.get(layer.type)
+    axis = OPERATORS[layer.type].channel_axis
     arrays = [None if name is None else graph.tensor(name).data for name in layer.inputs]
     operands = Operands.of(graph, layer)
     if axis is None or arrays[1] is None or operands.output.dtype not in {DataType.INT8, DataType.INT16}:

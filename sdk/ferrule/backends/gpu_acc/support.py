@@ -16,9 +16,6 @@ from ferrule.operators.weighted import has_zero_point
 _MOST_ELEMENTS = (1 << 31) - 1
 _TERMS = 2
 _SMALLEST_SCALE = 2.0**-100
-_WEIGHTED = frozenset(
-    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
-)
 
 
 class GpuAccSupport:
@@ -52,7 +49,7 @@ def _refusal(graph: Graph, layer: Layer, operands: Operands) -> str:
     row = rows[types]
     if layer.type is LayerType.ADD_N and len(layer.inputs) != _TERMS:
         return f"it has {len(layer.inputs)} inputs, the kernel adds {_TERMS}"
-    if layer.type in _WEIGHTED and has_zero_point(operands.input(1)):
+    if OPERATORS[layer.type].weighted and has_zero_point(operands.input(1)):
         return f"weights '{operands.input(1).name}' have a zero point that is not 0, expected symmetric weights"
     for index in row.constants:
         name = layer.inputs[index] if index < len(layer.inputs) else None

@@ -3,25 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ferrule.codegen.acl.rows import AclOptions, LayerView
 from ferrule.codegen.acl.table import REASONS, ROWS
-from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
+from ferrule.graph import DataType, Graph, Layer, Rounding
+from ferrule.operators.table import OPERATORS
 
 VERSIONS = ("20.08", "24.11")
 """The versions of the library with which the classes were compiled and run."""
 _MAX_RANK = 6
-_OTHERS: Mapping[LayerType, tuple[int, ...]] = {
-    LayerType.CONV_2D: (2,),
-    LayerType.DEPTHWISE_CONV_2D: (2,),
-    LayerType.EMBEDDING_LOOKUP: (0,),
-    LayerType.FULLY_CONNECTED: (2,),
-    LayerType.GATHER: (1,),
-    LayerType.TRANSPOSE_CONV: (2,),
-}
-"""Positions of biases and indices, which have types of their own."""
+_BIAS = 2
+"""The position of the bias among the inputs of a layer with weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,4 +50,6 @@ def supported(graph: Graph, layer: Layer, options: AclOptions) -> str:
 
 
 def _is_data(layer: Layer, index: int) -> bool:
-    return index not in _OTHERS.get(layer.type, ())
+    """Whether an input is neither a bias nor an index, which have types of their own."""
+    operator = OPERATORS[layer.type]
+    return index not in operator.indices and not (operator.weighted and index == _BIAS)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,16 +11,9 @@ import numpy as np
 from ferrule.graph import Array, DataType, GraphEditor, Layer, LayerType, Tensor, TensorInfo
 from ferrule.network import Network
 from ferrule.network.copying import network_of
-from ferrule.operators.activation import Activation
-
-_CHANNELS: Mapping[LayerType, int] = {
-    LayerType.CONV_2D: 0,
-    LayerType.DEPTHWISE_CONV_2D: 3,
-    LayerType.FULLY_CONNECTED: 0,
-    LayerType.TRANSPOSE_CONV: 0,
-}
-"""The layers with weights, and the axis of the weights with the channels of the output, which has them last."""
-_AFFINE = frozenset({LayerType.ADD, LayerType.SUB, LayerType.MUL, LayerType.DIV})
+from ferrule.operators.activation import Activation, fused_activation
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.table import OPERATORS, having
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +30,11 @@ def with_affine_folded(network: Network) -> Network:
 
     Batch normalisation becomes part of the layer before it. The network is returned unchanged if it has none.
     """
-    if not any(layer.type in _AFFINE for layer in network.layers):
+    if not any(isinstance(layer.descriptor, BinaryDescriptor) for layer in network.layers):
         return network
     editor = GraphEditor(network)
     for layer in editor.layers():
-        if layer.type not in _AFFINE or (found := _affine(editor, layer)) is None:
+        if not isinstance(layer.descriptor, BinaryDescriptor) or (found := _affine(editor, layer)) is None:
             continue
         before = _weighted(editor, found.source, layer)
         if before is not None:
@@ -80,17 +72,12 @@ def _weighted(editor: GraphEditor, source: str, reader: Layer) -> tuple[Layer, .
     if before.type is LayerType.RESHAPE:
         inner = before.present_inputs[0]
         same = editor.info(inner).shape[-1:] == editor.info(source).shape[-1:]
-        found = _weighted(editor, inner, before) if same and _activation(reader) is Activation.NONE else None
+        plain = fused_activation(reader.descriptor) in {None, Activation.NONE}
+        found = _weighted(editor, inner, before) if same and plain else None
         return None if found is None or len(found) > 1 else (*found, before)
-    if before.type not in _CHANNELS or _activation(before) is not Activation.NONE:
+    if before.type not in having(weighted=True) or fused_activation(before.descriptor) is not Activation.NONE:
         return None
     return (before,) if all(editor.tensor(name).data is not None for name in before.present_inputs[1:]) else None
-
-
-def _activation(layer: Layer) -> Activation:
-    descriptor: Any = layer.descriptor
-    found: Activation = getattr(descriptor, "activation", Activation.NONE)
-    return found
 
 
 def _fold(editor: GraphEditor, chain: tuple[Layer, ...], layer: Layer, affine: _Affine) -> None:
@@ -98,7 +85,8 @@ def _fold(editor: GraphEditor, chain: tuple[Layer, ...], layer: Layer, affine: _
     before = chain[0]
     names = before.present_inputs
     weights = _data(editor, names[1])
-    axis = _CHANNELS[before.type]
+    axis = OPERATORS[before.type].channel_axis
+    assert axis is not None, "it has weights"
     channels = weights.shape[axis]
     shape = [1] * weights.ndim
     shape[axis] = -1
@@ -112,7 +100,7 @@ def _fold(editor: GraphEditor, chain: tuple[Layer, ...], layer: Layer, affine: _
     name = names[2] if len(names) > 2 else editor.fresh(f"{before.outputs[0]}_bias")
     inputs.append(_constant(editor, name, new_bias))
     descriptor: Any = before.descriptor
-    descriptor = replace(descriptor, activation=_activation(layer))
+    descriptor = replace(descriptor, activation=fused_activation(layer.descriptor))
     editor.remove_layer(layer.name)
     folded = replace(before, descriptor=descriptor, inputs=tuple(inputs))
     if len(chain) > 1:

@@ -23,6 +23,7 @@ from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
 from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
 from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
 from ferrule.operators.select import SelectV2Descriptor
+from ferrule.operators.table import OPERATORS
 
 _PLAIN = BinaryDescriptor()
 _FUNCTION = ElementwiseUnaryDescriptor()
@@ -204,7 +205,8 @@ def _prelu(call: Call) -> None:
     call.finish(LayerType.PRELU, PreluDescriptor(), *tensors, layout=layout)
 
 
-_RECTIFIERS = {(0.0, math.inf): LayerType.RELU, (0.0, 6.0): LayerType.RELU6, (-1.0, 1.0): LayerType.RELU_N1_TO_1}
+_RECTIFIERS = {row.clamp.limits: type_ for type_, row in OPERATORS.items() if row.clamp is not None}
+"""The operators that clamp, by their limits."""
 
 
 def _clip(call: Call) -> None:
@@ -213,7 +215,7 @@ def _clip(call: Call) -> None:
     largest = float(np.finfo(np.float32).max)
     low = -math.inf if low is None or low <= -largest else low
     high = math.inf if high is None or high >= largest else high
-    rectifier = _RECTIFIERS.get((low, high))
+    rectifier = _RECTIFIERS.get((None if low == -math.inf else low, None if high == math.inf else high))
     if rectifier is not None and call.info(source).dtype.is_float:
         call.finish(rectifier, ReluDescriptor(), source, layout=layout)
         return

@@ -9,7 +9,7 @@ from ferrule.errors import ModelError, UnsupportedError
 from ferrule.formats.tflite.node import Node
 from ferrule.formats.tflite.row import Row, write_custom
 from ferrule.graph import Descriptor, LayerType
-from ferrule.operators.circular_buffer import CircularBufferDescriptor, kept_by
+from ferrule.operators.circular_buffer import CircularBufferDescriptor
 
 _CYCLES = "cycles_max"
 _LAST_SLOTS = frozenset({5, 13, 25})
@@ -41,7 +41,6 @@ ROWS: Mapping[LayerType, Row] = {
         read=_read,
         write=write_custom("CIRCULAR_BUFFER", cycles_max="cycles"),
         custom="CIRCULAR_BUFFER",
-        hidden_states=kept_by,
         keeps_output=True,
     ),
 }

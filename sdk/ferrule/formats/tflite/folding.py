@@ -16,11 +16,10 @@ from ferrule.formats.tflite.decode import TFLM_DECODE, check_decode, decoded
 from ferrule.formats.tflite.decoder import OperatorRecord
 from ferrule.formats.tflite.leaders import led, led_data, narrow
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.row import Row, keeps_nothing
+from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import Tensors, real_values
 from ferrule.graph import Array, DataType, Descriptor, Layer, LayerType
-from ferrule.operators.operator import Operands, no_macs
-from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.operator import Operands, keeps_nothing
 from ferrule.operators.table import OPERATORS
 
 _WORKING_BYTES = 8
@@ -111,9 +110,8 @@ class Folding:
         while sources and sources[-1] == -1:
             sources.pop()
         reads = tuple(index for index in sources if index != -1)
-        bounded = operator.macs is no_macs and not isinstance(descriptor, Pool2dDescriptor)
-        keeps = row.state_inputs or row.hidden_states is not keeps_nothing
-        if not bounded or keeps or not reads or not all(map(self._is_known, reads)):
+        keeps = row.state_inputs or operator.states is not keeps_nothing
+        if not operator.linear or keeps or not reads or not all(map(self._is_known, reads)):
             return False
         if any(
             index == -1 and position not in row.optional for position, index in zip(positions, sources, strict=False)

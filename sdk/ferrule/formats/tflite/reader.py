@@ -337,7 +337,7 @@ class _Reader:
         states: dict[int | str, TensorInfo] = {
             index: self._variables.new_value(index) for index in (record.inputs[each] for each in row.state_inputs)
         }
-        for kept in row.hidden_states(
+        for kept in KERNELS[type_].states(
             descriptor, [None if each is None else self._network.info(each) for each in sources]
         ):
             old, states[old.name] = self._variables.hidden(name, kept)

@@ -10,26 +10,19 @@ from typing import Any
 from ferrule.formats.tflite.emitter import ACTIVATION_NUMBERS, Emitter, Version
 from ferrule.formats.tflite.encoder import Options, OptionValue
 from ferrule.formats.tflite.node import Node
-from ferrule.graph import DataType, Descriptor, Kept, Layer, TensorInfo
+from ferrule.graph import DataType, Descriptor, Layer, TensorInfo
 
 MANY = 1 << 12
 """Limit on the number of inputs or outputs of an operator."""
 
 Read = Callable[[Node], Descriptor]
 Write = Callable[[Emitter, Layer, Any], None]
-Hidden = Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]]
 
 
 def first_version(descriptor: Descriptor, inputs: Sequence[TensorInfo], output: TensorInfo) -> int:
     """Return 1, for operators that have only one version."""
     del descriptor, inputs, output
     return 1
-
-
-def keeps_nothing(descriptor: Descriptor, inputs: Sequence[TensorInfo | None]) -> tuple[Kept, ...]:
-    """Return the hidden states of an operator without such states: none."""
-    del descriptor, inputs
-    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,9 +63,6 @@ class Row:
     new values as further outputs, in this order, behind the outputs of the file."""
     keeps_output: bool = False
     """Whether the outputs are variable tensors in a file, since an interpreter keeps its state there."""
-    hidden_states: Hidden = keeps_nothing
-    """(descriptor, data inputs) -> the states that an interpreter keeps inside of the operator, where a file does not
-    mention them. The layer reads the old values behind its data inputs, and has the new values as further outputs."""
 
     def positions(self, node: Node) -> list[int]:
         """Return the positions of the tensors of an operator that become inputs of the layer."""

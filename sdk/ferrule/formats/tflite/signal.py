@@ -13,7 +13,7 @@ from ferrule.errors import ModelError
 from ferrule.formats.tflite.emitter import Emitter
 from ferrule.formats.tflite.encoder import Options, OptionValue
 from ferrule.formats.tflite.node import Node
-from ferrule.formats.tflite.row import Hidden, Row, keeps_nothing
+from ferrule.formats.tflite.row import Row
 from ferrule.formats.tflite.tensors import TYPE_NUMBERS
 from ferrule.graph import Descriptor, Layer, LayerType, TensorInfo
 from ferrule.operators.filter_bank import (
@@ -22,7 +22,6 @@ from ferrule.operators.filter_bank import (
     SignalFilterBankSpectralSubtractionDescriptor,
     SignalFilterBankSquareRootDescriptor,
     SignalPcanDescriptor,
-    subtraction_states,
 )
 from ferrule.operators.signal_frames import (
     SignalDelayDescriptor,
@@ -30,10 +29,6 @@ from ferrule.operators.signal_frames import (
     SignalOverlapAddDescriptor,
     SignalStackerDescriptor,
     SignalWindowDescriptor,
-    delay_states,
-    framer_states,
-    overlap_add_states,
-    stacker_states,
 )
 from ferrule.operators.spectrum import (
     SignalEnergyDescriptor,
@@ -84,7 +79,6 @@ def _row(
     *,
     inputs: int = 1,
     outputs: int = 1,
-    hidden_states: Hidden = keeps_nothing,
     **given: Callable[[TensorInfo], int],
 ) -> Row:
     """Return the row of an operator whose options are the fields of its descriptor, and those that `given` computes.
@@ -113,12 +107,11 @@ def _row(
         data_inputs=range(inputs),
         inputs=range(inputs, inputs + 1),
         outputs=range(outputs, outputs + 1),
-        hidden_states=hidden_states,
     )
 
 
 ROWS: Mapping[LayerType, Row] = {
-    LayerType.SIGNAL_DELAY: _row("SignalDelay", SignalDelayDescriptor, hidden_states=delay_states),
+    LayerType.SIGNAL_DELAY: _row("SignalDelay", SignalDelayDescriptor),
     LayerType.SIGNAL_ENERGY: _row("SignalEnergy", SignalEnergyDescriptor),
     LayerType.SIGNAL_FFT_AUTO_SCALE: _row("SignalFftAutoScale", SignalFftAutoScaleDescriptor, outputs=2),
     LayerType.SIGNAL_FILTER_BANK: Row(
@@ -133,16 +126,13 @@ ROWS: Mapping[LayerType, Row] = {
         SignalFilterBankSpectralSubtractionDescriptor,
         outputs=2,
         num_channels=_elements,
-        hidden_states=subtraction_states,
     ),
     LayerType.SIGNAL_FILTER_BANK_SQUARE_ROOT: _row(
         "SignalFilterBankSquareRoot", SignalFilterBankSquareRootDescriptor, inputs=2
     ),
-    LayerType.SIGNAL_FRAMER: _row("SignalFramer", SignalFramerDescriptor, outputs=2, hidden_states=framer_states),
+    LayerType.SIGNAL_FRAMER: _row("SignalFramer", SignalFramerDescriptor, outputs=2),
     LayerType.SIGNAL_IRFFT: _row("SignalIrfft", SignalIrfftDescriptor, T=_type_number),
-    LayerType.SIGNAL_OVERLAP_ADD: _row(
-        "SignalOverlapAdd", SignalOverlapAddDescriptor, T=_type_number, hidden_states=overlap_add_states
-    ),
+    LayerType.SIGNAL_OVERLAP_ADD: _row("SignalOverlapAdd", SignalOverlapAddDescriptor, T=_type_number),
     LayerType.SIGNAL_PCAN: _row("SignalPCAN", SignalPcanDescriptor, inputs=3),
     LayerType.SIGNAL_RFFT: _row("SignalRfft", SignalRfftDescriptor, T=_type_number),
     LayerType.SIGNAL_STACKER: _row(
@@ -150,7 +140,6 @@ ROWS: Mapping[LayerType, Row] = {
         SignalStackerDescriptor,
         outputs=2,
         num_channels=_elements,
-        hidden_states=stacker_states,
     ),
     LayerType.SIGNAL_WINDOW: _row("SignalWindow", SignalWindowDescriptor, inputs=2),
 }

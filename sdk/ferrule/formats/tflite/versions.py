@@ -12,11 +12,9 @@ from dataclasses import dataclass
 
 from ferrule.errors import FerruleError
 from ferrule.graph import DataType, Graph, Layer, LayerType, Rounding
+from ferrule.operators.table import having
 
-_OF_LITERT = frozenset(
-    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
-)
-VERSIONS: Mapping[str, frozenset[LayerType]] = {"tflm": frozenset(), "litert-2.3": _OF_LITERT}
+VERSIONS: Mapping[str, frozenset[LayerType]] = {"tflm": frozenset(), "litert-2.3": having(weighted=True)}
 """By name of a version: the layers of int8 with constant weights that round by ONNX's rule; all others are TFLM's."""
 
 

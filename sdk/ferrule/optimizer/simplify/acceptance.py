@@ -9,22 +9,11 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import FerruleError
-from ferrule.graph import Array, GraphEditor, Layer, Rounding, TensorInfo
+from ferrule.graph import GraphEditor, Layer, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import EVERY_INT8, Operands
 from ferrule.operators.table import OPERATORS
-
-_EVERY_INT8 = np.arange(-128, 128).astype(np.int8)
-
-
-def operands_in(editor: GraphEditor, layer: Layer) -> Operands:
-    """Return the operands of a layer of a graph that is being rewritten."""
-    return Operands(
-        inputs=tuple(None if name is None else editor.info(name) for name in layer.inputs),
-        outputs=tuple(editor.info(name) for name in layer.outputs),
-        rounding=layer.rounding,
-    )
 
 
 def accepts(layer: Layer, inputs: Sequence[TensorInfo | None], outputs: Sequence[TensorInfo]) -> bool:
@@ -37,29 +26,25 @@ def accepts(layer: Layer, inputs: Sequence[TensorInfo | None], outputs: Sequence
     return True
 
 
-def only_clamps(editor: GraphEditor, layer: Layer, activation: Activation) -> bool:
-    """Whether a layer with one input, whose output has the same type and quantisation, is the clamp of an activation.
+def is_same(editor: GraphEditor, layer: Layer) -> bool:
+    """Whether the first output of a layer has the shape, type and quantisation of its first input."""
+    source, output = (editor.info(str(name)) for name in (layer.inputs[0], layer.outputs[0]))
+    return replace(source, name=output.name) == output
 
-    The TFLM rule clamps stored values. By the other rules a layer computes in float32, with limits that may round in
-    another way, so that its results are compared.
+
+def clamp_of(editor: GraphEditor, layer: Layer) -> Activation | None:
+    """Return the activation that is all that a layer computes; None if it computes something else.
+
+    That is so if it keeps scale and zero point. The TFLM rule clamps stored values. By the other rules a layer computes
+    in float32, with limits that may round in another way, so that its results are compared.
     """
+    operator = OPERATORS.get(layer.type)
+    clamp = None if operator is None else operator.clamp
+    if clamp is None or layer.inputs[0] is None or not is_same(editor, layer):
+        return None
     if layer.rounding is Rounding.TFLM:
-        return True
-    low, high = activation_range(activation, editor.info(layer.outputs[0]))
-    return bool(np.array_equal(_results(editor, layer), np.clip(_EVERY_INT8, low, high)))
-
-
-def changes_nothing(editor: GraphEditor, layer: Layer) -> bool:
-    """Whether a QUANTIZE whose output has the type and quantisation of its input returns every value unchanged."""
-    return layer.rounding is Rounding.TFLM or bool(np.array_equal(_results(editor, layer), _EVERY_INT8))
-
-
-def _results(editor: GraphEditor, layer: Layer) -> Array:
-    """Return the results of an elementwise layer from int8 to int8, for every value."""
-    operands = operands_in(editor, layer)
-    flat = replace(
-        operands,
-        inputs=(replace(operands.input(0), shape=_EVERY_INT8.shape),),
-        outputs=(replace(operands.output, shape=_EVERY_INT8.shape),),
-    )
-    return OPERATORS[layer.type].kernel(layer.descriptor, flat, [_EVERY_INT8])[0]
+        return clamp
+    flat = replace(editor.info(layer.outputs[0]), shape=EVERY_INT8.shape)
+    operands = Operands(inputs=(flat,), outputs=(flat,), rounding=layer.rounding)
+    found = OPERATORS[layer.type].kernel(layer.descriptor, operands, [EVERY_INT8])[0]
+    return clamp if np.array_equal(found, np.clip(EVERY_INT8, *activation_range(clamp, flat))) else None

@@ -3,21 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, LayerType, Tensor
+from ferrule.graph import Array, DataType, Graph, GraphEditor, Layer, Tensor
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS, having
 from ferrule.operators.weighted import centred, has_one_result
-from ferrule.optimizer.simplify.acceptance import operands_in
 
-_CHANNEL_AXES: Mapping[LayerType, int] = {
-    LayerType.CONV_2D: 0,
-    LayerType.DEPTHWISE_CONV_2D: 3,
-    LayerType.FULLY_CONNECTED: 0,
-    LayerType.TRANSPOSE_CONV: 0,
-}
 _LARGEST_DIFFERENCE = 255
 """The largest magnitude of an int8 value minus its zero point."""
 
@@ -36,7 +30,7 @@ class ClearBiases:
         """Return the graph with other constants for such biases."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
-            if layer.type not in _CHANNEL_AXES or len(layer.inputs) != 3:
+            if layer.type not in having(weighted=True) or len(layer.inputs) != 3:
                 continue
             weights, bias = (None if name is None else editor.tensor(name) for name in layer.inputs[1:])
             if weights is None or bias is None or weights.data is None or bias.data is None:
@@ -47,10 +41,11 @@ class ClearBiases:
 
 
 def _clear(editor: GraphEditor, layer: Layer, weights: Tensor, bias: Tensor) -> None:
-    operands = operands_in(editor, layer)
+    operands = Operands.of(editor, layer)
     if operands.input(0).dtype is not DataType.INT8 or weights.data is None or bias.data is None:
         return
-    axis = _CHANNEL_AXES[layer.type]
+    axis = OPERATORS[layer.type].channel_axis
+    assert axis is not None, "it is weighted"
     others = tuple(index for index in range(weights.data.ndim) if index != axis)
     magnitudes = np.abs(centred(weights.data, weights.info).astype(np.int64)).sum(axis=others)
     values = bias.data.astype(np.int64).reshape(-1)

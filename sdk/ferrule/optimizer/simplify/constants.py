@@ -7,19 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Tensor
+from ferrule.graph import Graph, GraphEditor, Layer, Tensor
+from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-from ferrule.optimizer.simplify.acceptance import operands_in
-
-_KEPT = frozenset(
-    {
-        LayerType.DEBUG,
-        LayerType.MEM_COPY,
-        LayerType.MEM_IMPORT,
-        LayerType.FALLBACK_IMPORT,
-        LayerType.PRE_COMPILED,
-    }
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +27,10 @@ class FoldConstants:
         """Return the graph with the constant layers replaced by their computed outputs."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
-            if layer.type not in _KEPT and not layer.descriptor.graphs and self._folds(editor, layer):
+            operator = OPERATORS.get(layer.type)
+            if operator is None or operator.transfers or layer.descriptor.graphs:
+                continue
+            if self._folds(editor, layer):
                 _fold(editor, layer)
         return editor.finish()
 
@@ -53,7 +46,7 @@ class FoldConstants:
 
 
 def _fold(editor: GraphEditor, layer: Layer) -> None:
-    operands = operands_in(editor, layer)
+    operands = Operands.of(editor, layer)
     arrays = [None if name is None else editor.tensor(name).data for name in layer.inputs]
     results = OPERATORS[layer.type].kernel(layer.descriptor, operands, arrays)
     editor.remove_layer(layer.name)

@@ -9,24 +9,10 @@ import numpy as np
 
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType, Shape, Tensor, TensorInfo
 from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.table import having
 from ferrule.operators.transpose import TransposeDescriptor
 from ferrule.optimizer.simplify.acceptance import accepts
-from ferrule.optimizer.simplify.movement import VIEWS
 
-ELEMENTWISE = frozenset(
-    {
-        *(LayerType.ABS, LayerType.CAST, LayerType.CEIL, LayerType.COS, LayerType.DEQUANTIZE, LayerType.ELU),
-        *(LayerType.EXP, LayerType.FLOOR, LayerType.HARD_SWISH, LayerType.LEAKY_RELU, LayerType.LOG),
-        *(LayerType.LOGICAL_NOT, LayerType.LOGISTIC, LayerType.NEG, LayerType.QUANTIZE, LayerType.RELU),
-        *(LayerType.RELU6, LayerType.RELU_N1_TO_1, LayerType.ROUND, LayerType.RSQRT, LayerType.SIN),
-        *(LayerType.SQRT, LayerType.SQUARE, LayerType.TANH),
-        *(LayerType.ADD, LayerType.ADD_N, LayerType.DIV, LayerType.EQUAL, LayerType.FLOOR_DIV, LayerType.FLOOR_MOD),
-        *(LayerType.GREATER, LayerType.GREATER_EQUAL, LayerType.LESS, LayerType.LESS_EQUAL, LayerType.LOGICAL_AND),
-        *(LayerType.LOGICAL_OR, LayerType.MAXIMUM, LayerType.MINIMUM, LayerType.MUL, LayerType.NOT_EQUAL),
-        *(LayerType.SELECT_V2, LayerType.SQUARED_DIFFERENCE, LayerType.SUB),
-    }
-)
-"""The layers with any number of inputs that compute each element by itself."""
 _DEEPEST = 16
 """The most elementwise layers between two movements."""
 
@@ -47,7 +33,7 @@ class JoinAcrossElementwise:
         editor = GraphEditor(graph)
         for layer in editor.layers():
             is_transpose = layer.type is LayerType.TRANSPOSE
-            if (is_transpose or layer.type in VIEWS) and layer.inputs[0] is not None:
+            if (is_transpose or layer.type in having(view=True)) and layer.inputs[0] is not None:
                 chain = _Chain(editor, layer)
                 if chain.find(layer.inputs[0]) and chain.is_worth_it():
                     chain.join()
@@ -103,7 +89,7 @@ class _Chain:
             return self._moved_like_others(layer)
         if depth == _DEEPEST or self._editor.only_consumer(tensor) is None:
             return None
-        if layer.type not in ELEMENTWISE:
+        if layer.type not in having(elementwise=True):
             return None
         infos = [None if name is None else self._operand(name, depth + 1) for name in layer.inputs]
         if self._first is None:
@@ -135,7 +121,7 @@ class _Chain:
     def _is_movement(self, layer: Layer) -> bool:
         if self._last.type is LayerType.TRANSPOSE:
             return layer.type is LayerType.TRANSPOSE
-        return layer.type in VIEWS
+        return layer.type in having(view=True)
 
     def _moved_like_others(self, layer: Layer) -> TensorInfo | None:
         """Return the input of a movement; None if another movement of the chain differs."""

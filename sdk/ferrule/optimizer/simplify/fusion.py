@@ -4,15 +4,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from ferrule.graph import Descriptor, Graph, GraphEditor, Layer
-from ferrule.operators.activation import Activation
+from ferrule.operators.activation import Activation, fused_activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.pad import PadDescriptor
 from ferrule.operators.window import Padding
-from ferrule.optimizer.simplify.acceptance import accepts, only_clamps
-from ferrule.optimizer.simplify.rectifiers import RECTIFIERS, Clamping
+from ferrule.optimizer.simplify.acceptance import accepts, clamp_of
 
 _Padded = Conv2dDescriptor | DepthwiseConv2dDescriptor
 
@@ -31,16 +31,11 @@ class FuseActivations:
         """Return the graph with every fusable activation fused."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
-            activation = RECTIFIERS.get(layer.type)
-            source = layer.inputs[0] if layer.inputs else None
+            activation, source = clamp_of(editor, layer), layer.inputs[0] if layer.inputs else None
             if activation is None or source is None or editor.only_consumer(source) is not layer:
                 continue
             before = editor.producer(source)
-            if before is None or replace(editor.info(source), name="") != replace(
-                editor.info(layer.outputs[0]), name=""
-            ):
-                continue
-            if not only_clamps(editor, layer, activation):
+            if before is None or len(before.outputs) != 1:
                 continue
             descriptor = _with_activation(before.descriptor, activation)
             if descriptor is not None and _accepts(editor, before, descriptor):
@@ -77,12 +72,10 @@ class FoldPads:
         return editor.finish()
 
 
-def _with_activation(descriptor: Descriptor, activation: Activation) -> Descriptor | None:
-    if not isinstance(descriptor, Clamping):
+def _with_activation(descriptor: Any, activation: Activation) -> Descriptor | None:  # noqa: ANN401 any operator's
+    if fused_activation(descriptor) not in {Activation.NONE, activation}:
         return None
-    if descriptor.activation not in {Activation.NONE, activation}:
-        return None
-    return replace(descriptor, activation=activation)
+    return cast(Descriptor, replace(descriptor, activation=activation))
 
 
 def _with_padding(descriptor: Descriptor, pad: PadDescriptor) -> Descriptor | None:
@@ -101,6 +94,4 @@ def _with_padding(descriptor: Descriptor, pad: PadDescriptor) -> Descriptor | No
 
 
 def _accepts(editor: GraphEditor, layer: Layer, descriptor: Descriptor) -> bool:
-    inputs = [None if name is None else editor.info(name) for name in layer.inputs]
-    changed = replace(layer, descriptor=descriptor)
-    return accepts(changed, inputs, [editor.info(name) for name in layer.outputs])
+    return accepts(replace(layer, descriptor=descriptor), editor.input_infos(layer), editor.output_infos(layer))

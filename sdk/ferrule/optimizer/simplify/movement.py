@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType
 from ferrule.operators.reshape import ReshapeDescriptor
+from ferrule.operators.table import having
 from ferrule.operators.transpose import TransposeDescriptor
-
-VIEWS = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
-"""Layer types that change the shape of a tensor but not its bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,8 +21,8 @@ class JoinReshapes:
         """Return the graph in which no view reads another view; views that are no longer read stay in the graph."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
-            before = _writer(editor, layer) if layer.type in VIEWS else None
-            if before is not None and before.type in VIEWS:
+            before = _writer(editor, layer) if layer.type in having(view=True) else None
+            if before is not None and before.type in having(view=True):
                 shape = editor.info(layer.outputs[0]).shape
                 editor.replace_layer(
                     replace(

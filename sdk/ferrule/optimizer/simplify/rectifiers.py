@@ -3,37 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ferrule.graph import DataType, Graph, GraphEditor, Layer, LayerType, Tensor
-from ferrule.operators.activation import Activation
+from ferrule.operators.activation import Activation, fused_activation
 from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.rectify import PreluDescriptor
-from ferrule.operators.transpose_conv import TransposeConvDescriptor
-from ferrule.optimizer.simplify.acceptance import accepts, only_clamps
-
-RECTIFIERS: Mapping[LayerType, Activation] = {
-    LayerType.RELU: Activation.RELU,
-    LayerType.RELU6: Activation.RELU6,
-    LayerType.RELU_N1_TO_1: Activation.RELU_N1_TO_1,
-}
-"""The layers that are only a clamp, if they keep scale and zero point."""
-Clamping = (
-    Conv2dDescriptor
-    | DepthwiseConv2dDescriptor
-    | FullyConnectedDescriptor
-    | Pool2dDescriptor
-    | BinaryDescriptor
-    | TransposeConvDescriptor
-)
-"""The descriptors of layers that have a fused activation."""
+from ferrule.operators.table import OPERATORS
+from ferrule.optimizer.simplify.acceptance import accepts, clamp_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,21 +28,15 @@ class RemoveClamps:
         """Return the graph without these layers."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
-            source = layer.inputs[0] if layer.inputs else None
+            activation, source = clamp_of(editor, layer), layer.inputs[0] if layer.inputs else None
             before = None if source is None else editor.producer(source)
-            if layer.type not in RECTIFIERS or source is None or before is None:
+            if activation is None or source is None or before is None or len(before.outputs) != 1:
                 continue
-            same = replace(editor.info(source), name="") == replace(editor.info(layer.outputs[0]), name="")
-            activation = RECTIFIERS[layer.type]
-            if same and _is_within(_activation(before), activation) and only_clamps(editor, layer, activation):
+            operator = OPERATORS.get(before.type)
+            inner = fused_activation(before.descriptor) or (None if operator is None else operator.clamp)
+            if inner is not None and _is_within(inner, activation):
                 editor.bypass(layer, source)
         return editor.finish()
-
-
-def _activation(layer: Layer) -> Activation:
-    if isinstance(layer.descriptor, Clamping):
-        return layer.descriptor.activation
-    return RECTIFIERS.get(layer.type, Activation.NONE)
 
 
 def _is_within(inner: Activation, outer: Activation) -> bool:

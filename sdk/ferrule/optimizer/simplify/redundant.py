@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from ferrule.graph import Graph, GraphEditor, Layer, LayerType
-from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
-from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
-from ferrule.operators.transpose import TransposeDescriptor
-from ferrule.optimizer.simplify.acceptance import changes_nothing
+from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS
+from ferrule.optimizer.simplify.acceptance import is_same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,51 +21,12 @@ class RemoveIdentities:
         """Return the graph without these layers."""
         editor = GraphEditor(graph)
         for layer in editor.layers():
-            test = _IDENTITIES.get(layer.type)
-            source = layer.inputs[0] if layer.inputs else None
-            if test is None or source is None or len(layer.outputs) != 1:
+            operator, source = OPERATORS.get(layer.type), layer.inputs[0] if layer.inputs else None
+            if operator is None or source is None or len(layer.outputs) != 1:
                 continue
-            same = replace(editor.info(source), name="") == replace(editor.info(layer.outputs[0]), name="")
-            if same and test(layer) and (layer.type is not LayerType.QUANTIZE or changes_nothing(editor, layer)):
+            if is_same(editor, layer) and operator.is_identity(layer.descriptor, Operands.of(editor, layer)):
                 editor.bypass(layer, source)
         return editor.finish()
-
-
-def _always(_: Layer) -> bool:
-    return True
-
-
-def _pads_nothing(layer: Layer) -> bool:
-    descriptor = layer.descriptor
-    return isinstance(descriptor, PadDescriptor | PadV2Descriptor) and not any((*descriptor.before, *descriptor.after))
-
-
-def _in_order(layer: Layer) -> bool:
-    descriptor = layer.descriptor
-    return isinstance(descriptor, TransposeDescriptor) and descriptor.permutation == tuple(
-        range(len(descriptor.permutation))
-    )
-
-
-def _one_part(layer: Layer) -> bool:
-    descriptor = layer.descriptor
-    if isinstance(descriptor, SplitDescriptor):
-        return descriptor.splits == 1
-    return isinstance(descriptor, ConcatenationDescriptor) and len(layer.inputs) == 1
-
-
-_IDENTITIES: Mapping[LayerType, Callable[[Layer], bool]] = {
-    LayerType.RESHAPE: _always,
-    LayerType.SQUEEZE: _always,
-    LayerType.EXPAND_DIMS: _always,
-    LayerType.SLICE: _always,  # with the same shape, it begins at 0 and takes everything
-    LayerType.QUANTIZE: _always,  # same type, scale and zero point
-    LayerType.PAD: _pads_nothing,
-    LayerType.PADV2: _pads_nothing,
-    LayerType.TRANSPOSE: _in_order,
-    LayerType.SPLIT: _one_part,
-    LayerType.CONCATENATION: _one_part,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from ferrule.backends.target import default_target
 from ferrule.errors import FerruleError
 from ferrule.graph import ALL_ROUNDINGS, DataType, Graph, Layer, LayerType, Rounding, TensorInfo
 from ferrule.network.validation import check_layer
-from ferrule.operators.table import OPERATORS
+from ferrule.operators.table import OPERATORS, having
 from ferrule.report.evidence import NO_EVIDENCE, evidence_of
 from ferrule.runtime import Runtime
 from ferrule.testing.backends.comparison import graph_difference, random_inputs, runs_of
@@ -29,7 +29,7 @@ from ferrule.testing.backends.subject import Subject, backend_of
 SEEDS = range(3)
 RULES = sorted(ALL_ROUNDINGS - {Rounding.TFLM})
 """The rules of rounding that a backend has to declare."""
-_WEIGHTED = (LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV)
+_WEIGHTED = sorted(having(weighted=True))
 
 
 def refusal_of_reference(graph: Graph) -> str:

@@ -78,7 +78,6 @@ from ferrule.backends.cpu_acc.lowering.operators.unary import (
 from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Layer, LayerType, Rounding
-from ferrule.operators.weighted import WEIGHTED_RULES
 
 Lowering = Callable[[LoweringContext], LoweredOp]
 
@@ -200,73 +199,10 @@ ROWS: Mapping[LayerType, tuple[Row, ...]] = {
 }
 """The kernels among which the lowering of a layer type chooses; other lowerings have one kernel for each layer."""
 
-_WEIGHTED = dict.fromkeys(
-    (
-        LayerType.CONV_2D,
-        LayerType.DEPTHWISE_CONV_2D,
-        LayerType.FULLY_CONNECTED,
-        LayerType.TRANSPOSE_CONV,
-        LayerType.BATCH_MATMUL,
-    ),
-    WEIGHTED_RULES,
-)
-_ONNX = frozenset({Rounding.TFLM, Rounding.ONNX})
-_TABULATED = dict.fromkeys(
-    (
-        LayerType.LOGISTIC,
-        LayerType.TANH,
-        LayerType.HARD_SWISH,
-        LayerType.RELU,
-        LayerType.RELU6,
-        LayerType.RELU_N1_TO_1,
-        LayerType.LEAKY_RELU,
-        LayerType.ABS,
-        LayerType.CEIL,
-        LayerType.COS,
-        LayerType.ELU,
-        LayerType.EXP,
-        LayerType.FLOOR,
-        LayerType.LOG,
-        LayerType.NEG,
-        LayerType.ROUND,
-        LayerType.SIN,
-        LayerType.SQRT,
-        LayerType.QUANTIZE,
-    ),
-    _ONNX,
-)
-_FLOAT_ONNX = _ONNX | {Rounding.ONNX_FLOAT}
-_ALL_ONNX = _FLOAT_ONNX | {Rounding.ONNX_UINT8}
-RULES: Mapping[LayerType, frozenset[Rounding]] = {
-    **_WEIGHTED,
-    **_TABULATED,
-    LayerType.ADD: _ALL_ONNX,
-    LayerType.SUB: _ONNX,
-    LayerType.MUL: _ALL_ONNX,
-    LayerType.DIV: _ONNX,
-    LayerType.PRELU: _ONNX,
-    LayerType.AVERAGE_POOL_2D: _ALL_ONNX | {Rounding.ONNX_COLUMNS},
-    LayerType.MEAN: _FLOAT_ONNX,
-    LayerType.SOFTMAX: _FLOAT_ONNX,
-    LayerType.RESIZE_BILINEAR: _ONNX,
-}
-"""The rules by which the C kernels of a layer type round; those of other types round by TFLM's."""
-
 
 def lowering_of(layer: Layer) -> Lowering:
-    """Return the function that lowers a layer; UnsupportedError if there is no kernel for its type or its rule."""
+    """Return the function that lowers a layer that its operator accepts; UnsupportedError if there is no kernel."""
     lowering = LOWERINGS.get(layer.type)
     if lowering is None:
         raise UnsupportedError(f"layer '{layer.name}': there is no C kernel for {layer.type}")
-    check_rule(layer)
     return lowering
-
-
-def check_rule(layer: Layer) -> None:
-    """Refuse a layer by whose rule no C kernel rounds."""
-    rules = RULES.get(layer.type, frozenset({Rounding.TFLM}))
-    if layer.rounding not in rules:
-        raise UnsupportedError(
-            f"there is no C kernel for {layer.type} with {layer.rounding.phrase} ('{layer.rounding}'), "
-            f"expected {' or '.join(sorted(rules))}"
-        )

@@ -35,7 +35,6 @@ _NEVER = 1 << 60
 """More than any memory: the input of a layer that cannot have it as a whole."""
 _SPARE_BYTES = 1 << 16
 """Scratch is not examined here, so that of every kernel counts as free."""
-_VIEWS = frozenset({LayerType.RESHAPE, LayerType.SQUEEZE, LayerType.EXPAND_DIMS})
 
 
 def stream(view: SubgraphView, target: Target, lower: Lower) -> OptimizationViews:
@@ -178,7 +177,7 @@ class _Division:
         source = sum(graph.info(name).size_bytes for name in read) if self._fed not in read else _NEVER
         distance: int | None = None
         backward: int | None = None
-        if layer.type in _VIEWS and read:
+        if OPERATORS[layer.type].view and read:
             distance = 0
         elif self._able[index]:
             stated = [each for each in self._overlaps(layer) if each.input in read and each.output == layer.outputs[0]]

@@ -36,14 +36,13 @@ _RELATIONS: Mapping[LayerType, int] = {
     LayerType.NOT_EQUAL: _LESS | _GREATER | _UNORDERED,
 }
 COMPARISONS = tuple(_RELATIONS)
-_CLAMPS = {each: Activation[each.value] for each in (LayerType.RELU, LayerType.RELU6, LayerType.RELU_N1_TO_1)}
 _UNLIMITED = (-math.inf, math.inf)
 
 
 def unary(loading: Loading) -> KernelWorkload:
     """Return the workload of a function of one float32 tensor."""
     layer, elements = loading.info.layer, loading.info.operands.output.elements
-    low, high = _CLAMPS.get(layer.type, Activation.NONE).limits
+    low, high = (OPERATORS[layer.type].clamp or Activation.NONE).limits
     parameters = UnaryParameters(
         elements=elements,
         operation=CODES[layer.type],

@@ -19,7 +19,7 @@ from ferrule.backends.gpu_acc.workloads.elementwise import (
     unary,
 )
 from ferrule.backends.gpu_acc.workloads.launch import Loading
-from ferrule.backends.gpu_acc.workloads.moving import DATA, INDICES, MOVING, gather, move
+from ferrule.backends.gpu_acc.workloads.moving import gather, move
 from ferrule.backends.gpu_acc.workloads.normalizing import l2_normalization, log_softmax, normalize_float
 from ferrule.backends.gpu_acc.workloads.reducing import place, reduction, total
 from ferrule.backends.gpu_acc.workloads.resizing import resize_bilinear
@@ -42,6 +42,7 @@ from ferrule.backends.workload import Workload, WorkloadFactory, WorkloadInfo
 from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.operator import Operands
+from ferrule.operators.table import OPERATORS, having
 
 Types = tuple[DataType, DataType]
 """The element types of a layer's data and of its first output."""
@@ -68,6 +69,7 @@ _INT32 = (DataType.INT32, DataType.INT32)
 _FLOAT32 = (DataType.FLOAT32, DataType.FLOAT32)
 _BOOL = (DataType.BOOL, DataType.BOOL)
 _SAME = tuple((dtype, dtype) for dtype in DataType)
+_GATHER = _rows(Row(make=gather), *_SAME)
 _COPY = _rows(Row(make=CopyWorkload), *_SAME)
 _POOL = _rows(Row(make=pool2d), _INT8)
 _PAIRS, _TABLE = _rows(Row(make=pairs), _INT8), _rows(Row(make=table), _INT8)
@@ -90,6 +92,9 @@ _NOT_CASTABLE = (DataType.FLOAT16, DataType.UINT32, DataType.UINT64)
 _CASTABLE = tuple(dtype for dtype in DataType if dtype not in _NOT_CASTABLE)
 
 WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
+    **{
+        type_: _rows(Row(make=move, constants=OPERATORS[type_].indices), *_SAME) for type_ in sorted(having(moves=True))
+    },
     LayerType.ABS: {**_TABLE, **_UNARY},
     LayerType.ADD: {_INT8: Row(make=arithmetic), **_BINARY},
     LayerType.ADD_N: {**_PAIRS, **_BINARY_FLOAT},
@@ -104,12 +109,15 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.DEQUANTIZE: _rows(Row(make=table), (DataType.INT8, DataType.FLOAT32)),
     LayerType.DIV: {**_PAIRS, **_BINARY},
     LayerType.ELU: {**_TABLE, **_UNARY},
+    LayerType.EMBEDDING_LOOKUP: _GATHER,
     LayerType.EXP: _UNARY,
     LayerType.EXPAND_DIMS: _COPY,
     LayerType.FLOOR: _UNARY,
     LayerType.FLOOR_DIV: _BINARY,
     LayerType.FLOOR_MOD: _BINARY,
     LayerType.FULLY_CONNECTED: _rows(Row(make=fully_connected, constants=_WEIGHTS), _INT8),
+    LayerType.GATHER: _GATHER,
+    LayerType.GATHER_ND: _GATHER,
     LayerType.HARD_SWISH: {**_TABLE, **_UNARY},
     LayerType.L2_NORMALIZATION: {_INT8: Row(make=l2_normalization), **_NORMALIZE},
     LayerType.LEAKY_RELU: {**_TABLE, **_UNARY},
@@ -156,17 +164,14 @@ WORKLOADS: Mapping[LayerType, Mapping[Types, Row]] = {
     LayerType.TANH: {**_TABLE, **_UNARY},
     LayerType.TRANSPOSE_CONV: _rows(Row(make=transpose_conv, constants=_WEIGHTS), _INT8),
     **dict.fromkeys(COMPARISONS, _COMPARISON),
-    **dict.fromkeys(DATA, _rows(Row(make=gather), *_SAME)),
-    **{type_: _rows(Row(make=move, constants=INDICES.get(type_, ())), *_SAME) for type_ in MOVING},
 }
 """The rows of each layer type, by element types."""
-_DATA = {**DATA, LayerType.SELECT_V2: 1}
-"""Positions of the data of layers whose first input is something else."""
 
 
 def types_of(layer_type: LayerType, operands: Operands) -> Types:
     """Return the element types by which a layer's row is found."""
-    return operands.input(_DATA.get(layer_type, 0)).dtype, operands.output.dtype
+    follows = layer_type is LayerType.SELECT_V2 or 0 in OPERATORS[layer_type].indices
+    return operands.input(int(follows)).dtype, operands.output.dtype
 
 
 class GpuAccWorkloadFactory(WorkloadFactory):

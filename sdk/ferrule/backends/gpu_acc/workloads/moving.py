@@ -14,25 +14,11 @@ import numpy as np
 
 from ferrule.backends.gpu_acc.parameters import GatherParameters, MoveParameters
 from ferrule.backends.gpu_acc.workloads.launch import KernelWorkload, Launch, Loading
-from ferrule.graph import Array, DataType, LayerType, TensorInfo
+from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.operators.broadcast import MAX_AXES
 from ferrule.operators.gather import gathering
 from ferrule.operators.operator import Operands
 from ferrule.operators.table import OPERATORS
-
-INDICES: Mapping[LayerType, tuple[int, ...]] = {LayerType.DYNAMIC_UPDATE_SLICE: (2,), LayerType.SLICE: (1,)}
-"""The layer types of `move` that have indices, and the positions of these inputs."""
-DATA: Mapping[LayerType, int] = {LayerType.EMBEDDING_LOOKUP: 1, LayerType.GATHER: 0, LayerType.GATHER_ND: 0}
-"""The layer types of `gather`, and the positions of their data."""
-MOVING: tuple[LayerType, ...] = (
-    *INDICES,
-    *(LayerType.BATCH_TO_SPACE_ND, LayerType.BROADCAST_TO, LayerType.CONCATENATION, LayerType.DEPTH_TO_SPACE),
-    *(LayerType.FILL, LayerType.MIRROR_PAD, LayerType.PACK, LayerType.PAD, LayerType.PADV2),
-    *(LayerType.RESIZE_NEAREST_NEIGHBOR, LayerType.REVERSE_V2, LayerType.SPACE_TO_BATCH_ND),
-    *(LayerType.SPACE_TO_DEPTH, LayerType.SPLIT, LayerType.SPLIT_V, LayerType.STRIDED_SLICE, LayerType.TILE),
-    *(LayerType.TRANSPOSE, LayerType.UNPACK, LayerType.ZEROS_LIKE),
-)
-"""The layer types whose outputs consist of elements of their inputs, and of one value that the layer adds."""
 
 
 def move(loading: Loading) -> KernelWorkload:
@@ -43,7 +29,7 @@ def move(loading: Loading) -> KernelWorkload:
 def gather(loading: Loading) -> KernelWorkload:
     """Return the workload of GATHER, GATHER_ND or EMBEDDING_LOOKUP, whose indices may be computed."""
     layer, operands = loading.info.layer, loading.info.operands
-    data, output = DATA[layer.type], operands.output
+    data, output = 1 - OPERATORS[layer.type].indices[0], operands.output
     way = gathering(layer.descriptor, operands.input(data), operands.input(1 - data))
     unused = (0,) * (MAX_AXES - len(way.extents))
     parameters = GatherParameters(
@@ -67,7 +53,7 @@ def gather(loading: Loading) -> KernelWorkload:
 
 def _launches(loading: Loading) -> Iterator[Launch]:
     operands = loading.info.operands
-    indices = INDICES.get(loading.info.layer.type, ())
+    indices = OPERATORS[loading.info.layer.type].indices
     moved = [index for index in range(len(operands.inputs)) if index not in indices]
     ends = np.cumsum([operands.input(index).elements for index in moved]).tolist()
     fills = _fills(loading, moved)

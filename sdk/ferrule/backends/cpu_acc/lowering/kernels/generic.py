@@ -12,7 +12,7 @@ from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_v
 from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, LayerType, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.fixed_point import activation_range, reduced_multiplier
 from ferrule.operators.table import OPERATORS
@@ -25,14 +25,10 @@ _BIAS = 2
 RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
 """The part of an int8 kernel's name that tells its rule."""
 
-WEIGHTED = frozenset(
-    {LayerType.CONV_2D, LayerType.DEPTHWISE_CONV_2D, LayerType.FULLY_CONNECTED, LayerType.TRANSPOSE_CONV}
-)
-
 
 def from_run_time(context: LoweringContext) -> bool:
     """Return whether a weighted layer has weights or a bias from run time, which only the plain kernels can take."""
-    return context.layer.type in WEIGHTED and any(
+    return OPERATORS[context.layer.type].weighted and any(
         context.layer.inputs[index] is not None and not context.is_constant(index)
         for index in range(1, len(context.layer.inputs))
     )

@@ -15,7 +15,7 @@ import numpy as np
 
 from ferrule.backends.cpu_acc.streaming.chain import Streamed
 from ferrule.backends.optimization_views import PreCompiledDescriptor
-from ferrule.graph import Array, DataType, Graph, Layer, LayerType, Rounding, TensorInfo
+from ferrule.graph import Array, DataType, Graph, Layer, Rounding, TensorInfo
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor, groups_of
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
@@ -23,6 +23,7 @@ from ferrule.operators.fixed_point import activation_range, rescale
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.table import OPERATORS
 from ferrule.operators.weighted import centred, factors, folded_bias
 from ferrule.operators.window import NO_PADDING
 
@@ -73,8 +74,14 @@ def _ranges_of(graph: Graph, tensor: str, known: Mapping[str, Ranges]) -> Ranges
 
 def _rule_of(layer: Layer) -> Callable[[Graph, Layer, Ranges], Ranges | None] | None:
     """Return the function that finds a layer's output ranges; layers that requantise by other rules have weights."""
-    rule = _RULES.get(layer.type)
-    return rule if rule is _weighted or layer.rounding is Rounding.TFLM else None
+    operator = OPERATORS.get(layer.type)
+    if operator is None:
+        return _chain
+    if operator.weighted:
+        return _weighted
+    if layer.rounding is not Rounding.TFLM:
+        return None
+    return _view if operator.view else _pool
 
 
 def _whole(info: TensorInfo) -> Ranges:
@@ -105,9 +112,14 @@ def product_ranges(layer: Layer, data: TensorInfo, weights: TensorInfo, given: R
 
 def product_matrix(layer: Layer, weights: Array) -> Array:
     """Return the weights of a weighted layer as [channels, products]."""
-    if layer.type is LayerType.DEPTHWISE_CONV_2D:
-        return weights.reshape(-1, weights.shape[3]).T
-    return weights.reshape(weights.shape[0], -1)
+    axis = _channel_axis(layer)
+    return np.moveaxis(weights, axis, 0).reshape(weights.shape[axis], -1)
+
+
+def _channel_axis(layer: Layer) -> int:
+    axis = OPERATORS[layer.type].channel_axis
+    assert axis is not None, "it is weighted"
+    return axis
 
 
 def stored_ranges(operands: Operands, activation: Activation, channel_axis: int, sums: tuple[Array, Array]) -> Ranges:
@@ -149,8 +161,7 @@ def _weighted(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
         return None
     matrix = product_matrix(layer, centred(weights, operands.input(1)))
     folded = folded_bias(matrix.sum(axis=1, dtype=np.int64), bias, operands.input(0).zero_point)
-    axis = 3 if layer.type is LayerType.DEPTHWISE_CONV_2D else 0
-    return stored_ranges(operands, descriptor.activation, axis, extreme_sums(matrix, folded, products))
+    return stored_ranges(operands, descriptor.activation, _channel_axis(layer), extreme_sums(matrix, folded, products))
 
 
 def _pool(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
@@ -174,16 +185,3 @@ def _chain(graph: Graph, layer: Layer, given: Ranges) -> Ranges | None:
     inside = descriptor.payload.graph
     seed_ranges(inside, inside.inputs[0].name, given)
     return channel_ranges(inside, inside.outputs[0].name)
-
-
-_RULES: Mapping[LayerType, Callable[[Graph, Layer, Ranges], Ranges | None]] = {
-    LayerType.CONV_2D: _weighted,
-    LayerType.DEPTHWISE_CONV_2D: _weighted,
-    LayerType.FULLY_CONNECTED: _weighted,
-    LayerType.AVERAGE_POOL_2D: _pool,
-    LayerType.MAX_POOL_2D: _pool,
-    LayerType.RESHAPE: _view,
-    LayerType.SQUEEZE: _view,
-    LayerType.EXPAND_DIMS: _view,
-    LayerType.PRE_COMPILED: _chain,
-}
