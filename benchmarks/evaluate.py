@@ -110,14 +110,15 @@ def per_sample(run: Callable[[Array], object], data: Array, count: int, alone: C
 
 def on_board(model: Path, count: int) -> dict[str, float]:
     """Return samples per processor second of each way, the best of the rounds."""
-    from ferrule.facade.running_firmware import RunningFirmware
+    from ferrule.running import RunRequest
+    from ferrule.running.session import RunningFirmware
 
     network = ferrule.load(model)
     firmware = ferrule.compile(network, board=BOARD)
     data = random_samples(network, count)
     rows = data.shape[0] // count
     best = dict.fromkeys(("run", "link", "direct"), float("inf"))
-    with RunningFirmware(firmware, options=LINK) as link, RunningFirmware(firmware) as direct:
+    with RunningFirmware(firmware, RunRequest(options=LINK)) as link, RunningFirmware(firmware) as direct:
         outputs: dict[str, list[Array]] = {}
 
         def each(running: RunningFirmware, name: str) -> Callable[[Array], None]:

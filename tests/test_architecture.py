@@ -48,7 +48,7 @@ def test_every_package_has_a_rank() -> None:
 
 
 def test_imports_go_down_only() -> None:
-    # the backends' registry lists the shipped backends, and the facade implements `ferrule.load`
+    # the backends' registry lists the shipped backends, and `formats` implements `ferrule.load`
     wrong = []
     for path in modules():
         place = path.relative_to(PACKAGE)

@@ -111,7 +111,7 @@ def one_sound() -> object:
 
 
 def sound_settings() -> DataSettings:
-    from ferrule.facade.data_table import AudioSettings
+    from ferrule.running.data_settings import AudioSettings
 
     return DataSettings(audio=AudioSettings(features="raw"))
 

@@ -14,8 +14,8 @@ from ferrule.boards.description import read_description
 from ferrule.budget import DEFAULTS, Resource
 from ferrule.documents import HELD_PER_BYTE
 from ferrule.errors import FerruleError
-from ferrule.facade.configuration import read_configuration
 from ferrule.firmware import manifest
+from ferrule.running.configuration import read_configuration
 
 SOURCES = Path(__file__).parents[1] / "sdk" / "ferrule"
 READERS: dict[str, tuple[str, Callable[[Path], object]]] = {

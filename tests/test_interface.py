@@ -25,7 +25,7 @@ PACKAGE = Path(ferrule.__file__).parent
 ONLY_COMMANDS = {
     "cli": "the command line itself",
     "evaluation/sweep": "there are sweeps on the command line only",
-    "facade/configuration.py": "options as the user typed them",
+    "running/configuration.py": "options as the user typed them",
     "emulation/serving.py": "ferrule serve-accelerator",
     "link/pty.py": "ferrule serve-board and serve-accelerator",
 }

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from ferrule._typing import override
     from ferrule.budget import limits
     from ferrule.evaluation.evaluate import Evaluation, evaluate
-    from ferrule.facade import Firmware, compile, generate, generate_acl, inspect  # noqa: A004
     from ferrule.firmware import Job
     from ferrule.formats import load
     from ferrule.graph import DataType, Quantization, TensorInfo
     from ferrule.network import Network
     from ferrule.report import RunReport, Verdict
+    from ferrule.running import Firmware, compile, generate, generate_acl, inspect  # noqa: A004
 
 __all__ = [
     "DataType",
@@ -58,7 +58,7 @@ __all__ = [
 _HOMES = {
     "DataType": "ferrule.graph",
     "Evaluation": "ferrule.evaluation.evaluate",
-    "Firmware": "ferrule.facade",
+    "Firmware": "ferrule.running",
     "Job": "ferrule.firmware",
     "Network": "ferrule.network",
     "Quantization": "ferrule.graph",
@@ -67,11 +67,11 @@ _HOMES = {
     "Verdict": "ferrule.report",
     "backends": "ferrule.backends",
     "boards": "ferrule.boards",
-    "compile": "ferrule.facade",
+    "compile": "ferrule.running",
     "evaluate": "ferrule.evaluation.evaluate",
-    "generate": "ferrule.facade",
-    "generate_acl": "ferrule.facade",
-    "inspect": "ferrule.facade",
+    "generate": "ferrule.running",
+    "generate_acl": "ferrule.running",
+    "inspect": "ferrule.running",
     "limits": "ferrule.budget",
     "load": "ferrule.formats",
     "override": "ferrule._typing",

@@ -29,13 +29,13 @@ from ferrule.cli.options import GOALS, OVERLAPS, PLATFORMS, TRANSFERS, JobOption
 from ferrule.cli.progress import progress
 from ferrule.cli.reading import ITERATIONS
 from ferrule.cli.reading import VERSIONS as ROUNDINGS
-from ferrule.facade.configuration import Configuration
 from ferrule.firmware import Job, StackBound, ToolStatus, ZigToolchain
 from ferrule.formats.tflite.versions import VERSIONS
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS
 from ferrule.optimizer import options as optimizer_options
 from ferrule.progress import Step
 from ferrule.report.inspection import Inspection
+from ferrule.running.configuration import Configuration
 
 Ferrule = Callable[..., Any]
 COMMANDS = ("boards", "build", "doctor", "generate", "inspect", "run")

@@ -13,7 +13,7 @@ import pytest
 from report_formats import check_csv, check_junit, check_markdown, check_node_data, check_sarif, check_trace
 from saved_documents import documents, evaluation_document, run_document, sweep_document
 
-from ferrule import facade
+from ferrule import running
 from ferrule.emulation import EngineError
 from ferrule.report import Verdict
 from ferrule.report.reading import Document, read_document
@@ -89,7 +89,7 @@ def test_what_cannot_be_written_is_refused_before_anything_is_built(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
-    monkeypatch.setattr(facade, "compile", refused)
+    monkeypatch.setattr(running, "compile", refused)
     outcome = ferrule("run", dense, *options)
     assert (outcome.code, outcome.out) == (2, "")
     assert message in outcome.err
@@ -109,7 +109,7 @@ def test_a_command_that_fails_writes_the_formats_for_failures(
     ferrule: Ferrule, dense: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(facade, "compile", refused)
+    monkeypatch.setattr(running, "compile", refused)
     files = ("--json", "r.json", "--csv", "r.csv", "--junit", "r.xml", "--sarif", "r.sarif", "--markdown", "r.md")
     outcome = ferrule("run", dense, "-q", *files, "--html", "r.html")
     assert (outcome.code, outcome.out) == (2, "")
@@ -125,7 +125,7 @@ def test_a_command_that_fails_writes_the_formats_for_failures(
 
 
 def test_a_failure_on_standard_output_is_alone(ferrule: Ferrule, dense: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(facade, "compile", refused)
+    monkeypatch.setattr(running, "compile", refused)
     outcome = ferrule("run", dense, "--junit", "-")
     assert outcome.code == 2
     assert check_junit(outcome.out).attrib["errors"] == "1"
@@ -141,7 +141,7 @@ def test_a_failure_that_cannot_be_written_hides_nothing(
         folder.rmdir()
         refused()
 
-    monkeypatch.setattr(facade, "compile", remove)
+    monkeypatch.setattr(running, "compile", remove)
     outcome = ferrule("run", dense, "-q", "--junit", folder / "r.xml")
     assert outcome.code == 2
     assert "warning: the failure is not written to a file: " in outcome.err

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 import small_networks
 
-from ferrule import Firmware
 from ferrule.firmware import ZigToolchain
 from ferrule.nativelib import RUN_REMEDY
 from ferrule.report import ReportDocument, Verdict
+from ferrule.running import run
 
 Ferrule = Callable[..., Any]
 
@@ -82,15 +82,9 @@ class TestRuns:
     def test_a_different_result_has_exit_code_1(
         self, ferrule: Ferrule, dense: Path, zig: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     ) -> None:
-        run = Firmware.run
-
-        monkeypatch.setattr(
-            Firmware,
-            "run",
-            lambda firmware, *inputs, **options: run(
-                replace(firmware, network=small_networks.dense(seed=9)), *inputs, **options
-            ),
-        )
+        answer = run.run
+        other = small_networks.dense(seed=9)
+        monkeypatch.setattr(run, "run", lambda firmware, *rest: answer(replace(firmware, network=other), *rest))
         outcome = ferrule("run", dense, "--output", tmp_path / "y.npy")
         assert outcome.code == 1
         assert outcome.out.splitlines()[-1] == "verdict: different"
@@ -105,7 +99,7 @@ class TestRuns:
 
         (tmp_path / "temporary").mkdir()
         monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-        monkeypatch.setattr("ferrule.facade.compilation.make_firmware", interrupt)
+        monkeypatch.setattr("ferrule.running.compilation.make_firmware", interrupt)
         outcome = ferrule("run", dense)
         assert outcome.code == 130
         assert outcome.err.splitlines()[-1] == "interrupted"

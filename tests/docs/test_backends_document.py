@@ -19,8 +19,8 @@ from ferrule import Network
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.manifest import FirmwarePart, Manifest
 from ferrule.backends.registry import default_registry
-from ferrule.facade.configuration import DeviceEntry
 from ferrule.formats import to_tflite
+from ferrule.running.configuration import DeviceEntry
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "backends.md"
 FILE = re.compile(r"```\{code-block\} \w+\n:caption: (\S+)(?: \((\w+)\))?\n(.*?)```", re.DOTALL)

@@ -21,8 +21,8 @@ from needs import require_module
 from pages import ROOT, Block, blocks, pages
 
 from ferrule.cli.main import cli
-from ferrule.facade.configuration import ConfigurationFile
 from ferrule.formats import to_tflite
+from ferrule.running.configuration import ConfigurationFile
 
 BLOCKS = [block for page in pages() for block in blocks(page)]
 FOLLOWED = {

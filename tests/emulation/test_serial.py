@@ -16,9 +16,9 @@ from needs import require_program
 import ferrule
 from ferrule.emulation import EngineError, EngineOptions, engine
 from ferrule.errors import FerruleError
-from ferrule.facade import running
 from ferrule.firmware.identification import read_identities
 from ferrule.link import LinkError, LinkSession
+from ferrule.running import session
 
 pytestmark = pytest.mark.emu
 
@@ -83,7 +83,7 @@ def test_another_models_firmware_is_noticed(firmware: ferrule.Firmware, tmp_path
 
 
 def test_a_board_that_says_nothing(firmware: ferrule.Firmware, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "LinkSession", partial(LinkSession, timeout_s=0.1))
+    monkeypatch.setattr(session, "LinkSession", partial(LinkSession, timeout_s=0.1))
     master, slave = pty.openpty()
     try:
         with pytest.raises(EngineError, match=r"did not answer HELLO: 6 attempts of 0\.1 s each") as caught:

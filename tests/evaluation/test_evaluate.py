@@ -23,11 +23,12 @@ from ferrule.evaluation import host, on_board
 from ferrule.evaluation.answers import on_host
 from ferrule.evaluation.data import Chunk, DataSettings, open_data
 from ferrule.evaluation.host import HostRuns
-from ferrule.evaluation.on_board import Engine, _begin, _work, beginnings, drawn_for_proof, pieces, processes
+from ferrule.evaluation.on_board import _begin, _work, beginnings, drawn_for_proof, pieces, processes
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.nativelib import NativeLibrary
 from ferrule.network import Network
 from ferrule.progress import Step
+from ferrule.running import RunRequest
 
 pytestmark = pytest.mark.cc
 SAMPLES = 90
@@ -240,11 +241,11 @@ def test_errors_of_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(signal, "signal", lambda *_: None)  # this is no other process
     report = CrashReport(reason="hung", pc=4, symbol="main", instruction="", registers={}, notes=())
 
-    class Failing(Engine):
-        def start(self, firmware: object) -> NoReturn:
-            raise EngineError("hung", hint="reset it", report=report)
+    def hung(*_: object) -> NoReturn:
+        raise EngineError("hung", hint="reset it", report=report)
 
-    _begin(cast(Any, None), Failing(name="unicorn"), on_command_line=False)
+    monkeypatch.setattr(on_board, "RunningFirmware", hung)
+    _begin(cast(Any, None), RunRequest(), on_command_line=False)
     chunk = Chunk(inputs=[], labels=None, names=(), sequences=None)
     answer = pickle.loads(pickle.dumps(_work(chunk, [])))  # noqa: S301 (made here)
     with pytest.raises(EngineError, match="hung") as caught:

@@ -10,7 +10,7 @@ import pytest
 
 from ferrule.backends.registry import default_registry
 from ferrule.errors import FerruleError
-from ferrule.facade.configuration import Configuration, configuration_schema, read_configuration
+from ferrule.running.configuration import Configuration, configuration_schema, read_configuration
 
 TEXT = """
 board = "own/board"

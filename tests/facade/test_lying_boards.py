@@ -20,10 +20,10 @@ from ferrule.cli import main
 from ferrule.emulation import EngineOptions
 from ferrule.emulation.serial import engine as serial
 from ferrule.errors import FerruleError
-from ferrule.facade import running
 from ferrule.formats import to_tflite
 from ferrule.link import LinkSession
 from ferrule.report import RunReport
+from ferrule.running import session
 
 SAMPLES = {
     "left": np.arange(12, dtype=np.int8).reshape(2, 2, 3),
@@ -47,7 +47,7 @@ def plug(monkeypatch: pytest.MonkeyPatch) -> Plug:
 
     def plugged(board: Callable[[Firmware], HonestBoard], firmware: Firmware) -> None:
         monkeypatch.setattr(serial, "SerialChannel", lambda *_, **__: board(firmware))
-        monkeypatch.setattr(running, "LinkSession", partial(LinkSession, timeout_s=0.001, retries=1))
+        monkeypatch.setattr(session, "LinkSession", partial(LinkSession, timeout_s=0.001, retries=1))
 
     return plugged
 

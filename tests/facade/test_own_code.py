@@ -17,15 +17,15 @@ from ferrule._typing import override
 from ferrule.backends import Backend, BackendId
 from ferrule.backends.capability import FIRMWARE_FLOATS, CapabilityValue, firmware_float_options
 from ferrule.backends.cpu_acc import CpuAcc
-from ferrule.facade import Firmware
-from ferrule.facade.own_code import NoOwnCodeError, OwnCode
-from ferrule.facade.reference import References, has_own_flags
 from ferrule.firmware.identification import read_identities
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
 from ferrule.network.samples import pattern_sample
 from ferrule.report import Verdict
 from ferrule.report.compare import judge
+from ferrule.running import Firmware
+from ferrule.running.own_code import NoOwnCodeError, OwnCode
+from ferrule.running.references import References, has_own_flags
 
 Build = Callable[..., Firmware]
 

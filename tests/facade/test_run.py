@@ -18,13 +18,13 @@ import small_networks
 import ferrule
 from ferrule.emulation import EngineError, EngineOptions
 from ferrule.errors import FerruleError, InputError, MissingToolError, NothingComparedError
-from ferrule.facade import running
 from ferrule.firmware import BuildError, StackBound, ZigToolchain, build_project
 from ferrule.firmware.platforms import bare_metal
 from ferrule.graph import DataType, TensorInfo
 from ferrule.link import LinkSession
 from ferrule.progress import Step
 from ferrule.report.assembly import EngineRun
+from ferrule.running import run, session
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -117,7 +117,7 @@ def test_the_link_gives_the_same_outputs(built: Build, monkeypatch: pytest.Monke
 def test_a_check_of_ownership_without_an_access_is_no_success(
     built: Build, monkeypatch: pytest.MonkeyPatch, accesses: int
 ) -> None:
-    execute = running._execute
+    execute = run._execute
 
     def unwatched(*arguments: Any, **options: Any) -> EngineRun:  # noqa: ANN401 those of _execute
         done = execute(*arguments, **options)
@@ -125,7 +125,7 @@ def test_a_check_of_ownership_without_an_access_is_no_success(
         assert done.ownership.accesses > 1
         return replace(done, ownership=replace(done.ownership, accesses=accesses))
 
-    monkeypatch.setattr(running, "_execute", unwatched)
+    monkeypatch.setattr(run, "_execute", unwatched)
     firmware = built(small_networks.dense())
     if accesses:
         assert firmware.run(check_ownership=True).verdict is ferrule.Verdict.EXACT
@@ -285,7 +285,7 @@ def test_engines_that_cannot_run(built: Build, monkeypatch: pytest.MonkeyPatch) 
 def test_a_firmware_that_hangs_or_faults(
     zig: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str, reason: str
 ) -> None:
-    monkeypatch.setattr(running, "LinkSession", partial(LinkSession, timeout_s=0.1))
+    monkeypatch.setattr(session, "LinkSession", partial(LinkSession, timeout_s=0.1))
     firmware = ferrule.compile(small_networks.dense(), toolchain=zig, out=tmp_path / "project")
     source = tmp_path / "project" / "model" / "ferrule_dense.c"
     text = source.read_text(encoding="utf-8")

@@ -14,7 +14,7 @@ import small_networks
 from damage import DAMAGES, RECORDED, Damage, in_section
 from needs import require_module, require_program
 
-from ferrule import facade
+from ferrule import running
 from ferrule.errors import FerruleError
 from ferrule.firmware import Job, build_project, emit, make_firmware, seal, write_project
 from ferrule.firmware.image import Image, read_image
@@ -202,7 +202,7 @@ def test_the_crc_is_that_of_zlib() -> None:
 def test_the_board_says_which_part_is_damaged(built: Built, tmp_path: Path, name: str, part: str) -> None:
     require_module("unicorn", "pip install 'ferrule[run]'")
     image = built.damaged(EVERY[name], tmp_path / "bad.elf")
-    firmware = facade.adopt(small_networks.dense(), image.path, built.job, engine="unicorn")
+    firmware = running.adopt(small_networks.dense(), image.path, built.job, engine="unicorn")
     with pytest.raises(FerruleError, match=f"found at its start that {part} in memory"):
         firmware.run()
 
@@ -212,7 +212,7 @@ def test_the_board_says_which_part_is_damaged(built: Built, tmp_path: Path, name
 def test_the_report_has_the_result_of_the_self_test(built: Built, tmp_path: Path, name: str | None, said: str) -> None:
     require_module("unicorn", "pip install 'ferrule[run]'")
     image = built.image if name is None else built.damaged(EVERY[name], tmp_path / "bad.elf")
-    report = facade.adopt(small_networks.dense(), image.path, built.job, engine="unicorn").run()
+    report = running.adopt(small_networks.dense(), image.path, built.job, engine="unicorn").run()
     assert report.document.self_test == said
     assert report.verdict is Verdict.EXACT
 
@@ -229,9 +229,9 @@ def test_cmake_seals_it_too(built: Built, arm_gcc: str, tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
     made = Built(job=job, image=read_image(folder / "cmake" / "firmware.elf"))
     assert self_test(made.image.path) == ()
-    report = facade.adopt(small_networks.dense(), made.image.path, job, engine="unicorn").run()
+    report = running.adopt(small_networks.dense(), made.image.path, job, engine="unicorn").run()
     assert (report.document.self_test, report.verdict) == ("equal", Verdict.EXACT)
     for name, part in (("weights: lowest bit of the first byte", "weights"), ("code: in the middle", "code")):
         image = made.damaged(EVERY[name], tmp_path / "bad.elf")
         with pytest.raises(FerruleError, match=f"found at its start that its {part} in memory"):
-            facade.adopt(small_networks.dense(), image.path, job, engine="unicorn").run()
+            running.adopt(small_networks.dense(), image.path, job, engine="unicorn").run()

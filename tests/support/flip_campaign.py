@@ -14,10 +14,6 @@ import numpy as np
 from amounts import amount
 
 import ferrule
-from ferrule.facade import Firmware
-from ferrule.facade.own_code import OwnCode
-from ferrule.facade.reference import References, bounded_references, has_own_flags
-from ferrule.facade.running_firmware import RunningFirmware
 from ferrule.firmware.identification import read_identities
 from ferrule.formats import load
 from ferrule.graph import Array, DataType, Graph, Shape, TensorInfo
@@ -28,6 +24,10 @@ from ferrule.network.samples import Sample, pattern_sample
 from ferrule.operators.activation import Activation
 from ferrule.report import Verdict
 from ferrule.report.compare import Expected, judge
+from ferrule.running import Firmware
+from ferrule.running.own_code import OwnCode
+from ferrule.running.references import References, bounded_references, has_own_flags
+from ferrule.running.session import RunningFirmware
 
 OWN = "own"
 MODELS = ("ad01_fp32", "kws_ref_model_float32", "pretrainedResnet", "vww_96_float", OWN)

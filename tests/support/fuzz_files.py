@@ -30,12 +30,12 @@ from ferrule.boards.parser import read_platform
 from ferrule.devices import SvdFile, c_header, svd_text
 from ferrule.devices.svd.xml_tree import parse_xml
 from ferrule.evaluation.sweep import read_plan
-from ferrule.facade.configuration import read_configuration
 from ferrule.firmware import read_image
 from ferrule.firmware.manifest import MANIFEST_NAME as PROJECT_NAME
 from ferrule.firmware.manifest import Manifest, manifest_bytes, read_manifest
 from ferrule.formats import load, to_tflite
 from ferrule.formats.tflite.flexbuffer import FlexValue, read_map, write_map
+from ferrule.running.configuration import read_configuration
 
 _CONFIGURATION = """
 [backends]

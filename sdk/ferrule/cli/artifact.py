@@ -9,6 +9,8 @@ import click
 
 from ferrule.cli.console import console, echo_document, log_safe
 from ferrule.cli.main import exit_of
+from ferrule.cli.options import quiet_option
+from ferrule.cli.outputs import report_option
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
 
@@ -41,10 +43,8 @@ def command() -> None:
     help="Whether each layer gets the reference's values, or the outputs of the layers before it.",
 )
 @click.option("--profile", is_flag=True, help="Also measure the time of each layer; on an arm64 machine only.")
-@click.option(
-    "--json", "json_path", type=click.Path(path_type=Path), help="Write the report to this file as JSON; - for stdout."
-)
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@report_option
+@quiet_option
 def run(
     folder: Path,
     inputs: tuple[str, ...],

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import console, print_json
-from ferrule.cli.options import config_option, dynamic_options
+from ferrule.cli.options import config_option, dynamic_options, json_option
 
 
 @click.command("backends")
@@ -21,7 +21,7 @@ from ferrule.cli.options import config_option, dynamic_options
     is_flag=True,
     help="List the tensor handle factories instead: the memory that they map, import and export.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(
     names: tuple[str, ...],
     dynamic_path: Path | None,
@@ -37,8 +37,8 @@ def command(
     With --memory, the table shows the memory that each maps, imports and exports. With names, only these backends are
     listed. docs/backends.md explains how to write a backend.
     """
-    from ferrule.facade.configuration import read_configuration
     from ferrule.report.backend_listing import list_backends
+    from ferrule.running.configuration import read_configuration
 
     logging.getLogger("ferrule").addHandler(logging.NullHandler())  # the listing contains what the log would
     configuration = read_configuration(config)

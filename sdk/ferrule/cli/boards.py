@@ -6,10 +6,11 @@ from __future__ import annotations
 import click
 
 from ferrule.cli.console import console, print_json
+from ferrule.cli.options import json_option
 
 
 @click.command("boards")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(as_json: bool) -> None:
     """List the boards: core, clock, memories and engines.
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from ferrule.cli.console import echo
-from ferrule.cli.options import OPTIMIZATIONS
+from ferrule.cli.options import OPTIMIZATIONS, quiet_option
 from ferrule.cli.progress import progress
 
 
@@ -21,7 +21,7 @@ from ferrule.cli.progress import progress
     type=click.Choice(OPTIMIZATIONS),
     help="The compiler's optimization level; by default the project's.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@quiet_option
 def command(project: Path, toolchain: str | None, optimization: str | None, quiet: bool) -> None:
     """Build the generated project in the folder PROJECT; print its path, sizes and bound of the stack."""
     from ferrule.firmware import Group, build_project, load_project

@@ -10,6 +10,7 @@ import click
 
 from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
+from ferrule.cli.options import quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.errors import FerruleError
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 )
 @click.option("--other-model", is_flag=True, help="Compare documents of different models, too.")
 @outputs_options("comparison")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@quiet_option
 def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, results: Outputs, quiet: bool) -> int:
     """Compare two documents that `ferrule run`, `inspect`, `evaluate` or `sweep` wrote with --json.
 

@@ -44,7 +44,7 @@ def engines(_context: click.Context, _parameter: click.Parameter, incomplete: st
 
 def backends(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Return the lists of backends that complete the last one in a list; dynamic backends are not loaded for it."""
-    from ferrule.facade.configuration import read_configuration
+    from ferrule.running.configuration import read_configuration
 
     config = context.params.get("config")
     done, comma, last = incomplete.rpartition(",")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console, echo, print_json
-from ferrule.cli.options import model_argument
+from ferrule.cli.options import json_option, model_argument
 from ferrule.cli.reading import ReadingOptions, reading_options
 from ferrule.errors import FerruleError
 
@@ -37,8 +37,8 @@ _SAMPLES = 8
     help="An input array with which to count; for several inputs, repeat the option with their names. For n samples, "
     f"the first axis is n times as long.  [default: {_SAMPLES} random samples]",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@reading_options
+@json_option
+@reading_options(rounding=False)
 def command(
     model: Path, output: Path, rounding: str | None, inputs: tuple[str, ...], as_json: bool, reading: ReadingOptions
 ) -> None:

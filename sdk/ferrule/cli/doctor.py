@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ferrule.cli.console import console, print_json
+from ferrule.cli.options import json_option
 from ferrule.cli.variables import VariableStatus, variable_statuses
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def tool_versions() -> list[str]:
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def command(as_json: bool) -> None:
     """List the tools that Ferrule can use and the environment variables that it reads.
 

@@ -11,6 +11,7 @@ import click
 
 from ferrule.cli.console import console, echo, print_json
 from ferrule.cli.main import EXIT_DIFFERENT
+from ferrule.cli.options import json_option
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _PREVIEW = 16
 """Elements of an output that are printed."""
 
 stream_argument = click.argument("path", metavar="STREAM.NPZ", type=click.Path(path_type=Path))
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group("ethos-u")

@@ -6,21 +6,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ferrule.cli import completion, limits
+from ferrule.cli import limits
 from ferrule.cli.console import console
 from ferrule.cli.main import EXIT_DIFFERENT, exit_of
 from ferrule.cli.options import (
-    ENGINE,
     JobOptions,
     check_toolchain,
+    collected,
     engine_name,
     job_options,
     model_argument,
     platform_option,
+    quiet_option,
+    run_options,
 )
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
@@ -29,28 +31,101 @@ from ferrule.errors import unknown_name
 
 if TYPE_CHECKING:
     from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
+    from ferrule.running import RunRequest
 
 
 @click.command("evaluate", short_help="Compute accuracy and other metrics of a model on your data.")
 @model_argument
-@click.option(
-    "--data",
-    required=True,
-    multiple=True,
-    metavar="[NAME=]D",
-    help="The samples: .npy, .npz, .csv, a folder of images or .wav files with a subfolder per class, or "
-    "FILE.py:function, which is run (docs/data.md). NAME=FILE.npy for each input of a model with several.",
-)
-@click.option(
-    "--labels", metavar="L", help="The labels: a .npy, .csv or .txt file, a column of the .csv, an array of the .npz."
-)
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="METRIC",
-    help="accuracy, top5, auc, mae, mse, confusion, or FILE.py:function, which is run; repeat it for several. "
-    "[default: accuracy for classes, mae and mse for real values]",
+@collected(
+    "asked",
+    dict,
+    click.option(
+        "--data",
+        required=True,
+        multiple=True,
+        metavar="[NAME=]D",
+        help="The samples: .npy, .npz, .csv, a folder of images or .wav files with a subfolder per class, or "
+        "FILE.py:function, which is run (docs/data.md). NAME=FILE.npy for each input of a model with several.",
+    ),
+    click.option(
+        "--labels",
+        metavar="L",
+        help="The labels: a .npy, .csv or .txt file, a column of the .csv, an array of the .npz.",
+    ),
+    click.option(
+        "--metric",
+        "metrics",
+        multiple=True,
+        metavar="METRIC",
+        help="accuracy, top5, auc, mae, mse, confusion, or FILE.py:function, which is run; repeat it for several. "
+        "[default: accuracy for classes, mae and mse for real values]",
+    ),
+    click.option(
+        "--proof",
+        type=click.IntRange(min=1),
+        default=20,
+        show_default=True,
+        help="With --board: how many samples run on it, to be compared with the host and with the numpy reference.",
+    ),
+    click.option(
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Draws these samples, those of --limit, and the resamples of bootstrap intervals.",
+    ),
+    click.option(
+        limits.OPTION,
+        multiple=True,
+        metavar=f"N|{limits.METAVAR}",
+        callback=limits.split,
+        help=f"N: evaluate only so many samples, drawn with --seed. {limits.METAVAR}: {limits.HELP}",
+    ),
+    click.option(
+        "--sequence",
+        metavar="S",
+        help="The sequences that samples of a model with state belong to: a .npy file of numbers, a column of the "
+        '.csv, or "files" for recordings. By default, each sample begins with the initial state. With --score '
+        "reconstruction: the samples whose scores are averaged.",
+    ),
+    click.option(
+        "--score",
+        type=click.Choice(("output", "reconstruction")),
+        default="output",
+        show_default=True,
+        help="What of an answer is scored: the output's values, or, for anomaly detection by an autoencoder, the mean "
+        "squared difference of the output from the input; label 0 is normal then.",
+    ),
+    click.option("--output", metavar="NAME", help="The model's output that is scored.  [default: the first]"),
+    click.option(
+        "--confidence",
+        type=click.FloatRange(0, 1, min_open=True, max_open=True),
+        default=0.95,
+        show_default=True,
+        help="The level of confidence intervals.",
+    ),
+    click.option(
+        "--worst",
+        type=click.IntRange(min=0),
+        default=10,
+        show_default=True,
+        help="How many of the worst samples to list.",
+    ),
+    click.option(
+        "--on-board",
+        type=click.Choice(("proof", "all")),
+        default="proof",
+        show_default=True,
+        callback=lambda _context, _parameter, value: value == "all",
+        help="Which samples run on the board: those of --proof, or all, of whose outputs the metrics are then.",
+    ),
+    click.option(
+        "--jobs",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="With --on-board all: the number of processes, each with a board of its own.",
+    ),
 )
 @click.option(
     "--float",
@@ -58,53 +133,6 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="MODEL",
     help="Evaluate this float32 model on the same samples, too, and compare.",
-)
-@click.option(
-    "--proof",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="With --board: how many samples run on it, to be compared with the host and with the numpy reference.",
-)
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Draws these samples, those of --limit, and the resamples of bootstrap intervals.",
-)
-@click.option(
-    limits.OPTION,
-    multiple=True,
-    metavar=f"N|{limits.METAVAR}",
-    callback=limits.split,
-    help=f"N: evaluate only so many samples, drawn with --seed. {limits.METAVAR}: {limits.HELP}",
-)
-@click.option(
-    "--sequence",
-    metavar="S",
-    help="The sequences that samples of a model with state belong to: a .npy file of numbers, a column of the .csv, or "
-    '"files" for recordings. By default, each sample begins with the initial state. With --score reconstruction: the '
-    "samples whose scores are averaged.",
-)
-@click.option(
-    "--score",
-    type=click.Choice(("output", "reconstruction")),
-    default="output",
-    show_default=True,
-    help="What of an answer is scored: the output's values, or, for anomaly detection by an autoencoder, the mean "
-    "squared difference of the output from the input; label 0 is normal then.",
-)
-@click.option("--output", metavar="NAME", help="The model's output that is scored.  [default: the first]")
-@click.option(
-    "--confidence",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="The level of confidence intervals.",
-)
-@click.option(
-    "--worst", type=click.IntRange(min=0), default=10, show_default=True, help="How many of the worst samples to list."
 )
 @click.option(
     "--fail-below",
@@ -115,68 +143,22 @@ if TYPE_CHECKING:
 @click.option(
     "--fail-above", multiple=True, metavar="METRIC=NUMBER", help="Exit with 1 if a metric is above this, such as mae=2."
 )
-@click.option(
-    "--on-board",
-    type=click.Choice(("proof", "all")),
-    default="proof",
-    show_default=True,
-    help="Which samples run on the board: those of --proof, or all, of whose outputs the metrics are then.",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="With --on-board all: the number of processes, each with a board of its own.",
-)
-@reading_options
-@job_options
+@reading_options()
+@job_options()
 @platform_option("The platform of the firmware.")
-@click.option(
-    "--engine",
-    show_default=ENGINE,
-    shell_complete=completion.engines,
-    help="The engine that runs the firmware: unicorn, qemu, renode, or serial for a real board.",
-)
-@click.option("--port", help="serial: the board's port, or a URL such as socket://host:port.")
-@click.option("--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="serial: bits per second.")
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(min=0.001),
-    default=60.0,
-    show_default=True,
-    help="Time limit for one inference on the board, in seconds in which the engine works or sleeps.",
-)
-@click.option("--through-link", is_flag=True, help="unicorn: transfer inputs and outputs through the link.")
+@run_options()
 @outputs_options("evaluation")
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@quiet_option
 def command(
     model: Path,
-    data: tuple[str, ...],
-    labels: str | None,
-    metrics: tuple[str, ...],
+    asked: dict[str, Any],
     float_model: Path | None,
-    proof: int,
-    seed: int,
-    limit: int | None,
-    sequence: str | None,
-    score: str,
-    output: str | None,
-    confidence: float,
-    worst: int,
     fail_below: tuple[str, ...],
     fail_above: tuple[str, ...],
-    on_board: str,
-    jobs: int,
     reading: ReadingOptions,
     options: JobOptions,
     platform: str,
-    engine: str | None,
-    port: str | None,
-    baud: int,
-    timeout_s: float,
-    through_link: bool,
+    request: RunRequest,
     results: Outputs,
     quiet: bool,
 ) -> int:
@@ -187,52 +169,36 @@ def command(
     differ or a metric fails a limit, 2 for an error, 3 if nothing was compared: without labels, --float or a board, or
     where all outputs are NaN.
     """
-    from ferrule.emulation import EngineOptions
-    from ferrule.evaluation.evaluate import evaluate
+    from ferrule.evaluation.evaluate import evaluated
     from ferrule.evaluation.metrics import parse_limit
-    from ferrule.facade.configuration import read_configuration
+    from ferrule.evaluation.request import EvaluationRequest
     from ferrule.progress import Step
     from ferrule.report.words import broken_limit
+    from ferrule.running.configuration import read_configuration
 
     results.check()
     lower = dict(parse_limit("--fail-below", text) for text in fail_below)
     upper = dict(parse_limit("--fail-above", text) for text in fail_above)
-    _check_limits((*lower, *upper), metrics)
+    _check_limits((*lower, *upper), asked["metrics"])
     configuration = read_configuration(options.config)
     board = options.board or configuration.board
     results.check_board(named=bool(board))
     check_toolchain(options.toolchain, platform)
-    engine = engine_name(engine, configuration, board)
+    engine = engine_name(request.engine, configuration, board)
     with (
         results.failures("evaluate", [model], board=Path(board or "").name, engine=engine if board else ""),
         progress(quiet=quiet or results.takes_stdout) as say,
     ):
         say(Step(phase=f"importing {model}"))
         (network,) = reading.load([model])
-        floating = None if float_model is None else reading.load([float_model])[0]
-        done = evaluate(
-            network,
-            data,
-            labels,
-            metrics=metrics,
-            float_model=floating,
+        wanted = EvaluationRequest(
             settings=configuration.data,
-            limit=limit,
-            sequence=sequence,
-            score=score,
-            output=output,
-            proof=proof,
-            seed=seed,
-            confidence=confidence,
-            worst=worst,
-            on_board=on_board == "all",
-            jobs=jobs,
-            engine=engine,
-            options=EngineOptions(port=port, baud=baud, through_link=through_link),
-            timeout_s=timeout_s,
-            progress=say,
+            float_model=None if float_model is None else reading.load([float_model])[0],
             job=options.job(configuration, platform=platform) if board else None,
+            run=replace(request, engine=engine, progress=say),
+            **asked,
         )
+        done = evaluated(network, wanted)
         document = _with_limits(done.document, lower, upper)
     for note in done.notes:
         click.echo(f"note: {note}", err=True)

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 
 @click.command("generate")
 @models_argument
-@job_options
+@job_options()
 @class_options
 @names_option("With --target: the name of the class and its files.  [default: AclArtifact]")
 @arena_option
-@reading_options
+@reading_options()
 @platform_option("The platform of the project: bare metal or an RTOS.")
 @click.option(
     "--library",
@@ -87,7 +87,7 @@ def command(
     A folder that already contains such a project is updated, except for files meant for editing, such as main.c, that
     you have changed. Any other folder that is not empty is refused.
     """
-    from ferrule import facade
+    from ferrule import running
 
     classes.refuse_without_target()
     if classes.target is not None:
@@ -102,7 +102,7 @@ def command(
         platform = _library_platform(context, platform)
     networks = reading.load(models, names)
     job = options.job(platform=platform, arena=arena, app=app, out=out)
-    project = facade.generate(networks, job, force=force, renode=renode)
+    project = running.generate(networks, job, force=force, renode=renode)
     echo(f"{project.folder}: {len(project.manifest.files)} files; build it with: {project.build_hint}")
     if renode is not None:
         echo(f"{renode}: after the build, run it with: renode {renode / 'ferrule.resc'}")
@@ -113,11 +113,11 @@ def command(
 
 
 def _write_class(network: Network, classes: ClassOptions, name: str = "AclArtifact", *, out: Path, force: bool) -> None:
-    from ferrule import facade
+    from ferrule import running
 
     assert classes.target is not None
     options = classes.acl()
-    project = facade.generate_acl(
+    project = running.generate_acl(
         network,
         classes.target,
         out,

@@ -14,9 +14,8 @@ from ferrule.cli.options import (
     ClassOptions,
     JobOptions,
     class_options,
-    division_options,
     dynamic_options,
-    import_options,
+    job_options,
     model_argument,
 )
 from ferrule.cli.outputs import Outputs, outputs_options
@@ -57,10 +56,9 @@ _DRAWING_WIDTH = 100
 )
 @outputs_options("inspection")
 @dynamic_options
-@division_options(None)
-@import_options
+@job_options(build=False, imports=True)
 @class_options
-@reading_options
+@reading_options()
 def command(
     model: Path,
     show_plan: bool,
@@ -97,7 +95,7 @@ def command(
     Of a model that cannot be loaded, show every operator that blocks, the reasons with their counts, and what would
     unblock them; the exit code is 2.
     """
-    from ferrule import facade
+    from ferrule import running
 
     results.check()
     classes.refuse_without_target()
@@ -114,10 +112,10 @@ def command(
                 "only valid with --backends, --kernels or --fit"
             )
         options = replace(options, backends="CpuAcc")
-    from ferrule.facade.configuration import read_configuration
+    from ferrule.running.configuration import read_configuration
 
     with read_configuration(options.config).with_dynamic_backends(dynamic_path, isolate=isolate) as configuration:
-        inspection = facade.inspect(
+        inspection = running.inspect(
             network,
             options.job(configuration),
             schedule=show_schedule,

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path
@@ -17,10 +17,14 @@ from ferrule.errors import FerruleError
 if TYPE_CHECKING:
     from ferrule.boards import Board
     from ferrule.codegen.acl import AclOptions
-    from ferrule.facade.configuration import Configuration
-    from ferrule.firmware import Job
+    from ferrule.devices import Fault
+    from ferrule.firmware import Job, JobKeywords
+    from ferrule.running import RunRequest
+    from ferrule.running.configuration import Configuration
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+_Option = Callable[[Any], Any]
+"""A decorator that adds an option to a command."""
 
 BOARD = "mps2-an386"
 TOOLCHAIN = "zig"
@@ -45,6 +49,10 @@ ARENAS = ("separate", "shared")
 """The values of ferrule.firmware.Job.arena, copied so that --help does not import it; a test compares them."""
 
 
+GDB_TIMEOUT_S = 7 * 24 * 3600.0
+"""Time-out of one inference while gdb is attached: in effect none."""
+
+
 def engine_name(given: str | None, configuration: Configuration, board: str | Path | Board | None) -> str:
     """Return the engine: --engine, that of ferrule.toml, or one that can run the board."""
     from ferrule.emulation import fitting_engine
@@ -52,26 +60,68 @@ def engine_name(given: str | None, configuration: Configuration, board: str | Pa
     return given or configuration.engine or fitting_engine(board or BOARD)
 
 
-def model_argument(function: _F) -> _F:
-    """Add the argument MODEL, a .tflite or .onnx file, or - for standard input."""
-    return click.argument("model", type=click.Path(dir_okay=False, path_type=Path))(function)
+def collected(argument: str, make: Callable[[dict[str, Any]], object], *options: _Option) -> Callable[[_F], _F]:
+    """Return a decorator that adds options, and passes what `make` makes of their values, by name, as one argument."""
+    names = [name for option in options for name in _names(option)]
+
+    def decorate(function: _F) -> _F:
+        @wraps(function)
+        def command(**given: Any) -> Any:  # noqa: ANN401 click's types
+            made = make({name: given.pop(name) for name in names})
+            return function(**{argument: made}, **given)
+
+        return together(*options)(cast(_F, command))
+
+    return decorate
 
 
-def models_argument(function: _F) -> _F:
-    """Add the argument MODEL..., one or several .tflite or .onnx files, - for standard input, as `models`."""
-    path = click.Path(dir_okay=False, path_type=Path)
-    return click.argument("models", metavar="MODEL...", type=path, nargs=-1, required=True)(function)
+def together(*options: _Option) -> Callable[[_F], _F]:
+    """Return a decorator that adds options in the order in which --help lists them."""
+
+    def decorate(function: _F) -> _F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
-def arena_option(function: _F) -> _F:
-    """Add --arena."""
-    return click.option(
-        "--arena",
-        type=click.Choice(ARENAS),
-        default=ARENAS[0],
-        show_default=True,
-        help="Several models: a workspace for each, or one for all, which a lock protects.",
-    )(function)
+def _names(option: _Option) -> list[str]:
+    """Return the names of the parameters that a decorator adds."""
+
+    def stub() -> None: ...
+
+    option(stub)
+    return [parameter.name for parameter in stub.__click_params__]  # type: ignore[attr-defined]
+
+
+model_argument = click.argument("model", type=click.Path(dir_okay=False, path_type=Path))
+"""The argument MODEL, a .tflite or .onnx file, or - for standard input."""
+models_argument = click.argument(
+    "models", metavar="MODEL...", type=click.Path(dir_okay=False, path_type=Path), nargs=-1, required=True
+)
+"""The argument MODEL..., one or several of them."""
+arena_option = click.option(
+    "--arena",
+    type=click.Choice(ARENAS),
+    default=ARENAS[0],
+    show_default=True,
+    help="Several models: a workspace for each, or one for all, which a lock protects.",
+)
+board_option = click.option(
+    "--board",
+    show_default=BOARD,
+    shell_complete=completion.boards,
+    help="A board's name (see `ferrule boards`), or the path of a board's folder.",
+)
+config_option = click.option(
+    "--config",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file with the project's board, toolchain, engine, backends and devices, all of which are optional; "
+    "by default ferrule.toml in the current folder, if it exists.",
+)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def names_option(more: str = "") -> Callable[[_F], _F]:
@@ -114,35 +164,28 @@ class ClassOptions:
             raise FerruleError("--acl-version and --float16 are only valid with --target")
 
 
-def class_options(function: _F) -> _F:
-    """Add --target, --acl-version and --float16, passed as one argument `classes`."""
-
-    @wraps(function)
-    def command(*, target: str | None, acl_version: str | None, float16: bool, **given: Any) -> Any:  # noqa: ANN401
-        return function(classes=ClassOptions(target=target, acl_version=acl_version, float16=float16), **given)
-
-    result = cast(_F, command)
-    for option in (
-        click.option(
-            "--float16",
-            is_flag=True,
-            help="With --target: compute a float32 network in float16, which the processor or GPU must support.",
-        ),
-        click.option(
-            "--acl-version",
-            type=click.Choice(ACL_VERSIONS),
-            show_default=ACL_VERSIONS[0],
-            help="With --target: the oldest version of the Arm Compute Library that the class is for.",
-        ),
-        click.option(
-            "--target",
-            type=click.Choice(TARGETS),
-            help="A C++ class over the Arm Compute Library instead of firmware: for Arm GPUs (OpenCL) or Arm "
-            "processors (NEON).",
-        ),
-    ):
-        result = option(result)
-    return result
+class_options = collected(
+    "classes",
+    lambda typed: ClassOptions(**typed),
+    click.option(
+        "--target",
+        type=click.Choice(TARGETS),
+        help="A C++ class over the Arm Compute Library instead of firmware: for Arm GPUs (OpenCL) or Arm processors "
+        "(NEON).",
+    ),
+    click.option(
+        "--acl-version",
+        type=click.Choice(ACL_VERSIONS),
+        show_default=ACL_VERSIONS[0],
+        help="With --target: the oldest version of the Arm Compute Library that the class is for.",
+    ),
+    click.option(
+        "--float16",
+        is_flag=True,
+        help="With --target: compute a float32 network in float16, which the processor or GPU must support.",
+    ),
+)
+"""Passed as one argument `classes`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,30 +222,29 @@ class JobOptions:
         Raises:
             FerruleError: an option or the file is malformed.
         """
-        from ferrule.facade.configuration import read_configuration
-        from ferrule.firmware import Job
+        from ferrule.running.configuration import read_configuration
 
         assert self.backends is not None  # if --backends has no default, the command has checked it
         project = (configuration or read_configuration(self.config)).with_devices(self.devices)
-        job = Job(
-            board=self.board or project.board or BOARD,
-            toolchain=self.toolchain or project.toolchain or TOOLCHAIN,
-            optimization=self.optimization or project.optimization,
-            overlap=self.overlap or project.overlap or OVERLAPS[0],
-            goal=self.goal or project.goal or GOALS[1],
-            input_rows=self.input_rows or project.input_rows,
-            self_test=self.self_test,
-            backends=[name.strip() for name in self.backends.split(",")],
-            fallback=not self.no_fallback,
-            hints=_hints(self.hints),
-            import_enabled=self.import_enabled or project.import_enabled,
-            fallback_transfers={**project.fallback_transfers, **_fallbacks(self.fallbacks)},
-            arena=arena,
-            platform=platform,
-            app=app,
-            out=out,
-        )
-        return project.complete(job, self.backend_options)
+        chosen: JobKeywords = {
+            "board": self.board or "",
+            "toolchain": self.toolchain or "",
+            "optimization": self.optimization,
+            "overlap": self.overlap or "",
+            "goal": self.goal or "",
+            "input_rows": self.input_rows or project.input_rows,
+            "self_test": self.self_test,
+            "backends": [name.strip() for name in self.backends.split(",")],
+            "fallback": not self.no_fallback,
+            "hints": _hints(self.hints),
+            "import_enabled": self.import_enabled or project.import_enabled,
+            "fallback_transfers": _fallbacks(self.fallbacks),
+            "arena": arena,
+            "platform": platform,
+            "app": app,
+            "out": out,
+        }
+        return project.job(chosen, self.backend_options)
 
 
 def _hints(texts: tuple[str, ...]) -> dict[str, str]:
@@ -229,160 +271,183 @@ def _fallbacks(texts: tuple[str, ...]) -> dict[str, str]:
     return transfers
 
 
-def job_options(function: _F) -> _F:
-    """Add --toolchain, --optimization and the options of `division_options`, passed as one argument `options`."""
-    for option in (
-        click.option(
-            "-O",
-            "--optimization",
-            type=click.Choice(OPTIMIZATIONS),
-            help="The compiler's optimization level; by default that which measured best: Os for zig, O3 for "
-            "arm-none-eabi-gcc.",
-        ),
-        click.option(
-            "--toolchain",
-            show_default=TOOLCHAIN,
-            shell_complete=completion.toolchains,
-            help="The compiler: zig or arm-none-eabi-gcc.",
-        ),
-        click.option(
-            "--self-test",
-            is_flag=True,
-            help="Bare metal, FreeRTOS, ThreadX, libraries: compare code, constants and weights at start-up with the "
-            "CRC-32 of each, which a step after the link records (docs/running.md#self-test).",
-        ),
-    ):
-        function = option(function)
-    return division_options("CpuAcc")(function)
-
-
-def division_options(default: str | None) -> Callable[[_F], _F]:
-    """Add --board, --backends (with this default), and the other options for dividing a network, as `options`."""
-    return lambda function: _with_division_options(_collecting(function), default)
-
-
-def _collecting(function: _F) -> _F:
-    """Return the command with the options of a job collected into one argument."""
-    names = tuple(JobOptions.__dataclass_fields__)
-
-    @wraps(function)
-    def command(**given: Any) -> Any:  # noqa: ANN401 click's types
-        typed = {name: given.pop(name) for name in names if name in given}
-        return function(options=JobOptions(**typed), **given)
-
-    return cast(_F, command)
-
-
-def _goal_option(function: _F) -> _F:
-    return click.option(
+_DIVISION = (
+    click.option(
+        "--hint",
+        "hints",
+        multiple=True,
+        metavar="LAYER=BACKEND[/DEVICE]",
+        help="The backend or device to try first for a layer, before the preferences.",
+    ),
+    click.option(
+        "--device",
+        "devices",
+        multiple=True,
+        metavar="NAME=BACKEND",
+        help="Add a device, that is, an instance of a backend. A layer runs on the first device of its backend "
+        "unless its hint names another.",
+    ),
+    click.option(
+        "--backend-option",
+        "backend_options",
+        multiple=True,
+        metavar="BACKEND.NAME=VALUE",
+        help="Set an option of a backend, such as MyNpu.fast=true; `ferrule backends` lists the options. "
+        "CpuAcc's num_threads and instructions, and GpuAcc's device, only affect runs on the host.",
+    ),
+    click.option(
+        "--input-rows",
+        is_flag=True,
+        help="Let the firmware take its input row by row, as from a camera; with --goal memory.",
+    ),
+    click.option(
         "--goal",
         type=click.Choice(GOALS),
         show_default=GOALS[1],
         help="The cost that is minimised where several kernels can run a layer: instructions (speed), instructions "
         "with hardly more flash or RAM (balanced), flash (size), or RAM (memory).",
-    )(function)
-
-
-def _with_division_options(function: _F, default: str | None) -> _F:
-    for option in (
-        config_option,
-        click.option(
-            "--no-fallback",
-            is_flag=True,
-            help="Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
-            "layers with the reasons.",
-        ),
-        click.option(
-            "--overlap",
-            type=click.Choice(OVERLAPS),
-            show_default=OVERLAPS[0],
-            help="Let devices work beside the core and one another where they can, for which their subgraphs may be "
-            "divided, or end each layer before the next one begins, which takes the least memory.",
-        ),
-        _goal_option,
-        click.option(
-            "--input-rows",
-            is_flag=True,
-            help="Let the firmware take its input row by row, as from a camera; with --goal memory.",
-        ),
-        click.option(
-            "--backend-option",
-            "backend_options",
-            multiple=True,
-            metavar="BACKEND.NAME=VALUE",
-            help="Set an option of a backend, such as MyNpu.fast=true; `ferrule backends` lists the options. "
-            "CpuAcc's num_threads and instructions, and GpuAcc's device, only affect runs on the host.",
-        ),
-        click.option(
-            "--device",
-            "devices",
-            multiple=True,
-            metavar="NAME=BACKEND",
-            help="Add a device, that is, an instance of a backend. A layer runs on the first device of its backend "
-            "unless its hint names another.",
-        ),
-        click.option(
-            "--hint",
-            "hints",
-            multiple=True,
-            metavar="LAYER=BACKEND[/DEVICE]",
-            help="The backend or device to try first for a layer, before the preferences.",
-        ),
-        click.option(
-            "--backends",
-            default=default,
-            show_default=True,
-            shell_complete=completion.backends,
-            help="Backends in order of preference, separated by commas (see `ferrule backends`).",
-        ),
-        click.option(
-            "--board",
-            show_default=BOARD,
-            shell_complete=completion.boards,
-            help="A board's name (see `ferrule boards`), or the path of a board's folder.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def import_options(function: _F) -> _F:
-    """Add --import and --fallback to a command with the options of `division_options`."""
-    fallbacks = click.option(
+    ),
+    click.option(
+        "--overlap",
+        type=click.Choice(OVERLAPS),
+        show_default=OVERLAPS[0],
+        help="Let devices work beside the core and one another where they can, for which their subgraphs may be "
+        "divided, or end each layer before the next one begins, which takes the least memory.",
+    ),
+    click.option(
+        "--no-fallback",
+        is_flag=True,
+        help="Fail if a layer cannot run on the first backend (of its --hint, or of --backends), and list these "
+        "layers with the reasons.",
+    ),
+    config_option,
+)
+_BUILD = (
+    click.option(
+        "--self-test",
+        is_flag=True,
+        help="Bare metal, FreeRTOS, ThreadX, libraries: compare code, constants and weights at start-up with the "
+        "CRC-32 of each, which a step after the link records (docs/running.md#self-test).",
+    ),
+    click.option(
+        "--toolchain",
+        show_default=TOOLCHAIN,
+        shell_complete=completion.toolchains,
+        help="The compiler: zig or arm-none-eabi-gcc.",
+    ),
+    click.option(
+        "-O",
+        "--optimization",
+        type=click.Choice(OPTIMIZATIONS),
+        help="The compiler's optimization level; by default that which measured best: Os for zig, O3 for "
+        "arm-none-eabi-gcc.",
+    ),
+)
+_IMPORT = (
+    click.option(
+        "--import",
+        "import_enabled",
+        is_flag=True,
+        help="On the host, let memory pass from one backend to another instead of being copied.",
+    ),
+    click.option(
         "--fallback",
         "fallbacks",
         multiple=True,
         metavar="BACKEND=import|copy",
         help="With --import: copy all tensors that pass to and from a backend, or import them, which is the default.",
+    ),
+)
+
+
+def job_options(*, build: bool = True, imports: bool = False) -> Callable[[_F], _F]:
+    """Add the options of a job, passed as one argument `options`.
+
+    Without `build`, which is for commands that build nothing, --backends has no default. With `imports`, there are
+    those for memory that passes between backends on the host.
+    """
+    backends = click.option(
+        "--backends",
+        default="CpuAcc" if build else None,
+        show_default=True,
+        shell_complete=completion.backends,
+        help="Backends in order of preference, separated by commas (see `ferrule backends`).",
     )
-    return click.option(
-        "--import",
-        "import_enabled",
-        is_flag=True,
-        help="On the host, let memory pass from one backend to another instead of being copied.",
-    )(fallbacks(function))
+    more = (*(_BUILD if build else ()), *(_IMPORT if imports else ()))
+    return collected("options", lambda typed: JobOptions(**typed), board_option, backends, *_DIVISION, *more)
 
 
-def config_option(function: _F) -> _F:
-    """Add the option --config."""
-    return click.option(
-        "--config",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="The file with the project's board, toolchain, engine, backends and devices, all of which are optional; "
-        "by default ferrule.toml in the current folder, if it exists.",
-    )(function)
+def run_options(*more: _Option, timeout: str = "") -> Callable[[_F], _F]:
+    """Add the options of a run, and more of them, passed as one argument `request`; `timeout` is more of its help."""
+    return collected(
+        "request",
+        _request,
+        click.option(
+            "--engine",
+            show_default=ENGINE,
+            shell_complete=completion.engines,
+            help="The engine that runs the firmware: unicorn, qemu, renode (renode:cosimulation attaches device models "
+            "through Renode's own co-simulation socket, renode:cosimulation-ticks also lets time pass for them), or "
+            "serial for a real board behind a serial port.",
+        ),
+        click.option(
+            "--port", help="serial: the board's port (/dev/ttyUSB0, COM3), or a URL such as socket://host:port."
+        ),
+        click.option(
+            "--baud", type=click.IntRange(min=1), default=115_200, show_default=True, help="serial: bits per second."
+        ),
+        click.option(
+            "--timeout",
+            "timeout_s",
+            type=click.FloatRange(min=0.001),
+            default=60.0,
+            show_default=True,
+            help=f"Time limit for one inference, in seconds in which the engine works or sleeps{timeout}.",
+        ),
+        click.option(
+            "--through-link",
+            is_flag=True,
+            help="unicorn: transfer inputs and outputs through the link, as on a real board, which takes the firmware "
+            "more than a hundred instructions per byte; otherwise the engine accesses the memory directly.",
+        ),
+        *more,
+    )
 
 
-def dynamic_options(function: _F) -> _F:
-    """Add the options --dynamic-path and --isolate-dynamic-backends."""
-    isolate = click.option(
+def _request(typed: dict[str, Any]) -> RunRequest:
+    """Return the request of options that have the names of its fields, or of the fields of `EngineOptions`."""
+    from ferrule.emulation import EngineOptions
+    from ferrule.running import RunRequest
+
+    names = [name for name in EngineOptions.__dataclass_fields__ if name in typed]
+    options = EngineOptions(**{name: typed.pop(name) for name in names})
+    if options.gdb is not None:
+        typed["timeout_s"] = GDB_TIMEOUT_S
+    return RunRequest(**typed | {"options": options, "faults": _faults(typed.get("faults", ()))})
+
+
+def _faults(texts: Sequence[str]) -> dict[str, Fault]:
+    from ferrule.devices import parse_fault
+
+    faults: dict[str, Fault] = {}
+    for text in texts:
+        device, fault = parse_fault(text)
+        if device in faults:
+            raise FerruleError(f"--fault {text}: device '{device}' has a fault already, and only one is allowed")
+        faults[device] = fault
+    return faults
+
+
+dynamic_options = together(
+    click.option(
+        "--dynamic-path",
+        type=click.Path(path_type=Path),
+        help="The folder to search for dynamic backends, instead of the default folders; it must be absolute.",
+    ),
+    click.option(
         "--isolate-dynamic-backends",
         "isolate",
         is_flag=True,
         help="Run each dynamic backend in a process of its own: whatever it does there, this command gets an error.",
-    )
-    return click.option(
-        "--dynamic-path",
-        type=click.Path(path_type=Path),
-        help="The folder to search for dynamic backends, instead of the default folders; it must be absolute.",
-    )(isolate(function))
+    ),
+)

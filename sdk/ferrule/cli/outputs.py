@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from ferrule.cli.console import echo_document, log_safe
+from ferrule.cli.options import collected
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 _F = TypeVar("_F", bound=Callable[..., Any])
 
 STDOUT = Path("-")
+report_option = click.option(
+    "--json", "json_path", type=click.Path(path_type=Path), help="Write the report to this file as JSON; - for stdout."
+)
 JOB_SUMMARY = "GITHUB_STEP_SUMMARY"
 """The variable that names the file of a job's summary on hosted runners."""
 
@@ -237,36 +240,32 @@ def outputs_options(kind: str) -> Callable[[_F], _F]:
     """
     forms = [form for form in _FORMS if kind in {*form.kinds, ALL}]
 
-    def decorate(function: _F) -> _F:
-        @wraps(function)
-        def command(*, json_path: Path | bool | None, job_summary: bool = False, **given: Any) -> Any:  # noqa: ANN401
-            wanted = {"json": STDOUT if json_path is True else json_path or None}
-            wanted |= {form.name: given.pop(_parameter(form)) for form in forms}
-            paths = {name: path for name, path in wanted.items() if path is not None}
-            return function(results=Outputs(paths=paths, job_summary=job_summary), **given)
+    def outputs(typed: dict[str, Any]) -> Outputs:
+        json = typed["json_path"]
+        wanted = {"json": STDOUT if json is True else json or None}
+        wanted |= {form.name: typed[_parameter(form)] for form in forms}
+        paths = {name: path for name, path in wanted.items() if path is not None}
+        return Outputs(paths=paths, job_summary=typed.get("job_summary", False))
 
-        result = cast(_F, command)
-        if kind != "inspection":
-            result = click.option(
-                "--job-summary",
-                is_flag=True,
-                help=f"Append the summary to the file that {JOB_SUMMARY} names, as hosted runners do.",
-            )(result)
-        for form in reversed(forms):
-            place = click.Path(path_type=Path, file_okay=not form.folder)
-            metavar = "FOLDER" if form.folder else "FILE"
-            option = click.option(f"--{form.name}", _parameter(form), type=place, metavar=metavar, help=form.help)
-            result = option(result)
-        return _json_option(kind)(result)
-
-    return decorate
-
-
-def _json_option(kind: str) -> Callable[[_F], _F]:
+    summary = click.option(
+        "--job-summary",
+        is_flag=True,
+        help=f"Append the summary to the file that {JOB_SUMMARY} names, as hosted runners do.",
+    )
+    files = (
+        click.option(
+            f"--{form.name}",
+            _parameter(form),
+            type=click.Path(path_type=Path, file_okay=not form.folder),
+            metavar="FOLDER" if form.folder else "FILE",
+            help=form.help,
+        )
+        for form in forms
+    )
     if kind == "inspection":
-        return click.option("--json", "json_path", is_flag=True, help="Print JSON.")
-    text = "Write the report to this file as JSON; - for stdout."
-    return click.option("--json", "json_path", type=click.Path(path_type=Path), help=text)
+        json = click.option("--json", "json_path", is_flag=True, help="Print JSON.")
+        return collected("results", outputs, json, *files)
+    return collected("results", outputs, report_option, *files, summary)
 
 
 def _parameter(form: _Form) -> str:

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import wraps
-from inspect import signature as parameters_of
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ferrule.cli.options import collected
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
@@ -36,9 +35,9 @@ class ReadingOptions:
     dequantize_weights: bool
     max_iterations: int
     states: tuple[str, ...]
-    rounding: str | None
     signature: str | None
-    onnx_arithmetic: str | None = None
+    onnx_arithmetic: str | None
+    rounding: str | None = None
 
     def load(self, models: Sequence[Path], names: Sequence[str] = ()) -> list[Network]:
         """Return the networks of model files, with names if they are given.
@@ -92,78 +91,51 @@ def _keep(state: str, networks: Sequence[Network]) -> None:
         network.keep_output(output, source)
 
 
-_OPTIONS = (
-    click.option(
-        "--signature",
-        metavar="NAME",
-        help="The signature of a TensorFlow Lite model with several ones, such as serving_default; "
-        "`ferrule inspect` lists them.",
-    ),
-    click.option(
-        "--state",
-        "states",
-        multiple=True,
-        metavar="INPUT=OUTPUT",
-        help="Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
-        "model leaves that to its caller. Neither is then an input or output.",
-    ),
-    click.option(
-        "--onnx-arithmetic",
-        type=click.Choice(ARITHMETICS),
-        help="How operators of an ONNX model between DequantizeLinear and QuantizeLinear compute: as onnxruntime "
-        "does after its optimiser (the default), or in float32, as the file has it (docs/onnx.md).",
-    ),
-    click.option(
-        "--max-iterations",
-        type=click.IntRange(1, 2**31 - 1),
-        default=ITERATIONS,
-        show_default=True,
-        help="The most iterations of a WHILE in one run, which fails with more.",
-    ),
-    click.option(
-        "--dequantize-weights",
-        is_flag=True,
-        help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing them.",
-    ),
+_ROUNDING = click.option(
+    "--rounding",
+    type=click.Choice(VERSIONS),
+    help="The program whose rounding the layers of a TensorFlow Lite model have: TensorFlow Lite Micro (the default), "
+    "or LiteRT with XNNPACK (docs/operators.md).",
 )
-"""The options with which every command reads models."""
 
 
-def reading_options(function: _F) -> _F:
-    """Add the options with which models are read, passed as one argument `reading`.
-
-    A command with a parameter `rounding` has an option --rounding of its own.
-    """
-    own_rounding = "rounding" in parameters_of(function).parameters
-
-    @wraps(function)
-    def command(
-        *,
-        dequantize_weights: bool,
-        max_iterations: int,
-        states: tuple[str, ...],
-        signature: str | None,
-        onnx_arithmetic: str | None,
-        **given: Any,  # noqa: ANN401
-    ) -> Any:  # noqa: ANN401
-        reading = ReadingOptions(
-            dequantize_weights=dequantize_weights,
-            max_iterations=max_iterations,
-            states=states,
-            onnx_arithmetic=onnx_arithmetic,
-            rounding=None if own_rounding else given.pop("rounding"),
-            signature=signature,
-        )
-        return function(reading=reading, **given)
-
-    result = cast(_F, command)
-    if not own_rounding:
-        result = click.option(
-            "--rounding",
-            type=click.Choice(VERSIONS),
-            help="The program whose rounding the layers of a TensorFlow Lite model have: TensorFlow Lite Micro (the "
-            "default), or LiteRT with XNNPACK (docs/operators.md).",
-        )(result)
-    for option in _OPTIONS:
-        result = option(result)
-    return result
+def reading_options(*, rounding: bool = True) -> Callable[[_F], _F]:
+    """Add the options with which models are read, passed as one argument `reading`; `rounding` includes --rounding."""
+    return collected(
+        "reading",
+        lambda typed: ReadingOptions(**typed),
+        click.option(
+            "--dequantize-weights",
+            is_flag=True,
+            help="Compute layers with float32 activations and int8 weights with float32 weights, instead of refusing "
+            "them.",
+        ),
+        click.option(
+            "--max-iterations",
+            type=click.IntRange(1, 2**31 - 1),
+            default=ITERATIONS,
+            show_default=True,
+            help="The most iterations of a WHILE in one run, which fails with more.",
+        ),
+        click.option(
+            "--onnx-arithmetic",
+            type=click.Choice(ARITHMETICS),
+            help="How operators of an ONNX model between DequantizeLinear and QuantizeLinear compute: as onnxruntime "
+            "does after its optimiser (the default), or in float32, as the file has it (docs/onnx.md).",
+        ),
+        click.option(
+            "--state",
+            "states",
+            multiple=True,
+            metavar="INPUT=OUTPUT",
+            help="Keep the value of an output for the same input of the next run, as a state (docs/state.md), if the "
+            "model leaves that to its caller. Neither is then an input or output.",
+        ),
+        click.option(
+            "--signature",
+            metavar="NAME",
+            help="The signature of a TensorFlow Lite model with several ones, such as serving_default; "
+            "`ferrule inspect` lists them.",
+        ),
+        *((_ROUNDING,) if rounding else ()),
+    )

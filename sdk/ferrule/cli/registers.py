@@ -107,9 +107,9 @@ def _of_backend(
     """Return a board and the devices of a backend on it."""
     from ferrule.backends import BackendId
     from ferrule.errors import unknown_name
-    from ferrule.facade.configuration import read_configuration
     from ferrule.firmware import Job
     from ferrule.firmware.peripherals import device_peripherals
+    from ferrule.running.configuration import read_configuration
 
     configuration = read_configuration(config)
     registry = configuration.registry()

@@ -16,9 +16,9 @@ from ferrule.errors import FerruleError
 from ferrule.reading import open_file
 
 if TYPE_CHECKING:
-    from ferrule.devices import Fault
-    from ferrule.emulation import EngineError, EngineOptions
+    from ferrule.emulation import EngineError
     from ferrule.firmware import Image
+    from ferrule.running import RunRequest
     from ferrule.testing import Board
 
 MAGIC = b"\x7fELF"
@@ -86,38 +86,35 @@ def check_options(context: click.Context) -> None:
 def run_elf(
     elf: Path,
     options: JobOptions,
-    engine: str | None,
-    engine_options: EngineOptions,
-    faults: dict[str, Fault],
+    request: RunRequest,
     until: str | None,
-    timeout_s: float,
     json_path: Path | None,
     *,
     quiet: bool,
 ) -> int:
     """Run a firmware until its end, see `ferrule run --help`, and return the command's exit code."""
     from ferrule.emulation import require_gdb
-    from ferrule.facade.configuration import read_configuration
+    from ferrule.running.configuration import read_configuration
     from ferrule.testing import start
 
     to_stdout = str(json_path) == "-"
     configuration = read_configuration(options.config).with_devices(options.devices)
-    chosen = engine_name(engine, configuration, options.board or configuration.board)
-    if engine_options.gdb is not None:
+    chosen = engine_name(request.engine, configuration, options.board or configuration.board)
+    if request.options.gdb is not None:
         require_gdb(chosen)
-        click.echo(f"waiting: gdb-multiarch {elf} -ex 'target remote localhost:{engine_options.gdb}'", err=True)
+        click.echo(f"waiting: gdb-multiarch {elf} -ex 'target remote localhost:{request.options.gdb}'", err=True)
     board = start(
         elf,
         board=options.board or configuration.board or BOARD,
         engine=chosen,
         devices=configuration.devices,
-        options=replace(engine_options, semihosting=engine_options.gdb is None),
+        options=replace(request.options, semihosting=request.options.gdb is None),
         registry=configuration.registry(),
     )
     with board:
-        for device, fault in faults.items():
+        for device, fault in request.faults.items():
             board.inject(device, fault)
-        document, code, failure = _followed(board, elf, until, timeout_s, silent=quiet or to_stdout)
+        document, code, failure = _followed(board, elf, until, request.timeout_s, silent=quiet or to_stdout)
     _write(document, json_path)
     if failure is not None:
         raise failure

@@ -9,19 +9,14 @@ from pathlib import Path
 import click
 
 from ferrule.cli import completion
-from ferrule.cli.options import BOARD, ENGINE, config_option, engine_name
+from ferrule.cli.options import BOARD, ENGINE, board_option, config_option, engine_name
 from ferrule.cli.serve_accelerator import interrupted, logger
 
 
 @click.command("serve-board", short_help="Offer a UART of an emulated board as a serial port.")
 @click.argument("elf", type=click.Path(dir_okay=False, path_type=Path))
 @config_option
-@click.option(
-    "--board",
-    show_default=BOARD,
-    shell_complete=completion.boards,
-    help="A board's name (see `ferrule boards`), or the path of a board's folder.",
-)
+@board_option
 @click.option(
     "--engine",
     show_default=ENGINE,
@@ -66,9 +61,9 @@ def command(
     """
     from ferrule.emulation.bridging import bridge
     from ferrule.emulation.serving import open_port
-    from ferrule.facade.configuration import read_configuration
     from ferrule.link import ListeningChannel
     from ferrule.link.pty import SCHEME, PtyChannel
+    from ferrule.running.configuration import read_configuration
     from ferrule.testing import start
 
     configuration = read_configuration(config).with_devices(devices)

@@ -13,7 +13,7 @@ import click
 
 from ferrule.cli.console import console, echo
 from ferrule.cli.main import EXIT_DIFFERENT, EXIT_NOTHING_COMPARED
-from ferrule.cli.options import config_option
+from ferrule.cli.options import config_option, quiet_option
 from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.cli.progress import progress
 from ferrule.errors import FerruleError
@@ -79,7 +79,7 @@ _LISTED = 50
 )
 @outputs_options("sweep")
 @config_option
-@click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+@quiet_option
 def command(
     file: Path,
     results_path: Path | None,

@@ -14,7 +14,7 @@ from ferrule.cli.options import (
     PLATFORMS,
     JobOptions,
     arena_option,
-    division_options,
+    job_options,
     models_argument,
     names_option,
 )
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 @models_argument
 @names_option()
 @arena_option
-@reading_options
-@division_options(None)
+@reading_options()
+@job_options(build=False)
 @click.option("--platform", type=click.Choice(PLATFORMS), help="The platform; by default the one the firmware states.")
 @click.option(
     "--project",

@@ -10,19 +10,19 @@ import signal
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ferrule.emulation import CrashReport, EngineError, EngineOptions
+from ferrule.emulation import CrashReport, EngineError
 from ferrule.errors import FerruleError
 from ferrule.evaluation.data import Chunk, DataSet
-from ferrule.facade import Firmware
-from ferrule.facade.running_firmware import RunningFirmware
 from ferrule.graph import Array
 from ferrule.interface import is_command_line, name_of, spell_for
 from ferrule.network.samples import split
-from ferrule.progress import Progress, Step
+from ferrule.progress import Step, say_nothing
+from ferrule.running import Firmware, RunRequest
+from ferrule.running.session import RunningFirmware
 
 PIECE = 32
 """The most samples that a process runs at a time, except for sequences, which are not divided."""
@@ -33,20 +33,6 @@ _PIECES_PER_JOB = 4
 def cpu_s() -> float:
     """Return the processor seconds of this process and of its children that have ended."""
     return sum(os.times()[:4])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
-    """What runs a firmware."""
-
-    name: str
-    options: EngineOptions = field(default_factory=EngineOptions)
-    timeout_s: float = 60.0
-    """Wall-clock limit of one inference."""
-
-    def start(self, firmware: Firmware) -> RunningFirmware:
-        """Return the firmware, running."""
-        return RunningFirmware(firmware, engine=self.name, options=self.options, timeout_s=self.timeout_s)
 
 
 def beginnings(data: DataSet, indices: Sequence[int]) -> list[bool]:
@@ -94,9 +80,7 @@ def processes(data: DataSet, jobs: int) -> int:
     return min(jobs, sum(1 for _ in pieces(data, jobs)))
 
 
-def run_all(
-    firmware: Firmware, engine: Engine, data: DataSet, jobs: int, progress: Progress
-) -> tuple[list[Array], float]:
+def run_all(firmware: Firmware, request: RunRequest, data: DataSet, jobs: int) -> tuple[list[Array], float]:
     """Return the outputs of all samples on the board, joined along the first axis, and the processor seconds.
 
     With several jobs, each is a process with a board of its own. A state is reset for each sample, or where a sequence
@@ -105,7 +89,8 @@ def run_all(
     Raises:
         FerruleError: as `Firmware.run` does; or a process ended.
     """
-    phase = f"running all samples on {firmware.board.name} by {engine.name}"
+    phase = f"running all samples on {firmware.board.name} by {request.engine}"
+    progress = request.progress
     progress(Step(phase=phase))
     total, done = len(data), 0
     spent: dict[int, float] = {}
@@ -113,12 +98,12 @@ def run_all(
     ranges = list(pieces(data, jobs))
     if processes(data, jobs) == 1:
         before = cpu_s()
-        with engine.start(firmware) as running:
+        with RunningFirmware(firmware, request) as running:
             for first, end in ranges:
                 results[first] = _run_piece(running, data.take(range(first, end)), beginnings(data, range(first, end)))
                 progress(Step(phase=phase, done=end, total=total))
         return _joined(results), cpu_s() - before
-    with _pool(firmware, engine, processes(data, jobs)) as pool:
+    with _pool(firmware, request, processes(data, jobs)) as pool:
         waiting: dict[Future[_Answer], tuple[int, int]] = {}
         queue = iter(ranges)
         try:
@@ -158,12 +143,13 @@ def _run_piece(running: RunningFirmware, chunk: Chunk, begins: Sequence[bool]) -
     return [np.concatenate([np.atleast_1d(answer[index]) for answer in answers]) for index in range(len(answers[0]))]
 
 
-def _pool(firmware: Firmware, engine: Engine, jobs: int) -> ProcessPoolExecutor:
+def _pool(firmware: Firmware, request: RunRequest, jobs: int) -> ProcessPoolExecutor:
     """Return processes, each with the firmware on a board of its own; they share no memory with this one."""
     portable = replace(firmware, lease=None, job=replace(firmware.job, registry=None))
+    request = replace(request, progress=say_nothing)
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_begin, initargs=(portable, engine, is_command_line())
+        jobs, mp_context=context, initializer=_begin, initargs=(portable, request, is_command_line())
     )
 
 
@@ -193,20 +179,20 @@ class _Worker:
     """In a process of `_pool`: its board, which is started for the first piece."""
 
     firmware: Firmware
-    engine: Engine
+    request: RunRequest
     running: RunningFirmware | None = None
 
 
-def _begin(firmware: Firmware, engine: Engine, on_command_line: bool) -> None:
+def _begin(firmware: Firmware, request: RunRequest, on_command_line: bool) -> None:
     spell_for(command_line=on_command_line)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the process that reports it
-    _Worker.firmware, _Worker.engine = firmware, engine
+    _Worker.firmware, _Worker.request = firmware, request
 
 
 def _work(chunk: Chunk, begins: Sequence[bool]) -> _Answer:
     try:
         if _Worker.running is None:
-            _Worker.running = _Worker.engine.start(_Worker.firmware)
+            _Worker.running = RunningFirmware(_Worker.firmware, _Worker.request)
             atexit.register(_Worker.running.close)
         outputs = _run_piece(_Worker.running, chunk, begins)
     except FerruleError as error:

@@ -9,55 +9,48 @@ from dataclasses import replace
 
 from ferrule.evaluation.answers import Answers
 from ferrule.evaluation.data import DataSet
-from ferrule.evaluation.on_board import Engine, beginnings, cpu_s, drawn_for_proof, processes, run_all
-from ferrule.facade import Firmware
-from ferrule.facade.own_code import has_floats
-from ferrule.facade.reference import bounded_references
+from ferrule.evaluation.on_board import beginnings, cpu_s, drawn_for_proof, processes, run_all
+from ferrule.evaluation.request import EvaluationRequest
 from ferrule.graph import Array
 from ferrule.network import Network
 from ferrule.network.samples import Sample, split
-from ferrule.progress import Progress
 from ferrule.report.compare import compare, worst
 from ferrule.report.document import Verdict
 from ferrule.report.evaluation_document import PathPart, ProofPart
 from ferrule.report.evidence import Evidence, evidence_of
+from ferrule.running import Firmware
+from ferrule.running.own_code import has_floats
+from ferrule.running.references import bounded_references
+from ferrule.running.run import run
 
 _LISTED = 20
 
 
 def prove(
-    firmware: Firmware, engine: Engine, data: DataSet, answers: Answers, count: int, seed: int, progress: Progress
+    firmware: Firmware, request: EvaluationRequest, data: DataSet, answers: Answers
 ) -> tuple[ProofPart, PathPart]:
     """Run samples drawn with a seed on the board; compare them with the host's answers and the numpy reference."""
     network = firmware.network
-    chosen = drawn_for_proof(data, count, seed, stateful=bool(network.states))
+    chosen = drawn_for_proof(data, request.proof, request.seed, stateful=bool(network.states))
     before_s, started = cpu_s(), time.perf_counter()
     inputs = data.take(chosen).inputs
-    report = firmware.run(
-        inputs,
-        engine=engine.name,
-        options=engine.options,
-        timeout_s=engine.timeout_s,
-        source=data.part.source,
-        reset_each=beginnings(data, chosen),
-        progress=progress,
-    )
+    begins = beginnings(data, chosen)
+    report = run(firmware, inputs, replace(request.run, source=data.part.source, reset_each=begins))
     path = PathPart(
-        where=f"{firmware.board.name} by {engine.name}, and numpy",
+        where=f"{firmware.board.name} by {request.run.engine}, and numpy",
         samples=len(chosen),
         cpu_s=cpu_s() - before_s,
         wall_s=time.perf_counter() - started,
     )
     runs = _by_sample(network, report.outputs, len(chosen))
     hosts = [answers.of(network, index) for index in chosen]
-    begins = beginnings(data, chosen)
     equal = _compared(network, hosts, runs, split(network.inputs, inputs), begins)
     verdicts = [worst([verdict, sample.verdict]) for verdict, sample in zip(equal, report.samples, strict=True)]
     part = ProofPart(
         verdict=worst(verdicts),
         evidence=report.document.evidence,
         samples=chosen,
-        seed=seed,
+        seed=request.seed,
         report=report.document,
         different=_different(chosen, verdicts),
     )
@@ -65,15 +58,15 @@ def prove(
 
 
 def all_on_board(
-    firmware: Firmware, engine: Engine, data: DataSet, answers: Answers, part: ProofPart, jobs: int, progress: Progress
+    firmware: Firmware, request: EvaluationRequest, data: DataSet, answers: Answers, part: ProofPart
 ) -> tuple[Answers, ProofPart]:
     """Run all samples on the board; return its answers, and the proof with their comparison with the host's."""
     network, started = firmware.network, time.perf_counter()
-    outputs, spent_s = run_all(firmware, engine, data, jobs, progress)
-    used = processes(data, jobs)
+    outputs, spent_s = run_all(firmware, request.run, data, request.jobs)
+    used = processes(data, request.jobs)
     many = f" in {used} processes" if used > 1 else ""
     path = PathPart(
-        where=f"{firmware.board.name} by {engine.name}{many}",
+        where=f"{firmware.board.name} by {request.run.engine}{many}",
         samples=len(data),
         cpu_s=spent_s,
         wall_s=time.perf_counter() - started,

@@ -2,6 +2,7 @@
 """Firmware: toolchains, builds, linker scripts and the resulting images."""
 
 from ferrule.firmware.build import BuildError, TooLargeError, execute
+from ferrule.firmware.built import BuiltFirmware
 from ferrule.firmware.folder import Kept
 from ferrule.firmware.image import Group, Image, Section, Segment, StackBound, Symbol, read_image
 from ferrule.firmware.job import DEFAULT_BOARD, SEPARATE, SHARED, Job, JobKeywords, divide, divide_all, job_from
@@ -61,6 +62,7 @@ __all__ = [
     "WARNINGS",
     "BuildError",
     "BuildPlan",
+    "BuiltFirmware",
     "CompileStep",
     "GccToolchain",
     "Group",

@@ -5,20 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from ferrule._version import VERSION
-from ferrule.boards import Board
-from ferrule.codegen import Artifact, Program
+from ferrule.codegen import Artifact
 from ferrule.devices import Fault
 from ferrule.emulation import Counters, DeviceWork, Observation, OwnershipCounts
 from ferrule.errors import FerruleError
-from ferrule.firmware import Image, Job, Project, StackBound
+from ferrule.firmware import BuiltFirmware, StackBound
 from ferrule.firmware.arena import arena_of
 from ferrule.firmware.identification import linked_sizes, read_identities
 from ferrule.link import BuildInfo, CounterSource, LinkRun, ModelInfo, SelfTest
-from ferrule.network import Network
-from ferrule.optimizer import OptimizedNetwork
 from ferrule.report.compare import Expected, judge, worst
 from ferrule.report.document import (
     BuildPart,
@@ -46,54 +42,6 @@ Work = Mapping[tuple[str, int | None], DeviceWork]
 """What devices did, by device and operator; see `Session.device_work`."""
 Statistics = Mapping[str, Mapping[str, int | float]]
 """The counts of device models, by device and name."""
-
-
-class BuiltFirmware(Protocol):
-    """The properties of a firmware that a report uses; `ferrule.Firmware` has them."""
-
-    @property
-    def network(self) -> Network:
-        """The network, whose numpy results are the reference."""
-
-    @property
-    def optimized(self) -> OptimizedNetwork:
-        """The network with its layers assigned to backends."""
-
-    @property
-    def job(self) -> Job:
-        """The settings of the firmware."""
-
-    @property
-    def board(self) -> Board:
-        """The board that the firmware is built for."""
-
-    @property
-    def artifact(self) -> Artifact:
-        """The generated C code."""
-
-    @property
-    def program(self) -> Program:
-        """All models of the firmware, this one among them."""
-
-    @property
-    def project(self) -> Project:
-        """The project that was built."""
-
-    @property
-    def image(self) -> Image:
-        """The ELF file's contents."""
-
-    @property
-    def toolchain(self) -> str:
-        """The name of the toolchain that compiled it."""
-
-    @property
-    def toolchain_version(self) -> str:
-        """The compiler's version, as one line."""
-
-    @property
-    def build_s(self) -> float:
-        """Wall-clock seconds of the build."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,7 +40,7 @@ from ferrule.link import BoardMemory, Channel, LinkSession
 from ferrule.network.samples import pattern_sample, split
 
 if TYPE_CHECKING:
-    from ferrule.facade.compilation import Firmware
+    from ferrule.running.compilation import Firmware
 
 LINK_TIMEOUT_S = 60.0
 """Limit of one run of a model, and of the wait for a firmware that is starting."""
@@ -111,10 +111,9 @@ class Board(Closing):
                     session.channel(), run_timeout_s=LINK_TIMEOUT_S, start_timeout_s=LINK_TIMEOUT_S
                 )
             else:
-                from ferrule.facade.running import connect, reach_tensors
+                from ferrule.running.session import connect
 
-                self._link = connect(self._firmware, session, LINK_TIMEOUT_S)
-                reach_tensors(self._firmware, session, self._link, self._machine)
+                self._link = connect(self._firmware, session, self._machine, LINK_TIMEOUT_S)
         return self._link
 
     def run(self, inputs: Sequence[Array] | Mapping[str, Array] | None = None) -> list[Array]:
@@ -321,7 +320,7 @@ def _compiled_machine(
     wires: Sequence[AttachedWire],
     options: EngineOptions,
 ) -> Machine:
-    from ferrule.facade.running import linked_board
+    from ferrule.running.session import linked_board
 
     description = linked_board(firmware)
     name = board.name if isinstance(board, Description) else board

@@ -22,7 +22,7 @@ from ferrule.testing.board import Board, start
 
 if TYPE_CHECKING:
     from ferrule.backends import Device
-    from ferrule.facade.compilation import Firmware
+    from ferrule.running.compilation import Firmware
 
 
 class KeptEngines:

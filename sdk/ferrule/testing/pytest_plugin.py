@@ -12,7 +12,7 @@ import pytest
 if TYPE_CHECKING:
     from ferrule.backends import Device
     from ferrule.emulation import AttachedDevice, AttachedWire, EngineOptions
-    from ferrule.facade import Firmware
+    from ferrule.running import Firmware
     from ferrule.testing import Adapter, Board, CmsisFakes, Fakes, ZephyrFakes
     from ferrule.testing.board_fixture import BoardStarter, KeptEngines
 

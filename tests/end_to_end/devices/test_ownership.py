@@ -23,10 +23,10 @@ from ferrule.backends.woofles.model import WooflesModel
 from ferrule.cli.main import main
 from ferrule.codegen import Artifact, Program
 from ferrule.emulation import OwnershipError, OwnershipPlan, Violation, ownership_plan
-from ferrule.facade import running
 from ferrule.firmware import Image, build_project, emit
 from ferrule.formats import to_tflite
 from ferrule.report import ReportDocument
+from ferrule.running import run
 
 pytestmark = [pytest.mark.cc, pytest.mark.emu]
 
@@ -116,7 +116,7 @@ def test_the_instruction(firmware: ferrule.Firmware, monkeypatch: pytest.MonkeyP
         plan = ownership_plan(artifact, image)
         return replace(plan, steps=(*plan.steps[:2], replace(plan.steps[2], reads=()), *plan.steps[3:]))
 
-    monkeypatch.setattr(running, "ownership_plan", wrong_plan)
+    monkeypatch.setattr(run, "ownership_plan", wrong_plan)
     with pytest.raises(OwnershipError) as caught:
         firmware.run([X], check_ownership=True)
     error = caught.value

@@ -3,6 +3,6 @@
 
 from ferrule.evaluation.data.dataset import Chunk, DataSet
 from ferrule.evaluation.data.opening import open_data
-from ferrule.facade.data_table import AudioSettings, DataSettings
+from ferrule.running.data_settings import AudioSettings, DataSettings
 
 __all__ = ["AudioSettings", "Chunk", "DataSet", "DataSettings", "open_data"]

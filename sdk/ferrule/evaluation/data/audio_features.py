@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ferrule.errors import FerruleError, place
-from ferrule.facade.data_table import AudioSettings
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.network import Network
+from ferrule.running.data_settings import AudioSettings
 
 WHERE = "[data.audio]"
 _WEIGHT_BITS = 12

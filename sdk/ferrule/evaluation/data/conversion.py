@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ferrule.errors import FerruleError, InputError
-from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.running.data_settings import DataSettings
 
 _QUOTIENT = re.compile(r"\s*([0-9.eE+-]+)\s*/\s*([0-9.eE+-]+)\s*")
 _REALS = ("float16", "float32", "float64")

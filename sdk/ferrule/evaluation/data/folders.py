@@ -9,10 +9,10 @@ from pathlib import Path
 
 from ferrule.errors import InputError, some_of
 from ferrule.evaluation.data.labels import class_names
-from ferrule.facade.data_table import DataSettings
 from ferrule.interface import name_of
 from ferrule.reading import is_file, is_folder
 from ferrule.reading import list_folder as entries_of
+from ferrule.running.data_settings import DataSettings
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".ppm", ".pgm", ".webp")
 SOUNDS = (".wav",)

@@ -15,9 +15,9 @@ from ferrule.budget import Resource, afford
 from ferrule.errors import FerruleError, InputError, MissingToolError
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.folders import Listing
-from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
 from ferrule.reading import open_file
+from ferrule.running.data_settings import DataSettings
 
 if TYPE_CHECKING:
     from PIL import Image

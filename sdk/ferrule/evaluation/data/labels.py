@@ -14,10 +14,10 @@ from ferrule.errors import InputError, unknown_name
 from ferrule.evaluation.data.array_files import map_array
 from ferrule.evaluation.data.dataset import Labels
 from ferrule.evaluation.data.table import read_header, read_table
-from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
 from ferrule.interface import name_of
 from ferrule.reading import read_bytes
+from ferrule.running.data_settings import DataSettings
 
 FORMS = (".npy", ".csv", ".txt")
 _HELD_PER_BYTE = 32

@@ -18,11 +18,11 @@ from ferrule.evaluation.data.images import ImageSource
 from ferrule.evaluation.data.labels import labelled, numbered, of_array, of_texts, read_labels, read_sequences
 from ferrule.evaluation.data.sounds import SoundSource
 from ferrule.evaluation.data.table import TableSource, read_header, read_table
-from ferrule.facade.data_table import DataSettings
 from ferrule.graph import Array, TensorInfo
 from ferrule.interface import either, name_of
 from ferrule.reading import exists, is_folder, near_names
 from ferrule.report.evaluation_document import DataPart
+from ferrule.running.data_settings import DataSettings
 
 FILES = "files"
 """The value of `--sequence` by which each recording is a sequence."""

@@ -27,9 +27,9 @@ from ferrule.evaluation.data.audio_features import (
 )
 from ferrule.evaluation.data.conversion import Conversion
 from ferrule.evaluation.data.folders import Listing
-from ferrule.facade.data_table import AudioSettings, DataSettings
 from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.reading import open_file
+from ferrule.running.data_settings import AudioSettings, DataSettings
 
 _HELD_PER_BYTE = 4
 """Bytes of memory for one of a recording: its values are padded, and may become float32."""

@@ -20,12 +20,12 @@ from ferrule.errors import FerruleError, place, unknown_name
 from ferrule.evaluation.sweep.axes import FITTING, MAIN_AXES, SEED, Axes, Choice, axes_of, matches, rows_of
 from ferrule.evaluation.sweep.file import DataEntry, LeaseEntry, NeedsEntry, SweepFile, read_file
 from ferrule.evaluation.sweep.run import SWEEP_FOLDER, Run, job_of, read_project
-from ferrule.evaluation.sweep.samples import is_there, opened, placed
+from ferrule.evaluation.sweep.samples import is_there, placed, request_of
 from ferrule.reading import exists, is_file, open_file
 from ferrule.record import Reads, recording
 
 if TYPE_CHECKING:
-    from ferrule.facade.configuration import Configuration
+    from ferrule.running.configuration import Configuration
 
 _Versions = Mapping[str, str]
 _Matched = Mapping[str, frozenset[str]]
@@ -179,7 +179,7 @@ def read_plan(path: Path, configuration: Path | None = None) -> Plan:
         FerruleError: a file cannot be read or is malformed, or a model, board, toolchain, engine, backend, option or
             lease does not exist; the message names it, and the hint lists what there is.
     """
-    from ferrule.facade.configuration import CONFIGURATION_NAME
+    from ferrule.running.configuration import CONFIGURATION_NAME
 
     file = read_file(path)
     if configuration is None and exists(Path(CONFIGURATION_NAME)):
@@ -345,4 +345,4 @@ def _check_jobs(plan: Plan) -> None:
                     signature=reading[3],
                 )
                 if plan.data is not None:
-                    opened(network, plan.data, read_project(plan.configuration).data)
+                    request_of(plan.data, read_project(plan.configuration).data).opened(network)

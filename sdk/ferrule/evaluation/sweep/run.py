@@ -29,11 +29,11 @@ from ferrule.record import Reads, declare, recording, remembered
 from ferrule.report.sweep_document import SweepRow
 
 if TYPE_CHECKING:
-    from ferrule.facade import Firmware
-    from ferrule.facade.configuration import Configuration
-    from ferrule.firmware import Job
+    from ferrule.firmware import Job, JobKeywords
     from ferrule.graph import Array
     from ferrule.report import ReportDocument
+    from ferrule.running import Firmware
+    from ferrule.running.configuration import Configuration
 
 DONE, FAILED = "done", "failed"
 SWEEP_FOLDER = "{sweep}"
@@ -167,20 +167,24 @@ def lacks(pairs: tuple[tuple[str, str], ...]) -> tuple[str, ...]:
 
 def _measured(run: Run) -> SweepRow:
     from ferrule.emulation import EngineOptions
+    from ferrule.running import RunRequest
+    from ferrule.running.run import run as run_firmware
 
     _check_worker(run)
     firmware = _compiled(run)
     if run.load:
         _load(run, firmware)
-    options = EngineOptions(port=run.port) if run.baud is None else EngineOptions(port=run.port, baud=run.baud)
+    request = RunRequest(
+        engine=run.engine,
+        options=EngineOptions(port=run.port) if run.baud is None else EngineOptions(port=run.port, baud=run.baud),
+        timeout_s=run.timeout_s,
+    )
     if run.data is not None:
-        settings = read_project(run.configuration).data
-        part, metrics, samples = proved(firmware, run.data, settings, run.engine, options, run.timeout_s)
+        part, metrics, samples = proved(firmware, run.data, read_project(run.configuration).data, request)
         row = _row(run, part.report, firmware)
         evidence = replace(part.evidence, runs=1)
         return replace(row, verdict=part.verdict.value, evidence=evidence, metrics=metrics, samples=samples)
-    report = firmware.run(_inputs(run, firmware), engine=run.engine, options=options, timeout_s=run.timeout_s)
-    return _row(run, report.document, firmware)
+    return _row(run, run_firmware(firmware, _inputs(run, firmware), request).document, firmware)
 
 
 def _row(run: Run, document: ReportDocument, firmware: Firmware) -> SweepRow:
@@ -226,7 +230,7 @@ def _firmware(
     options: tuple[tuple[str, str], ...],
     configuration: str | None,
 ) -> Firmware:
-    from ferrule import facade, formats
+    from ferrule import formats, running
 
     chosen = dict(options)
     _declare_program_of(toolchain)
@@ -240,7 +244,7 @@ def _firmware(
         signature=chosen.get("signature"),
         onnx_arithmetic=chosen.get("onnx_arithmetic"),
     )
-    return facade.compile(network, job_of(board, toolchain, backends, chosen, configuration))
+    return running.compile(network, job_of(board, toolchain, backends, chosen, configuration))
 
 
 def job_of(
@@ -251,25 +255,20 @@ def job_of(
     Raises:
         FerruleError: a backend does not exist, or an option is not valid; the message names it.
     """
-    from ferrule.firmware import Job
-
-    project = read_project(configuration)
-    job = Job(
-        board=board,
-        toolchain=toolchain,
-        backends=backends,
-        optimization=options.get("optimization") or project.optimization,
-        overlap=options.get("overlap") or project.overlap or "on",
-        goal=options.get("goal") or project.goal or "balanced",
-        input_rows=options.get("input_rows", "true" if project.input_rows else "false") == "true",
-    )
-    return project.complete(job, [f"{name}={value}" for name, value in options.items() if "." in name])
+    chosen: JobKeywords = {"board": board, "toolchain": toolchain, "backends": backends}
+    for name in ("optimization", "overlap", "goal"):
+        if name in options:
+            chosen[name] = options[name]
+    if "input_rows" in options:
+        chosen["input_rows"] = options["input_rows"] == "true"
+    of_backends = [f"{name}={value}" for name, value in options.items() if "." in name]
+    return read_project(configuration).job(chosen, of_backends)
 
 
 @remembered
 def read_project(configuration: str | None) -> Configuration:
     """Return the project's configuration; the default one for None. Raises as `read_configuration` does."""
-    from ferrule.facade.configuration import Configuration, read_configuration
+    from ferrule.running.configuration import Configuration, read_configuration
 
     return Configuration() if configuration is None else read_configuration(Path(configuration))
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +17,13 @@ from ferrule.reading import exists
 from ferrule.record import remembered
 
 if TYPE_CHECKING:
-    from ferrule.emulation import EngineOptions
     from ferrule.evaluation.answers import Answers
     from ferrule.evaluation.data import DataSet
-    from ferrule.facade import Firmware
-    from ferrule.facade.data_table import DataSettings
+    from ferrule.evaluation.request import EvaluationRequest
     from ferrule.network import Network
     from ferrule.report.evaluation_document import ProofPart
+    from ferrule.running import Firmware, RunRequest
+    from ferrule.running.data_settings import DataSettings
 
 FUNCTION = ".py"
 
@@ -46,71 +46,63 @@ def placed(entry: DataEntry, folder: Path) -> DataEntry:
     )
 
 
-def opened(network: Network, entry: DataEntry, settings: DataSettings) -> DataSet:
-    """Return the data for a network; raises as `open_data` does."""
-    from ferrule.evaluation.data import open_data
+def request_of(entry: DataEntry, settings: DataSettings, run: RunRequest | None = None) -> EvaluationRequest:
+    """Return what is asked of an evaluation on the data."""
+    from ferrule.evaluation.request import EvaluationRequest
+    from ferrule.running import RunRequest
 
-    return open_data(
-        entry.path,
-        entry.labels,
-        network.inputs,
-        network.outputs,
-        settings,
-        entry.limit,
+    return EvaluationRequest(
+        data=entry.path,
+        labels=entry.labels,
+        settings=settings,
+        limit=entry.limit,
         sequence=entry.sequence,
+        metrics=entry.metrics,
+        score=entry.score,
+        output=entry.output,
         seed=entry.seed,
+        worst=0,
+        proof=entry.proof,
+        run=run or RunRequest(),
     )
 
 
 def proved(
-    firmware: Firmware, entry: DataEntry, settings: DataSettings, engine: str, options: EngineOptions, timeout_s: float
+    firmware: Firmware, entry: DataEntry, settings: DataSettings, run: RunRequest
 ) -> tuple[ProofPart, dict[str, float], int]:
     """Return the comparison of a board with the host, the metrics over all samples, and the number of these.
 
     The host's part is computed once for each network.
     """
-    from ferrule.evaluation.on_board import Engine
     from ferrule.evaluation.proof import prove
-    from ferrule.progress import say_nothing
 
     asked = _Asked(
         key=f"{firmware.artifact.digest} {msgspec.json.encode((entry, settings)).decode()}",
         network=firmware.network,
-        entry=entry,
-        settings=settings,
+        request=request_of(entry, settings),
     )
     data, answers, metrics = _on_host(asked)
-    runner = Engine(name=engine, options=options, timeout_s=timeout_s)
-    part, _ = prove(firmware, runner, data, answers, entry.proof, entry.seed, say_nothing)
+    part, _ = prove(firmware, request_of(entry, settings, run), data, answers)
     return part, metrics, answers.samples
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """A network and its data, which are equal if their key is."""
+    """A network and what is asked of it, which are equal if their key is."""
 
     key: str
     network: Network = field(compare=False)
-    entry: DataEntry = field(compare=False)
-    settings: DataSettings = field(compare=False)
+    request: EvaluationRequest = field(compare=False)
 
 
 @partial(remembered, limit=1)  # the runs of a model follow one another
 def _on_host(asked: _Asked) -> tuple[DataSet, Answers, dict[str, float]]:
     from ferrule.evaluation.answers import Answers
-    from ferrule.evaluation.evaluate import evaluate
+    from ferrule.evaluation.evaluate import evaluated
 
-    network, entry = asked.network, asked.entry
-    data = opened(network, entry, asked.settings)
-    done = evaluate(
-        network,
-        data,
-        metrics=entry.metrics,
-        seed=entry.seed,
-        score=entry.score,
-        output=entry.output,
-        worst=0,
-    )
+    data = asked.request.opened(asked.network)
+    request = replace(asked.request, data=data, labels=None, limit=None, sequence=None)
+    done = evaluated(asked.network, request)
     document = done.document
     answers = Answers(
         outputs=done.outputs, samples=document.data.samples, labels=None, names=(), path=document.paths[0]

@@ -15,11 +15,11 @@ from ferrule.backends.capability import declared_rules
 from ferrule.backends.guarded import guarded
 from ferrule.backends.target import Face, default_target
 from ferrule.errors import MissingToolError
-from ferrule.facade import compile as compile_firmware
 from ferrule.graph import Array, DataType, Graph, LayerType, Rounding
 from ferrule.network import Network
 from ferrule.operators.table import OPERATORS
 from ferrule.report import RunReport
+from ferrule.running import compile as compile_firmware
 from ferrule.testing.backends.comparison import graph_difference, random_inputs
 from ferrule.testing.backends.family import SubjectFamily
 from ferrule.testing.backends.layer_cases import LAYER_TYPES, layer_case, offset_weights

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ferrule.codegen.acl import DEFAULT_VERSION, AclOptions, explain_class, generate_class, output_problems
-from ferrule.facade.networks import network_of
 from ferrule.formats import ModelFile
 from ferrule.network import Network
 from ferrule.report.inspection import ClassLayerPart, ClassPart
+from ferrule.running.networks import network_of
 
 if TYPE_CHECKING:
     from ferrule.acl import ArtifactProject

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from ferrule.codegen.identity import shortened
 from ferrule.errors import FerruleError
+from ferrule.firmware import BuiltFirmware
 from ferrule.firmware.seal import RECORD_SYMBOL
 from ferrule.graph import TensorInfo
 from ferrule.link import BuildInfo, CounterSource, LinkError, LinkRun, LinkSession, LinkTensor, ModelInfo, SelfTest
-from ferrule.report.assembly import BuiltFirmware
 
 _AGAIN = "build and load the firmware again"
 

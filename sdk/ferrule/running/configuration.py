@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import structs
 
 from ferrule.backends import BackendId, Device
 from ferrule.backends.discovery import in_folders
@@ -21,9 +22,9 @@ from ferrule.backends.origin import NOT_TRIED
 from ferrule.backends.registry import BackendRegistry, default_registry, registry_with
 from ferrule.documents import convert, read_toml
 from ferrule.errors import FerruleError
-from ferrule.facade.data_table import DataSettings
-from ferrule.firmware import Job
+from ferrule.firmware import Job, JobKeywords
 from ferrule.reading import exists
+from ferrule.running.data_settings import DataSettings
 
 CONFIGURATION_NAME = "ferrule.toml"
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -52,8 +53,8 @@ class BackendsEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """Folders relative to the file; each is that of one backend or contains several."""
 
 
-class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The contents of ferrule.toml."""
+class _Choices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a project chooses; a choice that it does not make is None."""
 
     board: Annotated[str, msgspec.Meta(min_length=1)] | None = None
     """The board's name, or the path of its folder, relative to the file and with a `/`; `--board` precedes it."""
@@ -71,6 +72,14 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """What runs the firmware, such as unicorn or qemu; `--engine` precedes it."""
     import_enabled: bool = False
     """Whether memory may pass from one backend to another on the host; `--import` switches it on, too."""
+
+
+_OF_A_JOB = frozenset(_Choices.__struct_fields__) - {"engine"}
+
+
+class ConfigurationFile(_Choices, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The contents of ferrule.toml."""
+
     fallback: dict[str, Literal["import", "copy"]] = {}
     """By backend: whether tensors that pass to and from it on the host may be imported; `--fallback` precedes it."""
     backends: BackendsEntry = BackendsEntry()
@@ -78,26 +87,16 @@ class ConfigurationFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     data: DataSettings = DataSettings()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Configuration:
-    """The choices, backends and devices of a project; a choice that it does not make is None."""
+class Configuration(_Choices, frozen=True, kw_only=True):
+    """The choices, backends and devices of a project."""
 
-    board: str | None = None
-    """A name, or a path."""
-    toolchain: str | None = None
-    optimization: str | None = None
-    overlap: str | None = None
-    goal: str | None = None
-    input_rows: bool = False
-    engine: str | None = None
-    import_enabled: bool = False
-    fallback_transfers: Mapping[str, str] = field(default_factory=dict)
+    fallback_transfers: Mapping[str, str] = {}
     """By backend: import or copy."""
     folders: tuple[Path, ...] = ()
     devices: tuple[Device, ...] = ()
     implicit: bool = False
     """Whether it was read from the current folder without being named; its backends run only where they are named."""
-    data: DataSettings = field(default_factory=DataSettings)
+    data: DataSettings = DataSettings()
     """How samples become inputs; a file of classes is relative to the current folder or absolute."""
     dynamic: BackendRegistry | None = None
     """The registry that `with_dynamic_backends` has extended; None outside it."""
@@ -144,7 +143,7 @@ class Configuration:
             given.add(name)
             known = devices.get(name, Device(name=name, backend=BackendId(backend)))
             devices[name] = replace(known, backend=BackendId(backend))
-        return replace(self, devices=tuple(devices.values()))
+        return structs.replace(self, devices=tuple(devices.values()))
 
     @contextmanager
     def with_dynamic_backends(self, path: Path | None, *, isolate: bool = False) -> Iterator[Configuration]:
@@ -158,20 +157,28 @@ class Configuration:
         registry = self.registry().scope()
         try:
             load_dynamic_backends(registry, path, isolate=isolate)
-            yield replace(self, dynamic=registry)
+            yield structs.replace(self, dynamic=registry)
         finally:
             registry.close()
 
-    def complete(self, job: Job, options: Iterable[str] = ()) -> Job:
-        """Return a job with this project's backends and devices.
+    def job(self, chosen: JobKeywords, options: Iterable[str] = ()) -> Job:
+        """Return the job with what is chosen, or else what this project chooses, and with its backends and devices.
 
-        `options` are the `--backend-option` options, "Backend.name=value".
+        `options` are the `--backend-option` options, "Backend.name=value". A choice that is None or empty is none.
 
         Raises:
             FerruleError: an option is malformed or given twice, or its backend does not accept it.
         """
         registry = self.registry()
-        return replace(job, devices=self.devices, model_options=_model_options(options, registry), registry=registry)
+        given = {name: value for name, value in chosen.items() if value is not None and value != ""}
+        choices: dict[str, Any] = {name: getattr(self, name) for name in _OF_A_JOB} | given
+        choices["fallback_transfers"] = {**self.fallback_transfers, **(chosen.get("fallback_transfers") or {})}
+        return Job(
+            **{name: value for name, value in choices.items() if value is not None},
+            devices=self.devices,
+            model_options=_model_options(options, registry),
+            registry=registry,
+        )
 
 
 def read_configuration(path: Path | None = None) -> Configuration:
@@ -192,28 +199,15 @@ def read_configuration(path: Path | None = None) -> Configuration:
         _check_name(where, name)
         convert(where, entry, DeviceEntry)
     contents = convert(str(path), data, ConfigurationFile)
-    board = contents.board
+    choices = {name: getattr(contents, name) for name in _Choices.__struct_fields__}
+    if contents.board is not None and "/" in contents.board:
+        choices["board"] = str(path.parent.absolute() / contents.board)
     return Configuration(
-        board=str(path.parent.absolute() / board) if board is not None and "/" in board else board,
-        toolchain=contents.toolchain,
-        optimization=contents.optimization,
-        overlap=contents.overlap,
-        goal=contents.goal,
-        input_rows=contents.input_rows,
-        engine=contents.engine,
-        import_enabled=contents.import_enabled,
-        fallback_transfers=dict(contents.fallback),
+        **choices,
+        fallback_transfers=contents.fallback,
         folders=tuple(path.parent / folder for folder in contents.backends.folders),
         devices=tuple(
-            Device(
-                name=name,
-                backend=BackendId(entry.backend),
-                binding=entry.binding,
-                regions=entry.regions,
-                activation_lead=entry.activation_lead,
-                timeout_us=entry.timeout_us,
-                pool=entry.pool,
-            )
+            Device(name=name, **structs.asdict(entry) | {"backend": BackendId(entry.backend)})
             for name, entry in contents.devices.items()
         ),
         data=_from_folder(contents.data, path.parent),
@@ -227,7 +221,7 @@ def configuration_schema() -> dict[str, object]:
 
 
 def _from_folder(data: DataSettings, folder: Path) -> DataSettings:
-    return msgspec.structs.replace(data, classes=str(folder / data.classes)) if isinstance(data.classes, str) else data
+    return structs.replace(data, classes=str(folder / data.classes)) if isinstance(data.classes, str) else data
 
 
 def _model_options(options: Iterable[str], registry: BackendRegistry) -> dict[str, ModelOptions]:

@@ -9,16 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.errors import FerruleError
-from ferrule.facade.own_code import OwnCode, has_floats
+from ferrule.firmware import BuiltFirmware
 from ferrule.graph import Array
 from ferrule.link import BuildInfo
 from ferrule.network import Network
 from ferrule.network.bounds import initial_bounded, run_bounded
 from ferrule.network.samples import Sample
 from ferrule.report import ReportDocument, Verdict
-from ferrule.report.assembly import BuiltFirmware
 from ferrule.report.compare import Expected
 from ferrule.report.document import BoundPart, ReferencePart
+from ferrule.running.own_code import OwnCode, has_floats
 
 _OWN_PLATFORMS = ("bare-metal", "cmsis", "freertos", "threadx", "zephyr")
 """Those whose builds compile without contraction; a library is built by its user, with flags of another choice."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack, overload
@@ -14,18 +14,15 @@ from typing import Unpack, overload
 from numpy.typing import ArrayLike
 
 from ferrule._typing import override
-from ferrule.boards import Board
-from ferrule.codegen import Artifact, Program
+from ferrule.codegen import Artifact
 from ferrule.codegen.acl import AclOptions
 from ferrule.devices import Fault
-from ferrule.emulation import EngineOptions, fitting_engine
+from ferrule.emulation import EngineOptions
 from ferrule.emulation.renode.project_files import check_renode, emit_renode
 from ferrule.errors import FerruleError
-from ferrule.facade.classes import inspect_class
-from ferrule.facade.networks import Models, network_of, networks_of
-from ferrule.facade.running import engine_for, run
 from ferrule.firmware import (
     SEPARATE,
+    BuiltFirmware,
     Image,
     Job,
     JobKeywords,
@@ -49,38 +46,23 @@ from ferrule.graph import brief
 from ferrule.interface import either, name_of
 from ferrule.memory import ArenaOverflowError
 from ferrule.network import Network
-from ferrule.optimizer import OptimizedNetwork
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.record import recording
 from ferrule.report import RunReport
 from ferrule.report.explaining import explain_division, explain_kernels, explain_schedule
 from ferrule.report.inspection import Inspection, inspect_network, with_arena
 from ferrule.report.locating import observed_network
+from ferrule.running.acl_classes import inspect_class
+from ferrule.running.networks import Models, network_of, networks_of
+from ferrule.running.request import DEFAULT_OPTIONS, DEFAULT_TIMEOUT_S, RunRequest, engine_for
+from ferrule.running.run import run
 from ferrule.scratch import ScratchFolder
-
-DEFAULT_OPTIONS = EngineOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
-class Firmware:
+class Firmware(BuiltFirmware):
     """A network compiled for a board, alone or with others in one firmware."""
 
-    network: Network
-    """The network before optimisation; its numpy reference is the standard for the firmware's outputs."""
-    optimized: OptimizedNetwork
-    """The network divided over backends; `messages` states which backends did not receive a layer, and why."""
-    board: Board
-    artifact: Artifact
-    program: Program
-    """All models of the firmware, this one among them."""
-    project: Project
-    image: Image
-    job: Job
-    """The job that `compile` was called with."""
-    toolchain: str
-    """The name of the toolchain that compiled it."""
-    toolchain_version: str
-    build_s: float
     lease: object = field(default=None, repr=False, compare=False)
     """Keeps a temporary folder for as long as one of its firmwares is in use; None if the job names a folder."""
 
@@ -108,7 +90,7 @@ class Firmware:
         *,
         engine: str | None = None,
         options: EngineOptions = DEFAULT_OPTIONS,
-        timeout_s: float = 60.0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
         source: str | None = None,
         trace_devices: bool = False,
         faults: Mapping[str, Fault] | None = None,
@@ -142,16 +124,8 @@ class Firmware:
             LinkError: the firmware's answer violates the protocol.
             FerruleError: the firmware has another application than the link.
         """
-        if self.job.app != "link":
-            raise FerruleError(
-                f"this firmware is the application {self.job.app}, which does not answer Ferrule's link",
-                hint="drive it by ferrule.testing.start, or by the runner of MLPerf Tiny (docs/mlperf_tiny.md)",
-            )
-        return run(
-            self,
-            inputs,
-            lambda: self.observed(progress),
-            engine=engine or fitting_engine(self.board),
+        request = RunRequest(
+            engine=engine,
             options=options,
             timeout_s=timeout_s,
             source=source,
@@ -163,6 +137,7 @@ class Firmware:
             real=real,
             progress=progress,
         )
+        return run(self, inputs, request)
 
     def observed(self, progress: Progress = say_nothing) -> Firmware:
         """Build a firmware of the same layers with every tensor as an output; raises as `compile` does."""
@@ -219,7 +194,7 @@ def compile(  # noqa: A001
             engine cannot run the firmware.
     """
     with recording(builds=False):
-        firmwares = _compile(networks_of(network), job_from(job, keywords), progress, engine)
+        firmwares = _compile(networks_of(network), job_from(job, keywords), progress, engine=engine)
     return firmwares if isinstance(network, (list, tuple)) else firmwares[0]
 
 
@@ -231,37 +206,8 @@ def adopt(network: Network | ModelFile, elf: str | Path, job: Job, *, engine: st
     Raises:
         FerruleError: as `generate`, or the file is no firmware for an Arm core, or it is not that of this model.
     """
-    given, image = network_of(network), read_image(Path(elf))
-    board = job.load_board()
-    scratch = ScratchFolder()
-    try:
-        placed = replace(job, board=board, out=scratch.path / "project")
-        (optimized,) = divide_all([given], placed)
-        program = emit_together([optimized], placed, [given])
-        (artifact,) = program.artifacts
-        _require_model(image, artifact)
-        if engine is not None:
-            engine_for(engine, board, program)
-        project = write_project(program, placed)
-    except BaseException:
-        scratch.close()
-        raise
-    lease = _Lease()
-    weakref.finalize(lease, scratch.close)
-    return Firmware(
-        network=given,
-        optimized=optimized,
-        board=board,
-        artifact=artifact,
-        program=program,
-        project=project,
-        image=image,
-        job=job,
-        toolchain=placed.toolchain,
-        toolchain_version=_stated_compiler(image),
-        build_s=0.0,
-        lease=lease,
-    )
+    (firmware,) = _compile([network_of(network)], job, engine=engine, adopted=read_image(Path(elf)))
+    return firmware
 
 
 def _require_model(image: Image, artifact: Artifact) -> None:
@@ -370,62 +316,63 @@ class _Lease:
 
 
 def _compile(
-    networks: Sequence[Network], job: Job, progress: Progress, engine: str | None = None
-) -> tuple[Firmware, ...]:
-    if job.out is not None:
-        return _build(networks, job, Path(job.out), progress, engine, None)
-    scratch, lease = ScratchFolder(), _Lease()
-    try:
-        firmwares = _build(networks, job, scratch.path / "project", progress, engine, lease)
-    except BaseException:
-        scratch.close()
-        raise
-    weakref.finalize(lease, scratch.close)
-    return firmwares
-
-
-def _build(
     networks: Sequence[Network],
     job: Job,
-    folder: Path,
-    progress: Progress,
-    engine: str | None,
-    lease: _Lease | None,
+    progress: Progress = say_nothing,
+    *,
+    engine: str | None = None,
+    adopted: Image | None = None,
 ) -> tuple[Firmware, ...]:
-    tools = platform(job.platform).tools
-    compiler = toolchain(job.toolchain)
-    board = job.load_board()
-    if tools is None:
-        compiler.require()
-    else:
-        require_tools(tools, board.name)
-    placed = replace(job, board=board, out=folder)
-    progress(Step(phase=f"generating C for {board.name}"))
-    divided = divide_all(networks, placed)
-    with _naming_boards(networks, placed):
-        program = emit_together(divided, placed, networks)
-    if engine is not None:
-        engine_for(engine, board, program)
-    started = time.perf_counter()
-    project, image = make_firmware(program, placed, progress)
-    build_s = time.perf_counter() - started
-    return tuple(
-        Firmware(
-            network=network,
-            optimized=optimized,
-            board=board,
-            artifact=artifact,
-            program=program,
-            project=project,
-            image=image,
-            job=job,
-            toolchain=compiler.name if tools is None else tools.compiler(),
-            toolchain_version=compiler.version() if tools is None else _stated_compiler(image),
-            build_s=build_s,
-            lease=lease,
+    """Return the firmware of all networks, built in the job's folder or a temporary one, or built already: `adopted`.
+
+    `engine` is to be able to attach the models of the devices.
+    """
+    tools, compiler, board = platform(job.platform).tools, toolchain(job.toolchain), job.load_board()
+    if adopted is None:
+        if tools is None:
+            compiler.require()
+        else:
+            require_tools(tools, board.name)
+    with ExitStack() as stack:
+        lease = folder = None
+        if adopted is not None or job.out is None:
+            lease, folder = _Lease(), stack.enter_context(ScratchFolder()).path / "project"
+        placed = replace(job, board=board, out=folder or job.out)
+        progress(Step(phase=f"generating C for {board.name}"))
+        divided = divide_all(networks, placed)
+        with _naming_boards(networks, placed):
+            program = emit_together(divided, placed, networks)
+        if adopted is not None:
+            _require_model(adopted, program.artifacts[0])
+        if engine is not None:
+            engine_for(engine, board, program)
+        started = time.perf_counter()
+        if adopted is None:
+            project, image = make_firmware(program, placed, progress)
+        else:
+            project, image = write_project(program, placed), adopted
+        build_s = 0.0 if adopted is not None else time.perf_counter() - started
+        by_compiler = tools is None and adopted is None
+        firmwares = tuple(
+            Firmware(
+                network=network,
+                optimized=optimized,
+                board=board,
+                artifact=artifact,
+                program=program,
+                project=project,
+                image=image,
+                job=job,
+                toolchain=compiler.name if tools is None else tools.compiler(),
+                toolchain_version=compiler.version() if by_compiler else _stated_compiler(image),
+                build_s=build_s,
+                lease=lease,
+            )
+            for network, optimized, artifact in zip(networks, divided, program.artifacts, strict=True)
         )
-        for network, optimized, artifact in zip(networks, divided, program.artifacts, strict=True)
-    )
+        if lease is not None:
+            weakref.finalize(lease, stack.pop_all().close)
+    return firmwares
 
 
 @contextmanager
