@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum, Flag, auto
+from enum import Enum, Flag
 from typing import Annotated, NewType, Protocol
 
 from ferrule.backends.conforming import POWER_OF_TWO
@@ -17,14 +17,14 @@ FactoryId = NewType("FactoryId", str)
 
 
 class MemorySource(Flag):
-    """Kinds of memory that can be imported or exported."""
+    """Kinds of memory that can be imported or exported; the values are those of enum ferrule_memory_source."""
 
     UNDEFINED = 0
-    MALLOC = auto()
+    MALLOC = 1
     """Plain memory of the process: a numpy array."""
-    DMA_BUF = auto()
-    DMA_BUF_PROTECTED = auto()
-    DEVICE = auto()
+    DMA_BUF = 2
+    DMA_BUF_PROTECTED = 4
+    DEVICE = 8
     """Memory of a device that the process cannot access, such as an OpenCL buffer."""
 
 
@@ -85,13 +85,13 @@ class MemoryRef:
 
 
 class HandleCapability(Enum):
-    """Properties of a factory that restrict how two layers may be connected."""
+    """Properties of a factory that restrict how two layers may be connected, as in enum ferrule_handle_capability."""
 
-    PADDING_REQUIRED = auto()
+    PADDING_REQUIRED = 1
     """The factory's tensors need padding around them, so it cannot use memory from elsewhere."""
-    FALLBACK_IMPORT_DISABLED = auto()
+    FALLBACK_IMPORT_DISABLED = 2
     """The factory does not import tensors that another backend computed."""
-    FALLBACK_IMPORT_MEMORY_REQUIRED = auto()
+    FALLBACK_IMPORT_MEMORY_REQUIRED = 4
     """The factory's tensors are shared with another backend in fallback memory that both import, not by its export."""
 
 

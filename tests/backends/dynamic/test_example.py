@@ -18,7 +18,7 @@ from ferrule.backends.context import CreationOptions
 from ferrule.backends.cpu_ref import CpuRef
 from ferrule.backends.device import BackendId
 from ferrule.backends.dynamic import load_dynamic_backends
-from ferrule.backends.dynamic.version import API_VERSION
+from ferrule.backends.dynamic.abi import API_VERSION
 from ferrule.backends.guarded import guarded
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.host_memory import address, aligned_empty

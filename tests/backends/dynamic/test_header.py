@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from needs import require_cc, require_cxx
@@ -16,9 +17,8 @@ from ferrule import resources
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
 from ferrule.backends.dynamic.descriptors import CPadding, descriptor_structs
-from ferrule.backends.dynamic.handles import CAPABILITY_FLAGS, MEMORY_FLAGS
 from ferrule.backends.dynamic.header import layers_header
-from ferrule.backends.dynamic.version import API_VERSION
+from ferrule.backends.tensor_handle import HandleCapability, MemorySource
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
 from ferrule.operators.control_flow import IfDescriptor, WhileDescriptor
@@ -72,9 +72,25 @@ def test_every_operator_has_a_struct_or_no_parameters() -> None:
     assert set(descriptor_structs()) == {operator.descriptor for operator in OPERATORS.values()} - without
 
 
+C_TYPES = {
+    ctypes.c_bool: "bool",
+    ctypes.c_char_p: "char*",
+    ctypes.c_double: "double",
+    ctypes.c_float: "float",
+    ctypes.c_int32: "int32_t",
+    ctypes.c_int64: "int64_t",
+    ctypes.c_uint32: "uint32_t",
+    ctypes.c_uint64: "uint64_t",
+    ctypes.c_void_p: "void*",
+}
+VOID = re.compile(r"struct ferrule_backend\*|(?<=[(,])char\*(?=,uint64_t\))")
+"""What is passed on as an address: the backend, and the buffer for a reason."""
+
+
 def structs() -> Iterator[tuple[str, type[ctypes.Structure]]]:
-    for kind, name in abi.C_NAMES.items():
-        yield name, kind
+    for kind in vars(abi).values():
+        if isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind is not ctypes.Structure:
+            yield kind.__name__, kind
     yield "ferrule_padding", CPadding
     for struct in descriptor_structs().values():
         if struct.fields:
@@ -104,21 +120,56 @@ def test_sizes_and_offsets_are_those_of_the_compiler(tmp_path: Path, host_cc: tu
     assert dict(line.split() for line in printed.splitlines()) == expected
 
 
+def c_type(kind: Any) -> str:  # noqa: ANN401 - a type of ctypes
+    """Return the type of a member as the header writes it, without names, const, and what a void pointer hides."""
+    if kind is None:
+        return "void"
+    if issubclass(kind, ctypes._CFuncPtr):
+        return f"{c_type(kind._restype_)}(*)({','.join(map(c_type, kind._argtypes_))})"
+    if hasattr(kind, "contents"):
+        return f"{c_type(kind._type_)}*"
+    return C_TYPES.get(kind) or f"struct {kind.__name__}"
+
+
+def declared(members: str) -> Iterator[tuple[str, str]]:
+    """Yield the name of each member in the body of a struct of the header, and its type as `c_type` writes it."""
+    text = re.sub(r"/\*.*?\*/|\bconst\b", "", members, flags=re.DOTALL).replace("size_t", "uint64_t")
+    text = " ".join(text.split())  # ctypes has one type for both
+    for member in filter(None, map(str.strip, text.split(";"))):
+        yield plain(member)
+
+
+def plain(declaration: str) -> tuple[str, str]:
+    found = re.fullmatch(r"(.*?)\(\*(\w+)\)\((.*)\)", declaration)
+    if found is None:
+        kind, name = re.fullmatch(r"(.*?)(\w+)", declaration.strip()).groups()  # type: ignore[union-attr]
+        return name, re.sub(r"(?<!struct) ", "", kind.strip())
+    parameters = re.split(r",(?![^(]*\))", found[3])
+    return found[2], f"{found[1].replace(' *', '*').strip()}(*)({','.join(plain(each)[1] for each in parameters)})"
+
+
+def test_each_member_of_the_header_is_that_of_the_sheet() -> None:
+    """Name, order and type of every member, and of every parameter of a function."""
+    text = (INCLUDE / "ferrule" / "backend.h").read_text()
+    bodies = dict(re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.MULTILINE | re.DOTALL))
+    for name, kind in structs():
+        if name in bodies:
+            members = [(member, c_type(ctype)) for member, ctype in kind._fields_]
+            assert [(each, VOID.sub("void*", found)) for each, found in declared(bodies[name])] == members, name
+
+
 @pytest.mark.cc
 def test_constants_are_those_of_the_compiler(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     constants = {
-        "FERRULE_BACKEND_API_MAJOR": API_VERSION.major,
-        "FERRULE_BACKEND_API_MINOR": API_VERSION.minor,
+        "FERRULE_BACKEND_API_MAJOR": abi.API_VERSION.major,
+        "FERRULE_BACKEND_API_MINOR": abi.API_VERSION.minor,
         "FERRULE_OK": abi.OK,
-        "FERRULE_OPTION_BOOL": abi.OPTION_BOOL,
-        "FERRULE_OPTION_INT": abi.OPTION_INT,
-        "FERRULE_OPTION_FLOAT": abi.OPTION_FLOAT,
-        "FERRULE_OPTION_TEXT": abi.OPTION_TEXT,
+        **{f"FERRULE_OPTION_{kind}": number for number, kind in enumerate(("BOOL", "INT", "FLOAT", "TEXT"))},
         "FERRULE_FACE_HOST": abi.FACE_HOST,
         "FERRULE_FACE_FIRMWARE": abi.FACE_FIRMWARE,
         **{f"FERRULE_{name}": getattr(abi, name) for name in vars(abi) if name.startswith("ERR_")},
-        **{f"FERRULE_MEMORY_{source.name}": flag for source, flag in MEMORY_FLAGS.items()},
-        **{f"FERRULE_HANDLE_{capability.name}": flag for capability, flag in CAPABILITY_FLAGS.items()},
+        **{f"FERRULE_MEMORY_{source.name}": source.value for source in MemorySource},
+        **{f"FERRULE_HANDLE_{capability.name}": capability.value for capability in HandleCapability},
     }
     asserts = "".join(f'_Static_assert((int){name} == {value}, "");\n' for name, value in constants.items())
     source = tmp_path / "constants.c"

@@ -123,7 +123,7 @@ def pre_compiled(payload: object) -> Layer:
 @pytest.mark.parametrize("payload", [b"", b"bytes", b"with\0zero"])
 def test_a_pre_compiled_object_crosses_as_bytes(payload: bytes) -> None:
     record = layer_record(chain(), pre_compiled(payload))
-    compiled = abi.PreCompiledStruct.from_address(record.struct.descriptor)
+    compiled = abi.PreCompiled.from_address(record.struct.descriptor)
     assert ctypes.string_at(compiled.object, compiled.object_bytes) == payload
 
 
@@ -140,7 +140,7 @@ def test_options_go_and_come_back() -> None:
 
 
 @pytest.mark.parametrize("option", [abi.Option(), abi.Option(name=b"x", kind=4), abi.Option(name=b"x", kind=-1)])
-def test_malformed_options_are_refused(option: abi.Option) -> None:
+def test_malformed_options_are_refused(option: object) -> None:
     with pytest.raises(UnsupportedError):
         read_option(option)
 
@@ -148,7 +148,7 @@ def test_malformed_options_are_refused(option: abi.Option) -> None:
 def test_a_table_is_read_no_further_than_its_size() -> None:
     """A backend built for an earlier minor version has smaller tables; their missing entries read as null."""
     memory = (ctypes.c_size_t * 4)(16, 0x1111, 0x2222, 0x3333)
-    table = abi.read_table(abi.WorkloadsTable, ctypes.addressof(memory))
+    table = abi.read_table(abi.Workloads, ctypes.addressof(memory))
     assert ctypes.cast(table.create, ctypes.c_void_p).value == 0x1111
     assert not table.execute
     assert not table.destroy

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from ferrule.backends.dynamic.version import API_VERSION
+from ferrule.backends.dynamic.abi import API_VERSION
 from ferrule.backends.version import ApiVersion
 
 GUIDE = [

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The structs of include/ferrule/backend.h for ctypes; a test compares every offset with the header."""
+"""The sheet of the C interface: a row for each struct, member and function of include/ferrule/backend.h.
+
+What asks a shared object follows from the rows: the types for ctypes, the check of tables in a child process, and the
+calls with their reason. A test compares the name, order and type of every member with the header.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -20,9 +23,13 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from typing import Any, ClassVar, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
-Fields = tuple[tuple[str, Any], ...]
+from ferrule.backends.version import ApiVersion
+
+API_VERSION = ApiVersion(1, 3)
+"""FERRULE_BACKEND_API_MAJOR and _MINOR."""
 
 OK = 0
 ERR_ARGUMENT = -1
@@ -39,424 +46,280 @@ STATUS_TEXTS = {
     ERR_UNAVAILABLE: "it is not available",
 }
 
-OPTION_BOOL, OPTION_INT, OPTION_FLOAT, OPTION_TEXT = range(4)
 FACE_HOST, FACE_FIRMWARE = range(2)
 
 
-class Option(Structure):
-    """struct ferrule_option."""
-
-    _fields_ = (
-        ("name", c_char_p),
-        ("kind", c_int32),
-        ("integer", c_int64),
-        ("number", c_double),
-        ("text", c_char_p),
-    )
-
-
-class QuantizationStruct(Structure):
-    """struct ferrule_quantization."""
-
-    _fields_ = (
-        ("scales", POINTER(c_float)),
-        ("zero_points", POINTER(c_int64)),
-        ("count", c_uint32),
-        ("axis", c_int32),
-    )
-
-
-class TensorStruct(Structure):
-    """struct ferrule_tensor."""
-
-    _fields_ = (
-        ("name", c_char_p),
-        ("dims", POINTER(c_int64)),
-        ("rank", c_uint32),
-        ("type", c_int32),
-        ("quantization", QuantizationStruct),
-        ("size_bytes", c_size_t),
-        ("data", c_void_p),
-        ("handle", c_void_p),
-    )
-
-
-TensorArray = POINTER(POINTER(TensorStruct))
-
-
-class LayerStruct(Structure):
-    """struct ferrule_layer."""
-
-    _fields_ = (
-        ("name", c_char_p),
-        ("type", c_int32),
-        ("descriptor_bytes", c_uint32),
-        ("descriptor", c_void_p),
-        ("inputs", TensorArray),
-        ("input_count", c_uint32),
-        ("outputs", TensorArray),
-        ("output_count", c_uint32),
-        ("rounding", c_int32),
-    )
-
-
-class CoreMemoryStruct(Structure):
-    """struct ferrule_core_memory."""
-
-    _fields_ = (
-        ("name", c_char_p),
-        ("address", c_uint64),
-        ("size_bytes", c_uint64),
-        ("writable", c_bool),
-        ("cacheable", c_bool),
-        ("line_bytes", c_uint32),
-    )
-
-
-class TargetStruct(Structure):
-    """struct ferrule_target."""
-
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("face", c_int32),
-        ("device", c_char_p),
-        ("binding", POINTER(Option)),
-        ("binding_count", c_uint32),
-        ("regions", POINTER(c_char_p)),
-        ("region_count", c_uint32),
-        ("core", c_char_p),
-        ("fpu", c_bool),
-        ("dsp", c_bool),
-        ("mve", c_bool),
-        ("memories", POINTER(CoreMemoryStruct)),
-        ("memory_count", c_uint32),
-        ("options", POINTER(Option)),
-        ("option_count", c_uint32),
-    )
-
-
-class PreCompiledStruct(Structure):
-    """struct ferrule_pre_compiled."""
-
-    _fields_ = (("object", c_void_p), ("object_bytes", c_size_t))
-
-
-class SubgraphStruct(Structure):
-    """struct ferrule_subgraph."""
-
-    _fields_ = (
-        ("layers", POINTER(POINTER(LayerStruct))),
-        ("layer_count", c_uint32),
-        ("inputs", TensorArray),
-        ("input_count", c_uint32),
-        ("outputs", TensorArray),
-        ("output_count", c_uint32),
-    )
-
-
-FailAnswer = CFUNCTYPE(c_int32, c_void_p, c_uint32, c_char_p)
-EraseAnswer = CFUNCTYPE(c_int32, c_void_p, c_uint32)
-PreCompileAnswer = CFUNCTYPE(c_int32, c_void_p, POINTER(c_uint32), c_uint32, c_char_p, c_uint64, c_void_p, c_size_t)
-
-
-class AnswersStruct(Structure):
-    """struct ferrule_optimizer_answers."""
-
-    _fields_ = (
-        ("host", c_void_p),
-        ("fail", FailAnswer),
-        ("erase", EraseAnswer),
-        ("pre_compile", PreCompileAnswer),
-    )
-
-
-class WorkloadInfoStruct(Structure):
-    """struct ferrule_workload_info."""
-
-    _fields_ = (
-        ("layer", POINTER(LayerStruct)),
-        ("device", c_char_p),
-        ("options", POINTER(Option)),
-        ("option_count", c_uint32),
-        ("memory", c_void_p),
-        ("target", POINTER(TargetStruct)),
-    )
-
-
-Allocate = CFUNCTYPE(c_void_p, c_void_p, c_size_t, c_size_t)
-Release = CFUNCTYPE(None, c_void_p, c_void_p)
-
-
-class AllocatorStruct(Structure):
-    """struct ferrule_allocator."""
-
-    _fields_ = (("host", c_void_p), ("source", c_uint32), ("allocate", Allocate), ("release", Release))
-
-
-class CreationOptionsStruct(Structure):
-    """struct ferrule_creation_options."""
-
-    _fields_ = (
-        ("profiling", c_bool),
-        ("protected_mode", c_bool),
-        ("options", POINTER(Option)),
-        ("option_count", c_uint32),
-    )
-
-
-RecordEvent = CFUNCTYPE(None, c_void_p, c_char_p, c_int64, c_int64)
-
-
-class Table(Structure):
-    """A struct that begins with its own size; `required` lists the functions that must not be null."""
-
-    required: ClassVar[tuple[str, ...]] = ()
-    since: ClassVar[Mapping[str, int]] = {}
-    """The minor version that added a field, for fields that version 1.0 lacks; they are the last ones, in order."""
-
-    @classmethod
-    def members(cls) -> list[tuple[str, type[Any]]]:
-        """Return the name and type of each field."""
-        return [(row[0], row[1]) for row in cls._fields_]
-
-    @classmethod
-    def sizes(cls, minor: int) -> list[int]:
-        """Return the size of the struct in each minor version up to `minor`."""
-
-        def size(version: int) -> int:
-            added = [name for name, since in cls.since.items() if since > version]
-            return int(getattr(cls, added[0]).offset) if added else ctypes.sizeof(cls)
-
-        return [size(version) for version in range(minor + 1)]
-
-
-def _function(result: type[Any], *arguments: type[Any]) -> type[Any]:
-    """Return the type of a function that ends with a reason buffer."""
-    return CFUNCTYPE(result, *arguments, c_void_p, c_size_t)
-
-
-class LayerSupportTable(Table):
-    """struct ferrule_layer_support."""
-
-    required = ("supports",)
-    since: ClassVar[Mapping[str, int]] = {"supports_on": 1}
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("supports", _function(c_int32, c_void_p, POINTER(LayerStruct))),
-        ("supports_on", _function(c_int32, c_void_p, POINTER(TargetStruct), POINTER(LayerStruct))),
-    )
-
-
-class CapabilitiesTable(Table):
-    """struct ferrule_capabilities."""
-
-    required = ("list",)
-    _fields_ = (("size_bytes", c_size_t), ("list", CFUNCTYPE(POINTER(Option), c_void_p, POINTER(c_uint32))))
-
-
-class OptimizerTable(Table):
-    """struct ferrule_optimizer."""
-
-    required = ("optimize",)
-    since: ClassVar[Mapping[str, int]] = {"optimize_on": 1}
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        (
-            "optimize",
-            _function(c_int32, c_void_p, POINTER(SubgraphStruct), POINTER(Option), c_uint32, POINTER(AnswersStruct)),
-        ),
-        (
-            "optimize_on",
-            _function(c_int32, c_void_p, POINTER(TargetStruct), POINTER(SubgraphStruct), POINTER(AnswersStruct)),
-        ),
-    )
-
-
-class WorkloadsTable(Table):
-    """struct ferrule_workloads."""
-
-    required = ("create", "execute", "destroy")
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("create", _function(c_int32, c_void_p, POINTER(WorkloadInfoStruct), POINTER(c_void_p))),
-        ("execute", _function(c_int32, c_void_p, TensorArray, TensorArray, POINTER(c_void_p))),
-        ("destroy", CFUNCTYPE(None, c_void_p)),
-    )
-
-
-class EventsTable(Table):
-    """struct ferrule_events."""
-
-    required = ("wait", "done", "release")
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("wait", _function(c_int32, c_void_p)),
-        ("done", CFUNCTYPE(c_bool, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-    )
-
-
-class MemoryTable(Table):
-    """struct ferrule_memory."""
-
-    required = ("create", "acquire", "release", "destroy")
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("create", _function(c_int32, c_void_p, POINTER(AllocatorStruct), POINTER(c_void_p))),
-        ("acquire", _function(c_int32, c_void_p)),
-        ("release", CFUNCTYPE(None, c_void_p)),
-        ("destroy", CFUNCTYPE(None, c_void_p)),
-        ("accept", _function(c_int32, c_void_p, POINTER(AllocatorStruct))),
-    )
-
-
-class MemoryRefStruct(Structure):
-    """struct ferrule_memory_ref."""
-
-    _fields_ = (
-        ("source", c_uint32),
-        ("address", c_void_p),
-        ("fd", c_int32),
-        ("offset", c_size_t),
-        ("bytes", c_size_t),
-        ("block_bytes", c_size_t),
-    )
-
-
-class HandleFactoryTable(Table):
-    """struct ferrule_handle_factory."""
-
-    required = ("create", "destroy")
-    since: ClassVar[Mapping[str, int]] = {"memory_alignment": 2, "connection_capabilities": 2, "import_ref": 2}
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("id", c_char_p),
-        ("import_flags", c_uint32),
-        ("export_flags", c_uint32),
-        ("capabilities", c_uint32),
-        ("alignment_bytes", c_uint32),
-        ("supports_map", c_bool),
-        ("create", _function(c_int32, c_void_p, c_void_p, POINTER(TensorStruct), c_bool, POINTER(c_void_p))),
-        ("manage", CFUNCTYPE(None, c_void_p)),
-        ("allocate", CFUNCTYPE(None, c_void_p)),
-        ("map", _function(c_int32, c_void_p, POINTER(c_void_p))),
-        ("unmap", CFUNCTYPE(None, c_void_p)),
-        ("import_memory", CFUNCTYPE(c_bool, c_void_p, c_void_p, c_uint32, c_bool)),
-        ("destroy", CFUNCTYPE(None, c_void_p)),
-        ("memory_alignment", CFUNCTYPE(c_uint32, c_void_p, c_uint32)),
-        ("connection_capabilities", CFUNCTYPE(c_uint32, c_void_p, POINTER(LayerStruct), POINTER(LayerStruct))),
-        ("import_ref", CFUNCTYPE(c_bool, c_void_p, POINTER(MemoryRefStruct), c_bool)),
-    )
-
-
-class HandlesTable(Table):
-    """struct ferrule_handles."""
-
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("factories", POINTER(POINTER(HandleFactoryTable))),
-        ("factory_count", c_uint32),
-    )
-
-
-_Notice = CFUNCTYPE(c_bool, c_void_p, c_int64)
-
-
-class ContextsTable(Table):
-    """struct ferrule_contexts."""
-
-    required = ("create", "before_load", "after_load", "before_unload", "after_unload", "destroy")
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("create", _function(c_int32, c_void_p, POINTER(CreationOptionsStruct), POINTER(c_void_p))),
-        ("before_load", _Notice),
-        ("after_load", _Notice),
-        ("before_unload", _Notice),
-        ("after_unload", _Notice),
-        ("destroy", CFUNCTYPE(None, c_void_p)),
-    )
-
-
-class ProfilingTable(Table):
-    """struct ferrule_profiling."""
-
-    required = ("create", "enable", "take_events", "destroy")
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("create", _function(c_int32, c_void_p, POINTER(CreationOptionsStruct), POINTER(c_void_p))),
-        ("enable", CFUNCTYPE(c_bool, c_void_p, c_bool)),
-        ("take_events", CFUNCTYPE(None, c_void_p, c_void_p, RecordEvent)),
-        ("destroy", CFUNCTYPE(None, c_void_p)),
-    )
-
-
-class BackendTable(Table):
-    """struct ferrule_backend; the fields after the version are pointers to tables."""
-
-    required = ("layer_support",)
-    _fields_ = (
-        ("size_bytes", c_size_t),
-        ("api_major", c_uint32),
-        ("api_minor", c_uint32),
-        ("layer_support", POINTER(LayerSupportTable)),
-        ("capabilities", POINTER(CapabilitiesTable)),
-        ("optimizer", POINTER(OptimizerTable)),
-        ("workloads", POINTER(WorkloadsTable)),
-        ("events", POINTER(EventsTable)),
-        ("memory", POINTER(MemoryTable)),
-        ("handles", POINTER(HandlesTable)),
-        ("contexts", POINTER(ContextsTable)),
-        ("profiling", POINTER(ProfilingTable)),
-    )
-
-
-TABLES: dict[str, type[Table]] = {
-    "layer_support": LayerSupportTable,
-    "capabilities": CapabilitiesTable,
-    "optimizer": OptimizerTable,
-    "workloads": WorkloadsTable,
-    "events": EventsTable,
-    "memory": MemoryTable,
-    "handles": HandlesTable,
-    "contexts": ContextsTable,
-    "profiling": ProfilingTable,
-}
-"""The table types that struct ferrule_backend points to, by field name."""
-
-C_NAMES: dict[type[Structure], str] = {
-    Option: "ferrule_option",
-    QuantizationStruct: "ferrule_quantization",
-    TensorStruct: "ferrule_tensor",
-    LayerStruct: "ferrule_layer",
-    CoreMemoryStruct: "ferrule_core_memory",
-    TargetStruct: "ferrule_target",
-    PreCompiledStruct: "ferrule_pre_compiled",
-    SubgraphStruct: "ferrule_subgraph",
-    AnswersStruct: "ferrule_optimizer_answers",
-    WorkloadInfoStruct: "ferrule_workload_info",
-    AllocatorStruct: "ferrule_allocator",
-    CreationOptionsStruct: "ferrule_creation_options",
-    LayerSupportTable: "ferrule_layer_support",
-    CapabilitiesTable: "ferrule_capabilities",
-    OptimizerTable: "ferrule_optimizer",
-    WorkloadsTable: "ferrule_workloads",
-    EventsTable: "ferrule_events",
-    MemoryTable: "ferrule_memory",
-    MemoryRefStruct: "ferrule_memory_ref",
-    HandleFactoryTable: "ferrule_handle_factory",
-    HandlesTable: "ferrule_handles",
-    ContextsTable: "ferrule_contexts",
-    ProfilingTable: "ferrule_profiling",
-    BackendTable: "ferrule_backend",
-}
-"""The tag of each struct in C."""
-
-
-_T = TypeVar("_T", bound=Table)
-
-
-def read_table(kind: type[_T], address: int) -> _T:
-    """Return a copy of the table at an address; fields beyond the table's own size are null."""
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A function in a table, or a callback; its first parameter is the object, the backend, or the host."""
+
+    ctype: Any
+    reports: bool = False
+    """Whether it returns a status, and its last parameters are the buffer for the reason of a failure and its size."""
+    optional: bool = False
+    """Whether it may be null."""
+    since: int = 0
+    """The minor version that added it; such functions are the last ones of a table, in order, and optional."""
+
+
+def _function(result: Any, *parameters: Any, optional: bool = False) -> Function:  # noqa: ANN401 - types of ctypes
+    return Function(CFUNCTYPE(result, c_void_p, *parameters), optional=optional)
+
+
+def _added(since: int, result: Any, *parameters: Any) -> Function:  # noqa: ANN401 - types of ctypes
+    return Function(CFUNCTYPE(result, c_void_p, *parameters), optional=True, since=since)
+
+
+def _reporting(*parameters: Any, optional: bool = False, since: int = 0) -> Function:  # noqa: ANN401 - types of ctypes
+    kind = CFUNCTYPE(c_int32, c_void_p, *parameters, c_void_p, c_size_t)
+    return Function(kind, reports=True, optional=optional or since > 0, since=since)
+
+
+def _creating(*parameters: Any) -> Function:  # noqa: ANN401 - types of ctypes
+    """Return the row of a function that makes an object, which its last parameter before the reason gets."""
+    return _reporting(*parameters, POINTER(c_void_p))
+
+
+def _struct(tag: str, **members: Any) -> Any:  # noqa: ANN401 - a class made here
+    """Return the class of `struct <tag>`; `members` has the type of each, or the row of a function."""
+    kinds = [(name, each.ctype if isinstance(each, Function) else each) for name, each in members.items()]
+    functions = {name: each for name, each in members.items() if isinstance(each, Function)}
+    return type(tag, (Structure,), {"_fields_": kinds, "functions": functions})
+
+
+def _table(tag: str, **members: Any) -> Any:  # noqa: ANN401 - a class made here
+    """Return the class of a struct that begins with its own size."""
+    return _struct(tag, size_bytes=c_size_t, **members)
+
+
+Option = _struct("ferrule_option", name=c_char_p, kind=c_int32, integer=c_int64, number=c_double, text=c_char_p)
+
+Quantization = _struct(
+    "ferrule_quantization",
+    scales=POINTER(c_float),
+    zero_points=POINTER(c_int64),
+    count=c_uint32,
+    axis=c_int32,
+)
+
+Tensor = _struct(
+    "ferrule_tensor",
+    name=c_char_p,
+    dims=POINTER(c_int64),
+    rank=c_uint32,
+    type=c_int32,
+    quantization=Quantization,
+    size_bytes=c_size_t,
+    data=c_void_p,
+    handle=c_void_p,
+)
+
+TensorArray = POINTER(POINTER(Tensor))
+
+Layer = _struct(
+    "ferrule_layer",
+    name=c_char_p,
+    type=c_int32,
+    descriptor_bytes=c_uint32,
+    descriptor=c_void_p,
+    inputs=TensorArray,
+    input_count=c_uint32,
+    outputs=TensorArray,
+    output_count=c_uint32,
+    rounding=c_int32,
+)
+
+CoreMemory = _struct(
+    "ferrule_core_memory",
+    name=c_char_p,
+    address=c_uint64,
+    size_bytes=c_uint64,
+    writable=c_bool,
+    cacheable=c_bool,
+    line_bytes=c_uint32,
+)
+
+Target = _table(
+    "ferrule_target",
+    face=c_int32,
+    device=c_char_p,
+    binding=POINTER(Option),
+    binding_count=c_uint32,
+    regions=POINTER(c_char_p),
+    region_count=c_uint32,
+    core=c_char_p,
+    fpu=c_bool,
+    dsp=c_bool,
+    mve=c_bool,
+    memories=POINTER(CoreMemory),
+    memory_count=c_uint32,
+    options=POINTER(Option),
+    option_count=c_uint32,
+)
+
+PreCompiled = _struct("ferrule_pre_compiled", object=c_void_p, object_bytes=c_size_t)
+
+LayerSupport = _table(
+    "ferrule_layer_support",
+    supports=_reporting(POINTER(Layer)),
+    supports_on=_reporting(POINTER(Target), POINTER(Layer), since=1),
+)
+
+Capabilities = _table("ferrule_capabilities", list=_function(POINTER(Option), POINTER(c_uint32)))
+
+Subgraph = _struct(
+    "ferrule_subgraph",
+    layers=POINTER(POINTER(Layer)),
+    layer_count=c_uint32,
+    inputs=TensorArray,
+    input_count=c_uint32,
+    outputs=TensorArray,
+    output_count=c_uint32,
+)
+
+OptimizerAnswers = _struct(
+    "ferrule_optimizer_answers",
+    host=c_void_p,
+    fail=_function(c_int32, c_uint32, c_char_p),
+    erase=_function(c_int32, c_uint32),
+    pre_compile=_function(c_int32, POINTER(c_uint32), c_uint32, c_char_p, c_uint64, c_void_p, c_size_t),
+)
+
+Optimizer = _table(
+    "ferrule_optimizer",
+    optimize=_reporting(POINTER(Subgraph), POINTER(Option), c_uint32, POINTER(OptimizerAnswers)),
+    optimize_on=_reporting(POINTER(Target), POINTER(Subgraph), POINTER(OptimizerAnswers), since=1),
+)
+
+WorkloadInfo = _struct(
+    "ferrule_workload_info",
+    layer=POINTER(Layer),
+    device=c_char_p,
+    options=POINTER(Option),
+    option_count=c_uint32,
+    memory=c_void_p,
+    target=POINTER(Target),
+)
+
+Workloads = _table(
+    "ferrule_workloads",
+    create=_creating(POINTER(WorkloadInfo)),
+    execute=_reporting(TensorArray, TensorArray, POINTER(c_void_p)),
+    destroy=_function(None),
+)
+
+Events = _table("ferrule_events", wait=_reporting(), done=_function(c_bool), release=_function(None))
+
+Allocator = _struct(
+    "ferrule_allocator",
+    host=c_void_p,
+    source=c_uint32,
+    allocate=_function(c_void_p, c_size_t, c_size_t),
+    release=_function(None, c_void_p),
+)
+
+Memory = _table(
+    "ferrule_memory",
+    create=_creating(POINTER(Allocator)),
+    acquire=_reporting(),
+    release=_function(None),
+    destroy=_function(None),
+    accept=_reporting(POINTER(Allocator), optional=True),
+)
+
+MemoryRef = _struct(
+    "ferrule_memory_ref",
+    source=c_uint32,
+    address=c_void_p,
+    fd=c_int32,
+    offset=c_size_t,
+    bytes=c_size_t,
+    block_bytes=c_size_t,
+)
+
+HandleFactory = _table(
+    "ferrule_handle_factory",
+    id=c_char_p,
+    import_flags=c_uint32,
+    export_flags=c_uint32,
+    capabilities=c_uint32,
+    alignment_bytes=c_uint32,
+    supports_map=c_bool,
+    create=_creating(c_void_p, POINTER(Tensor), c_bool),
+    manage=_function(None, optional=True),
+    allocate=_function(None, optional=True),
+    map=_reporting(POINTER(c_void_p), optional=True),
+    unmap=_function(None, optional=True),
+    import_memory=_function(c_bool, c_void_p, c_uint32, c_bool, optional=True),
+    destroy=_function(None),
+    memory_alignment=_added(2, c_uint32, c_uint32),
+    connection_capabilities=_added(2, c_uint32, POINTER(Layer), POINTER(Layer)),
+    import_ref=_added(2, c_bool, POINTER(MemoryRef), c_bool),
+)
+
+Handles = _table("ferrule_handles", factories=POINTER(POINTER(HandleFactory)), factory_count=c_uint32)
+
+CreationOptions = _struct(
+    "ferrule_creation_options",
+    profiling=c_bool,
+    protected_mode=c_bool,
+    options=POINTER(Option),
+    option_count=c_uint32,
+)
+
+_NOTICE = _function(c_bool, c_int64)
+
+Contexts = _table(
+    "ferrule_contexts",
+    create=_creating(POINTER(CreationOptions)),
+    before_load=_NOTICE,
+    after_load=_NOTICE,
+    before_unload=_NOTICE,
+    after_unload=_NOTICE,
+    destroy=_function(None),
+)
+
+RecordEvent = _function(None, c_char_p, c_int64, c_int64).ctype
+
+Profiling = _table(
+    "ferrule_profiling",
+    create=_creating(POINTER(CreationOptions)),
+    enable=_function(c_bool, c_bool),
+    take_events=_function(None, c_void_p, RecordEvent),
+    destroy=_function(None),
+)
+
+Backend = _table(
+    "ferrule_backend",
+    api_major=c_uint32,
+    api_minor=c_uint32,
+    layer_support=POINTER(LayerSupport),
+    capabilities=POINTER(Capabilities),
+    optimizer=POINTER(Optimizer),
+    workloads=POINTER(Workloads),
+    events=POINTER(Events),
+    memory=POINTER(Memory),
+    handles=POINTER(Handles),
+    contexts=POINTER(Contexts),
+    profiling=POINTER(Profiling),
+)
+
+TABLES: dict[str, Any] = {name: kind._type_ for name, kind in Backend._fields_[3:]}
+"""The tables that struct ferrule_backend points to, by the name of the member."""
+
+
+def sizes(table: Any, minor: int) -> list[int]:  # noqa: ANN401 - a class made here
+    """Return the size of a table in each minor version up to `minor`."""
+
+    def size(version: int) -> int:
+        added = [name for name, row in table.functions.items() if row.since > version]
+        return int(getattr(table, added[0]).offset) if added else ctypes.sizeof(table)
+
+    return [size(version) for version in range(minor + 1)]
+
+
+def read_table(kind: Any, address: int) -> Any:  # noqa: ANN401 - a class made here
+    """Return a copy of the table at an address; members beyond the table's own size are null."""
     size = c_size_t.from_address(address).value
     table = kind()
     ctypes.memmove(ctypes.byref(table), address, min(size, ctypes.sizeof(kind)))

@@ -7,7 +7,7 @@ import ctypes
 from collections.abc import Iterable, Sequence
 
 from ferrule.backends.dynamic import abi
-from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
+from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
 from ferrule.backends.dynamic.records import OptionsRecord, SubgraphRecord, TargetRecord
 from ferrule.backends.optimization_views import (
     OptimizationViews,
@@ -19,21 +19,20 @@ from ferrule.backends.target import Target
 from ferrule.graph import SubgraphView
 
 
-def ask_optimizer(tables: Tables, table: abi.OptimizerTable, view: SubgraphView, target: Target) -> OptimizationViews:
+def ask_optimizer(tables: Tables, view: SubgraphView, target: Target) -> OptimizationViews:
     """Return the backend's views of one subgraph.
 
     Raises:
         DynamicLibraryError: the backend failed, or passed a layer twice or an invalid index.
     """
-    record, reason, answers = SubgraphRecord(view), ReasonBuffer(), _Answers(view)
-    subgraph, rest = ctypes.byref(record.struct), (ctypes.byref(answers.struct), reason.address, reason.size_bytes)
+    record, answers, table = SubgraphRecord(view), _Answers(view), tables.optimizer
     if table.optimize_on:
         device = TargetRecord(target)
-        status = table.optimize_on(tables.address, ctypes.byref(device.struct), subgraph, *rest)
+        _, reason = table.optimize_on(tables.address, device.struct, record.struct, answers.struct)
     else:
         options = OptionsRecord(target.options)
-        status = table.optimize(tables.address, subgraph, options.array, options.count, *rest)
-    problem = reason.take(status) if status != abi.OK else answers.problem
+        _, reason = table.optimize(tables.address, record.struct, options.array, options.count, answers.struct)
+    problem = reason or answers.problem
     if problem:
         raise DynamicLibraryError(f"backend '{tables.library.id}' cannot optimise its layers: {problem}")
     return answers.views()
@@ -50,8 +49,9 @@ class _Answers:
         self._failed: dict[str, str] = {}
         self._erased: list[str] = []
         self._substitutions: list[Substitution] = []
-        callbacks = (abi.FailAnswer(self._fail), abi.EraseAnswer(self._erase), abi.PreCompileAnswer(self._pre_compile))
-        self.struct = abi.AnswersStruct(None, *callbacks)
+        methods = (self._fail, self._erase, self._pre_compile)
+        rows = abi.OptimizerAnswers.functions.values()
+        self.struct = abi.OptimizerAnswers(None, *(row.ctype(each) for row, each in zip(rows, methods, strict=True)))
 
     def views(self) -> OptimizationViews:
         """Return all answers; the other layers stay untouched."""

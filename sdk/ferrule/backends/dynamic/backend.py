@@ -12,11 +12,10 @@ from ferrule.backends.backend import Backend, LayerSupport, Support
 from ferrule.backends.capability import Capabilities
 from ferrule.backends.context import BackendContext, BackendProfilingContext, CreationOptions, CustomAllocator
 from ferrule.backends.device import BackendId
-from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.answers import ask_optimizer
 from ferrule.backends.dynamic.context import DynamicContext, DynamicProfiling
 from ferrule.backends.dynamic.handles import AllocatorRecord, DynamicHandleFactory, DynamicMemory
-from ferrule.backends.dynamic.library import Library, ReasonBuffer, Tables
+from ferrule.backends.dynamic.library import Library, Tables
 from ferrule.backends.dynamic.records import TargetRecord, layer_record, read_option
 from ferrule.backends.dynamic.workload import DynamicWorkloadFactory
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
@@ -40,14 +39,13 @@ class DynamicLayerSupport:
             record = layer_record(graph, layer)
         except UnsupportedError as error:
             return Support(reason=str(error))
-        table, reason = self._tables.layer_support, ReasonBuffer()
-        rest = (ctypes.byref(record.struct), reason.address, reason.size_bytes)
+        table = self._tables.layer_support
         if table.supports_on:
             own = TargetRecord(target)
-            status = table.supports_on(self._tables.address, ctypes.byref(own.struct), *rest)
+            _, reason = table.supports_on(self._tables.address, own.struct, record.struct)
         else:
-            status = table.supports(self._tables.address, *rest)
-        return Support() if status == abi.OK else Support(reason=reason.take(status))
+            _, reason = table.supports(self._tables.address, record.struct)
+        return Support(reason=reason)
 
 
 class DynamicBackend(Backend):
@@ -74,7 +72,7 @@ class DynamicBackend(Backend):
         if table is None:
             return {}
         count = ctypes.c_uint32()
-        options = table.list(self._tables.address, ctypes.byref(count))
+        options = table.list(self._tables.address, count)
         return dict(read_option(option) for option in options[: count.value]) if options else {}
 
     @override
@@ -85,7 +83,7 @@ class DynamicBackend(Backend):
     def optimize_subgraph(self, view: SubgraphView, target: Target) -> OptimizationViews:
         if self._tables.optimizer is None or not view.names:
             return untouched(view)
-        return ask_optimizer(self._tables, self._tables.optimizer, view, target)
+        return ask_optimizer(self._tables, view, target)
 
     @override
     def use_custom_memory_allocator(self, allocator: CustomAllocator) -> str:
@@ -96,14 +94,12 @@ class DynamicBackend(Backend):
             return ""  # tensors live in host memory, whose manager accepts any allocator of plain memory
         if not table.accept:
             return f"{self.id} has no custom allocators"
-        record, reason = AllocatorRecord(allocator), ReasonBuffer()
-        status = table.accept(self._tables.address, ctypes.byref(record.struct), reason.address, reason.size_bytes)
-        return "" if status == abi.OK else reason.take(status)
+        _, reason = table.accept(self._tables.address, AllocatorRecord(allocator).struct)
+        return str(reason)
 
     @override
     def profiling_context(self, options: CreationOptions) -> BackendProfilingContext | None:
-        table = self._tables.profiling
-        return None if table is None else DynamicProfiling(self._tables, table, options)
+        return None if self._tables.profiling is None else DynamicProfiling(self._tables, options)
 
     @override
     def has_host_face(self) -> bool:
@@ -111,10 +107,7 @@ class DynamicBackend(Backend):
 
     @override
     def workload_factory(self, memory: MemoryManager | None, options: ModelOptions) -> WorkloadFactory | None:
-        table = self._tables.workloads
-        if table is None:
-            return None
-        return DynamicWorkloadFactory(self._tables, table, _own(memory), options)
+        return DynamicWorkloadFactory(self._tables, _own(memory), options) if self.has_host_face() else None
 
     @override
     def memory_manager(self, allocator: CustomAllocator | None = None) -> MemoryManager | None:
@@ -129,8 +122,7 @@ class DynamicBackend(Backend):
 
     @override
     def context(self, options: CreationOptions) -> BackendContext | None:
-        table = self._tables.contexts
-        return None if table is None else DynamicContext(self._tables, table, options)
+        return None if self._tables.contexts is None else DynamicContext(self._tables, options)
 
 
 def backend_factory(library: Library) -> Callable[[], DynamicBackend]:

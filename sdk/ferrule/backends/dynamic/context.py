@@ -3,47 +3,57 @@
 
 from __future__ import annotations
 
-import ctypes
-import weakref
+from abc import ABC, abstractmethod
 
+from ferrule._typing import override
 from ferrule.backends.context import BackendEvent, BackendUnavailableError, CreationOptions, NetworkId
 from ferrule.backends.dynamic import abi
-from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
+from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
 from ferrule.backends.dynamic.records import OptionsRecord
 
 
-class DynamicContext:
-    """Notifies the backend of loads and unloads."""
+class Notices(ABC):
+    """A backend's context whose notifications are one function."""
 
-    def __init__(self, tables: Tables, table: abi.ContextsTable, options: CreationOptions) -> None:
-        self._table = table
-        self._pointer = _create(tables, table, options, "a context")
-        weakref.finalize(self, _destroy, table.destroy, self._pointer, tables)
+    @abstractmethod
+    def notice(self, moment: str, network: NetworkId) -> bool:
+        """Notify the backend; `moment` is the name of the context's method."""
 
     def before_load_network(self, network: NetworkId) -> bool:
         """Called before a network is loaded; False refuses the load."""
-        return bool(self._table.before_load(self._pointer, network))
+        return self.notice("before_load_network", network)
 
     def after_load_network(self, network: NetworkId) -> bool:
         """Called after a network was loaded, or after loading failed part-way."""
-        return bool(self._table.after_load(self._pointer, network))
+        return self.notice("after_load_network", network)
 
     def before_unload_network(self, network: NetworkId) -> bool:
         """Called before a network is unloaded; False stops the unload."""
-        return bool(self._table.before_unload(self._pointer, network))
+        return self.notice("before_unload_network", network)
 
     def after_unload_network(self, network: NetworkId) -> bool:
         """Called after a network was unloaded."""
-        return bool(self._table.after_unload(self._pointer, network))
+        return self.notice("after_unload_network", network)
+
+
+class DynamicContext(Notices):
+    """Notifies the backend of loads and unloads."""
+
+    def __init__(self, tables: Tables, options: CreationOptions) -> None:
+        self._table = tables.contexts
+        self._pointer = _create(self, tables, self._table, options, "a context")
+
+    @override
+    def notice(self, moment: str, network: NetworkId) -> bool:
+        return bool(getattr(self._table, moment.removesuffix("_network"))(self._pointer, network))
 
 
 class DynamicProfiling:
     """Profiling events recorded by the backend itself."""
 
-    def __init__(self, tables: Tables, table: abi.ProfilingTable, options: CreationOptions) -> None:
-        self._table = table
-        self._pointer = _create(tables, table, options, "profiling")
-        weakref.finalize(self, _destroy, table.destroy, self._pointer, tables)
+    def __init__(self, tables: Tables, options: CreationOptions) -> None:
+        self._table = tables.profiling
+        self._pointer = _create(self, tables, self._table, options, "profiling")
 
     def enable_profiling(self, *, enabled: bool) -> bool:
         """Switch profiling on or off; return whether it is now in the requested state."""
@@ -62,24 +72,11 @@ class DynamicProfiling:
         return events
 
 
-def _create(
-    tables: Tables, table: abi.ContextsTable | abi.ProfilingTable, options: CreationOptions, what: str
-) -> int | None:
+def _create(owner: object, tables: Tables, table: object, options: CreationOptions, what: str) -> int | None:
     own = OptionsRecord(options.backend_options.get(tables.library.id, {}))
-    given = abi.CreationOptionsStruct(
-        profiling=options.profiling, protected_mode=options.protected_mode, options=own.array, option_count=own.count
-    )
-    made, reason = ctypes.c_void_p(), ReasonBuffer()
-    status = table.create(tables.address, ctypes.byref(given), ctypes.byref(made), reason.address, reason.size_bytes)
-    if status == abi.ERR_UNAVAILABLE:
-        raise BackendUnavailableError(f"backend '{tables.library.id}' cannot work here: {reason.take(status)}")
-    if status != abi.OK:
-        raise DynamicLibraryError(f"backend '{tables.library.id}' created no {what}: {reason.take(status)}")
-    return made.value
-
-
-def _destroy(function: object, pointer: int | None, keep: object) -> None:
-    """Destroy an object of the backend; `keep` holds references that must outlive it."""
-    del keep
-    assert callable(function)
-    function(pointer)
+    given = abi.CreationOptions(options.profiling, options.protected_mode, own.array, own.count)
+    failed = {
+        abi.ERR_UNAVAILABLE: (BackendUnavailableError, "cannot work here"),
+        abi.ERR_FAILED: (DynamicLibraryError, f"created no {what}"),
+    }
+    return tables.create(owner, table, given, keep=None, failed=failed)

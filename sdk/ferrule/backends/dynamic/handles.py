@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 import ctypes
-import weakref
+from types import SimpleNamespace
 
 import numpy as np
 
 from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.dynamic import abi
-from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
+from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
 from ferrule.backends.dynamic.records import TensorRecord, bare_layer
 from ferrule.backends.shared.host_memory import HostMemoryManager, address
 from ferrule.backends.tensor_handle import (
@@ -25,31 +25,8 @@ from ferrule.backends.tensor_handle import (
 )
 from ferrule.graph import Array, Layer, Tensor, TensorInfo
 
-MEMORY_FLAGS = {
-    MemorySource.MALLOC: 1,
-    MemorySource.DMA_BUF: 2,
-    MemorySource.DMA_BUF_PROTECTED: 4,
-    MemorySource.DEVICE: 8,
-}
-CAPABILITY_FLAGS = {
-    HandleCapability.PADDING_REQUIRED: 1,
-    HandleCapability.FALLBACK_IMPORT_DISABLED: 2,
-    HandleCapability.FALLBACK_IMPORT_MEMORY_REQUIRED: 4,
-}
-
-
-def flags_of(source: MemorySource) -> int:
-    """Return the flags of enum ferrule_memory_source for kinds of memory."""
-    return sum(flag for kind, flag in MEMORY_FLAGS.items() if kind in source)
-
-
-def sources_of(flags: int) -> MemorySource:
-    """Return the kinds of memory for flags of enum ferrule_memory_source; unknown flags are ignored."""
-    found = MemorySource.UNDEFINED
-    for kind, flag in MEMORY_FLAGS.items():
-        if flags & flag:
-            found |= kind
-    return found
+_ALL_SOURCES = (~MemorySource.UNDEFINED).value
+_NO_MEMORY = "has no memory for the network"
 
 
 class AllocatorRecord:
@@ -58,8 +35,9 @@ class AllocatorRecord:
     def __init__(self, allocator: CustomAllocator) -> None:
         self._allocator = allocator
         self._given: dict[int, MemoryRef] = {}
-        self._callbacks = (abi.Allocate(self._allocate), abi.Release(self._release))
-        self.struct = abi.AllocatorStruct(None, flags_of(allocator.source), *self._callbacks)
+        rows, methods = abi.Allocator.functions.values(), (self._allocate, self._release)
+        callbacks = [row.ctype(each) for row, each in zip(rows, methods, strict=True)]
+        self.struct = abi.Allocator(None, allocator.source.value, *callbacks)
 
     def _allocate(self, host: int | None, size_bytes: int, alignment_bytes: int) -> int | None:
         del host
@@ -86,28 +64,22 @@ class DynamicMemory(MemoryManager):
 
     def __init__(self, tables: Tables, allocator: CustomAllocator | None) -> None:
         self._tables = tables
-        self._reason = ReasonBuffer()
         self.pointer: int | None = None
         """The backend's manager; None if it manages no memory."""
-        self._allocator = None if allocator is None else AllocatorRecord(allocator)
         self.host = HostMemoryManager(allocator if tables.memory is None else None)
         if tables.memory is not None:
-            made = ctypes.c_void_p()
-            record = None if self._allocator is None else ctypes.byref(self._allocator.struct)
-            self._check(
-                tables.memory.create(
-                    tables.address, record, ctypes.byref(made), self._reason.address, self._reason.size_bytes
-                )
-            )
-            self.pointer = made.value
-            weakref.finalize(self, _destroy, tables.memory.destroy, made.value, (tables, self._allocator))
+            record = None if allocator is None else AllocatorRecord(allocator)
+            failed = {abi.ERR_FAILED: (DynamicLibraryError, _NO_MEMORY)}
+            struct = None if record is None else record.struct
+            self.pointer = tables.create(self, tables.memory, struct, keep=record, failed=failed)
 
     @override
     def acquire(self) -> None:
         self.host.acquire()
-        table = self._tables.memory
-        if table is not None:
-            self._check(table.acquire(self.pointer, self._reason.address, self._reason.size_bytes))
+        if self._tables.memory is not None:
+            status, reason = self._tables.memory.acquire(self.pointer)
+            if status != abi.OK:
+                raise DynamicLibraryError(f"backend '{self._tables.library.id}' {_NO_MEMORY}: {reason}")
 
     @override
     def release(self) -> None:
@@ -115,23 +87,17 @@ class DynamicMemory(MemoryManager):
         if self._tables.memory is not None:
             self._tables.memory.release(self.pointer)
 
-    def _check(self, status: int) -> None:
-        if status != abi.OK:
-            raise DynamicLibraryError(
-                f"backend '{self._tables.library.id}' has no memory for the network: {self._reason.take(status)}"
-            )
-
 
 class DynamicHandleFactory(TensorHandleFactory):
     """A handle factory of the backend."""
 
-    def __init__(self, tables: Tables, table: abi.HandleFactoryTable, memory: DynamicMemory | None) -> None:
+    def __init__(self, tables: Tables, table: SimpleNamespace, memory: DynamicMemory | None) -> None:
         self._tables = tables
         self._table = table
         self._memory = memory
         self.id = FactoryId(table.id.decode())
-        self.import_flags = sources_of(table.import_flags)
-        self.export_flags = sources_of(table.export_flags)
+        self.import_flags = MemorySource(table.import_flags & _ALL_SOURCES)
+        self.export_flags = MemorySource(table.export_flags & _ALL_SOURCES)
         self.supports_map_unmap = bool(table.supports_map)
 
     @override
@@ -142,7 +108,7 @@ class DynamicHandleFactory(TensorHandleFactory):
     def memory_alignment(self, source: MemorySource) -> int:
         table = self._table
         if table.memory_alignment:
-            return max(int(table.memory_alignment(self._tables.address, flags_of(source))), 1)
+            return max(int(table.memory_alignment(self._tables.address, source.value)), 1)
         return max(int(table.alignment_bytes), 1)
 
     @override
@@ -150,46 +116,26 @@ class DynamicHandleFactory(TensorHandleFactory):
         flags = self._table.capabilities
         if self._table.connection_capabilities and not (layer is None and connected is None):
             records = [None if each is None else bare_layer(each) for each in (layer, connected)]
-            pointers = [None if record is None else ctypes.byref(record.struct) for record in records]
-            flags = self._table.connection_capabilities(self._tables.address, *pointers)
-        return frozenset(kind for kind, flag in CAPABILITY_FLAGS.items() if flags & flag)
+            structs = [None if record is None else record.struct for record in records]
+            flags = self._table.connection_capabilities(self._tables.address, *structs)
+        return frozenset(kind for kind in HandleCapability if flags & kind.value)
 
 
 class DynamicHandle(TensorHandle):
     """A tensor whose bytes the backend owns."""
 
     def __init__(
-        self,
-        tables: Tables,
-        table: abi.HandleFactoryTable,
-        memory: DynamicMemory | None,
-        info: TensorInfo,
-        *,
-        managed: bool,
+        self, tables: Tables, table: SimpleNamespace, memory: DynamicMemory | None, info: TensorInfo, *, managed: bool
     ) -> None:
         super().__init__(info)
         self.tables = tables
         self._table = table
-        self._reason = ReasonBuffer()
         self._imported: MemoryRef | None = None
         self._view: tuple[int, Array] | None = None
-        record = TensorRecord(Tensor(info=info))
-        made = ctypes.c_void_p()
-        self._check(
-            table.create(
-                tables.address,
-                None if memory is None else memory.pointer,
-                record.pointer,
-                managed,
-                ctypes.byref(made),
-                self._reason.address,
-                self._reason.size_bytes,
-            ),
-            "made no handle",
-        )
-        self.pointer = made.value
+        own, tensor = None if memory is None else memory.pointer, TensorRecord(Tensor(info=info)).struct
+        failed = {abi.ERR_FAILED: (DynamicLibraryError, f"made no handle for tensor '{info.name}'")}
+        self.pointer = tables.create(self, table, own, tensor, managed, keep=memory, failed=failed)
         """The backend's handle."""
-        weakref.finalize(self, _destroy, table.destroy, made.value, (tables, memory))
 
     @override
     def manage(self) -> None:
@@ -210,10 +156,10 @@ class DynamicHandle(TensorHandle):
                 raise RuntimeError(f"handles of '{self._table.id.decode()}' cannot be mapped")
             return self._imported.array
         data = ctypes.c_void_p()
-        status = self._table.map(self.pointer, ctypes.byref(data), self._reason.address, self._reason.size_bytes)
+        status, reason = self._table.map(self.pointer, data)
         if status != abi.OK or data.value is None:
             raise RuntimeError(
-                f"backend '{self.tables.library.id}' cannot show tensor '{self.info.name}': {self._reason.take(status)}"
+                f"backend '{self.tables.library.id}' cannot show tensor '{self.info.name}': {reason or 'status 0'}"
             )
         if self._view is None or self._view[0] != data.value:
             memory = (ctypes.c_uint8 * self.info.size_bytes).from_address(data.value)
@@ -243,7 +189,7 @@ class DynamicHandle(TensorHandle):
             if self._table.import_ref:
                 self._table.import_ref(self.pointer, None, False)
             else:
-                self._table.import_memory(self.pointer, None, flags_of(MemorySource.MALLOC), False)
+                self._table.import_memory(self.pointer, None, MemorySource.MALLOC.value, False)
             self._imported = None
 
     def _import(self, memory: MemoryRef, *, try_only: bool) -> bool:
@@ -255,34 +201,22 @@ class DynamicHandle(TensorHandle):
         ):
             return False
         if table.import_ref:
-            return bool(table.import_ref(self.pointer, ctypes.byref(_memory_record(memory)), try_only))
+            return bool(table.import_ref(self.pointer, _memory_record(memory), try_only))
         if array is None or memory.access is not None:  # version 1.1 has no field for accesses to be bracketed
             return False
         kind = MemorySource.MALLOC if MemorySource.MALLOC in memory.source else memory.source
-        return bool(table.import_memory(self.pointer, address(array), flags_of(kind), try_only))
-
-    def _check(self, status: int, what: str) -> None:
-        if status != abi.OK:
-            raise DynamicLibraryError(
-                f"backend '{self.tables.library.id}' {what} for tensor '{self.info.name}': {self._reason.take(status)}"
-            )
+        return bool(table.import_memory(self.pointer, address(array), kind.value, try_only))
 
 
-def _memory_record(memory: MemoryRef) -> abi.MemoryRefStruct:
+def _memory_record(memory: MemoryRef) -> ctypes.Structure:
     """Return the struct ferrule_memory_ref of a region; its block is the region itself if it is no part of one."""
     block = memory.block or memory
-    return abi.MemoryRefStruct(
-        source=flags_of(memory.source),
+    found: ctypes.Structure = abi.MemoryRef(
+        source=memory.source.value,
         address=memory.address,
         fd=-1 if memory.fd is None else memory.fd,
         offset=memory.offset,
         bytes=memory.size_bytes,
         block_bytes=block.offset + block.size_bytes,
     )
-
-
-def _destroy(function: object, pointer: int | None, keep: object) -> None:
-    """Destroy an object of the backend; `keep` holds references that must outlive it."""
-    del keep
-    assert callable(function)
-    function(pointer)
+    return found

@@ -41,7 +41,8 @@ from ferrule.backends.context import (
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.crash_note import current_note
 from ferrule.backends.device import BackendId
-from ferrule.backends.dynamic.isolation_child import EventPart, OptimizedPart, Reply
+from ferrule.backends.dynamic.context import Notices
+from ferrule.backends.dynamic.isolation_child import OptimizedPart, Reply
 from ferrule.backends.dynamic.library import DynamicLibraryError
 from ferrule.backends.optimization_views import (
     ModelOptions,
@@ -309,24 +310,9 @@ class _Workload(_Remote):
             handle.unmap()
 
 
-class _Context(_Remote):
-    def before_load_network(self, network: NetworkId) -> bool:
-        """Called before a network is loaded; False refuses the load."""
-        return self._notice("before_load_network", network)
-
-    def after_load_network(self, network: NetworkId) -> bool:
-        """Called after a network was loaded, or after loading failed part-way."""
-        return self._notice("after_load_network", network)
-
-    def before_unload_network(self, network: NetworkId) -> bool:
-        """Called before a network is unloaded; False stops the unload."""
-        return self._notice("before_unload_network", network)
-
-    def after_unload_network(self, network: NetworkId) -> bool:
-        """Called after a network was unloaded."""
-        return self._notice("after_unload_network", network)
-
-    def _notice(self, moment: str, network: NetworkId) -> bool:
+class _Context(_Remote, Notices):
+    @override
+    def notice(self, moment: str, network: NetworkId) -> bool:
         return self._process.ask(bool, "notice", self._number, moment, network)
 
 
@@ -337,7 +323,4 @@ class _Profiling(_Remote):
 
     def take_events(self) -> list[BackendEvent]:
         """Return the events recorded since the last call."""
-        found: list[EventPart] = self._process.ask(list[EventPart], "events", self._number)
-        return [
-            BackendEvent(name=event.name, start_ns=event.start_ns, duration_ns=event.duration_ns) for event in found
-        ]
+        return self._process.ask(list[BackendEvent], "events", self._number)

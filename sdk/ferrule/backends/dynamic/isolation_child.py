@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ferrule.backends.context import CreationOptions, NetworkId
+from ferrule.backends.context import BackendEvent, CreationOptions, NetworkId
 from ferrule.backends.contract import BrokenBackendError
 from ferrule.backends.dynamic.backend import DynamicBackend, backend_factory
 from ferrule.backends.dynamic.library import Library
@@ -60,14 +60,6 @@ class OptimizedPart(msgspec.Struct, frozen=True, kw_only=True):
     failed: dict[str, str]
     deleted: tuple[str, ...]
     compiled: tuple[CompiledPart, ...]
-
-
-class EventPart(msgspec.Struct, frozen=True, kw_only=True):
-    """One event of the backend's own profiling."""
-
-    name: str
-    start_ns: int
-    duration_ns: int
 
 
 @dataclass
@@ -249,12 +241,10 @@ class Server:
         """Switch profiling on or off."""
         return bool(self._objects[number].enable_profiling(enabled=enabled))
 
-    def events(self, number: int) -> list[EventPart]:
+    def events(self, number: int) -> list[BackendEvent]:
         """Return the events since the last call."""
-        return [
-            EventPart(name=event.name, start_ns=event.start_ns, duration_ns=event.duration_ns)
-            for event in self._objects[number].take_events()
-        ]
+        events: list[BackendEvent] = self._objects[number].take_events()
+        return events
 
     def _handles(self, network: _Network, infos: Sequence[TensorInfo], fences: list[Fenced]) -> dict[str, TensorHandle]:
         """Return a handle for each tensor of one layer, of the backend's own kind if it has one."""

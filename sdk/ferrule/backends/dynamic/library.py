@@ -6,21 +6,18 @@ from __future__ import annotations
 import ctypes
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from types import SimpleNamespace
+from typing import Any
 
 from ferrule.backends.context import BackendUnavailableError
 from ferrule.backends.crash_note import name_crashes, noted
 from ferrule.backends.dynamic import abi
-from ferrule.backends.dynamic.version import API_VERSION
 from ferrule.backends.version import ApiVersion
 from ferrule.errors import FerruleError
 
-_T = TypeVar("_T", bound=abi.Table)
-_FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]
-"""The base class of all ctypes function pointers."""
-_FIELDS = {kind: name for name, kind in abi.TABLES.items()}
+_REASON_BYTES = 512
 
 
 class DynamicLibraryError(FerruleError):
@@ -57,9 +54,9 @@ class Library:
             self.id = (get_id() or b"").decode()
             get_version(ctypes.byref(major), ctypes.byref(minor))
         self.version = ApiVersion(major.value, minor.value)
-        if not API_VERSION.takes(self.version):
+        if not abi.API_VERSION.takes(self.version):
             raise DynamicLibraryError(
-                f"the shared object '{path}' has version {self.version} of the interface, this is {API_VERSION}"
+                f"the shared object '{path}' has version {self.version} of the interface, this is {abi.API_VERSION}"
             )
 
     def table(self) -> Tables:
@@ -76,77 +73,84 @@ class Library:
 
 
 class Tables:
-    """The tables of a backend; None for each table that it lacks."""
+    """The tables of a backend; None for each table that it lacks.
+
+    A table has the members of its struct. A function that reports returns its status and the description of a failure;
+    a null function is None.
+    """
+
+    layer_support: Any
+    capabilities: Any
+    optimizer: Any
+    workloads: Any
+    events: Any
+    memory: Any
+    handles: Any
+    contexts: Any
+    profiling: Any
 
     def __init__(self, library: Library, address: int) -> None:
         self.library = library
         self.address = address
         """Address of struct ferrule_backend, the first argument of many functions."""
-        self._backend = abi.read_table(abi.BackendTable, address)
-        support = self._optional(abi.LayerSupportTable)
-        if support is None:
+        backend = abi.read_table(abi.Backend, address)
+        for name, kind in abi.TABLES.items():
+            pointer = getattr(backend, name)
+            setattr(self, name, self._read(kind, pointer, name) if pointer else None)
+        if self.layer_support is None:
             raise BackendUnavailableError(f"backend '{library.id}' has no table 'layer_support'")
-        self.layer_support = support
-        self.capabilities = self._optional(abi.CapabilitiesTable)
-        self.optimizer = self._optional(abi.OptimizerTable)
-        self.workloads = self._optional(abi.WorkloadsTable)
-        self.events = self._optional(abi.EventsTable)
-        self.memory = self._optional(abi.MemoryTable)
-        self.contexts = self._optional(abi.ContextsTable)
-        self.profiling = self._optional(abi.ProfilingTable)
-        self.factories: tuple[abi.HandleFactoryTable, ...] = self._handle_factories()
+        pointers = () if self.handles is None else self.handles.factories[: self.handles.factory_count]
+        self.factories = tuple(self._read(abi.HandleFactory, pointer, "handle_factory") for pointer in pointers)
 
-    def _optional(self, kind: type[_T]) -> _T | None:
-        pointer = getattr(self._backend, _FIELDS[kind])
-        return self._named(_FIELDS[kind], abi.read_table(kind, ctypes.addressof(pointer.contents))) if pointer else None
+    def create(self, owner: object, table: Any, *arguments: object, keep: object, failed: Failures) -> int | None:  # noqa: ANN401 - a table
+        """Return the address of a new object of the backend, which is destroyed after `owner`, but before `keep`.
 
-    def _handle_factories(self) -> tuple[abi.HandleFactoryTable, ...]:
-        handles = self._optional(abi.HandlesTable)
-        if handles is None:
-            return ()
-        pointers = handles.factories[: handles.factory_count]
-        tables = (abi.read_table(abi.HandleFactoryTable, ctypes.addressof(pointer.contents)) for pointer in pointers)
-        return tuple(self._named("handle_factory", table) for table in tables)
+        Raises:
+            FerruleError: the backend made none; `failed` has the type of the error and the text for each status, and
+                under `abi.ERR_FAILED` those for all others.
+        """
+        made = ctypes.c_void_p()
+        status, reason = table.create(self.address, *arguments, made)
+        if status != abi.OK:
+            kind, text = failed.get(status, failed[abi.ERR_FAILED])
+            raise kind(f"backend '{self.library.id}' {text}: {reason}")
+        weakref.finalize(owner, _destroy, table.destroy, made.value, (self, keep))
+        return made.value
 
-    def _named(self, name: str, table: _T) -> _T:
-        """Return the table with functions that note their name while they run, in case they end the process."""
-        return cast(_T, _NamedTable(table, name, f"backend '{self.library.id}' ({self.library.path})"))
-
-
-class _NamedTable:
-    """The fields of a table; a function notes its name while it runs, and a null function is None."""
-
-    def __init__(self, table: abi.Table, name: str, owner: str) -> None:
-        for field, kind in table.members():
-            value = getattr(table, field)
-            if issubclass(kind, _FUNCTION):
-                value = _noting(value, f"{name}.{field}() of {owner}") if value else None
-            setattr(self, field, value)
+    def _read(self, kind: Any, pointer: Any, name: str) -> SimpleNamespace:  # noqa: ANN401 - types of ctypes
+        """Return a table, whose functions note their name while they run, in case they end the process."""
+        table, owner = abi.read_table(kind, ctypes.addressof(pointer.contents)), f"backend '{self.library.id}'"
+        members = {member: getattr(table, member) for member, _ in kind._fields_}
+        for function, row in kind.functions.items():
+            text = f"{name}.{function}() of {owner} ({self.library.path})"
+            members[function] = _noting(members[function], text, row) if members[function] else None
+        return SimpleNamespace(**members)
 
 
-def _noting(function: Callable[..., Any], text: str) -> Callable[..., Any]:
+Failures = Mapping[int, tuple[type[FerruleError], str]]
+
+
+def _noting(function: Callable[..., Any], text: str, row: abi.Function) -> Callable[..., Any]:
     def call(*arguments: object) -> object:
         with noted(text, inner=True):
             return function(*arguments)
 
-    return call
+    def report(*arguments: object) -> tuple[int, str]:
+        reason = ctypes.create_string_buffer(_REASON_BYTES)
+        status = call(*arguments, reason, _REASON_BYTES)
+        assert isinstance(status, int)
+        if status == abi.OK:
+            return status, ""
+        text = reason.value.decode(errors="replace").strip()
+        return status, text or abi.STATUS_TEXTS.get(status, f"status {status}")
+
+    return report if row.reports else call
 
 
-class ReasonBuffer:
-    """The buffer in which a function describes its failure; for one thread at a time."""
-
-    __slots__ = ("_buffer", "address", "size_bytes")
-
-    def __init__(self, size_bytes: int = 512) -> None:
-        self._buffer = ctypes.create_string_buffer(size_bytes)
-        self.address = ctypes.addressof(self._buffer)
-        self.size_bytes = size_bytes
-
-    def take(self, status: int) -> str:
-        """Return the description, or a text for the status if it is empty, and clear the buffer."""
-        text = self._buffer.raw.split(b"\0", 1)[0].decode(errors="replace").strip()
-        ctypes.memset(self._buffer, 0, self.size_bytes)
-        return text or abi.STATUS_TEXTS.get(status, f"status {status}")
+def _destroy(function: Callable[[int | None], None], pointer: int | None, keep: object) -> None:
+    """Destroy an object of the backend; `keep` holds references that must outlive it."""
+    del keep
+    function(pointer)
 
 
 def _close(handle: int) -> None:

@@ -18,7 +18,6 @@ from typing import Any
 
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.report import Reason
-from ferrule.backends.dynamic.version import API_VERSION
 from ferrule.child_process import ending, kill
 
 TIMEOUT_S = 10.0
@@ -26,8 +25,6 @@ TIMEOUT_S = 10.0
 
 _CHILD = Path(__file__).with_name("probe_child.py")
 _LARGEST_REPORT_BYTES = 65_536
-_FUNCTION = ctypes.CFUNCTYPE(None).__bases__[0]
-"""The base class of all ctypes function pointers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,37 +135,28 @@ def _judge(lines: list[dict[str, Any]], code: int | None, timeout_s: float) -> V
 @cache
 def _layout_text() -> str:
     """Return the layout of the tables for the child, as JSON."""
-    tables = {name: {**_table(kind), **_place(name)} for name, kind in abi.TABLES.items()}
-    handles = abi.HandlesTable
+    factory, backend = abi.HandleFactory, abi.Backend
+    tables = {
+        name: {**_table(kind), "offset": getattr(backend, name).offset, "needed": name == "layer_support"}
+        for name, kind in abi.TABLES.items()
+    }
     tables["handles"] |= {
-        "factories": handles.factories.offset,
-        "count": handles.factory_count.offset,
-        "factory": {
-            **_table(abi.HandleFactoryTable),
-            "id": abi.HandleFactoryTable.id.offset,
-            "maps": abi.HandleFactoryTable.supports_map.offset,
-        },
+        "factories": abi.Handles.factories.offset,
+        "count": abi.Handles.factory_count.offset,
+        "factory": {**_table(factory), "id": factory.id.offset, "maps": factory.supports_map.offset},
     }
     layout = {
-        "version": list(API_VERSION),
-        "version_offsets": [abi.BackendTable.api_major.offset, abi.BackendTable.api_minor.offset],
-        "backend": _table(abi.BackendTable),
+        "version": list(abi.API_VERSION),
+        "version_offsets": [backend.api_major.offset, backend.api_minor.offset],
+        "backend": _table(backend),
         "option_bytes": ctypes.sizeof(abi.Option),
-        "creation_options_bytes": ctypes.sizeof(abi.CreationOptionsStruct),
+        "creation_options_bytes": ctypes.sizeof(abi.CreationOptions),
         "tables": tables,
     }
     return json.dumps(layout)
 
 
-def _place(name: str) -> dict[str, Any]:
-    return {"offset": getattr(abi.BackendTable, name).offset, "needed": name in abi.BackendTable.required}
-
-
-def _table(kind: type[abi.Table]) -> dict[str, Any]:
+def _table(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a class of the sheet
     """Return a table's sizes by minor version, and its functions, each with its offset and whether it is required."""
-    functions = {
-        name: (getattr(kind, name).offset, name in kind.required)
-        for name, ctype in kind.members()
-        if issubclass(ctype, _FUNCTION)
-    }
-    return {"sizes": kind.sizes(API_VERSION.minor), "functions": functions}
+    functions = {name: (getattr(kind, name).offset, not row.optional) for name, row in kind.functions.items()}
+    return {"sizes": abi.sizes(kind, abi.API_VERSION.minor), "functions": functions}

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ferrule.backends.capability import CapabilityValue
@@ -14,8 +14,9 @@ from ferrule.backends.dynamic.descriptors import descriptor_structs
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.backends.shared.host_memory import address
 from ferrule.backends.target import Face, MemoryKind, Target
+from ferrule.backends.workload import WorkloadInfo
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor, TensorInfo
+from ferrule.graph import Graph, Layer, LayerType, SubgraphView, Tensor
 from ferrule.operators.table import having
 
 
@@ -29,7 +30,7 @@ class TensorRecord:
         name = info.name.encode()
         dims = (ctypes.c_int64 * len(info.shape))(*info.shape)
         self.info = info
-        self.struct = abi.TensorStruct(
+        self.struct = abi.Tensor(
             name=name, dims=dims, rank=len(info.shape), type=TYPE_CODES[info.dtype], size_bytes=info.size_bytes
         )
         self.pointer = ctypes.pointer(self.struct)
@@ -38,7 +39,7 @@ class TensorRecord:
             count = len(info.quantization.scales)
             scales = (ctypes.c_float * count)(*info.quantization.scales)
             zero_points = (ctypes.c_int64 * count)(*info.quantization.zero_points)
-            self.struct.quantization = abi.QuantizationStruct(
+            self.struct.quantization = abi.Quantization(
                 scales=scales, zero_points=zero_points, count=count, axis=info.quantization.axis
             )
             alive += [scales, zero_points]
@@ -71,7 +72,7 @@ class LayerRecord:
         self.outputs = tuple(outputs)
         self.input_array = tensor_array(inputs)
         self.output_array = tensor_array(outputs)
-        self.struct = abi.LayerStruct(
+        self.struct = abi.Layer(
             name=name,
             type=layer.type.code,
             descriptor_bytes=size_bytes,
@@ -92,7 +93,7 @@ def bare_layer(layer: Layer) -> LayerRecord:
 
 def tensor_array(records: Sequence[TensorRecord | None]) -> ctypes.Array[Any]:
     """Return an array of pointers to tensors, null for None; the array holds no references to the records."""
-    array = (ctypes.POINTER(abi.TensorStruct) * len(records))()
+    array: ctypes.Array[Any] = (ctypes.POINTER(abi.Tensor) * len(records))()
     for index, record in enumerate(records):
         if record is not None:
             array[index] = record.pointer
@@ -132,9 +133,9 @@ class SubgraphRecord:
         self._inputs = tensor_array([records.tensor(name) for name in view.inputs])
         self._outputs = tensor_array([records.tensor(name) for name in view.outputs])
         pointers = [ctypes.pointer(layer.struct) for layer in self._layers]
-        self._pointers = (ctypes.POINTER(abi.LayerStruct) * len(pointers))(*pointers)
+        self._pointers = (ctypes.POINTER(abi.Layer) * len(pointers))(*pointers)
         self._tensors = records
-        self.struct = abi.SubgraphStruct(
+        self.struct = abi.Subgraph(
             layers=self._pointers,
             layer_count=len(pointers),
             inputs=self._inputs,
@@ -144,15 +145,12 @@ class SubgraphRecord:
         )
 
 
-def workload_record(
-    layer: Layer, inputs: Iterable[TensorInfo | None], constants: Iterable[Tensor | None], outputs: Iterable[TensorInfo]
-) -> LayerRecord:
+def workload_record(info: WorkloadInfo) -> LayerRecord:
     """Return the record of a layer for creating a workload."""
-    records = [
-        TensorRecord(constant) if constant is not None else None if info is None else TensorRecord(Tensor(info=info))
-        for info, constant in zip(inputs, constants, strict=True)
-    ]
-    return LayerRecord(layer, records, [TensorRecord(Tensor(info=info)) for info in outputs])
+    given = zip(info.operands.inputs, info.constants, strict=True)
+    inputs = [constant if own is None or constant is not None else Tensor(info=own) for own, constant in given]
+    outputs = [TensorRecord(Tensor(info=each)) for each in info.operands.outputs]
+    return LayerRecord(info.layer, [None if each is None else TensorRecord(each) for each in inputs], outputs)
 
 
 def _pack_descriptor(layer: Layer) -> tuple[int | None, int, object]:
@@ -162,7 +160,7 @@ def _pack_descriptor(layer: Layer) -> tuple[int | None, int, object]:
         if not isinstance(descriptor.payload, bytes):
             raise UnsupportedError(f"layer '{layer.name}' was compiled by another backend")
         text = ctypes.create_string_buffer(descriptor.payload, max(len(descriptor.payload), 1))
-        compiled = abi.PreCompiledStruct(ctypes.addressof(text), len(descriptor.payload))
+        compiled = abi.PreCompiled(ctypes.addressof(text), len(descriptor.payload))
         return ctypes.addressof(compiled), ctypes.sizeof(compiled), (compiled, text)
     struct = descriptor_structs().get(type(descriptor))
     if struct is None:
@@ -178,6 +176,10 @@ def _pack_descriptor(layer: Layer) -> tuple[int | None, int, object]:
     return ctypes.addressof(packed), ctypes.sizeof(packed), (packed, alive)
 
 
+OPTION_KINDS = ((bool, "integer"), (int, "integer"), (float, "number"), (str, "text"))
+"""The type and the member of each kind of struct ferrule_option, by the numbers of enum ferrule_option_kind."""
+
+
 class OptionsRecord:
     """An array of struct ferrule_option and the objects it points to."""
 
@@ -188,17 +190,14 @@ class OptionsRecord:
         self.count = len(options)
         self.array = (abi.Option * self.count)(*(self._option(name, value) for name, value in options.items()))
 
-    def _option(self, name: str, value: CapabilityValue) -> abi.Option:
-        text = name.encode()
-        self._alive.append(text)
-        if isinstance(value, bool):
-            return abi.Option(name=text, kind=abi.OPTION_BOOL, integer=int(value))
-        if isinstance(value, int):
-            return abi.Option(name=text, kind=abi.OPTION_INT, integer=value)
-        if isinstance(value, float):
-            return abi.Option(name=text, kind=abi.OPTION_FLOAT, number=value)
-        self._alive.append(value.encode())
-        return abi.Option(name=text, kind=abi.OPTION_TEXT, text=self._alive[-1])
+    def _option(self, name: str, value: CapabilityValue) -> Any:  # noqa: ANN401 - a struct of the sheet
+        kind = next(kind for kind, (type_, _) in enumerate(OPTION_KINDS) if isinstance(value, type_))
+        member = {OPTION_KINDS[kind][1]: self._text(value) if isinstance(value, str) else value}
+        return abi.Option(name=self._text(name), kind=kind, **member)
+
+    def _text(self, text: str) -> bytes:
+        self._alive.append(text.encode())
+        return self._alive[-1]
 
 
 class TargetRecord:
@@ -210,9 +209,9 @@ class TargetRecord:
         device, core = target.device, target.core
         binding, options = OptionsRecord(device.binding), OptionsRecord(target.options)
         regions = (ctypes.c_char_p * len(device.regions))(*(name.encode() for name in device.regions))
-        memories = (abi.CoreMemoryStruct * len(target.memories))(
+        memories = (abi.CoreMemory * len(target.memories))(
             *(
-                abi.CoreMemoryStruct(
+                abi.CoreMemory(
                     name=memory.name.encode(),
                     address=memory.address,
                     size_bytes=memory.size_bytes,
@@ -223,8 +222,8 @@ class TargetRecord:
                 for memory in target.memories
             )
         )
-        self.struct = abi.TargetStruct(
-            size_bytes=ctypes.sizeof(abi.TargetStruct),
+        self.struct = abi.Target(
+            size_bytes=ctypes.sizeof(abi.Target),
             face=abi.FACE_HOST if target.face is Face.HOST else abi.FACE_FIRMWARE,
             device=device.name.encode(),
             binding=binding.array,
@@ -243,17 +242,13 @@ class TargetRecord:
         self._alive = (binding, options, regions, memories)
 
 
-def read_option(option: abi.Option) -> tuple[str, CapabilityValue]:
+def read_option(option: Any) -> tuple[str, CapabilityValue]:  # noqa: ANN401 - a struct of the sheet
     """Return the name and value of an option; UnsupportedError if it is malformed."""
     if not option.name:
         raise UnsupportedError("an option has no name")
     name = option.name.decode(errors="replace")
-    values: dict[int, CapabilityValue] = {
-        abi.OPTION_BOOL: bool(option.integer),
-        abi.OPTION_INT: int(option.integer),
-        abi.OPTION_FLOAT: float(option.number),
-        abi.OPTION_TEXT: (option.text or b"").decode(errors="replace"),
-    }
-    if option.kind not in values:
+    if option.kind not in range(len(OPTION_KINDS)):
         raise UnsupportedError(f"option '{name}' has kind {option.kind}, expected 0 to 3")
-    return name, values[option.kind]
+    type_, member = OPTION_KINDS[option.kind]
+    value = getattr(option, member)
+    return name, (value or b"").decode(errors="replace") if type_ is str else type_(value)

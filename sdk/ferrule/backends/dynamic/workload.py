@@ -7,11 +7,12 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from types import SimpleNamespace
 
 from ferrule._typing import override
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.handles import DynamicHandle, DynamicMemory
-from ferrule.backends.dynamic.library import DynamicLibraryError, ReasonBuffer, Tables
+from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
 from ferrule.backends.dynamic.records import LayerRecord, OptionsRecord, TargetRecord, TensorRecord, workload_record
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import address
@@ -24,24 +25,16 @@ from ferrule.graph import Array
 class DynamicWorkloadFactory(WorkloadFactory):
     """Creates the workloads of one loaded network."""
 
-    def __init__(
-        self, tables: Tables, table: abi.WorkloadsTable, memory: DynamicMemory | None, options: ModelOptions
-    ) -> None:
+    def __init__(self, tables: Tables, memory: DynamicMemory | None, options: ModelOptions) -> None:
         self._tables = tables
-        self._table = table
         self._memory = memory
         self._options = OptionsRecord(options)
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
-        record = workload_record(
-            info.layer,
-            info.operands.inputs,
-            info.constants,
-            info.operands.outputs,
-        )
+        record = workload_record(info)
         target = TargetRecord(info.target)
-        given = abi.WorkloadInfoStruct(
+        given = abi.WorkloadInfo(
             layer=ctypes.pointer(record.struct),
             device=target.struct.device,
             options=self._options.array,
@@ -49,20 +42,8 @@ class DynamicWorkloadFactory(WorkloadFactory):
             memory=None if self._memory is None else self._memory.pointer,
             target=ctypes.pointer(target.struct),
         )
-        made, reason = ctypes.c_void_p(), ReasonBuffer()
-        status = self._table.create(
-            self._tables.address, ctypes.byref(given), ctypes.byref(made), reason.address, reason.size_bytes
-        )
-        if status == abi.ERR_UNSUPPORTED:
-            raise UnsupportedError(
-                f"backend '{self._tables.library.id}' does not run layer '{info.layer.name}': {reason.take(status)}"
-            )
-        if status != abi.OK:
-            raise DynamicLibraryError(
-                f"backend '{self._tables.library.id}' cannot prepare layer '{info.layer.name}': {reason.take(status)}"
-            )
         keep = (record, self._memory, self._options, info.constants)
-        return DynamicWorkload(self._tables, self._table, made.value, record, info, keep)
+        return DynamicWorkload(self._tables, given, record, info, keep)
 
 
 class _HostTensor:
@@ -91,17 +72,14 @@ class DynamicWorkload:
     """A layer prepared by the backend."""
 
     def __init__(
-        self,
-        tables: Tables,
-        table: abi.WorkloadsTable,
-        pointer: int | None,
-        record: LayerRecord,
-        info: WorkloadInfo,
-        keep: object,
+        self, tables: Tables, given: ctypes.Structure, record: LayerRecord, info: WorkloadInfo, keep: object
     ) -> None:
+        failed = {
+            abi.ERR_UNSUPPORTED: (UnsupportedError, f"does not run layer '{info.layer.name}'"),
+            abi.ERR_FAILED: (DynamicLibraryError, f"cannot prepare layer '{info.layer.name}'"),
+        }
+        self._pointer = tables.create(self, tables.workloads, given, keep=keep, failed=failed)
         self._tables = tables
-        self._execute = table.execute
-        self._pointer = pointer
         self._record = record
         self._name = info.layer.name
         pairs = [*zip(record.inputs, info.inputs, strict=True), *zip(record.outputs, info.outputs, strict=True)]
@@ -115,11 +93,7 @@ class DynamicWorkload:
                 self._own.append(handle)
             else:
                 self._host.append(_HostTensor(tensor, handle))
-        self._reason = ReasonBuffer()
         self._event = ctypes.c_void_p()
-        self._events = tables.events
-        self._event_pointer = None if tables.events is None else ctypes.byref(self._event)
-        weakref.finalize(self, _destroy, table.destroy, pointer, (tables, keep))
 
     def execute(self) -> Event | None:
         """Run the layer on the memory of its handles, without a copy."""
@@ -128,21 +102,14 @@ class DynamicWorkload:
                 own.ready.wait()
         mapped = self._map()
         self._event.value = None
-        status = self._execute(
-            self._pointer,
-            self._record.input_array,
-            self._record.output_array,
-            self._event_pointer,
-            self._reason.address,
-            self._reason.size_bytes,
-        )
-        if status == abi.OK and self._events is not None and self._event.value is not None:
-            return DynamicEvent(self, self._tables, self._events, self._event.value, self._name, mapped)
+        event = None if self._tables.events is None else self._event
+        arrays = (self._record.input_array, self._record.output_array)
+        status, reason = self._tables.workloads.execute(self._pointer, *arrays, event)
+        if status == abi.OK and self._event.value is not None:
+            return DynamicEvent(self, self._tables, self._event.value, self._name, mapped)
         _unmap(mapped)
         if status != abi.OK:
-            raise DynamicLibraryError(
-                f"layer '{self._name}' failed on backend '{self._tables.library.id}': {self._reason.take(status)}"
-            )
+            raise DynamicLibraryError(f"layer '{self._name}' failed on backend '{self._tables.library.id}': {reason}")
         return None
 
     def _map(self) -> list[TensorHandle]:
@@ -165,41 +132,28 @@ class DynamicEvent:
     """The completion of an asynchronous workload of the backend."""
 
     def __init__(
-        self,
-        workload: DynamicWorkload,
-        tables: Tables,
-        table: abi.EventsTable,
-        pointer: int,
-        name: str,
-        mapped: Sequence[TensorHandle],
+        self, workload: DynamicWorkload, tables: Tables, pointer: int, name: str, mapped: Sequence[TensorHandle]
     ) -> None:
-        self._workload = workload
         self.library = tables.library
-        self._table = table
+        self._table = tables.events
         self._pointer = pointer
         self._name = name
         self._mapped = list(mapped)
         self._lock = threading.Lock()
-        weakref.finalize(self, _release_event, table, pointer, (workload, tables, tuple(mapped)))
+        weakref.finalize(self, _release_event, self._table, pointer, (workload, tables, tuple(mapped)))
 
     def wait(self) -> None:
         """Wait until the workload has ended; DynamicLibraryError if it failed."""
         with self._lock:
-            reason = ReasonBuffer()
-            status = self._table.wait(self._pointer, reason.address, reason.size_bytes)
-            self._finish()
+            status, reason = self._table.wait(self._pointer)
+            _unmap(self._mapped)
+            self._mapped.clear()
         if status != abi.OK:
-            raise DynamicLibraryError(
-                f"layer '{self._name}' failed on backend '{self.library.id}': {reason.take(status)}"
-            )
+            raise DynamicLibraryError(f"layer '{self._name}' failed on backend '{self.library.id}': {reason}")
 
     def done(self) -> bool:
         """Return whether the workload has ended."""
         return bool(self._table.done(self._pointer))
-
-    def _finish(self) -> None:
-        _unmap(self._mapped)
-        self._mapped.clear()
 
 
 def _unmap(handles: Iterable[TensorHandle]) -> None:
@@ -207,16 +161,8 @@ def _unmap(handles: Iterable[TensorHandle]) -> None:
         handle.unmap()
 
 
-def _release_event(table: abi.EventsTable, pointer: int, keep: object) -> None:
+def _release_event(table: SimpleNamespace, pointer: int, keep: object) -> None:
     """Wait for the event, so that no freed memory is written to, and release it."""
     del keep
-    reason = ReasonBuffer()
-    table.wait(pointer, reason.address, reason.size_bytes)
+    table.wait(pointer)
     table.release(pointer)
-
-
-def _destroy(function: object, pointer: int | None, keep: object) -> None:
-    """Destroy an object of the backend; `keep` holds references that must outlive it."""
-    del keep
-    assert callable(function)
-    function(pointer)
