@@ -19,7 +19,7 @@ from ferrule.testing.backends.comparison import random_inputs
 from ferrule.testing.backends.layers import shared_case
 
 PACKAGE = Path(__file__).parents[2] / "sdk" / "ferrule"
-SHEETS = ("graph", "network", "operators")
+SHEETS = ("graph", "operators")
 ROWS = ("backends", "codegen/acl", "formats")
 """The packages with a row for each operator, which says how it is read, written or computed; the latter may be code."""
 OTHERS = {

@@ -6,14 +6,14 @@ from __future__ import annotations
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Quantization
-from ferrule.network.builder import Constant, LayerBuilder
-from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY, ElementwiseUnaryDescriptor
-from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
+from ferrule.graph import Array, DataType, LayerType, Quantization
+from ferrule.network.builder import Constant, LayerBuilder, adding
+from ferrule.operators.elementwise_unary import ELEMENTWISE_UNARY
+from ferrule.operators.nonlinear import HARD_SWISH, LOGISTIC, TANH
+from ferrule.operators.operator import Operator
 from ferrule.operators.quantize import DequantizeDescriptor, QuantizeDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
-from ferrule.operators.sample import FROM_0_TO_1, FROM_MINUS_1_TO_1
-from ferrule.operators.softmax import SoftmaxDescriptor
+from ferrule.operators.rectify import RELU, RELU6, RELU_N1_TO_1, LeakyReluDescriptor, PreluDescriptor
+from ferrule.operators.softmax import SOFTMAX, SoftmaxDescriptor
 
 
 class ActivationLayers(LayerBuilder):
@@ -25,26 +25,29 @@ class ActivationLayers(LayerBuilder):
     method raises ModelError or UnsupportedError with the reason and adds nothing.
     """
 
-    def add_relu_layer(self, source: str, *, quantization: Quantization | None = None, name: str | None = None) -> str:
-        """Add RELU: x clamped to 0 or above."""
-        return self._add_unary(LayerType.RELU, ReluDescriptor(), source, quantization, name)
-
-    def add_relu6_layer(self, source: str, *, quantization: Quantization | None = None, name: str | None = None) -> str:
-        """Add RELU6: x clamped to the range 0 to 6."""
-        return self._add_unary(LayerType.RELU6, ReluDescriptor(), source, quantization, name)
-
-    def add_relu_n1_to_1_layer(
-        self, source: str, *, quantization: Quantization | None = None, name: str | None = None
+    def _add_unary(
+        self, row: Operator, source: str, *, quantization: Quantization | None = None, name: str | None = None
     ) -> str:
-        """Add RELU_N1_TO_1: x clamped to the range -1 to 1."""
-        return self._add_unary(LayerType.RELU_N1_TO_1, ReluDescriptor(), source, quantization, name)
+        quantization = quantization or self.info(source).quantization
+        return self._append(row.descriptor(), [source], name=name, row=row, quantization=quantization)[0]
+
+    def _add_prescribed(self, row: Operator, source: str, *, name: str | None = None) -> str:
+        return self._add_unary(row, source, quantization=row.prescribed.get(self.info(source).dtype), name=name)
+
+    add_relu_layer = adding(RELU, _add_unary, "Add RELU: x clamped to 0 or above.")
+    add_relu6_layer = adding(RELU6, _add_unary, "Add RELU6: x clamped to the range 0 to 6.")
+    add_relu_n1_to_1_layer = adding(RELU_N1_TO_1, _add_unary, "Add RELU_N1_TO_1: x clamped to the range -1 to 1.")
+    add_hard_swish_layer = adding(HARD_SWISH, _add_unary, "Add HARD_SWISH: x * relu6(x + 3) / 6.")
+    add_logistic_layer = adding(LOGISTIC, _add_prescribed, "Add LOGISTIC: 1 / (1 + exp(-x)).")
+    add_tanh_layer = adding(TANH, _add_prescribed, "Add TANH: the hyperbolic tangent of x.")
 
     def add_leaky_relu_layer(
         self, source: str, alpha: float, *, quantization: Quantization | None = None, name: str | None = None
     ) -> str:
         """Add LEAKY_RELU: x, with negative elements multiplied by alpha (rounded to float32)."""
         descriptor = LeakyReluDescriptor(alpha=float(np.float32(alpha)))
-        return self._add_unary(LayerType.LEAKY_RELU, descriptor, source, quantization, name)
+        quantization = quantization or self.info(source).quantization
+        return self._append(descriptor, [source], name=name, quantization=quantization)[0]
 
     def add_prelu_layer(
         self,
@@ -56,74 +59,31 @@ class ActivationLayers(LayerBuilder):
         name: str | None = None,
     ) -> str:
         """Add PRELU: x, with negative elements multiplied by alpha, which broadcasts to the shape of x."""
-        constant = Constant(role="alpha", data=alpha, quantization=alpha_quantization)
-        return self._append(
-            LayerType.PRELU,
-            PreluDescriptor(),
-            [source, constant],
-            name=name,
-            quantization=quantization or self.info(source).quantization,
-        )[0]
-
-    def add_hard_swish_layer(
-        self, source: str, *, quantization: Quantization | None = None, name: str | None = None
-    ) -> str:
-        """Add HARD_SWISH: x * relu6(x + 3) / 6."""
-        return self._add_unary(LayerType.HARD_SWISH, HardSwishDescriptor(), source, quantization, name)
+        factors = Constant(role="alpha", data=alpha, quantization=alpha_quantization)
+        quantization = quantization or self.info(source).quantization
+        return self._append(PreluDescriptor(), [source, factors], name=name, quantization=quantization)[0]
 
     def add_elementwise_unary_layer(
         self, type_: LayerType, source: str, *, quantization: Quantization | None = None, name: str | None = None
     ) -> str:
         """Add a function of one tensor without parameters, such as NEG; ModelError lists the valid types."""
-        functions = [row.type for row in ELEMENTWISE_UNARY]
-        if type_ not in functions:
-            raise ModelError(
-                f"{type_} is not an elementwise function without parameters, expected {', '.join(functions)}"
-            )
-        return self._add_unary(type_, ElementwiseUnaryDescriptor(), source, quantization, name)
-
-    def add_logistic_layer(self, source: str, *, name: str | None = None) -> str:
-        """Add LOGISTIC: 1 / (1 + exp(-x))."""
-        quantization = FROM_0_TO_1.get(self.info(source).dtype)
-        return self._add_unary(LayerType.LOGISTIC, LogisticDescriptor(), source, quantization, name)
-
-    def add_tanh_layer(self, source: str, *, name: str | None = None) -> str:
-        """Add TANH: the hyperbolic tangent of x."""
-        quantization = FROM_MINUS_1_TO_1.get(self.info(source).dtype)
-        return self._add_unary(LayerType.TANH, TanhDescriptor(), source, quantization, name)
+        rows = {row.type: row for row in ELEMENTWISE_UNARY}
+        if type_ not in rows:
+            raise ModelError(f"{type_} is not an elementwise function without parameters, expected {', '.join(rows)}")
+        return self._add_unary(rows[type_], source, quantization=quantization, name=name)
 
     def add_softmax_layer(self, source: str, *, beta: float = 1.0, name: str | None = None) -> str:
         """Add SOFTMAX of beta * x over the last axis (beta is rounded to float32)."""
-        quantization = FROM_0_TO_1.get(self.info(source).dtype)
-        descriptor = SoftmaxDescriptor(beta=float(np.float32(beta)))
-        return self._add_unary(LayerType.SOFTMAX, descriptor, source, quantization, name)
+        info, descriptor = self.info(source), SoftmaxDescriptor(beta=float(np.float32(beta)))
+        quantization = SOFTMAX.prescribed.get(info.dtype, info.quantization)
+        return self._append(descriptor, [source], name=name, quantization=quantization)[0]
 
     def add_quantize_layer(
         self, source: str, dtype: DataType, quantization: Quantization, *, name: str | None = None
     ) -> str:
         """Add QUANTIZE, which converts a float32 or integer tensor to an integer type."""
-        return self._append(
-            LayerType.QUANTIZE, QuantizeDescriptor(), [source], name=name, quantization=quantization, dtype=dtype
-        )[0]
+        return self._append(QuantizeDescriptor(), [source], name=name, quantization=quantization, dtype=dtype)[0]
 
     def add_dequantize_layer(self, source: str, *, name: str | None = None) -> str:
         """Add DEQUANTIZE, which converts an integer tensor to float32."""
-        return self._append(
-            LayerType.DEQUANTIZE,
-            DequantizeDescriptor(),
-            [source],
-            name=name,
-            quantization=None,
-            dtype=DataType.FLOAT32,
-        )[0]
-
-    def _add_unary(
-        self,
-        type_: LayerType,
-        descriptor: Descriptor,
-        source: str,
-        quantization: Quantization | None,
-        name: str | None,
-    ) -> str:
-        quantization = quantization or self.info(source).quantization
-        return self._append(type_, descriptor, [source], name=name, quantization=quantization)[0]
+        return self._append(DequantizeDescriptor(), [source], name=name, dtype=DataType.FLOAT32)[0]

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that add layers which combine or reduce tensors, such as ADD, BATCH_MATMUL, MAXIMUM and MEAN."""
+"""Methods that add layers which combine tensors, such as ADD, BATCH_MATMUL and MAXIMUM."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from ferrule.graph import LayerType, Quantization
-from ferrule.network.builder import LayerBuilder, front_axis
+from ferrule.graph import Quantization
+from ferrule.network.builder import LayerBuilder, adding
 from ferrule.operators.activation import Activation
 from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
-from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.binary import ADD, MAXIMUM, MINIMUM, MUL, SUB, BinaryDescriptor
+from ferrule.operators.comparison import LOGICAL_AND, LOGICAL_OR
+from ferrule.operators.division import DIV, FLOOR_DIV, FLOOR_MOD
+from ferrule.operators.operator import Operator
 
 
 class ArithmeticLayers(LayerBuilder):
@@ -21,8 +21,9 @@ class ArithmeticLayers(LayerBuilder):
     If a layer is not valid, the method raises ModelError or UnsupportedError with the reason and adds nothing.
     """
 
-    def add_add_layer(
+    def _add_arithmetic(
         self,
+        row: Operator,
         left: str,
         right: str,
         *,
@@ -30,32 +31,31 @@ class ArithmeticLayers(LayerBuilder):
         quantization: Quantization | None = None,
         name: str | None = None,
     ) -> str:
-        """Add ADD: left + right."""
-        return self._add_binary(LayerType.ADD, left, right, activation, quantization, name)
+        descriptor = BinaryDescriptor(activation=activation)
+        return self._append(descriptor, [left, right], name=name, row=row, quantization=quantization)[0]
 
-    def add_sub_layer(
-        self,
-        left: str,
-        right: str,
-        *,
-        activation: Activation = Activation.NONE,
-        quantization: Quantization | None = None,
-        name: str | None = None,
-    ) -> str:
-        """Add SUB: left - right."""
-        return self._add_binary(LayerType.SUB, left, right, activation, quantization, name)
+    def _add_extremum(self, row: Operator, left: str, right: str, *, name: str | None = None) -> str:
+        return self._append_like(left, row.descriptor(), right, name=name, row=row)
 
-    def add_mul_layer(
-        self,
-        left: str,
-        right: str,
-        *,
-        activation: Activation = Activation.NONE,
-        quantization: Quantization | None = None,
-        name: str | None = None,
-    ) -> str:
-        """Add MUL: left * right, element by element."""
-        return self._add_binary(LayerType.MUL, left, right, activation, quantization, name)
+    def _add_pair(self, row: Operator, left: str, right: str, *, name: str | None = None) -> str:
+        return self._append(row.descriptor(), [left, right], name=name, row=row)[0]
+
+    add_add_layer = adding(ADD, _add_arithmetic, "Add ADD: left + right.")
+    add_sub_layer = adding(SUB, _add_arithmetic, "Add SUB: left - right.")
+    add_mul_layer = adding(MUL, _add_arithmetic, "Add MUL: left * right, element by element.")
+    add_div_layer = adding(DIV, _add_arithmetic, "Add DIV: left / right; int32 is rounded towards zero.")
+    add_maximum_layer = adding(
+        MAXIMUM, _add_extremum, "Add MAXIMUM: the larger of two elements. The output has the quantisation of `left`."
+    )
+    add_minimum_layer = adding(
+        MINIMUM, _add_extremum, "Add MINIMUM: the smaller of two elements. The output has the quantisation of `left`."
+    )
+    add_floor_div_layer = adding(FLOOR_DIV, _add_pair, "Add FLOOR_DIV: left / right, rounded down.")
+    add_floor_mod_layer = adding(
+        FLOOR_MOD, _add_pair, "Add FLOOR_MOD: the remainder of left / right, with the sign of `right`."
+    )
+    add_logical_and_layer = adding(LOGICAL_AND, _add_pair, "Add LOGICAL_AND: whether both elements are true.")
+    add_logical_or_layer = adding(LOGICAL_OR, _add_pair, "Add LOGICAL_OR: whether one element is true.")
 
     def add_batch_matmul_layer(
         self,
@@ -72,69 +72,4 @@ class ArithmeticLayers(LayerBuilder):
         With `adj_x`, the matrices of `left` are transposed; with `adj_y`, those of `right`.
         """
         descriptor = BatchMatmulDescriptor(adj_x=adj_x, adj_y=adj_y)
-        return self._append(LayerType.BATCH_MATMUL, descriptor, [left, right], name=name, quantization=quantization)[0]
-
-    def add_maximum_layer(self, left: str, right: str, *, name: str | None = None) -> str:
-        """Add MAXIMUM: the larger of two elements. The output has the quantisation of `left`."""
-        quantization = self.info(left).quantization
-        return self._append(
-            LayerType.MAXIMUM, ExtremumDescriptor(), [left, right], name=name, quantization=quantization
-        )[0]
-
-    def add_minimum_layer(self, left: str, right: str, *, name: str | None = None) -> str:
-        """Add MINIMUM: the smaller of two elements. The output has the quantisation of `left`."""
-        quantization = self.info(left).quantization
-        return self._append(
-            LayerType.MINIMUM, ExtremumDescriptor(), [left, right], name=name, quantization=quantization
-        )[0]
-
-    def add_mean_layer(
-        self,
-        source: str,
-        axes: Sequence[int],
-        *,
-        keep_dims: bool = False,
-        quantization: Quantization | None = None,
-        name: str | None = None,
-    ) -> str:
-        """Add MEAN over the given axes; negative axes count from the end."""
-        return self._add_reduction(LayerType.MEAN, source, axes, keep_dims, quantization, name)
-
-    def add_sum_layer(
-        self,
-        source: str,
-        axes: Sequence[int],
-        *,
-        keep_dims: bool = False,
-        quantization: Quantization | None = None,
-        name: str | None = None,
-    ) -> str:
-        """Add SUM over the given axes; negative axes count from the end."""
-        return self._add_reduction(LayerType.SUM, source, axes, keep_dims, quantization, name)
-
-    def _add_binary(
-        self,
-        type_: LayerType,
-        left: str,
-        right: str,
-        activation: Activation,
-        quantization: Quantization | None,
-        name: str | None,
-    ) -> str:
-        descriptor = BinaryDescriptor(activation=activation)
-        return self._append(type_, descriptor, [left, right], name=name, quantization=quantization)[0]
-
-    def _add_reduction(
-        self,
-        type_: LayerType,
-        source: str,
-        axes: Sequence[int],
-        keep_dims: bool,
-        quantization: Quantization | None,
-        name: str | None,
-    ) -> str:
-        rank = len(self.info(source).shape)
-        descriptor = ReduceDescriptor(
-            axes=tuple(sorted({front_axis(axis, rank) for axis in axes})), keep_dims=keep_dims
-        )
-        return self._append(type_, descriptor, [source], name=name, quantization=quantization)[0]
+        return self._append(descriptor, [left, right], name=name, quantization=quantization)[0]

@@ -3,11 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from ferrule._typing import override
 from ferrule.errors import ModelError, place
 from ferrule.graph import (
     Array,
@@ -16,14 +20,18 @@ from ferrule.graph import (
     Graph,
     Kept,
     Layer,
-    LayerType,
     Quantization,
     Rounding,
     TensorInfo,
     reset_value,
 )
 from ferrule.network.execution import operator_of
-from ferrule.operators.operator import Operands
+from ferrule.operators.operator import Operands, Operator
+from ferrule.operators.table import type_of
+
+_Builder = TypeVar("_Builder", bound="LayerBuilder")
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +43,30 @@ class Constant:
     quantization: Quantization | None = None
 
 
+def adding(
+    row: Operator, family: Callable[Concatenate[_Builder, Operator, _Arguments], _Result], text: str
+) -> Callable[Concatenate[_Builder, _Arguments], _Result]:
+    """Return the method that adds layers of an operator, made of its family's, which takes the row; with its text."""
+
+    @wraps(family)
+    def add(self: _Builder, /, *arguments: _Arguments.args, **named: _Arguments.kwargs) -> _Result:
+        return family(self, row, *arguments, **named)
+
+    own, _, *others = inspect.signature(family).parameters.values()
+    add.__signature__ = inspect.signature(family).replace(parameters=[own, *others])  # type: ignore[attr-defined]
+    add.__doc__ = text
+    return add
+
+
 class LayerBuilder(Graph):
     """A graph that appends layers and infers their outputs."""
+
+    @override
+    def __init_subclass__(cls) -> None:
+        """Give the methods that `adding` makes their names."""
+        for name, member in vars(cls).items():
+            if hasattr(member, "__wrapped__"):
+                member.__name__, member.__qualname__ = name, f"{cls.__qualname__}.{name}"
 
     def add_constant_array(self, name: str, data: Array, quantization: Quantization | None = None) -> str:
         """Add a constant with the shape and type of an array and return its name, by which layers can read it."""
@@ -45,21 +75,22 @@ class LayerBuilder(Graph):
 
     def _append(
         self,
-        type_: LayerType,
         descriptor: Descriptor,
         inputs: Sequence[str | Constant | Kept | None],
         *,
         name: str | None,
-        quantization: Quantization | None,
+        row: Operator | None = None,
+        quantization: Quantization | None = None,
         dtype: DataType | Sequence[DataType] | None = None,
         outputs: int = 1,
         rounding: Rounding = Rounding.TFLM,
     ) -> tuple[str, ...]:
         """Add a layer and return the names of its outputs: the layer's name, numbered if there are several outputs.
 
-        `dtype` is the type of the outputs, or that of each, and defaults to that of the first input. States have
-        further outputs. If a check fails, nothing is added.
+        `row` is the operator, for descriptors that several have. `dtype` is the type of the outputs, or that of each,
+        and defaults to that of the first input. States have further outputs. If a check fails, nothing is added.
         """
+        type_ = type_of(descriptor) if row is None else row.type
         layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
         with place(f"layer '{layer_name}' {type_}"):
             infos = tuple(self._described(layer_name, source) for source in inputs)
@@ -102,6 +133,19 @@ class LayerBuilder(Graph):
                 self.set_state(info.name, result.name)
             return names
 
+    def _append_like(
+        self,
+        source: str,
+        descriptor: Descriptor,
+        *others: str | Constant,
+        name: str | None,
+        row: Operator | None = None,
+    ) -> str:
+        """Add a layer that reads `source` and `others`, whose output has the type and quantisation of `source`."""
+        info = self.info(source)
+        inputs = [source, *others]
+        return self._append(descriptor, inputs, name=name, row=row, quantization=info.quantization, dtype=info.dtype)[0]
+
     def _described(self, layer: str, source: str | Constant | Kept | None) -> TensorInfo | None:
         if source is None:
             return None
@@ -134,6 +178,16 @@ def bias_quantization(source: TensorInfo, weights: Quantization | None) -> Quant
         return None
     products = np.float32(source.quantization.scale) * np.array(weights.scales, np.float32)
     return Quantization(scales=tuple(products.tolist()), zero_points=(0,) * len(weights.scales), axis=0)
+
+
+def sides(pairs: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return the first and the second numbers of (before, after) pairs."""
+    return tuple(before for before, _ in pairs), tuple(after for _, after in pairs)
+
+
+def front_axes(values: Sequence[int], info: TensorInfo) -> tuple[int, ...]:
+    """Return axes of a tensor counted from the front, ascending; ModelError unless all exist."""
+    return tuple(sorted({front_axis(axis, len(info.shape)) for axis in values}))
 
 
 def front_axis(value: int, rank: int) -> int:

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ferrule.errors import place
-from ferrule.graph import Descriptor, Graph, Layer, LayerType, TensorInfo
+from ferrule.graph import Descriptor, Graph, Layer, TensorInfo
 from ferrule.network.builder import LayerBuilder
 from ferrule.operators.control_flow import DEFAULT_ITERATIONS, IfDescriptor, WhileDescriptor
 from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS
+from ferrule.operators.table import OPERATORS, type_of
 
 
 class ControlLayers(LayerBuilder):
@@ -34,7 +34,7 @@ class ControlLayers(LayerBuilder):
         `condition` is one bool; the graphs have an input for each of `sources` and the same outputs.
         """
         descriptor = IfDescriptor(then_branch=then_branch, else_branch=else_branch)
-        return self._append_calls(LayerType.IF, descriptor, [condition, *sources], then_branch.outputs, name)
+        return self._append_calls(descriptor, [condition, *sources], then_branch.outputs, name)
 
     def add_while_layer(
         self,
@@ -51,16 +51,16 @@ class ControlLayers(LayerBuilder):
         behind an iteration. A run with more than `limit` iterations fails.
         """
         descriptor = WhileDescriptor(condition=condition, body=body, limit=limit)
-        return self._append_calls(LayerType.WHILE, descriptor, sources, body.outputs, name)
+        return self._append_calls(descriptor, sources, body.outputs, name)
 
     def _append_calls(
         self,
-        type_: LayerType,
         descriptor: Descriptor,
         sources: Sequence[str],
         outputs: Sequence[TensorInfo],
         name: str | None,
     ) -> tuple[str, ...]:
+        type_ = type_of(descriptor)
         layer_name = name or self.unique_name(f"{type_.lower()}_{len(self._layers)}")
         with place(f"layer '{layer_name}' {type_}"):
             names = [layer_name] if len(outputs) == 1 else [f"{layer_name}_{index}" for index in range(len(outputs))]

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ferrule.graph import Array, Kept, LayerType
+from ferrule.graph import Array, Kept
 from ferrule.network.builder import Constant, LayerBuilder
 from ferrule.operators.detection import DetectionPostprocessDescriptor
 
@@ -45,7 +45,5 @@ class DetectionLayers(LayerBuilder):
             detections_per_class=detections_per_class,
         )
         inputs: list[str | Constant | Kept | None] = [boxes, scores, Constant(role="anchors", data=anchors)]
-        first, second, third, fourth = self._append(
-            LayerType.DETECTION_POSTPROCESS, descriptor, inputs, name=name, quantization=None, outputs=4
-        )
+        first, second, third, fourth = self._append(descriptor, inputs, name=name, outputs=4)
         return first, second, third, fourth

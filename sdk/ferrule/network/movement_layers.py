@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, Descriptor, LayerType
-from ferrule.network.builder import Constant, LayerBuilder, front_axis
+from ferrule.graph import Array
+from ferrule.network.builder import Constant, LayerBuilder, adding, front_axes, front_axis, sides
 from ferrule.operators.block import (
+    DEPTH_TO_SPACE,
+    SPACE_TO_DEPTH,
     BatchToSpaceNdDescriptor,
-    DepthToSpaceDescriptor,
     SpaceToBatchNdDescriptor,
-    SpaceToDepthDescriptor,
 )
 from ferrule.operators.gather import (
     DynamicUpdateSliceDescriptor,
@@ -24,7 +25,8 @@ from ferrule.operators.gather import (
 )
 from ferrule.operators.join import SplitVDescriptor
 from ferrule.operators.mirror import MirrorPadDescriptor, ReverseV2Descriptor
-from ferrule.operators.repeat import BroadcastToDescriptor, FillDescriptor, TileDescriptor, ZerosLikeDescriptor
+from ferrule.operators.operator import Operator
+from ferrule.operators.repeat import BROADCAST_TO, FILL, TileDescriptor, ZerosLikeDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 
 
@@ -34,15 +36,30 @@ class MovementLayers(LayerBuilder):
     See `ShapeLayers` for the names, the axes and the errors.
     """
 
+    def _add_block(self, row: Operator, source: str, block_size: int, *, name: str | None = None) -> str:
+        descriptor: Any = row.descriptor
+        return self._append_like(source, descriptor(block_size=block_size), name=name)
+
+    def _add_shaped(self, row: Operator, source: str, shape: Sequence[int], *, name: str | None = None) -> str:
+        descriptor: Any = row.descriptor
+        return self._append_like(source, descriptor(shape=tuple(shape)), name=name)
+
+    add_space_to_depth_layer = adding(
+        SPACE_TO_DEPTH, _add_block, "Add SPACE_TO_DEPTH, which makes the pixels of each square block one pixel."
+    )
+    add_depth_to_space_layer = adding(
+        DEPTH_TO_SPACE, _add_block, "Add DEPTH_TO_SPACE, which makes each pixel a square block of pixels."
+    )
+    add_broadcast_to_layer = adding(BROADCAST_TO, _add_shaped, "Add BROADCAST_TO, by numpy's rules.")
+    add_fill_layer = adding(FILL, _add_shaped, "Add FILL: each element of the new shape is the source's only one.")
+
     def add_split_v_layer(
         self, source: str, axis: int, sizes: Sequence[int], *, name: str | None = None
     ) -> tuple[str, ...]:
         """Add SPLIT_V into parts of the given sizes and return their names: `name` followed by _0, _1..."""
         info = self.info(source)
         descriptor = SplitVDescriptor(axis=front_axis(axis, len(info.shape)), sizes=tuple(sizes))
-        return self._append(
-            LayerType.SPLIT_V, descriptor, [source], name=name, quantization=info.quantization, outputs=len(sizes)
-        )
+        return self._append(descriptor, [source], name=name, quantization=info.quantization, outputs=len(sizes))
 
     def add_pack_layer(self, sources: Sequence[str], axis: int, *, name: str | None = None) -> str:
         """Add PACK of one or more tensors of one shape; `axis` is the index of the new axis in the output."""
@@ -50,14 +67,13 @@ class MovementLayers(LayerBuilder):
             raise ModelError("a pack got no inputs, expected at least one")
         first = self.info(sources[0])
         descriptor = PackDescriptor(axis=front_axis(axis, len(first.shape) + 1))
-        return self._append(LayerType.PACK, descriptor, list(sources), name=name, quantization=first.quantization)[0]
+        return self._append_like(sources[0], descriptor, *sources[1:], name=name)
 
     def add_unpack_layer(self, source: str, axis: int, *, name: str | None = None) -> tuple[str, ...]:
         """Add UNPACK, which removes an axis, and return the names of the parts: `name` followed by _0, _1..."""
         info = self.info(source)
         found = front_axis(axis, len(info.shape))
         return self._append(
-            LayerType.UNPACK,
             UnpackDescriptor(axis=found),
             [source],
             name=name,
@@ -73,61 +89,45 @@ class MovementLayers(LayerBuilder):
         The indices are a tensor, or the data of a new constant. The first `batch_dims` axes of both belong together.
         """
         descriptor = GatherDescriptor(axis=front_axis(axis, len(self.info(source).shape)), batch_dims=batch_dims)
-        return self._add_indexed(LayerType.GATHER, descriptor, [source, _indices(indices)], source, name)
+        return self._append_like(source, descriptor, _indices(indices), name=name)
 
     def add_gather_nd_layer(self, source: str, indices: str | Array, *, name: str | None = None) -> str:
         """Add GATHER_ND: the last axis of the int32 indices holds an index for each of the source's leading axes."""
-        return self._add_indexed(LayerType.GATHER_ND, GatherNdDescriptor(), [source, _indices(indices)], source, name)
+        return self._append_like(source, GatherNdDescriptor(), _indices(indices), name=name)
 
     def add_embedding_lookup_layer(self, indices: str | Array, source: str, *, name: str | None = None) -> str:
         """Add EMBEDDING_LOOKUP: the rows of the source at a vector of int32 indices."""
-        descriptor = EmbeddingLookupDescriptor()
-        return self._add_indexed(LayerType.EMBEDDING_LOOKUP, descriptor, [_indices(indices), source], source, name)
+        info, inputs = self.info(source), [_indices(indices), source]
+        return self._append(
+            EmbeddingLookupDescriptor(), inputs, name=name, quantization=info.quantization, dtype=info.dtype
+        )[0]
 
     def add_dynamic_update_slice_layer(
         self, source: str, update: str, starts: str | Array, *, name: str | None = None
     ) -> str:
         """Add DYNAMIC_UPDATE_SLICE: the source with the part that begins at the int32 starts replaced by `update`."""
-        inputs = [source, update, _indices(starts)]
-        return self._add_indexed(LayerType.DYNAMIC_UPDATE_SLICE, DynamicUpdateSliceDescriptor(), inputs, source, name)
+        return self._append_like(source, DynamicUpdateSliceDescriptor(), update, _indices(starts), name=name)
 
     def add_tile_layer(self, source: str, multiples: Sequence[int], *, name: str | None = None) -> str:
         """Add TILE, which repeats each axis as a whole."""
-        return self._add_like(LayerType.TILE, TileDescriptor(multiples=tuple(multiples)), source, name)
-
-    def add_broadcast_to_layer(self, source: str, shape: Sequence[int], *, name: str | None = None) -> str:
-        """Add BROADCAST_TO, by numpy's rules."""
-        return self._add_like(LayerType.BROADCAST_TO, BroadcastToDescriptor(shape=tuple(shape)), source, name)
-
-    def add_fill_layer(self, source: str, shape: Sequence[int], *, name: str | None = None) -> str:
-        """Add FILL: each element of the new shape is the source's only one."""
-        return self._add_like(LayerType.FILL, FillDescriptor(shape=tuple(shape)), source, name)
+        return self._append_like(source, TileDescriptor(multiples=tuple(multiples)), name=name)
 
     def add_zeros_like_layer(self, source: str, *, name: str | None = None) -> str:
         """Add ZEROS_LIKE: stored zeros in the shape and type of the source."""
-        return self._add_like(LayerType.ZEROS_LIKE, ZerosLikeDescriptor(), source, name)
+        return self._append_like(source, ZerosLikeDescriptor(), name=name)
 
     def add_reverse_v2_layer(self, source: str, axes: Sequence[int], *, name: str | None = None) -> str:
         """Add REVERSE_V2, which reverses neighbouring axes."""
-        rank = len(self.info(source).shape)
-        descriptor = ReverseV2Descriptor(axes=tuple(sorted({front_axis(axis, rank) for axis in axes})))
-        return self._add_like(LayerType.REVERSE_V2, descriptor, source, name)
+        descriptor = ReverseV2Descriptor(axes=front_axes(axes, self.info(source)))
+        return self._append_like(source, descriptor, name=name)
 
     def add_mirror_pad_layer(
         self, source: str, paddings: Sequence[tuple[int, int]], *, reflect: bool, name: str | None = None
     ) -> str:
         """Add MIRROR_PAD with (before, after) per axis; with `reflect`, the outermost element is not repeated."""
-        before, after = (tuple(pair[side] for pair in paddings) for side in range(2))
+        before, after = sides(paddings)
         descriptor = MirrorPadDescriptor(before=before, after=after, reflect=reflect)
-        return self._add_like(LayerType.MIRROR_PAD, descriptor, source, name)
-
-    def add_space_to_depth_layer(self, source: str, block_size: int, *, name: str | None = None) -> str:
-        """Add SPACE_TO_DEPTH, which makes the pixels of each square block one pixel."""
-        return self._add_like(LayerType.SPACE_TO_DEPTH, SpaceToDepthDescriptor(block_size=block_size), source, name)
-
-    def add_depth_to_space_layer(self, source: str, block_size: int, *, name: str | None = None) -> str:
-        """Add DEPTH_TO_SPACE, which makes each pixel a square block of pixels."""
-        return self._add_like(LayerType.DEPTH_TO_SPACE, DepthToSpaceDescriptor(block_size=block_size), source, name)
+        return self._append_like(source, descriptor, name=name)
 
     def add_space_to_batch_nd_layer(
         self, source: str, block: Sequence[int], paddings: Sequence[tuple[int, int]], *, name: str | None = None
@@ -136,9 +136,9 @@ class MovementLayers(LayerBuilder):
 
         The padding has the value zero.
         """
-        before, after = (tuple(pair[side] for pair in paddings) for side in range(2))
+        before, after = sides(paddings)
         descriptor = SpaceToBatchNdDescriptor(block=tuple(block), before=before, after=after)
-        return self._add_like(LayerType.SPACE_TO_BATCH_ND, descriptor, source, name)
+        return self._append_like(source, descriptor, name=name)
 
     def add_batch_to_space_nd_layer(
         self, source: str, block: Sequence[int], crops: Sequence[tuple[int, int]], *, name: str | None = None
@@ -147,19 +147,9 @@ class MovementLayers(LayerBuilder):
 
         The crops are removed.
         """
-        before, after = (tuple(pair[side] for pair in crops) for side in range(2))
+        before, after = sides(crops)
         descriptor = BatchToSpaceNdDescriptor(block=tuple(block), before=before, after=after)
-        return self._add_like(LayerType.BATCH_TO_SPACE_ND, descriptor, source, name)
-
-    def _add_like(self, type_: LayerType, descriptor: Descriptor, source: str, name: str | None) -> str:
-        return self._add_indexed(type_, descriptor, [source], source, name)
-
-    def _add_indexed(
-        self, type_: LayerType, descriptor: Descriptor, inputs: Sequence[str | Constant], source: str, name: str | None
-    ) -> str:
-        """Add a layer whose output has the type and the quantisation of `source`."""
-        info = self.info(source)
-        return self._append(type_, descriptor, inputs, name=name, quantization=info.quantization, dtype=info.dtype)[0]
+        return self._append_like(source, descriptor, name=name)
 
 
 def _indices(indices: str | Array) -> str | Constant:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ferrule.errors import ModelError
-from ferrule.graph import Array, DataType, Kept, LayerType, Quantization
+from ferrule.graph import Array, DataType, Kept, Quantization
 from ferrule.network.builder import Constant, LayerBuilder, bias_quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.circular_buffer import CircularBufferDescriptor, kept_by
@@ -61,7 +61,7 @@ class RecurrentLayers(LayerBuilder):
             ),
         ]
         descriptor = SvdfDescriptor(rank=rank, activation=activation)
-        return self._append(LayerType.SVDF, descriptor, inputs, name=name, quantization=quantization)[0]
+        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
 
     def add_circular_buffer_layer(self, source: str, slots: int, *, name: str | None = None) -> str:
         """Add CIRCULAR_BUFFER of frames [1, 1, width, depth]: the frames of the last runs, the oldest first.
@@ -71,7 +71,7 @@ class RecurrentLayers(LayerBuilder):
         info = self.info(source)
         descriptor = CircularBufferDescriptor(slots=slots)
         inputs: list[str | Constant | Kept | None] = [source, *kept_by(descriptor, [info])]
-        return self._append(LayerType.CIRCULAR_BUFFER, descriptor, inputs, name=name, quantization=info.quantization)[0]
+        return self._append(descriptor, inputs, name=name, quantization=info.quantization)[0]
 
     def add_lstm_layer(
         self,
@@ -114,8 +114,7 @@ class RecurrentLayers(LayerBuilder):
         ]
         assert all((each is None) == (index in ABSENT) for index, each in enumerate(inputs))
         descriptor = LstmDescriptor(time_major=time_major, cell_clip=max(float(np.float32(cell_clip)), 0.0))
-        type_ = LayerType.UNIDIRECTIONAL_SEQUENCE_LSTM
-        return self._append(type_, descriptor, inputs, name=name, quantization=quantization)[0]
+        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
 
 
 def _constants(role: str, arrays: Sequence[Array], quantizations: Sequence[Quantization | None]) -> list[Constant]:

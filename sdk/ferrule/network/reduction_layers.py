@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that add layers which select or accumulate elements along axes."""
+"""Methods that add layers which combine, select or accumulate elements along axes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ferrule.graph import DataType, LayerType, Quantization
-from ferrule.network.builder import LayerBuilder, front_axis
-from ferrule.operators.arg_select import ArgSelectDescriptor
+from ferrule.graph import DataType, Quantization
+from ferrule.network.builder import LayerBuilder, adding, front_axes, front_axis
+from ferrule.operators.arg_select import ARG_MAX, ARG_MIN, ArgSelectDescriptor
 from ferrule.operators.cumsum import CumsumDescriptor
-from ferrule.operators.reduce import ReduceDescriptor
+from ferrule.operators.operator import Operator
+from ferrule.operators.reduce import MEAN, SUM, ReduceDescriptor
+from ferrule.operators.reduce_select import REDUCE_ALL, REDUCE_ANY, REDUCE_MAX, REDUCE_MIN
 
 
 class ReductionLayers(LayerBuilder):
@@ -20,37 +22,45 @@ class ReductionLayers(LayerBuilder):
     UnsupportedError with the reason and adds nothing.
     """
 
-    def add_reduce_max_layer(
-        self, source: str, axes: Sequence[int], *, keep_dims: bool = False, name: str | None = None
+    def _add_reduction(
+        self,
+        row: Operator,
+        source: str,
+        axes: Sequence[int],
+        *,
+        keep_dims: bool = False,
+        quantization: Quantization | None = None,
+        name: str | None = None,
     ) -> str:
-        """Add REDUCE_MAX: the largest element. The output has the input's quantisation."""
-        return self._add_selection(LayerType.REDUCE_MAX, source, axes, keep_dims, name)
+        descriptor = ReduceDescriptor(axes=front_axes(axes, self.info(source)), keep_dims=keep_dims)
+        return self._append(descriptor, [source], name=name, row=row, quantization=quantization)[0]
 
-    def add_reduce_min_layer(
-        self, source: str, axes: Sequence[int], *, keep_dims: bool = False, name: str | None = None
+    def _add_selection(
+        self, row: Operator, source: str, axes: Sequence[int], *, keep_dims: bool = False, name: str | None = None
     ) -> str:
-        """Add REDUCE_MIN: the smallest element. The output has the input's quantisation."""
-        return self._add_selection(LayerType.REDUCE_MIN, source, axes, keep_dims, name)
+        own = self.info(source).quantization
+        return self._add_reduction(row, source, axes, keep_dims=keep_dims, quantization=own, name=name)
 
-    def add_reduce_any_layer(
-        self, source: str, axes: Sequence[int], *, keep_dims: bool = False, name: str | None = None
-    ) -> str:
-        """Add REDUCE_ANY of bool: whether any element is true."""
-        return self._add_selection(LayerType.REDUCE_ANY, source, axes, keep_dims, name)
+    def _add_arg(self, row: Operator, source: str, axis: int, *, name: str | None = None) -> str:
+        descriptor = ArgSelectDescriptor(axis=front_axis(axis, len(self.info(source).shape)))
+        return self._append(descriptor, [source], name=name, row=row, dtype=DataType.INT32)[0]
 
-    def add_reduce_all_layer(
-        self, source: str, axes: Sequence[int], *, keep_dims: bool = False, name: str | None = None
-    ) -> str:
-        """Add REDUCE_ALL of bool: whether all elements are true."""
-        return self._add_selection(LayerType.REDUCE_ALL, source, axes, keep_dims, name)
-
-    def add_arg_max_layer(self, source: str, axis: int, *, name: str | None = None) -> str:
-        """Add ARG_MAX: the index of the largest element along the axis, as int32."""
-        return self._add_arg(LayerType.ARG_MAX, source, axis, name)
-
-    def add_arg_min_layer(self, source: str, axis: int, *, name: str | None = None) -> str:
-        """Add ARG_MIN: the index of the smallest element along the axis, as int32."""
-        return self._add_arg(LayerType.ARG_MIN, source, axis, name)
+    add_mean_layer = adding(MEAN, _add_reduction, "Add MEAN over the given axes; negative axes count from the end.")
+    add_sum_layer = adding(SUM, _add_reduction, "Add SUM over the given axes; negative axes count from the end.")
+    add_reduce_max_layer = adding(
+        REDUCE_MAX, _add_selection, "Add REDUCE_MAX: the largest element. The output has the input's quantisation."
+    )
+    add_reduce_min_layer = adding(
+        REDUCE_MIN, _add_selection, "Add REDUCE_MIN: the smallest element. The output has the input's quantisation."
+    )
+    add_reduce_any_layer = adding(REDUCE_ANY, _add_selection, "Add REDUCE_ANY of bool: whether any element is true.")
+    add_reduce_all_layer = adding(REDUCE_ALL, _add_selection, "Add REDUCE_ALL of bool: whether all elements are true.")
+    add_arg_max_layer = adding(
+        ARG_MAX, _add_arg, "Add ARG_MAX: the index of the largest element along the axis, as int32."
+    )
+    add_arg_min_layer = adding(
+        ARG_MIN, _add_arg, "Add ARG_MIN: the index of the smallest element along the axis, as int32."
+    )
 
     def add_cumsum_layer(
         self,
@@ -69,16 +79,4 @@ class ReductionLayers(LayerBuilder):
         descriptor = CumsumDescriptor(
             axis=front_axis(axis, len(self.info(source).shape)), exclusive=exclusive, reverse=reverse
         )
-        return self._append(LayerType.CUMSUM, descriptor, [source], name=name, quantization=quantization)[0]
-
-    def _add_selection(
-        self, type_: LayerType, source: str, axes: Sequence[int], keep_dims: bool, name: str | None
-    ) -> str:
-        info = self.info(source)
-        found = tuple(sorted({front_axis(axis, len(info.shape)) for axis in axes}))
-        descriptor = ReduceDescriptor(axes=found, keep_dims=keep_dims)
-        return self._append(type_, descriptor, [source], name=name, quantization=info.quantization)[0]
-
-    def _add_arg(self, type_: LayerType, source: str, axis: int, name: str | None) -> str:
-        descriptor = ArgSelectDescriptor(axis=front_axis(axis, len(self.info(source).shape)))
-        return self._append(type_, descriptor, [source], name=name, quantization=None, dtype=DataType.INT32)[0]
+        return self._append(descriptor, [source], name=name, quantization=quantization)[0]

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ferrule.errors import ModelError
-from ferrule.graph import Descriptor, LayerType
-from ferrule.network.builder import LayerBuilder, front_axis
+from ferrule.network.builder import LayerBuilder, front_axes, front_axis, sides
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
 from ferrule.operators.reshape import ExpandDimsDescriptor, ReshapeDescriptor, SqueezeDescriptor
@@ -25,36 +24,35 @@ class ShapeLayers(LayerBuilder):
 
     def add_reshape_layer(self, source: str, shape: Sequence[int], *, name: str | None = None) -> str:
         """Add RESHAPE; at most one extent may be -1, which is then inferred."""
-        return self._add_mover(LayerType.RESHAPE, ReshapeDescriptor(shape=tuple(shape)), source, name)
+        return self._append_like(source, ReshapeDescriptor(shape=tuple(shape)), name=name)
 
     def add_squeeze_layer(self, source: str, axes: Sequence[int] = (), *, name: str | None = None) -> str:
         """Add SQUEEZE, which removes the given axes of extent 1, by default all of them."""
-        rank = len(self.info(source).shape)
-        descriptor = SqueezeDescriptor(axes=tuple(sorted({front_axis(axis, rank) for axis in axes})))
-        return self._add_mover(LayerType.SQUEEZE, descriptor, source, name)
+        descriptor = SqueezeDescriptor(axes=front_axes(axes, self.info(source)))
+        return self._append_like(source, descriptor, name=name)
 
     def add_expand_dims_layer(self, source: str, axis: int, *, name: str | None = None) -> str:
         """Add EXPAND_DIMS, which inserts an axis of extent 1; `axis` is its index in the output."""
         descriptor = ExpandDimsDescriptor(axis=front_axis(axis, len(self.info(source).shape) + 1))
-        return self._add_mover(LayerType.EXPAND_DIMS, descriptor, source, name)
+        return self._append_like(source, descriptor, name=name)
 
     def add_transpose_layer(self, source: str, permutation: Sequence[int], *, name: str | None = None) -> str:
         """Add TRANSPOSE: axis i of the output is axis permutation[i] of the input."""
         descriptor = TransposeDescriptor(permutation=tuple(permutation))
-        return self._add_mover(LayerType.TRANSPOSE, descriptor, source, name)
+        return self._append_like(source, descriptor, name=name)
 
     def add_pad_layer(self, source: str, paddings: Sequence[tuple[int, int]], *, name: str | None = None) -> str:
         """Add PAD with (before, after) per axis, filled with zero (for integers, the zero point)."""
-        before, after = _pads(paddings)
-        return self._add_mover(LayerType.PAD, PadDescriptor(before=before, after=after), source, name)
+        before, after = sides(paddings)
+        return self._append_like(source, PadDescriptor(before=before, after=after), name=name)
 
     def add_pad_v2_layer(
         self, source: str, paddings: Sequence[tuple[int, int]], value: float, *, name: str | None = None
     ) -> str:
         """Add PADV2 with (before, after) per axis, filled with the stored value `value`."""
-        before, after = _pads(paddings)
+        before, after = sides(paddings)
         descriptor = PadV2Descriptor(before=before, after=after, value=value)
-        return self._add_mover(LayerType.PADV2, descriptor, source, name)
+        return self._append_like(source, descriptor, name=name)
 
     def add_slice_layer(
         self, source: str, begin: str | Sequence[int], size: Sequence[int], *, name: str | None = None
@@ -64,10 +62,8 @@ class ShapeLayers(LayerBuilder):
         `begin` may name an int32 tensor with a number per axis; a slice that would leave `source` is moved into it.
         """
         if isinstance(begin, str):
-            descriptor = SliceDescriptor(begin=(), size=tuple(size))
-            quantization = self.info(source).quantization
-            return self._append(LayerType.SLICE, descriptor, [source, begin], name=name, quantization=quantization)[0]
-        return self._add_mover(LayerType.SLICE, SliceDescriptor(begin=tuple(begin), size=tuple(size)), source, name)
+            return self._append_like(source, SliceDescriptor(begin=(), size=tuple(size)), begin, name=name)
+        return self._append_like(source, SliceDescriptor(begin=tuple(begin), size=tuple(size)), name=name)
 
     def add_strided_slice_layer(
         self,
@@ -94,7 +90,7 @@ class ShapeLayers(LayerBuilder):
             end_mask=end_mask,
             shrink_axis_mask=shrink_axis_mask,
         )
-        return self._add_mover(LayerType.STRIDED_SLICE, descriptor, source, name)
+        return self._append_like(source, descriptor, name=name)
 
     def add_concatenation_layer(self, sources: Sequence[str], axis: int, *, name: str | None = None) -> str:
         """Add CONCATENATION of one or more tensors; the output has the quantisation of the first."""
@@ -102,22 +98,10 @@ class ShapeLayers(LayerBuilder):
             raise ModelError("a concatenation got no inputs, expected at least one")
         first = self.info(sources[0])
         descriptor = ConcatenationDescriptor(axis=front_axis(axis, len(first.shape)))
-        return self._append(
-            LayerType.CONCATENATION, descriptor, list(sources), name=name, quantization=first.quantization
-        )[0]
+        return self._append_like(sources[0], descriptor, *sources[1:], name=name)
 
     def add_split_layer(self, source: str, axis: int, splits: int, *, name: str | None = None) -> tuple[str, ...]:
         """Add SPLIT into equal parts and return the names of the parts: `name` followed by _0, _1..."""
         info = self.info(source)
         descriptor = SplitDescriptor(axis=front_axis(axis, len(info.shape)), splits=splits)
-        return self._append(
-            LayerType.SPLIT, descriptor, [source], name=name, quantization=info.quantization, outputs=splits
-        )
-
-    def _add_mover(self, type_: LayerType, descriptor: Descriptor, source: str, name: str | None) -> str:
-        quantization = self.info(source).quantization
-        return self._append(type_, descriptor, [source], name=name, quantization=quantization)[0]
-
-
-def _pads(paddings: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return tuple(before for before, _ in paddings), tuple(after for _, after in paddings)
+        return self._append(descriptor, [source], name=name, quantization=info.quantization, outputs=splits)

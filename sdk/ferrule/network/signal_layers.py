@@ -3,37 +3,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from ferrule.errors import place
-from ferrule.graph import Array, DataType, Descriptor, Kept, LayerType, TensorInfo
-from ferrule.network.builder import Constant, LayerBuilder
+from ferrule.graph import Array, DataType, Descriptor, Kept
+from ferrule.network.builder import Constant, LayerBuilder, adding
 from ferrule.operators.filter_bank import (
     SignalFilterBankDescriptor,
     SignalFilterBankLogDescriptor,
     SignalFilterBankSpectralSubtractionDescriptor,
     SignalFilterBankSquareRootDescriptor,
     SignalPcanDescriptor,
-    subtraction_states,
 )
+from ferrule.operators.operator import Operator
 from ferrule.operators.signal_frames import (
     SignalDelayDescriptor,
     SignalFramerDescriptor,
     SignalOverlapAddDescriptor,
     SignalStackerDescriptor,
     SignalWindowDescriptor,
-    delay_states,
-    framer_states,
-    overlap_add_states,
-    stacker_states,
 )
 from ferrule.operators.spectrum import (
+    SIGNAL_IRFFT,
+    SIGNAL_RFFT,
     SignalEnergyDescriptor,
     SignalFftAutoScaleDescriptor,
-    SignalIrfftDescriptor,
-    SignalRfftDescriptor,
 )
+from ferrule.operators.table import OPERATORS, type_of
 
 
 class SignalLayers(LayerBuilder):
@@ -47,23 +44,23 @@ class SignalLayers(LayerBuilder):
         """Add SIGNAL_WINDOW of int16 samples [..., N]; weights [N] are an array or a tensor's name."""
         given = weights if isinstance(weights, str) else Constant(role="weights", data=weights)
         descriptor = SignalWindowDescriptor(shift=shift)
-        return self._append(LayerType.SIGNAL_WINDOW, descriptor, [source, given], name=name, quantization=None)[0]
+        return self._append(descriptor, [source, given], name=name)[0]
 
     def add_signal_framer_layer(
         self, source: str, *, frame_size: int, frame_step: int, prefill: bool = False, name: str | None = None
     ) -> tuple[str, str]:
         """Add SIGNAL_FRAMER of int16 samples [..., N] and return the frames and a bool: whether all are whole."""
         descriptor = SignalFramerDescriptor(frame_size=frame_size, frame_step=frame_step, prefill=prefill)
-        return self._pair(LayerType.SIGNAL_FRAMER, descriptor, source, DataType.BOOL, name)
+        return self._pair(descriptor, source, DataType.BOOL, name)
 
     def add_signal_delay_layer(self, source: str, *, delay_length: int, name: str | None = None) -> str:
         """Add SIGNAL_DELAY of int16 samples [..., N]."""
-        return self._one(LayerType.SIGNAL_DELAY, SignalDelayDescriptor(delay_length=delay_length), source, name)
+        return self._one(SignalDelayDescriptor(delay_length=delay_length), source, name)
 
     def add_signal_overlap_add_layer(self, source: str, *, frame_step: int, name: str | None = None) -> str:
         """Add SIGNAL_OVERLAP_ADD of int16 or float32 frames [..., frames, N]."""
         descriptor = SignalOverlapAddDescriptor(frame_step=frame_step)
-        return self._one(LayerType.SIGNAL_OVERLAP_ADD, descriptor, source, name)
+        return self._one(descriptor, source, name)
 
     def add_signal_stacker_layer(
         self, source: str, *, left_context: int, right_context: int, step: int = 1, name: str | None = None
@@ -72,25 +69,32 @@ class SignalLayers(LayerBuilder):
         descriptor = SignalStackerDescriptor(
             stacker_left_context=left_context, stacker_right_context=right_context, stacker_step=step
         )
-        return self._pair(LayerType.SIGNAL_STACKER, descriptor, source, DataType.BOOL, name)
+        return self._pair(descriptor, source, DataType.BOOL, name)
 
-    def add_signal_rfft_layer(self, source: str, *, fft_length: int, name: str | None = None) -> str:
-        """Add SIGNAL_RFFT of int16, int32 or float32 samples [..., N]; the output is [..., fft_length + 2]."""
-        return self._one(LayerType.SIGNAL_RFFT, SignalRfftDescriptor(fft_length=fft_length), source, name)
+    def _add_transform(self, row: Operator, source: str, *, fft_length: int, name: str | None = None) -> str:
+        descriptor: Any = row.descriptor
+        return self._one(descriptor(fft_length=fft_length), source, name)
 
-    def add_signal_irfft_layer(self, source: str, *, fft_length: int, name: str | None = None) -> str:
-        """Add SIGNAL_IRFFT of an int16, int32 or float32 spectrum [..., fft_length + 2]."""
-        return self._one(LayerType.SIGNAL_IRFFT, SignalIrfftDescriptor(fft_length=fft_length), source, name)
+    add_signal_rfft_layer = adding(
+        SIGNAL_RFFT,
+        _add_transform,
+        "Add SIGNAL_RFFT of int16, int32 or float32 samples [..., N]; the output is [..., fft_length + 2].",
+    )
+    add_signal_irfft_layer = adding(
+        SIGNAL_IRFFT,
+        _add_transform,
+        "Add SIGNAL_IRFFT of an int16, int32 or float32 spectrum [..., fft_length + 2].",
+    )
 
     def add_signal_fft_auto_scale_layer(self, source: str, *, name: str | None = None) -> tuple[str, str]:
         """Add SIGNAL_FFT_AUTO_SCALE of int16 samples [N] and return the scaled samples and the bits of the shift."""
         descriptor = SignalFftAutoScaleDescriptor()
-        return self._pair(LayerType.SIGNAL_FFT_AUTO_SCALE, descriptor, source, DataType.INT32, name)
+        return self._pair(descriptor, source, DataType.INT32, name)
 
     def add_signal_energy_layer(self, source: str, *, start_index: int, end_index: int, name: str | None = None) -> str:
         """Add SIGNAL_ENERGY of an int16 spectrum [2 * N]; the output is uint32 [N]."""
         descriptor = SignalEnergyDescriptor(start_index=start_index, end_index=end_index)
-        return self._one(LayerType.SIGNAL_ENERGY, descriptor, source, name, DataType.UINT32)
+        return self._one(descriptor, source, name, DataType.UINT32)
 
     def add_signal_filter_bank_layer(
         self,
@@ -111,12 +115,12 @@ class SignalLayers(LayerBuilder):
             weight_starts=tuple(weight_starts),
             widths=tuple(widths),
         )
-        return self._one(LayerType.SIGNAL_FILTER_BANK, descriptor, source, name, DataType.UINT64)
+        return self._one(descriptor, source, name, DataType.UINT64)
 
     def add_signal_filter_bank_square_root_layer(self, source: str, bits: str, *, name: str | None = None) -> str:
         """Add SIGNAL_FILTER_BANK_SQUARE_ROOT of uint64 channels [N], shifted by int32 `bits` [], to uint32."""
-        type_, descriptor = LayerType.SIGNAL_FILTER_BANK_SQUARE_ROOT, SignalFilterBankSquareRootDescriptor()
-        return self._append(type_, descriptor, [source, bits], name=name, quantization=None, dtype=DataType.UINT32)[0]
+        descriptor = SignalFilterBankSquareRootDescriptor()
+        return self._append(descriptor, [source, bits], name=name, dtype=DataType.UINT32)[0]
 
     def add_signal_filter_bank_spectral_subtraction_layer(
         self,
@@ -143,8 +147,7 @@ class SignalLayers(LayerBuilder):
             spectral_subtraction_bits=spectral_subtraction_bits,
             clamping=clamping,
         )
-        type_ = LayerType.SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION
-        return self._pair(type_, descriptor, source, DataType.UINT32, name)
+        return self._pair(descriptor, source, DataType.UINT32, name)
 
     def add_signal_pcan_layer(
         self, source: str, noise: str, gains: Array, *, snr_shift: int, name: str | None = None
@@ -152,7 +155,7 @@ class SignalLayers(LayerBuilder):
         """Add SIGNAL_PCAN of uint32 channels [N], their noise [N] and a table of int16 gains."""
         inputs: list[str | Constant | Kept | None] = [source, noise, Constant(role="gains", data=gains)]
         descriptor = SignalPcanDescriptor(snr_shift=snr_shift)
-        return self._append(LayerType.SIGNAL_PCAN, descriptor, inputs, name=name, quantization=None)[0]
+        return self._append(descriptor, inputs, name=name)[0]
 
     def add_signal_filter_bank_log_layer(
         self, source: str, *, input_correction_bits: int, output_scale: int, name: str | None = None
@@ -161,34 +164,19 @@ class SignalLayers(LayerBuilder):
         descriptor = SignalFilterBankLogDescriptor(
             input_correction_bits=input_correction_bits, output_scale=output_scale
         )
-        return self._one(LayerType.SIGNAL_FILTER_BANK_LOG, descriptor, source, name, DataType.INT16)
+        return self._one(descriptor, source, name, DataType.INT16)
 
-    def _one(
-        self, type_: LayerType, descriptor: Descriptor, source: str, name: str | None, dtype: DataType | None = None
-    ) -> str:
-        inputs: list[str | Constant | Kept | None] = [source, *self._kept(type_, descriptor, source)]
-        return self._append(type_, descriptor, inputs, name=name, quantization=None, dtype=dtype)[0]
+    def _one(self, descriptor: Descriptor, source: str, name: str | None, dtype: DataType | None = None) -> str:
+        return self._append(descriptor, self._given(descriptor, source), name=name, dtype=dtype)[0]
 
-    def _pair(
-        self, type_: LayerType, descriptor: Descriptor, source: str, second: DataType, name: str | None
-    ) -> tuple[str, str]:
-        inputs: list[str | Constant | Kept | None] = [source, *self._kept(type_, descriptor, source)]
+    def _pair(self, descriptor: Descriptor, source: str, second: DataType, name: str | None) -> tuple[str, str]:
         dtypes = (self.info(source).dtype, second)
-        outputs = self._append(
-            type_, descriptor, inputs, name=name, quantization=None, dtype=dtypes, outputs=len(dtypes)
-        )
+        inputs = self._given(descriptor, source)
+        outputs = self._append(descriptor, inputs, name=name, dtype=dtypes, outputs=len(dtypes))
         return outputs[0], outputs[1]
 
-    def _kept(self, type_: LayerType, descriptor: Descriptor, source: str) -> Sequence[Kept]:
-        states = _STATES.get(type_)
+    def _given(self, descriptor: Descriptor, source: str) -> list[str | Constant | Kept | None]:
+        """Return the input and the states that a layer keeps."""
+        type_ = type_of(descriptor)
         with place(str(type_)):
-            return () if states is None else states(descriptor, [self.info(source)])
-
-
-_STATES: Mapping[LayerType, Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]]] = {
-    LayerType.SIGNAL_DELAY: delay_states,
-    LayerType.SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION: subtraction_states,
-    LayerType.SIGNAL_FRAMER: framer_states,
-    LayerType.SIGNAL_OVERLAP_ADD: overlap_add_states,
-    LayerType.SIGNAL_STACKER: stacker_states,
-}
+            return [source, *OPERATORS[type_].states(descriptor, [self.info(source)])]

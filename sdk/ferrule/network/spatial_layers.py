@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from ferrule.graph import LayerType
-from ferrule.network.builder import LayerBuilder
-from ferrule.operators.resize import ResizeDescriptor
+from ferrule.network.builder import LayerBuilder, adding
+from ferrule.operators.operator import Operator
+from ferrule.operators.resize import RESIZE_BILINEAR, RESIZE_NEAREST_NEIGHBOR, ResizeDescriptor
 
 
 class SpatialLayers(LayerBuilder):
@@ -16,43 +16,28 @@ class SpatialLayers(LayerBuilder):
     ModelError or UnsupportedError with the reason and adds nothing.
     """
 
-    def add_resize_nearest_neighbor_layer(
-        self,
-        source: str,
-        size: tuple[int, int],
-        *,
-        align_corners: bool = False,
-        half_pixel_centers: bool = False,
-        name: str | None = None,
-    ) -> str:
-        """Add RESIZE_NEAREST_NEIGHBOR to a new size: each pixel is the nearest one of the image."""
-        return self._add_resize(
-            LayerType.RESIZE_NEAREST_NEIGHBOR, source, size, align_corners, half_pixel_centers, name
-        )
-
-    def add_resize_bilinear_layer(
-        self,
-        source: str,
-        size: tuple[int, int],
-        *,
-        align_corners: bool = False,
-        half_pixel_centers: bool = False,
-        name: str | None = None,
-    ) -> str:
-        """Add RESIZE_BILINEAR to a new size: each pixel is interpolated between four pixels of the image."""
-        return self._add_resize(LayerType.RESIZE_BILINEAR, source, size, align_corners, half_pixel_centers, name)
-
     def _add_resize(
         self,
-        type_: LayerType,
+        row: Operator,
         source: str,
         size: tuple[int, int],
-        align_corners: bool,
-        half_pixel_centers: bool,
-        name: str | None,
+        *,
+        align_corners: bool = False,
+        half_pixel_centers: bool = False,
+        name: str | None = None,
     ) -> str:
         descriptor = ResizeDescriptor(
             height=size[0], width=size[1], align_corners=align_corners, half_pixel_centers=half_pixel_centers
         )
-        quantization = self.info(source).quantization
-        return self._append(type_, descriptor, [source], name=name, quantization=quantization)[0]
+        return self._append_like(source, descriptor, name=name, row=row)
+
+    add_resize_nearest_neighbor_layer = adding(
+        RESIZE_NEAREST_NEIGHBOR,
+        _add_resize,
+        "Add RESIZE_NEAREST_NEIGHBOR to a new size: each pixel is the nearest one of the image.",
+    )
+    add_resize_bilinear_layer = adding(
+        RESIZE_BILINEAR,
+        _add_resize,
+        "Add RESIZE_BILINEAR to a new size: each pixel is interpolated between four pixels of the image.",
+    )

@@ -6,13 +6,14 @@ from __future__ import annotations
 from typing import Literal
 
 from ferrule.errors import ModelError, place
-from ferrule.graph import Array, LayerType, Quantization
-from ferrule.network.builder import Constant, LayerBuilder, bias_quantization
+from ferrule.graph import Array, Quantization
+from ferrule.network.builder import Constant, LayerBuilder, adding, bias_quantization
 from ferrule.operators.activation import Activation
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.pool2d import Pool2dDescriptor
+from ferrule.operators.operator import Operator
+from ferrule.operators.pool2d import AVERAGE_POOL_2D, L2_POOL_2D, MAX_POOL_2D, Pool2dDescriptor
 from ferrule.operators.transpose_conv import TransposeConvDescriptor
 from ferrule.operators.window import NO_PADDING, Padding, same_padding
 
@@ -53,7 +54,7 @@ class WeightedLayers(LayerBuilder):
             activation=activation,
         )
         inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
-        return self._append(LayerType.CONV_2D, descriptor, inputs, name=name, quantization=quantization)[0]
+        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
 
     def add_depthwise_conv2d_layer(
         self,
@@ -89,7 +90,7 @@ class WeightedLayers(LayerBuilder):
             activation=activation,
         )
         inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
-        return self._append(LayerType.DEPTHWISE_CONV_2D, descriptor, inputs, name=name, quantization=quantization)[0]
+        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
 
     def add_transpose_conv_layer(
         self,
@@ -125,7 +126,7 @@ class WeightedLayers(LayerBuilder):
             activation=activation,
         )
         inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
-        return self._append(LayerType.TRANSPOSE_CONV, descriptor, inputs, name=name, quantization=quantization)[0]
+        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
 
     def add_fully_connected_layer(
         self,
@@ -145,56 +146,18 @@ class WeightedLayers(LayerBuilder):
         """
         descriptor = FullyConnectedDescriptor(keep_num_dims=keep_num_dims, activation=activation)
         inputs = self._weighted_inputs(source, weights, bias, weights_quantization)
-        return self._append(LayerType.FULLY_CONNECTED, descriptor, inputs, name=name, quantization=quantization)[0]
-
-    def add_average_pool2d_layer(
-        self,
-        source: str,
-        window: tuple[int, int],
-        *,
-        strides: tuple[int, int] = (1, 1),
-        padding: PaddingArgument = "valid",
-        activation: Activation = Activation.NONE,
-        name: str | None = None,
-    ) -> str:
-        """Add AVERAGE_POOL_2D over an NHWC image, ignoring padded pixels. The output has the input's quantisation."""
-        return self._add_pool(LayerType.AVERAGE_POOL_2D, source, window, strides, padding, activation, name)
-
-    def add_max_pool2d_layer(
-        self,
-        source: str,
-        window: tuple[int, int],
-        *,
-        strides: tuple[int, int] = (1, 1),
-        padding: PaddingArgument = "valid",
-        activation: Activation = Activation.NONE,
-        name: str | None = None,
-    ) -> str:
-        """Add MAX_POOL_2D over an NHWC image, ignoring padded pixels. The output has the input's quantisation."""
-        return self._add_pool(LayerType.MAX_POOL_2D, source, window, strides, padding, activation, name)
-
-    def add_l2_pool2d_layer(
-        self,
-        source: str,
-        window: tuple[int, int],
-        *,
-        strides: tuple[int, int] = (1, 1),
-        padding: PaddingArgument = "valid",
-        activation: Activation = Activation.NONE,
-        name: str | None = None,
-    ) -> str:
-        """Add L2_POOL_2D over a float32 NHWC image, ignoring padded pixels: the root of the mean of the squares."""
-        return self._add_pool(LayerType.L2_POOL_2D, source, window, strides, padding, activation, name)
+        return self._append(descriptor, inputs, name=name, quantization=quantization)[0]
 
     def _add_pool(
         self,
-        type_: LayerType,
+        row: Operator,
         source: str,
         window: tuple[int, int],
-        strides: tuple[int, int],
-        padding: PaddingArgument,
-        activation: Activation,
-        name: str | None,
+        *,
+        strides: tuple[int, int] = (1, 1),
+        padding: PaddingArgument = "valid",
+        activation: Activation = Activation.NONE,
+        name: str | None = None,
     ) -> str:
         descriptor = Pool2dDescriptor(
             pool_h=window[0],
@@ -204,8 +167,23 @@ class WeightedLayers(LayerBuilder):
             padding=self._padding(source, padding, window, strides, (1, 1)),
             activation=activation,
         )
-        quantization = self.info(source).quantization
-        return self._append(type_, descriptor, [source], name=name, quantization=quantization)[0]
+        return self._append_like(source, descriptor, name=name, row=row)
+
+    add_average_pool2d_layer = adding(
+        AVERAGE_POOL_2D,
+        _add_pool,
+        "Add AVERAGE_POOL_2D over an NHWC image, ignoring padded pixels. The output has the input's quantisation.",
+    )
+    add_max_pool2d_layer = adding(
+        MAX_POOL_2D,
+        _add_pool,
+        "Add MAX_POOL_2D over an NHWC image, ignoring padded pixels. The output has the input's quantisation.",
+    )
+    add_l2_pool2d_layer = adding(
+        L2_POOL_2D,
+        _add_pool,
+        "Add L2_POOL_2D over a float32 NHWC image, ignoring padded pixels: the root of the mean of the squares.",
+    )
 
     def _weighted_inputs(
         self, source: str, weights: Array, bias: Array | None, quantization: Quantization | None

@@ -87,6 +87,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
 L2_NORMALIZATION = Operator(
     descriptor=L2NormalizationDescriptor,
     type=LayerType.L2_NORMALIZATION,
+    prescribed=FROM_MINUS_1_TO_1,
     infer=infer_same_shape,
     check=check,
     kernel=kernel,

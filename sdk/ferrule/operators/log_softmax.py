@@ -129,6 +129,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
 LOG_SOFTMAX = Operator(
     descriptor=LogSoftmaxDescriptor,
     type=LayerType.LOG_SOFTMAX,
+    prescribed=OUTPUT,
     infer=infer_same_shape,
     check=check,
     kernel=kernel,

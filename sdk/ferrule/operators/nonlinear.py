@@ -312,6 +312,7 @@ LOGISTIC = tabulated(
     Operator(
         descriptor=LogisticDescriptor,
         type=LayerType.LOGISTIC,
+        prescribed=FROM_0_TO_1,
         elementwise=True,
         infer=infer_same_shape,
         check=check_logistic,
@@ -324,6 +325,7 @@ TANH = tabulated(
     Operator(
         descriptor=TanhDescriptor,
         type=LayerType.TANH,
+        prescribed=FROM_MINUS_1_TO_1,
         elementwise=True,
         infer=infer_same_shape,
         check=check_tanh,

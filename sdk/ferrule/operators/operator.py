@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Descriptor, Kept, Layer, LayerType, Rounding, Shape, TensorInfo
+from ferrule.graph import Array, DataType, Descriptor, Kept, Layer, LayerType, Quantization, Rounding, Shape, TensorInfo
 from ferrule.graph.lookup import Lookup
 from ferrule.operators.activation import Activation
 from ferrule.operators.sample import LayerSample
@@ -171,6 +171,8 @@ class Operator:
     is_identity: Callable[[Any, Operands], bool] = never
     """(descriptor, operands) -> whether the output has the elements of the first input in their order, if both tensors
     have the same type, shape and quantisation."""
+    prescribed: Mapping[DataType, Quantization] = field(default_factory=dict)
+    """The output's quantisation that TensorFlow Lite prescribes, by the type of the data."""
     states: Callable[[Any, Sequence[TensorInfo | None]], Sequence[Kept]] = keeps_nothing
     """(descriptor, inputs before the states) -> the states whose shapes and types follow from these inputs. They are
     the last inputs, and their new values the last outputs."""

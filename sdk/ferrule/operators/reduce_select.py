@@ -91,3 +91,4 @@ REDUCE_SELECT: tuple[Operator, ...] = tuple(
     for type_ in _SELECTIONS
 )
 """The operators of this module."""
+REDUCE_MAX, REDUCE_MIN, REDUCE_ANY, REDUCE_ALL = REDUCE_SELECT

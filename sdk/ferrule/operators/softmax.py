@@ -284,6 +284,7 @@ def _bound(evaluation: Evaluation) -> list[Array]:
 SOFTMAX = Operator(
     descriptor=SoftmaxDescriptor,
     type=LayerType.SOFTMAX,
+    prescribed=FROM_0_TO_1,
     infer=infer_same_shape,
     check=check,
     kernel=kernel,
