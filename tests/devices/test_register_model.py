@@ -103,7 +103,7 @@ def test_any_sequence_of_writes(writes: list[tuple[int, int, int]]) -> None:
         if register.access is Access.CLEAR_BY_ONE:
             expected[offset] &= ~value
         else:
-            expected[offset] = value & register.writable_mask
+            expected[offset] = value & (sum(field.mask for field in register.fields) or register.mask)
     for register in TABLE:
         if register.access is not Access.WRITE_ONLY:
             assert adder.read(register.offset, 4) == expected[register.offset]

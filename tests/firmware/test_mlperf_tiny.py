@@ -11,6 +11,7 @@ import mlperf_bench
 import numpy as np
 import pytest
 from mlperf_bench import Sample
+from mlperf_runner import MlperfTinyRunner
 from needs import require_module, require_variable
 from small_networks import dense, two_by_two
 
@@ -19,7 +20,6 @@ from ferrule import DataType, Network, Quantization, TensorInfo
 from ferrule.errors import FerruleError
 from ferrule.firmware.mlperf_tiny import BENCHMARKS, check_app, runner_values
 from ferrule.link import Channel, FirmwareError, LinkError, LinkTimeoutError
-from ferrule.link.mlperf_tiny import MlperfTinyRunner
 
 BOARD = "mps2-an386"
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from mlperf_runner import MlperfTinyRunner
 
 import ferrule
 from ferrule.emulation.bridging import bridge
@@ -21,7 +22,6 @@ from ferrule.firmware import build_project
 from ferrule.firmware.mlperf_tiny import BENCHMARKS as BENCHMARKS  # noqa: PLC0414 - the benchmark imports it from here
 from ferrule.firmware.mlperf_tiny import Benchmark, Conversion
 from ferrule.graph import Array, TensorInfo
-from ferrule.link.mlperf_tiny import MlperfTinyRunner
 from ferrule.link.pty import PtyChannel
 from ferrule.network import Network
 from ferrule.testing import Board, start

@@ -9,12 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from fake_signatures import HEADERS, real_include_dirs, signature_check
 from needs import require_cc, require_module, require_program, require_variable
 
 from ferrule import resources
 from ferrule.errors import FerruleError
 from ferrule.testing.compilation import FAKES
-from ferrule.testing.signatures import HEADERS, real_include_dirs, signature_check
 
 pytestmark = pytest.mark.cc
 BUILD_TIMEOUT_S = 900

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes the tensors that cross between the core and devices: what each crossing became, and why not a better one.
+"""Describes the tensors that pass between the core and devices: the way that was chosen, and the reason for it.
 
 Best is a tensor that both ends use in place, in the workspace's memory. Next is another memory that both reach. Behind
 a data cache, either costs cache maintenance. A copy is the last resort: the ends reach no memory in common.

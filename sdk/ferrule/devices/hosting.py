@@ -205,11 +205,6 @@ class HostedModel(_Hosted):
         return f"a write of {value:#x} to {self.register_name(offset)}{at}"
 
     @property
-    def cause_pc(self) -> int | None:
-        """The address of the instruction behind `cause`; None if it is unknown."""
-        return None if self._written is None else self._written[2]
-
-    @property
     def escape(self) -> Escape | None:
         """The first transfer outside of the memory that the model may access; None if there is none."""
         return self._guard.escapes[0] if self._guard is not None and self._guard.escapes else None

@@ -134,17 +134,6 @@ class Register:
         return (1 << self.size_bits) - 1
 
     @property
-    def writable_mask(self) -> int:
-        """The bits that a write can change: those of the fields that software may write; all if there are no fields."""
-        if not self.fields:
-            return self.mask
-        mask = 0
-        for each in self.fields:
-            if each.access is not Access.READ_ONLY:
-                mask |= each.mask
-        return mask
-
-    @property
     def readable(self) -> bool:
         """Whether software may read the register, or one of its fields."""
         return self._some_allow(Access.WRITE_ONLY)

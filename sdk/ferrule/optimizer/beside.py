@@ -90,7 +90,7 @@ class _Divider:
         self._cost = cost
         self._bits = {name: 1 << index for index, name in enumerate(owned)}
         self._needs: dict[str, int] = {}
-        """By layer: the layers of the device that run before it, and itself if it is one, as bits."""
+        """By layer: a bit mask of the device's layers that it needs, directly or not; one of them needs itself, too."""
         for layer in graph.layers:
             needs = self._bits.get(layer.name, 0)
             for tensor in layer.present_inputs:

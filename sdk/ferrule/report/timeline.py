@@ -15,9 +15,9 @@ CORE_TRACK = "core"
 def timeline(layers: Sequence[LayerPart], devices: Iterable[str], *, exact: bool) -> tuple[SpanPart, ...]:
     """Return the spans of an inference in the order of their starts; `exact` states whether each instruction counts.
 
-    The core carries out one layer after the other, so its spans follow from the counts. A layer of one of the devices
-    keeps it at work somewhere between the start of the layer and the end of the one that collects its result, for the
-    time that its model counted, or all of that time if none did.
+    The core runs one layer after the other, so its spans follow from the counts. A device works on a layer at some time
+    between the start of this layer and the end of the layer that collects its result. The span has the length that the
+    device's model counted. Without a count, it is the whole time between the two.
     """
     ends: list[int] = []
     for layer in layers:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers that follow the layer of an operator because its output in the file is another than the layer's."""
+"""Layers added behind an operator's layer, where the file gives its output another type or shape."""
 
 from __future__ import annotations
 
