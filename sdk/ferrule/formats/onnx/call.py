@@ -17,6 +17,63 @@ from ferrule.network import Network
 from ferrule.network.execution import operator_of
 
 
+class Value:
+    """A tensor of the network in an expression, whose operators are layers; numbers have the type of the tensor."""
+
+    def __init__(
+        self, call: Call, source: str | LayerType, given: Sequence[Given] = (), dtype: DataType | None = None
+    ) -> None:
+        """`source` is the tensor, or the type of the layer that makes it."""
+        self._call, self.given, self.result = call, given, dtype
+        self.type = source if isinstance(source, LayerType) else None
+        self._tensor = "" if isinstance(source, LayerType) else source
+
+    @property
+    def tensor(self) -> str:
+        """The tensor of the network, whose layer is added now if it was not yet."""
+        if self.type is not None and not self._tensor:
+            self._tensor = self._call.added(self, self.type)
+        return self._tensor
+
+    @property
+    def dtype(self) -> DataType:
+        """The type of the tensor."""
+        return self._call.info(self.tensor).dtype
+
+    def number(self, value: float) -> str:
+        """Return a constant of the type of the tensor."""
+        return self._call.number(value, self.tensor)
+
+    def then(self, type_: LayerType, *others: Given, dtype: DataType | None = None) -> Value:
+        """Return the result of a layer with this tensor as first input; see `Call.layer`."""
+        return self._call.layer(type_, self, *others, dtype=dtype)
+
+    def __add__(self, other: Given) -> Value:
+        return self.then(LayerType.ADD, other)
+
+    def __sub__(self, other: Given) -> Value:
+        return self.then(LayerType.SUB, other)
+
+    def __rsub__(self, other: float) -> Value:
+        return self._call.layer(LayerType.SUB, other, self)
+
+    def __mul__(self, other: Given) -> Value:
+        return self.then(LayerType.MUL, other)
+
+    def __truediv__(self, other: Given) -> Value:
+        return self.then(LayerType.DIV, other)
+
+    def __rtruediv__(self, other: float) -> Value:
+        return self._call.layer(LayerType.DIV, other, self)
+
+    def __abs__(self) -> Value:
+        return self.then(LayerType.ABS)
+
+
+Given = Descriptor | Value | str | float | None
+"""What is given for a layer: its descriptor, or one of its inputs."""
+
+
 class Call:
     """A node, its inputs by position, and methods that add layers and declare the outputs."""
 
@@ -29,6 +86,8 @@ class Call:
         """Returns the network of an inner graph, which has all that it reads as inputs or constants."""
         self.max_iterations = max_iterations
         """The limit of a loop whose trip count is not known."""
+        self._pending: Value | None = None
+        """The last layer of an expression, which is not added yet."""
 
     # the inputs
 
@@ -114,11 +173,55 @@ class Call:
 
     # layers before the last
 
-    def add(self, type_: LayerType, descriptor: Descriptor, *inputs: str | None, dtype: DataType | None = None) -> str:
-        """Add a layer whose result is no tensor of the model and return that; by default of the first input's type."""
-        wanted = f"{self.name}_{type_.lower()}"
-        stored = None if dtype is None else TensorType(dtype=dtype)
-        return self.emission.add(type_, descriptor, inputs, wanted=wanted, stored=stored)
+    def layer(self, type_: LayerType, *given: Given, dtype: DataType | None = None) -> Value:
+        """Return the result of a layer, which is added when the next one begins: `finish_with` may make it the last.
+
+        The inputs are tensors of the network, or numbers of the type of the first tensor; a descriptor among them is
+        that of the layer, which has no parameters otherwise. The result has the type of the first input by default.
+        """
+        self._settle()
+        self._pending = Value(self, type_, given, dtype)
+        return self._pending
+
+    def value(self, position: int) -> tuple[Value, Layout]:
+        """Return an input as the begin of an expression, and its layout; see `place`."""
+        tensor, layout = self.place(position)
+        return Value(self, tensor), layout
+
+    def add(self, type_: LayerType, *given: Given, dtype: DataType | None = None) -> str:
+        """Add a layer whose result is no tensor of the model and return that; see `layer`."""
+        return self.layer(type_, *given, dtype=dtype).tensor
+
+    def add_many(
+        self, type_: LayerType, *given: Given, outputs: Sequence[str], layer: str | None = None
+    ) -> tuple[str, ...]:
+        """Add a layer with several results, whose roles become parts of their names, and return them; see `layer`."""
+        self._settle()
+        descriptor, inputs = self._read(type_, given)
+        wanted = [f"{self.name}_{role}" for role in outputs]
+        return self.emission.add_many(
+            type_, descriptor, inputs, wanted=wanted, stored=[None] * len(wanted), layer=layer
+        )
+
+    def _settle(self) -> None:
+        if self._pending is not None:
+            self._pending.tensor  # noqa: B018 adds the layer
+
+    def added(self, value: Value, type_: LayerType) -> str:
+        """Add the layer of a value and return its result."""
+        self._pending = None
+        descriptor, inputs = self._read(type_, value.given)
+        stored = None if value.result is None else TensorType(dtype=value.result)
+        return self.emission.add(type_, descriptor, inputs, wanted=f"{self.name}_{type_.lower()}", stored=stored)
+
+    def _read(self, type_: LayerType, given: Sequence[Given]) -> tuple[Descriptor, list[str | None]]:
+        """Return the descriptor of a layer and the tensors that are its inputs."""
+        found = [each.tensor if isinstance(each, Value) else each for each in given if not isinstance(each, Descriptor)]
+        like = next((each for each in found if isinstance(each, str)), "")
+        descriptors = [each for each in given if isinstance(each, Descriptor)]
+        return (descriptors or [operator_of(type_).descriptor()])[0], [
+            each if each is None or isinstance(each, str) else self.number(each, like) for each in found
+        ]
 
     def array(self, data: Array, role: str) -> str:
         """Add a constant and return its name; `role` becomes part of it."""
@@ -153,52 +256,50 @@ class Call:
 
     # the outputs
 
-    def stored(self, like: str | None = None, index: int = 0, dtype: DataType | None = None) -> TensorType | None:
-        """Return the stored type of an output: that of quantised tensors, else `dtype` or the type of `like`."""
+    def stored(self, index: int = 0, dtype: DataType | None = None) -> TensorType | None:
+        """Return the stored type of an output: that of a quantised tensor, else `dtype` if it is given."""
         found = self.emission.stored_type(self.node.outputs[index])
-        if found is None and dtype is not None:
-            found = TensorType(dtype=dtype)
-        if found is None and like is not None:
-            info = self.info(like)
-            found = TensorType(dtype=info.dtype, quantization=info.quantization)
-        return found
+        return TensorType(dtype=dtype) if found is None and dtype is not None else found
 
     def finish(
         self,
         type_: LayerType,
-        descriptor: Descriptor,
-        *inputs: str | None,
+        *given: Given,
         order: Sequence[int] | None = None,
         layout: Layout | None = None,
         dtype: DataType | None = None,
         rounding: Rounding | None = None,
     ) -> None:
-        """Add the layer whose result is the node's first output.
+        """Add the layer whose result is the node's first output; see `layer`.
 
         Its axis i is axis order[i] of the model's tensor, by default in the model's order; `layout` says more. The
         rule is that of the output, unless another one is given.
         """
+        self._settle()
+        descriptor, inputs = self._read(type_, given)
         wanted, stored = self.wanted(0, order, layout), self.stored(dtype=dtype)
         if stored is not None and rounding is not None:
             stored = replace(stored, rounding=rounding)
         tensor = self.emission.add(type_, descriptor, inputs, wanted=wanted, stored=stored, layer=self.layer_name)
         self.declare(tensor, order=order, layout=layout)
 
-    def finish_all(
-        self,
-        type_: LayerType,
-        descriptor: Descriptor,
-        *inputs: str | None,
-        order: Sequence[int],
-    ) -> None:
+    def finish_with(self, value: Value, *, order: Sequence[int] | None = None, layout: Layout | None = None) -> None:
+        """Let the last layer of an expression be the one whose result is the node's first output; see `finish`."""
+        if value.type is None or value is not self._pending:
+            self.declare(value.tensor, order=order, layout=layout)
+            return
+        self._pending = None
+        self.finish(value.type, *value.given, order=order, layout=layout, dtype=value.result)
+
+    def finish_all(self, type_: LayerType, descriptor: Descriptor, source: str, order: Sequence[int]) -> None:
         """Add the layer whose results are the node's outputs, all with the same order of axes."""
-        count = len(self.node.outputs)
+        count = range(len(self.node.outputs))
         tensors = self.emission.add_many(
             type_,
             descriptor,
-            inputs,
-            wanted=[self.wanted(index, order) for index in range(count)],
-            stored=[self.stored(index=index) for index in range(count)],
+            [source],
+            wanted=[self.wanted(index, order) for index in count],
+            stored=[self.stored(index=index) for index in count],
             layer=self.layer_name,
         )
         for index, tensor in enumerate(tensors):

@@ -266,6 +266,6 @@ class _Loop:
 
 
 ROWS: Mapping[str, Row] = {
-    "If": Row(emit=_if, outputs=range(1, MANY), first_is_optional=True),
-    "Loop": Row(emit=_loop, inputs=range(2, MANY), outputs=range(1, MANY), first_is_optional=True),
+    "If": Row(_if, outputs=MANY, first_is_optional=True),
+    "Loop": Row(_loop, 2, MANY, outputs=MANY, first_is_optional=True),
 }

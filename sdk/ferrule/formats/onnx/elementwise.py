@@ -3,28 +3,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.call import Call
+from ferrule.formats.onnx.call import Call, Value
 from ferrule.formats.onnx.layout import Layout
 from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
-from ferrule.graph import Array, DataType, Descriptor, LayerType, Rounding, Shape
-from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
-from ferrule.operators.comparison import ComparisonDescriptor, LogicalDescriptor
-from ferrule.operators.division import FlooredDescriptor
-from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
-from ferrule.operators.select import SelectV2Descriptor
+from ferrule.graph import Array, DataType, LayerType, Rounding, Shape
 
 
-def broadcast(call: Call, positions: Sequence[int]) -> tuple[list[str], Layout]:
+def _broadcast(call: Call) -> tuple[list[str], Layout]:
     """Return the network's tensors for inputs that broadcast, and the layout of a result with their common shape.
 
     The order of axes is that of the largest input that is computed at run time.
     """
+    positions = range(len(call.node.inputs))
     shapes = [call.shape(position) for position in positions]
     try:
         shape = tuple(np.broadcast_shapes(*shapes))
@@ -79,13 +75,11 @@ def _constant_in(data: Array, frame: Layout) -> Array:
     return result
 
 
-def binary(
-    type_: LayerType, descriptor: Descriptor, dtype: DataType | None = None, *, inputs: range = range(2, 3)
-) -> Row:
+def binary(type_: LayerType, dtype: DataType | None = None, *, most: int = 2) -> Row:
     """Return the row of an operator with two inputs that broadcast, or with several, from left to right."""
 
     def emit(call: Call) -> None:
-        tensors, layout = broadcast(call, range(len(call.node.inputs)))
+        tensors, layout = _broadcast(call)
         if len(tensors) == 1:
             call.alias(0)
             return
@@ -93,10 +87,10 @@ def binary(
             tensors.reverse()
         result = tensors[0]
         for tensor in tensors[1:-1]:
-            result = call.add(type_, descriptor, result, tensor)
-        call.finish(type_, descriptor, result, tensors[-1], layout=layout, dtype=dtype)
+            result = call.add(type_, result, tensor)
+        call.finish(type_, result, tensors[-1], layout=layout, dtype=dtype)
 
-    return Row(emit=emit, inputs=inputs)
+    return Row(emit, 2, layer=type_) if most == 2 else Row(emit, 1, most)
 
 
 def _is_repeated_first(call: Call) -> bool:
@@ -113,11 +107,11 @@ def _is_repeated_first(call: Call) -> bool:
 
 
 def _mean(call: Call) -> None:
-    tensors, layout = broadcast(call, range(len(call.node.inputs)))
-    result = tensors[0]
+    tensors, layout = _broadcast(call)
+    total = Value(call, tensors[0])
     for tensor in tensors[1:]:
-        result = call.add(LayerType.ADD, BinaryDescriptor(), result, tensor)
-    call.finish(LayerType.MUL, BinaryDescriptor(), result, call.number(1 / len(tensors), result), layout=layout)
+        total += tensor
+    call.finish_with(total * (1 / len(tensors)), layout=layout)
 
 
 def _mod(call: Call) -> None:
@@ -126,34 +120,34 @@ def _mod(call: Call) -> None:
             "its attribute 'fmod' is 1, expected 0: the result has the sign of the divisor",
             hint="export the model with torch.remainder in place of torch.fmod",
         )
-    tensors, layout = broadcast(call, (0, 1))
-    call.finish(LayerType.FLOOR_MOD, FlooredDescriptor(), *tensors, layout=layout)
+    binary(LayerType.FLOOR_MOD).emit(call)
+
+
+_POWERS: Mapping[float | None, Callable[[Value], Value]] = {
+    2: lambda x: x.then(LayerType.SQUARE),
+    3: lambda x: x.then(LayerType.SQUARE) * x,
+    1: lambda x: x,
+    0.5: lambda x: x.then(LayerType.SQRT),
+    -0.5: lambda x: x.then(LayerType.RSQRT),
+    -1: lambda x: 1 / x,
+}
 
 
 def _pow(call: Call) -> None:
     exponent = call.scalar(1, "exponent")
-    source, layout = call.place(0)
-    if exponent == 1:
-        call.alias(0)
-        return
-    if exponent == 3:
-        square = call.add(LayerType.SQUARE, ElementwiseUnaryDescriptor(), source)
-        call.finish(LayerType.MUL, BinaryDescriptor(), square, source, layout=layout)
-        return
-    if exponent == -1:
-        call.finish(LayerType.DIV, BinaryDescriptor(), call.number(1, source), source, layout=layout)
-        return
-    type_ = {2.0: LayerType.SQUARE, 0.5: LayerType.SQRT, -0.5: LayerType.RSQRT}.get(exponent or 0)
-    if type_ is None:
+    x, layout = call.value(0)
+    power = _POWERS.get(exponent)
+    if power is None:
         raise UnsupportedError(
-            f"its exponent is {exponent}, expected 2, 3, 1, 0.5, -0.5 or -1", hint="write the power as products"
+            f"its exponent is {exponent}, expected {', '.join(map(str, [*_POWERS][:-1]))} or {[*_POWERS][-1]}",
+            hint="write the power as products",
         )
-    call.finish(type_, ElementwiseUnaryDescriptor(), source, layout=layout)
+    call.finish_with(power(x), layout=layout)
 
 
 def _where(call: Call) -> None:
-    tensors, layout = broadcast(call, (0, 1, 2))
-    call.finish(LayerType.SELECT_V2, SelectV2Descriptor(), *tensors, layout=layout, dtype=call.info(tensors[1]).dtype)
+    tensors, layout = _broadcast(call)
+    call.finish(LayerType.SELECT_V2, *tensors, layout=layout, dtype=call.info(tensors[1]).dtype)
 
 
 def _batch_normalization(call: Call) -> None:
@@ -162,10 +156,8 @@ def _batch_normalization(call: Call) -> None:
     call.refuse_outputs(1)
     if node.integer("training_mode", 0):
         raise UnsupportedError("its attribute 'training_mode' is 1, expected 0", hint="export the model with eval()")
-    roles = ("scale", "offset", "mean", "variance")
-    arrays = [call.parameter(index, role) for index, role in enumerate(roles, 1)]
-    shape = call.shape(0)
-    channels = shape[1] if len(shape) > 1 else 1
+    arrays = [call.parameter(index, role) for index, role in enumerate(("scale", "offset", "mean", "variance"), 1)]
+    channels = call.shape(0)[1] if call.rank(0) > 1 else 1
     with np.errstate(all="ignore"):
         values = [each.astype(np.float64) for each in arrays if each is not None and each.shape == (channels,)]
     if len(values) != 4:
@@ -175,38 +167,36 @@ def _batch_normalization(call: Call) -> None:
         factor = scale / np.sqrt(variance + np.float32(node.number("epsilon", 1e-5)))
         addend = offset - mean * factor
     source, order = call.ordered(0)
-    product = call.add(LayerType.MUL, BinaryDescriptor(), source, _per_axis(call, factor, order, 1, "factor"))
-    call.finish(LayerType.ADD, BinaryDescriptor(), product, _per_axis(call, addend, order, 1, "addend"), order=order)
+    behind = len(order) - 1 - order.index(1) if len(order) > 1 else 0
 
+    def per_channel(numbers: Array, role: str) -> str:
+        return call.array(numbers.astype(call.dtype(0).numpy).reshape(-1, *(1,) * behind), role)
 
-def _per_axis(call: Call, values: Array, order: Sequence[int], axis: int, role: str) -> str:
-    """Add a constant with one number for each index of an axis of the model's tensor."""
-    behind = len(order) - 1 - tuple(order).index(axis) if len(order) > axis else 0
-    return call.array(values.astype(call.dtype(0).numpy).reshape(-1, *(1,) * behind), role)
+    product = Value(call, source) * per_channel(factor, "factor")
+    call.finish_with(product + per_channel(addend, "addend"), order=order)
 
 
 _BOOL = DataType.BOOL
-_ANY = range(1, MANY)
 
 ROWS: Mapping[str, Row] = {
-    "Add": binary(LayerType.ADD, BinaryDescriptor()),
-    "And": binary(LayerType.LOGICAL_AND, LogicalDescriptor()),
-    "BatchNormalization": Row(emit=_batch_normalization, inputs=range(5, 6), outputs=range(1, 6)),
-    "Div": binary(LayerType.DIV, BinaryDescriptor()),
-    "Equal": binary(LayerType.EQUAL, ComparisonDescriptor(), _BOOL),
-    "Greater": binary(LayerType.GREATER, ComparisonDescriptor(), _BOOL),
-    "GreaterOrEqual": binary(LayerType.GREATER_EQUAL, ComparisonDescriptor(), _BOOL),
-    "Less": binary(LayerType.LESS, ComparisonDescriptor(), _BOOL),
-    "LessOrEqual": binary(LayerType.LESS_EQUAL, ComparisonDescriptor(), _BOOL),
-    "Max": binary(LayerType.MAXIMUM, ExtremumDescriptor(), inputs=_ANY),
-    "Mean": Row(emit=_mean, inputs=_ANY),
-    "Min": binary(LayerType.MINIMUM, ExtremumDescriptor(), inputs=_ANY),
-    "Mod": Row(emit=_mod, inputs=range(2, 3)),
-    "Mul": binary(LayerType.MUL, BinaryDescriptor()),
-    "Or": binary(LayerType.LOGICAL_OR, LogicalDescriptor()),
-    "Pow": Row(emit=_pow, inputs=range(2, 3)),
-    "Sub": binary(LayerType.SUB, BinaryDescriptor()),
-    "Sum": binary(LayerType.ADD, BinaryDescriptor(), inputs=_ANY),
-    "Where": Row(emit=_where, inputs=range(3, 4)),
-    "Xor": binary(LayerType.NOT_EQUAL, ComparisonDescriptor(), _BOOL),
+    "Add": binary(LayerType.ADD),
+    "And": binary(LayerType.LOGICAL_AND),
+    "BatchNormalization": Row(_batch_normalization, 5, outputs=5),
+    "Div": binary(LayerType.DIV),
+    "Equal": binary(LayerType.EQUAL, _BOOL),
+    "Greater": binary(LayerType.GREATER, _BOOL),
+    "GreaterOrEqual": binary(LayerType.GREATER_EQUAL, _BOOL),
+    "Less": binary(LayerType.LESS, _BOOL),
+    "LessOrEqual": binary(LayerType.LESS_EQUAL, _BOOL),
+    "Max": binary(LayerType.MAXIMUM, most=MANY),
+    "Mean": Row(_mean, 1, MANY),
+    "Min": binary(LayerType.MINIMUM, most=MANY),
+    "Mod": Row(_mod, 2),
+    "Mul": binary(LayerType.MUL),
+    "Or": binary(LayerType.LOGICAL_OR),
+    "Pow": Row(_pow, 2),
+    "Sub": binary(LayerType.SUB),
+    "Sum": binary(LayerType.ADD, most=MANY),
+    "Where": Row(_where, 3),
+    "Xor": binary(LayerType.NOT_EQUAL, _BOOL),
 }

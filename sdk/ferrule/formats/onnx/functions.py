@@ -5,204 +5,128 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 
 from ferrule.errors import ModelError, UnsupportedError
-from ferrule.formats.onnx.call import Call
-from ferrule.formats.onnx.elementwise import broadcast
+from ferrule.formats.onnx.call import Call, Value
+from ferrule.formats.onnx.elementwise import binary
 from ferrule.formats.onnx.node import MICROSOFT
 from ferrule.formats.onnx.parse import TYPES, type_name
 from ferrule.formats.onnx.rows import Row
-from ferrule.graph import DataType, Descriptor, LayerType
+from ferrule.graph import DataType, LayerType
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, ExtremumDescriptor
-from ferrule.operators.cast import CastDescriptor
-from ferrule.operators.comparison import ComparisonDescriptor
-from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
-from ferrule.operators.nonlinear import HardSwishDescriptor, LogisticDescriptor, TanhDescriptor
-from ferrule.operators.rectify import LeakyReluDescriptor, PreluDescriptor, ReluDescriptor
-from ferrule.operators.select import SelectV2Descriptor
+from ferrule.operators.binary import BinaryDescriptor
+from ferrule.operators.rectify import LeakyReluDescriptor
 from ferrule.operators.table import OPERATORS
 
-_PLAIN = BinaryDescriptor()
-_FUNCTION = ElementwiseUnaryDescriptor()
+
+def unary(type_: LayerType) -> Row:
+    """Return the row of an operator that becomes one layer without parameters."""
+    return function(lambda x: x.then(type_), layer=type_)
 
 
-def unary(type_: LayerType, descriptor: Descriptor = _FUNCTION) -> Row:
-    """Return the row of an operator with one input."""
-
-    def emit(call: Call) -> None:
-        source, layout = call.place(0)
-        call.finish(type_, descriptor, source, layout=layout)
-
-    return Row(emit=emit)
-
-
-def composed(build: Callable[[Call, str], tuple[LayerType, Descriptor, str, str]]) -> Row:
-    """Return the row of an operator that becomes several layers; `build` adds all but the last, and returns that."""
+def function(compute: Callable[..., Value], layer: LayerType | None = None, **attributes: float) -> Row:
+    """Return the row of an expression of the input and of numbers, which are attributes with these defaults."""
 
     def emit(call: Call) -> None:
-        source, layout = call.place(0)
-        type_, descriptor, left, right = build(call, source)
-        call.finish(type_, descriptor, left, right, layout=layout)
+        x, layout = call.value(0)
+        numbers = (call.node.number(name, default) for name, default in attributes.items())
+        call.finish_with(compute(x, *numbers), layout=layout)
 
-    return Row(emit=emit)
+    return Row(emit, layer=layer)
 
 
-def _elu_of(call: Call, source: str, alpha: float, inner: float, gain: float) -> tuple[str, str]:
-    """Return the two addends of gain * (max(x, 0) + min(0, alpha * (exp(x / inner) - 1)))."""
-    positive = call.add(LayerType.RELU, ReluDescriptor(), source)
+def _elu_of(x: Value, alpha: float, inner: float, gain: float) -> Value:
+    """Return gain * (max(x, 0) + min(0, alpha * (exp(x / inner) - 1)))."""
+    positive = x.then(LayerType.RELU)
     if gain != 1:
-        positive = _times(call, positive, gain)
-    negative = call.add(LayerType.MINIMUM, ExtremumDescriptor(), source, call.number(0, source))
+        positive *= gain
+    negative = x.then(LayerType.MINIMUM, 0)
     if inner != 1:
-        negative = _times(call, negative, 1 / inner)
-    negative = call.add(LayerType.ELU, _FUNCTION, negative)
-    return positive, _times(call, negative, alpha * gain)
+        negative *= 1 / inner
+    return positive + negative.then(LayerType.ELU) * (alpha * gain)
 
 
-def _elu(call: Call) -> None:
-    alpha = call.node.number("alpha", 1.0)
-    source, layout = call.place(0)
-    if alpha == 1:
-        call.finish(LayerType.ELU, _FUNCTION, source, layout=layout)
-        return
-    call.finish(LayerType.ADD, _PLAIN, *_elu_of(call, source, alpha, 1, 1), layout=layout)
+def _elu(x: Value, alpha: float) -> Value:
+    return x.then(LayerType.ELU) if alpha == 1 else _elu_of(x, alpha, 1, 1)
 
 
-def _selu(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    alpha, gamma = call.node.number("alpha", 1.6732631921768188), call.node.number("gamma", 1.0507010221481323)
-    return LayerType.ADD, _PLAIN, *_elu_of(call, source, alpha, 1, gamma)
-
-
-def _celu(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    alpha = call.node.number("alpha", 1.0)
+def _celu(x: Value, alpha: float) -> Value:
     if alpha == 0:
         raise ModelError("its attribute 'alpha' is 0")
-    return LayerType.ADD, _PLAIN, *_elu_of(call, source, alpha, alpha, 1)
+    return _elu_of(x, alpha, alpha, 1)
 
 
-def _softplus_of(call: Call, source: str) -> tuple[str, str]:
-    """Return the two addends of log(1 + exp(x)), max(x, 0) and log(1 + exp(-|x|)), which do not overflow."""
-    size = call.add(LayerType.ABS, _FUNCTION, source)
-    power = call.add(LayerType.EXP, _FUNCTION, call.add(LayerType.NEG, _FUNCTION, size))
-    total = call.add(LayerType.LOG, _FUNCTION, _plus(call, power, 1))
-    return call.add(LayerType.RELU, ReluDescriptor(), source), total
+def _softplus(x: Value) -> Value:
+    """Return log(1 + exp(x)) as the sum of max(x, 0) and log(1 + exp(-|x|)), which do not overflow."""
+    rest = (abs(x).then(LayerType.NEG).then(LayerType.EXP) + 1).then(LayerType.LOG)
+    return x.then(LayerType.RELU) + rest
 
 
-def _mish(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    softplus = call.add(LayerType.ADD, _PLAIN, *_softplus_of(call, source))
-    return LayerType.MUL, _PLAIN, source, call.add(LayerType.TANH, TanhDescriptor(), softplus)
-
-
-def _softsign(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    size = call.add(LayerType.ABS, _FUNCTION, source)
-    return LayerType.DIV, _PLAIN, source, _plus(call, size, 1)
-
-
-def _swish(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    default = 1.702 if call.node.domain else 1.0
-    alpha, inner = call.node.number("alpha", default), source
-    if alpha != 1:
-        inner = _times(call, source, alpha)
-    return LayerType.MUL, _PLAIN, source, call.add(LayerType.LOGISTIC, LogisticDescriptor(), inner)
-
-
-def _times(call: Call, source: str, factor: float) -> str:
-    return call.add(LayerType.MUL, _PLAIN, source, call.number(factor, source))
-
-
-def _plus(call: Call, source: str, addend: float) -> str:
-    return call.add(LayerType.ADD, _PLAIN, source, call.number(addend, source))
+def _swish(x: Value, alpha: float) -> Value:
+    inner = x if alpha == 1 else x * alpha
+    return x * inner.then(LayerType.LOGISTIC)
 
 
 _ERFC = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 """Coefficients of Abramowitz and Stegun, Handbook of Mathematical Functions, 7.1.26."""
 
 
-def _erfc_of(call: Call, size: str, scale: float, gain: float) -> str:
+def _erfc_of(size: Value, scale: float, gain: float) -> Value:
     """Return gain * erfc(scale * x) for x of 0 or more, with an error of 1.5e-7 * gain."""
-    divisor = _plus(call, _times(call, size, 0.3275911 * scale), 1)
-    inner = call.add(LayerType.DIV, _PLAIN, call.number(1, divisor), divisor)
-    result = _times(call, inner, _ERFC[-1] * gain)
+    inner = 1 / (size * (0.3275911 * scale) + 1)
+    result = inner * (_ERFC[-1] * gain)
     for coefficient in _ERFC[-2::-1]:
-        result = call.add(LayerType.MUL, _PLAIN, _plus(call, result, coefficient * gain), inner)
-    exponent = _times(call, call.add(LayerType.SQUARE, _FUNCTION, size), -scale * scale)
-    return call.add(LayerType.MUL, _PLAIN, result, call.add(LayerType.EXP, _FUNCTION, exponent))
+        result = (result + coefficient * gain) * inner
+    return result * (size.then(LayerType.SQUARE) * (-scale * scale)).then(LayerType.EXP)
 
 
-def _erf(call: Call) -> None:
-    """Add 1 - erfc(|x|) with the sign of x."""
-    source, layout = call.place(0)
-    rest = _erfc_of(call, call.add(LayerType.ABS, _FUNCTION, source), 1, 1)
-    size = call.add(LayerType.SUB, _PLAIN, call.number(1, rest), rest)
-    negative = call.add(LayerType.LESS, ComparisonDescriptor(), source, call.number(0, source), dtype=DataType.BOOL)
-    below, dtype = call.add(LayerType.NEG, _FUNCTION, size), call.info(source).dtype
-    call.finish(LayerType.SELECT_V2, SelectV2Descriptor(), negative, below, size, layout=layout, dtype=dtype)
+def _erf(x: Value) -> Value:
+    """Return 1 - erfc(|x|) with the sign of x."""
+    size = 1 - _erfc_of(abs(x), 1, 1)
+    negative = x.then(LayerType.LESS, 0, dtype=DataType.BOOL)
+    return negative.then(LayerType.SELECT_V2, size.then(LayerType.NEG), size, dtype=x.dtype)
 
 
-def _gelu(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
+def _gelu(call: Call) -> None:
     """Add max(x, 0) - |x| / 2 * erfc(|x| / sqrt(2)), or x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3)))."""
+    x, layout = call.value(0)
     if call.node.choice("approximate", "none", ("none", "tanh")) == "none":
-        size = call.add(LayerType.ABS, _FUNCTION, source)
-        rest = call.add(LayerType.MUL, _PLAIN, size, _erfc_of(call, size, math.sqrt(0.5), 0.5))
-        return LayerType.SUB, _PLAIN, call.add(LayerType.RELU, ReluDescriptor(), source), rest
-    square = call.add(LayerType.SQUARE, _FUNCTION, source)
-    inner = call.add(LayerType.MUL, _PLAIN, _plus(call, _times(call, square, 0.044715), 1), source)
-    outer = _plus(call, call.add(LayerType.TANH, TanhDescriptor(), _times(call, inner, math.sqrt(2 / math.pi))), 1)
-    return LayerType.MUL, _PLAIN, _times(call, source, 0.5), outer
+        size = abs(x)
+        rest = size * _erfc_of(size, math.sqrt(0.5), 0.5)
+        result = x.then(LayerType.RELU) - rest
+    else:
+        inner = (x.then(LayerType.SQUARE) * 0.044715 + 1) * x
+        outer = (inner * math.sqrt(2 / math.pi)).then(LayerType.TANH) + 1
+        result = x * 0.5 * outer
+    call.finish_with(result, layout=layout)
 
 
-def _hard_sigmoid(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    alpha, beta = call.node.number("alpha", 0.2), call.node.number("beta", 0.5)
+def _hard_sigmoid(x: Value, alpha: float, beta: float) -> Value:
     if abs(alpha * 6 - 1) < 1e-6 and beta == 0.5:
-        rectified = BinaryDescriptor(activation=Activation.RELU6)
-        shifted = call.add(LayerType.ADD, rectified, source, call.number(3, source))
-        return LayerType.MUL, _PLAIN, shifted, call.number(1 / 6, shifted)
-    scaled = call.add(LayerType.MUL, _PLAIN, source, call.number(alpha, source))
-    rectified = BinaryDescriptor(activation=Activation.RELU)
-    shifted = call.add(LayerType.ADD, rectified, scaled, call.number(beta, scaled))
-    return LayerType.MINIMUM, ExtremumDescriptor(), shifted, call.number(1, shifted)
+        return x.then(LayerType.ADD, BinaryDescriptor(activation=Activation.RELU6), 3) * (1 / 6)
+    shifted = (x * alpha).then(LayerType.ADD, BinaryDescriptor(activation=Activation.RELU), beta)
+    return shifted.then(LayerType.MINIMUM, 1)
 
 
-def _reciprocal(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    return LayerType.DIV, _PLAIN, call.number(1, source), source
+def _sign(x: Value) -> Value:
+    zero = x.number(0)
+    above, below = (
+        x.then(type_, zero, dtype=DataType.BOOL).then(LayerType.CAST, dtype=x.dtype)
+        for type_ in (LayerType.GREATER, LayerType.LESS)
+    )
+    return above - below
 
 
-def _sign(call: Call) -> None:
-    source, layout = call.place(0)
-    dtype, zero = call.info(source).dtype, call.number(0, source)
-    parts = []
-    for type_ in (LayerType.GREATER, LayerType.LESS):
-        found = call.add(type_, ComparisonDescriptor(), source, zero, dtype=DataType.BOOL)
-        parts.append(call.add(LayerType.CAST, CastDescriptor(), found, dtype=dtype))
-    call.finish(LayerType.SUB, _PLAIN, *parts, layout=layout)
+def _leaky_relu(x: Value, alpha: float) -> Value:
+    return x.then(LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=alpha))
 
 
-def _is_nan(call: Call) -> None:
-    source, layout = call.place(0)
-    call.finish(LayerType.NOT_EQUAL, ComparisonDescriptor(), source, source, layout=layout, dtype=DataType.BOOL)
-
-
-def _thresholded_relu(call: Call) -> None:
-    source, layout = call.place(0)
-    limit = call.number(call.node.number("alpha", 1.0), source)
-    above = call.add(LayerType.GREATER, ComparisonDescriptor(), source, limit, dtype=DataType.BOOL)
-    dtype = call.info(source).dtype
-    zero = call.number(0, source)
-    call.finish(LayerType.SELECT_V2, SelectV2Descriptor(), above, source, zero, layout=layout, dtype=dtype)
-
-
-def _leaky_relu(call: Call) -> None:
-    source, layout = call.place(0)
-    descriptor = LeakyReluDescriptor(alpha=call.node.number("alpha", 0.01))
-    call.finish(LayerType.LEAKY_RELU, descriptor, source, layout=layout)
-
-
-def _prelu(call: Call) -> None:
-    tensors, layout = broadcast(call, (0, 1))
-    call.finish(LayerType.PRELU, PreluDescriptor(), *tensors, layout=layout)
+def _thresholded_relu(x: Value, alpha: float) -> Value:
+    above = x.then(LayerType.GREATER, alpha, dtype=DataType.BOOL)
+    return above.then(LayerType.SELECT_V2, x, x.number(0), dtype=x.dtype)
 
 
 _RECTIFIERS = {row.clamp.limits: type_ for type_, row in OPERATORS.items() if row.clamp is not None}
@@ -211,22 +135,17 @@ _RECTIFIERS = {row.clamp.limits: type_ for type_, row in OPERATORS.items() if ro
 
 def _clip(call: Call) -> None:
     low, high = call.scalar(1, "minimum"), call.scalar(2, "maximum")
-    source, layout = call.place(0)
+    x, layout = call.value(0)
     largest = float(np.finfo(np.float32).max)
     low = -math.inf if low is None or low <= -largest else low
     high = math.inf if high is None or high >= largest else high
     rectifier = _RECTIFIERS.get((None if low == -math.inf else low, None if high == math.inf else high))
-    if rectifier is not None and call.info(source).dtype.is_float:
-        call.finish(rectifier, ReluDescriptor(), source, layout=layout)
-        return
-    steps = [(LayerType.MAXIMUM, low)] * (low != -math.inf) + [(LayerType.MINIMUM, high)] * (high != math.inf)
-    if not steps:
-        call.alias(0)
-        return
-    for type_, limit in steps[:-1]:
-        source = call.add(type_, ExtremumDescriptor(), source, call.number(limit, source))
-    type_, limit = steps[-1]
-    call.finish(type_, ExtremumDescriptor(), source, call.number(limit, source), layout=layout)
+    if rectifier is not None and x.dtype.is_float:
+        x = x.then(rectifier)
+    else:
+        x = x if low == -math.inf else x.then(LayerType.MAXIMUM, low)
+        x = x if high == math.inf else x.then(LayerType.MINIMUM, high)
+    call.finish_with(x, layout=layout)
 
 
 def _cast(call: Call) -> None:
@@ -237,33 +156,22 @@ def _cast(call: Call) -> None:
             f"it converts to {type_name(number)}, expected one of {', '.join(TYPES.values())}",
             hint="export the model in float32",
         )
+    _cast_to(call, dtype)
+
+
+def _cast_to(call: Call, dtype: DataType) -> None:
     source, layout = call.place(0)
     if call.info(source).dtype is dtype:
         call.alias(0)
-        return
-    call.finish(LayerType.CAST, CastDescriptor(), source, layout=layout, dtype=dtype)
-
-
-def _cast_like(call: Call) -> None:
-    source, layout = call.place(0)
-    dtype = call.dtype(1)
-    if call.info(source).dtype is dtype:
-        call.alias(0)
-        return
-    call.finish(LayerType.CAST, CastDescriptor(), source, layout=layout, dtype=dtype)
+    else:
+        call.finish(LayerType.CAST, source, layout=layout, dtype=dtype)
 
 
 def _is_inf(call: Call) -> None:
     if call.node.integer("detect_negative", 1) == 0 or call.node.integer("detect_positive", 1) == 0:
         raise UnsupportedError("it detects one sign only, expected both")
-    source, layout = call.place(0)
-    size = call.add(LayerType.ABS, _FUNCTION, source)
-    infinite = call.number(math.inf, size)
-    call.finish(LayerType.EQUAL, ComparisonDescriptor(), size, infinite, layout=layout, dtype=DataType.BOOL)
-
-
-def _tan(call: Call, source: str) -> tuple[LayerType, Descriptor, str, str]:
-    return LayerType.DIV, _PLAIN, call.add(LayerType.SIN, _FUNCTION, source), call.add(LayerType.COS, _FUNCTION, source)
+    x, layout = call.value(0)
+    call.finish_with(abs(x).then(LayerType.EQUAL, math.inf, dtype=DataType.BOOL), layout=layout)
 
 
 def _identity(call: Call) -> None:
@@ -276,42 +184,50 @@ def _identity(call: Call) -> None:
 
 ROWS: Mapping[str, Row] = {
     "Abs": unary(LayerType.ABS),
-    "Cast": Row(emit=_cast),
-    "CastLike": Row(emit=_cast_like, inputs=range(2, 3)),
+    "Cast": Row(_cast),
+    "CastLike": Row(lambda call: _cast_to(call, call.dtype(1)), 2),
     "Ceil": unary(LayerType.CEIL),
-    "Celu": composed(_celu),
-    "Clip": Row(emit=_clip, inputs=range(1, 4)),
+    "Celu": function(_celu, alpha=1.0),
+    "Clip": Row(_clip, 1, 3),
     "Cos": unary(LayerType.COS),
-    "Dropout": Row(emit=_identity, inputs=range(1, 4), outputs=range(1, 3)),
-    "Elu": Row(emit=_elu),
-    "Erf": Row(emit=_erf),
+    "DequantizeLinear": replace(function(lambda x: x.then(LayerType.DEQUANTIZE, dtype=DataType.FLOAT32)), most=3),
+    "Dropout": Row(_identity, 1, 3, outputs=2),
+    "Elu": function(_elu, LayerType.ELU, alpha=1.0),
+    "Erf": function(_erf),
     "Exp": unary(LayerType.EXP),
     "Floor": unary(LayerType.FLOOR),
-    "Gelu": composed(_gelu),
-    "HardSigmoid": composed(_hard_sigmoid),
-    "HardSwish": unary(LayerType.HARD_SWISH, HardSwishDescriptor()),
-    "Identity": Row(emit=_identity),
-    "IsInf": Row(emit=_is_inf),
-    "IsNaN": Row(emit=_is_nan),
-    "LeakyRelu": Row(emit=_leaky_relu),
+    "Gelu": Row(_gelu),
+    "HardSigmoid": function(_hard_sigmoid, alpha=0.2, beta=0.5),
+    "HardSwish": unary(LayerType.HARD_SWISH),
+    "Identity": Row(_identity),
+    "IsInf": Row(_is_inf),
+    "IsNaN": function(lambda x: x.then(LayerType.NOT_EQUAL, x, dtype=DataType.BOOL)),
+    "LeakyRelu": function(
+        lambda x, alpha: x.then(LayerType.LEAKY_RELU, LeakyReluDescriptor(alpha=alpha)),
+        LayerType.LEAKY_RELU,
+        alpha=0.01,
+    ),
     "Log": unary(LayerType.LOG),
-    "Mish": composed(_mish),
+    "Mish": function(lambda x: x * _softplus(x).then(LayerType.TANH)),
     "Neg": unary(LayerType.NEG),
     "Not": unary(LayerType.LOGICAL_NOT),
-    "PRelu": Row(emit=_prelu, inputs=range(2, 3)),
-    "Reciprocal": composed(_reciprocal),
-    "Relu": unary(LayerType.RELU, ReluDescriptor()),
+    "PRelu": binary(LayerType.PRELU),
+    "QuantizeLinear": replace(unary(LayerType.QUANTIZE), most=3),
+    "Reciprocal": function(lambda x: 1 / x),
+    "Relu": unary(LayerType.RELU),
     "Round": unary(LayerType.ROUND),
-    "Selu": composed(_selu),
-    "Sigmoid": unary(LayerType.LOGISTIC, LogisticDescriptor()),
-    "Sign": Row(emit=_sign),
+    "Selu": function(
+        lambda x, alpha, gamma: _elu_of(x, alpha, 1, gamma), alpha=1.6732631921768188, gamma=1.0507010221481323
+    ),
+    "Sigmoid": unary(LayerType.LOGISTIC),
+    "Sign": function(_sign),
     "Sin": unary(LayerType.SIN),
-    "Softplus": composed(lambda call, source: (LayerType.ADD, _PLAIN, *_softplus_of(call, source))),
-    "Softsign": composed(_softsign),
+    "Softplus": function(_softplus),
+    "Softsign": function(lambda x: x / (abs(x) + 1)),
     "Sqrt": unary(LayerType.SQRT),
-    "Swish": composed(_swish),
-    "Tan": composed(_tan),
-    "Tanh": unary(LayerType.TANH, TanhDescriptor()),
-    "ThresholdedRelu": Row(emit=_thresholded_relu),
-    f"{MICROSOFT}::QuickGelu": composed(_swish),
+    "Swish": function(_swish, alpha=1.0),
+    "Tan": function(lambda x: x.then(LayerType.SIN) / x.then(LayerType.COS)),
+    "Tanh": unary(LayerType.TANH),
+    "ThresholdedRelu": function(_thresholded_relu, alpha=1.0),
+    f"{MICROSOFT}::QuickGelu": function(_swish, alpha=1.702),
 }

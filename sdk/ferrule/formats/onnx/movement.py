@@ -16,9 +16,7 @@ from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import MANY, Row
 from ferrule.formats.onnx.windows import MAX_EXTENT
 from ferrule.graph import Array, DataType, LayerType, Shape
-from ferrule.operators.cast import CastDescriptor
-from ferrule.operators.division import FlooredDescriptor
-from ferrule.operators.gather import GatherDescriptor, GatherNdDescriptor
+from ferrule.operators.gather import GatherDescriptor
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.mirror import MirrorPadDescriptor
 from ferrule.operators.pad import PadDescriptor, PadV2Descriptor
@@ -224,8 +222,8 @@ def _positions(call: Call, extents: Array) -> str:
     """Return the second input, indices from run time, as int32; those that are negative count from the end."""
     indices = call.tensor(1)
     if call.info(indices).dtype is not DataType.INT32:
-        indices = call.add(LayerType.CAST, CastDescriptor(), indices, dtype=DataType.INT32)
-    return call.add(LayerType.FLOOR_MOD, FlooredDescriptor(), indices, call.array(extents, "extents"))
+        indices = call.add(LayerType.CAST, indices, dtype=DataType.INT32)
+    return call.add(LayerType.FLOOR_MOD, indices, call.array(extents, "extents"))
 
 
 def _gather_nd(call: Call) -> None:
@@ -236,7 +234,7 @@ def _gather_nd(call: Call) -> None:
     shape, count, indices = call.shape(0), call.shape(1)[-1], call.constant(1)
     extents = np.array(shape[:count], np.int32)
     if indices is None:
-        call.finish(LayerType.GATHER_ND, GatherNdDescriptor(), call.tensor(0), _positions(call, extents))
+        call.finish(LayerType.GATHER_ND, call.tensor(0), _positions(call, extents))
         return
     for axis, extent in enumerate(shape[:count]):
         _check_indices(indices[..., axis], extent)
@@ -248,17 +246,17 @@ def _gather_nd(call: Call) -> None:
 
 
 ROWS: Mapping[str, Row] = {
-    "Concat": Row(emit=_concat, inputs=range(1, MANY)),
-    "Expand": Row(emit=_expand, inputs=range(2, 3)),
-    "Flatten": Row(emit=_flatten),
-    "Gather": Row(emit=_gather, inputs=range(2, 3)),
-    "GatherND": Row(emit=_gather_nd, inputs=range(2, 3)),
-    "Pad": Row(emit=_pad, inputs=range(2, 5)),
-    "Reshape": Row(emit=_reshape, inputs=range(2, 3)),
-    "Slice": Row(emit=_slice, inputs=range(3, 6)),
-    "Split": Row(emit=_split, inputs=range(1, 3), outputs=range(1, MANY)),
-    "Squeeze": Row(emit=_squeeze, inputs=range(1, 3)),
-    "Tile": Row(emit=_tile, inputs=range(2, 3)),
-    "Transpose": Row(emit=_transpose),
-    "Unsqueeze": Row(emit=_unsqueeze, inputs=range(2, 3)),
+    "Concat": Row(_concat, 1, MANY),
+    "Expand": Row(_expand, 2),
+    "Flatten": Row(_flatten),
+    "Gather": Row(_gather, 2),
+    "GatherND": Row(_gather_nd, 2),
+    "Pad": Row(_pad, 2, 4),
+    "Reshape": Row(_reshape, 2),
+    "Slice": Row(_slice, 3, 5),
+    "Split": Row(_split, 1, 2, outputs=MANY),
+    "Squeeze": Row(_squeeze, 1, 2),
+    "Tile": Row(_tile, 2),
+    "Transpose": Row(_transpose),
+    "Unsqueeze": Row(_unsqueeze, 2),
 }

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 from ferrule.formats.onnx import (
     control,
-    conversion,
     elementwise,
     functions,
     movement,
@@ -22,7 +21,6 @@ from ferrule.formats.onnx.rows import Row
 
 OPERATORS: Mapping[str, Row] = {
     **control.ROWS,
-    **conversion.ROWS,
     **elementwise.ROWS,
     **functions.ROWS,
     **movement.ROWS,

@@ -18,7 +18,6 @@ from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.join import ConcatenationDescriptor, SplitDescriptor, SplitVDescriptor
 from ferrule.operators.lstm import BIASES, CELL, HIDDEN, INPUT_WEIGHTS, RECURRENT_WEIGHTS, LstmDescriptor
 from ferrule.operators.mirror import ReverseV2Descriptor
-from ferrule.operators.nonlinear import LogisticDescriptor, TanhDescriptor
 from ferrule.operators.slice import SliceDescriptor
 from ferrule.operators.stack import PackDescriptor, UnpackDescriptor
 
@@ -307,19 +306,19 @@ class _Unrolled:
         for_gates, for_new = self._many(
             LayerType.SPLIT_V, SplitVDescriptor(axis=1, sizes=(2 * units, units)), product, 2
         )
-        sums = call.add(LayerType.ADD, _PLAIN, for_gates, self._product(state, self._gates, None, self._gate_weights))
-        both = call.add(LayerType.LOGISTIC, LogisticDescriptor(), sums)
+        sums = call.add(LayerType.ADD, for_gates, self._product(state, self._gates, None, self._gate_weights))
+        both = call.add(LayerType.LOGISTIC, sums)
         update, reset = self._many(LayerType.SPLIT, SplitDescriptor(axis=1, splits=2), both, 2)
         old = state if isinstance(state, str) else call.array(state, "initial")
         if self._resets_late:
             kept = self._product(state, self._new, self._new_bias, self._new_weights, self._new_offset)
-            inner = call.add(LayerType.MUL, _PLAIN, reset, kept)
+            inner = call.add(LayerType.MUL, reset, kept)
         else:
-            kept = call.add(LayerType.MUL, _PLAIN, reset, old)
-            inner = call.add(LayerType.FULLY_CONNECTED, _DENSE, kept, self._new_weights)
-        new = call.add(LayerType.TANH, TanhDescriptor(), call.add(LayerType.ADD, _PLAIN, for_new, inner))
-        step = call.add(LayerType.MUL, _PLAIN, update, call.add(LayerType.SUB, _PLAIN, old, new))
-        return call.add(LayerType.ADD, _PLAIN, new, step)
+            kept = call.add(LayerType.MUL, reset, old)
+            inner = call.add(LayerType.FULLY_CONNECTED, kept, self._new_weights)
+        new = call.add(LayerType.TANH, call.add(LayerType.ADD, for_new, inner))
+        step = call.add(LayerType.MUL, update, call.add(LayerType.SUB, old, new))
+        return call.add(LayerType.ADD, new, step)
 
     def _product(
         self, state: str | Array, matrix: Array, bias: Array | None, weights: str, offset: str | None = None
@@ -327,12 +326,12 @@ class _Unrolled:
         """Return the product of a state and a matrix, which is a constant for a constant state."""
         call = self._call
         if isinstance(state, str):
-            return call.add(LayerType.FULLY_CONNECTED, _DENSE, state, weights, offset)
+            return call.add(LayerType.FULLY_CONNECTED, state, weights, offset)
         data = state.astype(np.float64) @ matrix.T.astype(np.float64)
         return call.array((data + (0 if bias is None else bias)).astype(np.float32), "initial_product")
 
 
 ROWS: Mapping[str, Row] = {
-    "GRU": Row(emit=_gru, inputs=range(3, 7), outputs=range(1, 3), first_is_optional=True),
-    "LSTM": Row(emit=_lstm, inputs=range(3, 9), outputs=range(1, 4), first_is_optional=True),
+    "GRU": Row(_gru, 3, 6, outputs=2, first_is_optional=True),
+    "LSTM": Row(_lstm, 3, 8, outputs=3, first_is_optional=True),
 }

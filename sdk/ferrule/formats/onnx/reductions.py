@@ -16,16 +16,13 @@ from ferrule.formats.onnx.shapes import front_axes, front_axis
 from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.arg_select import ArgSelectDescriptor
 from ferrule.operators.binary import BinaryDescriptor
-from ferrule.operators.cast import CastDescriptor
 from ferrule.operators.cumsum import CumsumDescriptor
 from ferrule.operators.elementwise_unary import ElementwiseUnaryDescriptor
-from ferrule.operators.l2_normalization import L2NormalizationDescriptor
 from ferrule.operators.log_softmax import LogSoftmaxDescriptor
 from ferrule.operators.mirror import ReverseV2Descriptor
 from ferrule.operators.reduce import ReduceDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
 from ferrule.operators.softmax import SoftmaxDescriptor
-from ferrule.operators.squared_difference import SquaredDifferenceDescriptor
 
 _PLAIN = BinaryDescriptor()
 _FUNCTION = ElementwiseUnaryDescriptor()
@@ -47,29 +44,29 @@ def _along(type_: LayerType, descriptor: Descriptor) -> Row:
         source, order = last(call, front_axis(call.node.integer("axis", -1), call.rank(0)))
         call.finish(type_, descriptor, source, order=order)
 
-    return Row(emit=emit)
+    return Row(emit)
 
 
 def _lp_normalization(call: Call) -> None:
     power, axis = call.node.integer("p", 2), front_axis(call.node.integer("axis", -1), call.rank(0))
     if power == 2:
         source, order = last(call, axis)
-        call.finish(LayerType.L2_NORMALIZATION, L2NormalizationDescriptor(), source, order=order)
+        call.finish(LayerType.L2_NORMALIZATION, source, order=order)
         return
     if power != 1:
         raise UnsupportedError(f"its attribute 'p' is {power}, expected 1 or 2")
     source, order = call.ordered(0)
     reduce = ReduceDescriptor(axes=(order.index(axis),), keep_dims=True)
-    total = call.add(LayerType.SUM, reduce, call.add(LayerType.ABS, _FUNCTION, source))
-    call.finish(LayerType.DIV, _PLAIN, source, total, order=order)
+    total = call.add(LayerType.SUM, reduce, call.add(LayerType.ABS, source))
+    call.finish(LayerType.DIV, source, total, order=order)
 
 
 def _log_sum_exp(call: Call, source: str, axes: tuple[int, ...]) -> tuple[str, str]:
     """Return the largest element along axes, and the logarithm of the sum of exp(x - largest)."""
     reduce = ReduceDescriptor(axes=axes, keep_dims=True)
     largest = call.add(LayerType.REDUCE_MAX, reduce, source)
-    power = call.add(LayerType.EXP, _FUNCTION, call.add(LayerType.SUB, _PLAIN, source, largest))
-    return largest, call.add(LayerType.LOG, _FUNCTION, call.add(LayerType.SUM, reduce, power))
+    power = call.add(LayerType.EXP, call.add(LayerType.SUB, source, largest))
+    return largest, call.add(LayerType.LOG, call.add(LayerType.SUM, reduce, power))
 
 
 def _reduce_log_sum_exp(call: Call) -> None:
@@ -81,9 +78,9 @@ def _reduce_log_sum_exp(call: Call) -> None:
     chosen = chosen or identity(call.rank(0))
     addends = _log_sum_exp(call, source, tuple(place for place, axis in enumerate(order) if axis in chosen))
     if call.node.integer("keepdims", 1) != 0:
-        call.finish(LayerType.ADD, _PLAIN, *addends, order=order)
+        call.finish(LayerType.ADD, *addends, order=order)
         return
-    kept = call.add(LayerType.ADD, _PLAIN, *addends)
+    kept = call.add(LayerType.ADD, *addends)
     shape = tuple(call.shape(0)[axis] for axis in order if axis not in chosen)
     call.finish(LayerType.RESHAPE, ReshapeDescriptor(shape=shape), kept, order=without(order, chosen))
 
@@ -104,7 +101,7 @@ def _reduction(type_: LayerType, before: LayerType | None = None, after: LayerTy
         chosen = front_axes(axes, call.rank(0)) or identity(call.rank(0))
         keep = call.node.integer("keepdims", 1) != 0
         if before is not None:
-            source = call.add(before, _FUNCTION, source)
+            source = call.add(before, source)
         descriptor = ReduceDescriptor(
             axes=tuple(place for place, axis in enumerate(order) if axis in chosen), keep_dims=keep
         )
@@ -112,9 +109,9 @@ def _reduction(type_: LayerType, before: LayerType | None = None, after: LayerTy
         if after is None:
             call.finish(type_, descriptor, source, order=order)
         else:
-            call.finish(after, _FUNCTION, call.add(type_, descriptor, source), order=order)
+            call.finish(after, call.add(type_, descriptor, source), order=order)
 
-    return Row(emit=emit, inputs=range(1, 3))
+    return Row(emit, 1, 2)
 
 
 def _arg_select(type_: LayerType) -> Row:
@@ -127,16 +124,16 @@ def _arg_select(type_: LayerType) -> Row:
         found = call.add(type_, ArgSelectDescriptor(axis=place), source, dtype=DataType.INT32)
         if last:
             end = call.number(call.shape(0)[axis] - 1, found)
-            found = call.add(LayerType.SUB, _PLAIN, end, found)
+            found = call.add(LayerType.SUB, end, found)
         rest = without(order, [axis])
         layout = Layout(order=rest, split=_unordered(call.info(found).shape, rest), shape=())
         kept = list(layout.split)
         if call.node.integer("keepdims", 1) != 0:
             kept.insert(axis, 1)
         layout = Layout(order=layout.order, split=layout.split, shape=tuple(kept))
-        call.finish(LayerType.CAST, CastDescriptor(), found, layout=layout, dtype=DataType.INT64)
+        call.finish(LayerType.CAST, found, layout=layout, dtype=DataType.INT64)
 
-    return Row(emit=emit)
+    return Row(emit)
 
 
 def _unordered(stored: Sequence[int], order: Sequence[int]) -> tuple[int, ...]:
@@ -163,15 +160,15 @@ def _standardised(call: Call, source: str, axes: tuple[int, ...], epsilon: float
     means: list[str] = []
     if centre:
         mean = call.add(LayerType.MEAN, reduce, source)
-        squares = call.add(LayerType.SQUARED_DIFFERENCE, SquaredDifferenceDescriptor(), source, mean)
-        source = call.add(LayerType.SUB, _PLAIN, source, mean)
+        squares = call.add(LayerType.SQUARED_DIFFERENCE, source, mean)
+        source = call.add(LayerType.SUB, source, mean)
         means.append(mean)
     else:
-        squares = call.add(LayerType.SQUARE, _FUNCTION, source)
+        squares = call.add(LayerType.SQUARE, source)
     variance = call.add(LayerType.MEAN, reduce, squares)
-    variance = call.add(LayerType.ADD, _PLAIN, variance, call.number(epsilon, variance))
-    factor = call.add(LayerType.RSQRT, _FUNCTION, variance)
-    return [call.add(LayerType.MUL, _PLAIN, source, factor), factor, *means]
+    variance = call.add(LayerType.ADD, variance, call.number(epsilon, variance))
+    factor = call.add(LayerType.RSQRT, variance)
+    return [call.add(LayerType.MUL, source, factor), factor, *means]
 
 
 def _finish_affine(call: Call, source: str, order: tuple[int, ...], factors: Sequence[Array | None]) -> None:
@@ -183,9 +180,9 @@ def _finish_affine(call: Call, source: str, order: tuple[int, ...], factors: Seq
         full = data.reshape((1,) * (len(order) - data.ndim) + data.shape).transpose(order)
         constant = call.array(full, type_.lower())
         if index + 1 < len(steps):
-            source = call.add(type_, _PLAIN, source, constant)
+            source = call.add(type_, source, constant)
         else:
-            call.finish(type_, _PLAIN, source, constant, order=order)
+            call.finish(type_, source, constant, order=order)
 
 
 def _layer_normalization(call: Call) -> None:
@@ -251,18 +248,18 @@ def _mean_variance_normalization(call: Call) -> None:
 ROWS: Mapping[str, Row] = {
     "ArgMax": _arg_select(LayerType.ARG_MAX),
     "ArgMin": _arg_select(LayerType.ARG_MIN),
-    "CumSum": Row(emit=_cumsum, inputs=range(2, 3)),
-    "GroupNormalization": Row(emit=_group_normalization, inputs=range(3, 4)),
-    "InstanceNormalization": Row(emit=_instance_normalization, inputs=range(3, 4)),
-    "LayerNormalization": Row(emit=_layer_normalization, inputs=range(2, 4), outputs=range(1, 4)),
+    "CumSum": Row(_cumsum, 2),
+    "GroupNormalization": Row(_group_normalization, 3),
+    "InstanceNormalization": Row(_instance_normalization, 3),
+    "LayerNormalization": Row(_layer_normalization, 2, 3, outputs=3),
     "LogSoftmax": _along(LayerType.LOG_SOFTMAX, LogSoftmaxDescriptor()),
-    "LpNormalization": Row(emit=_lp_normalization),
-    "MeanVarianceNormalization": Row(emit=_mean_variance_normalization),
-    "RMSNormalization": Row(emit=_layer_normalization, inputs=range(2, 3)),
+    "LpNormalization": Row(_lp_normalization),
+    "MeanVarianceNormalization": Row(_mean_variance_normalization),
+    "RMSNormalization": Row(_layer_normalization, 2),
     "ReduceL1": _reduction(LayerType.SUM, before=LayerType.ABS),
     "ReduceL2": _reduction(LayerType.SUM, before=LayerType.SQUARE, after=LayerType.SQRT),
     "ReduceLogSum": _reduction(LayerType.SUM, after=LayerType.LOG),
-    "ReduceLogSumExp": Row(emit=_reduce_log_sum_exp, inputs=range(1, 3)),
+    "ReduceLogSumExp": Row(_reduce_log_sum_exp, 1, 2),
     "ReduceMax": _reduction(LayerType.REDUCE_MAX),
     "ReduceMean": _reduction(LayerType.MEAN),
     "ReduceMin": _reduction(LayerType.REDUCE_MIN),

@@ -9,29 +9,38 @@ from dataclasses import dataclass
 from ferrule.errors import ModelError
 from ferrule.formats.onnx.call import Call
 from ferrule.formats.onnx.node import Node
+from ferrule.graph import LayerType
 
-MANY = 1 << 12
-"""Limit on the number of inputs or outputs of an operator."""
+MANY = (1 << 12) - 1
+"""The most inputs or outputs of an operator."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Row:
     """How the nodes of one operator become layers."""
 
     emit: Callable[[Call], None]
     """Adds the layers of a node and declares its outputs."""
-    inputs: range = range(1, 2)
-    """The allowed numbers of inputs."""
-    outputs: range = range(1, 2)
+    least: int = 1
+    """The least number of inputs."""
+    most: int = 0
+    """The most inputs; 0 for `least`."""
+    outputs: int = 1
+    """The most outputs."""
     first_is_optional: bool = False
     """Whether the first output may be absent."""
+    layer: LayerType | None = None
+    """The layer that computes the operator on integers too, if its kernel has the rule."""
 
     def check(self, node: Node) -> None:
         """Raise ModelError for a wrong number of inputs or outputs."""
-        for what, names, allowed in (("inputs", node.inputs, self.inputs), ("outputs", node.outputs, self.outputs)):
-            if len(names) not in allowed:
-                last = allowed[-1]
-                expected = f"{allowed[0]}" if len(allowed) == 1 else f"{allowed[0]} to {last}"
+        most = self.most or self.least
+        for what, names, least, last in (
+            ("inputs", node.inputs, self.least, most),
+            ("outputs", node.outputs, 1, self.outputs),
+        ):
+            if not least <= len(names) <= last:
+                expected = f"{least}" if least == last else f"{least} to {last}"
                 raise ModelError(f"it has {len(names)} {what}, expected {expected}")
         if not node.outputs[0] and not self.first_is_optional:
             raise ModelError("its first output has no name")

@@ -15,11 +15,8 @@ from ferrule.formats.onnx.node import elements
 from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.shapes import front_axis
 from ferrule.graph import Array, DataType, LayerType
-from ferrule.operators.cast import CastDescriptor
-from ferrule.operators.comparison import ComparisonDescriptor, LogicalDescriptor
 from ferrule.operators.gather import GatherDescriptor
 from ferrule.operators.reshape import ReshapeDescriptor
-from ferrule.operators.select import SelectV2Descriptor
 
 _INDEX_BYTES = 32
 """Of each element of a mask while it is made: two indices and their difference, of 64 bits."""
@@ -37,9 +34,7 @@ def _trilu(call: Call) -> None:
     full = mask.reshape((1,) * (call.rank(0) - 2) + mask.shape).transpose(order)
     chosen = call.array(full, "mask")
     dtype = call.info(source).dtype
-    call.finish(
-        LayerType.SELECT_V2, SelectV2Descriptor(), chosen, source, call.number(0, source), order=order, dtype=dtype
-    )
+    call.finish(LayerType.SELECT_V2, chosen, source, call.number(0, source), order=order, dtype=dtype)
 
 
 def _gather_elements(call: Call) -> None:
@@ -73,21 +68,21 @@ def _one_hot(call: Call) -> None:
     shape = (*call.shape(0)[:axis], 1, *call.shape(0)[axis:])
     indices = call.tensor(0, None, shape)
     if call.info(indices).dtype is not DataType.INT32:
-        indices = call.add(LayerType.CAST, CastDescriptor(), indices, dtype=DataType.INT32)
+        indices = call.add(LayerType.CAST, indices, dtype=DataType.INT32)
     numbers = np.arange(depth, dtype=np.int32).reshape(depth, *(1,) * (rank - axis))
     found = [
-        call.add(LayerType.EQUAL, ComparisonDescriptor(), indices, call.array(each, "numbers"), dtype=DataType.BOOL)
+        call.add(LayerType.EQUAL, indices, call.array(each, "numbers"), dtype=DataType.BOOL)
         for each in (numbers, numbers - depth)
     ]
-    either = call.add(LayerType.LOGICAL_OR, LogicalDescriptor(), *found)
+    either = call.add(LayerType.LOGICAL_OR, *found)
     constants = [call.array(values[each].reshape(()), "value") for each in (1, 0)]
     dtype = call.info(constants[0]).dtype
     full = (*shape[:axis], depth, *shape[axis + 1 :])
-    call.finish(LayerType.SELECT_V2, SelectV2Descriptor(), either, *constants, layout=Layout.plain(full), dtype=dtype)
+    call.finish(LayerType.SELECT_V2, either, *constants, layout=Layout.plain(full), dtype=dtype)
 
 
 ROWS: Mapping[str, Row] = {
-    "GatherElements": Row(emit=_gather_elements, inputs=range(2, 3)),
-    "OneHot": Row(emit=_one_hot, inputs=range(3, 4)),
-    "Trilu": Row(emit=_trilu, inputs=range(1, 3)),
+    "GatherElements": Row(_gather_elements, 2),
+    "OneHot": Row(_one_hot, 3),
+    "Trilu": Row(_trilu, 1, 2),
 }

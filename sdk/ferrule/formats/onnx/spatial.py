@@ -192,7 +192,7 @@ def _space_to_depth(call: Call) -> None:
 
 
 ROWS: Mapping[str, Row] = {
-    "DepthToSpace": Row(emit=_depth_to_space),
-    "Resize": Row(emit=_resize, inputs=range(1, 5)),
-    "SpaceToDepth": Row(emit=_space_to_depth),
+    "DepthToSpace": Row(_depth_to_space),
+    "Resize": Row(_resize, 1, 4),
+    "SpaceToDepth": Row(_space_to_depth),
 }

@@ -17,7 +17,6 @@ from ferrule.formats.onnx.rows import Row
 from ferrule.formats.onnx.windows import Window, finish_image, image
 from ferrule.graph import Array, Descriptor, LayerType, Shape
 from ferrule.operators.batch_matmul import BatchMatmulDescriptor
-from ferrule.operators.binary import BinaryDescriptor
 from ferrule.operators.conv2d import Conv2dDescriptor
 from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
 from ferrule.operators.fully_connected import FullyConnectedDescriptor
@@ -168,13 +167,13 @@ def _finish_product(call: Call, product: _Product, alpha: float, beta: float) ->
     if alpha != 1:
         factor = call.number(alpha, result)
         if beta == 0:
-            call.finish(LayerType.MUL, BinaryDescriptor(), result, factor, order=product.order)
+            call.finish(LayerType.MUL, result, factor, order=product.order)
             return
-        result = call.add(LayerType.MUL, BinaryDescriptor(), result, factor)
+        result = call.add(LayerType.MUL, result, factor)
     third = call.tensor(2)
     if beta != 1:
-        third = call.add(LayerType.MUL, BinaryDescriptor(), third, call.number(beta, third))
-    call.finish(LayerType.ADD, BinaryDescriptor(), result, third)
+        third = call.add(LayerType.MUL, third, call.number(beta, third))
+    call.finish(LayerType.ADD, result, third)
 
 
 def _bias(call: Call, outputs: int, factor: float) -> str | None:
@@ -252,8 +251,8 @@ def _matrices(call: Call, position: int, shape: Shape) -> tuple[str, bool]:
 
 
 ROWS: Mapping[str, Row] = {
-    "Conv": Row(emit=_conv, inputs=range(2, 4)),
-    "ConvTranspose": Row(emit=_conv_transpose, inputs=range(2, 4)),
-    "Gemm": Row(emit=_gemm, inputs=range(2, 4)),
-    "MatMul": Row(emit=_matmul, inputs=range(2, 3)),
+    "Conv": Row(_conv, 2, 3),
+    "ConvTranspose": Row(_conv_transpose, 2, 3),
+    "Gemm": Row(_gemm, 2, 3),
+    "MatMul": Row(_matmul, 2),
 }

@@ -226,8 +226,8 @@ def _global_pool(call: Call, type_: LayerType) -> None:
 
 
 ROWS: Mapping[str, Row] = {
-    "AveragePool": Row(emit=_average_pool),
-    "GlobalAveragePool": Row(emit=lambda call: _global_pool(call, LayerType.MEAN)),
-    "GlobalMaxPool": Row(emit=lambda call: _global_pool(call, LayerType.REDUCE_MAX)),
-    "MaxPool": Row(emit=_max_pool, outputs=range(1, 3)),
+    "AveragePool": Row(_average_pool),
+    "GlobalAveragePool": Row(lambda call: _global_pool(call, LayerType.MEAN)),
+    "GlobalMaxPool": Row(lambda call: _global_pool(call, LayerType.REDUCE_MAX)),
+    "MaxPool": Row(_max_pool, outputs=2),
 }
