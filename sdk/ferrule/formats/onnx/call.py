@@ -160,6 +160,7 @@ class Call:
 
     def tensor(self, position: int, order: Sequence[int] | None = None, shape: Shape | None = None) -> str:
         """Return the network's tensor for an input, reshaped, with an order of axes; by default the model's."""
+        self._settle()
         return self.emission.tensor(self._name(position), order, shape)
 
     def info(self, tensor: str) -> TensorInfo:
@@ -225,6 +226,7 @@ class Call:
 
     def array(self, data: Array, role: str) -> str:
         """Add a constant and return its name; `role` becomes part of it."""
+        self._settle()
         return self.emission.array(data, f"{self.name}_{role}")
 
     def number(self, value: float, like: str) -> str:
@@ -252,6 +254,7 @@ class Call:
 
     def reshaped(self, tensor: str, shape: Shape) -> str:
         """Return a tensor of the network with the same elements and another shape."""
+        self._settle()
         return self.emission.reshaped(tensor, shape, f"{tensor}_reshaped")
 
     # the outputs
