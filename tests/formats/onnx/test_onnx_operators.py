@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pytest
 from onnx_models import OPSET, agrees, model, node
 
-from ferrule.formats.onnx import control, conversion, recurrent
+from ferrule.formats.onnx import control, recurrent
 from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.graph import Array
 
@@ -285,5 +285,5 @@ def test_an_operator_agrees_with_onnxruntime(case: Case) -> None:
 
 
 def test_every_operator_is_tested() -> None:
-    elsewhere = {*control.ROWS, *conversion.ROWS, *recurrent.ROWS}  # files of their own
+    elsewhere = {*control.ROWS, *recurrent.ROWS, "DequantizeLinear", "QuantizeLinear"}  # files of their own
     assert {case.op for case in FAMILIES} >= set(OPERATORS) - elsewhere

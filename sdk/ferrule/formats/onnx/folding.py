@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -12,28 +13,49 @@ import numpy as np
 from ferrule.budget import Resource, Tally, afford, hold
 from ferrule.errors import FerruleError, ModelError, UnsupportedError
 from ferrule.formats.onnx import shapes
+from ferrule.formats.onnx.layout import identity
 from ferrule.formats.onnx.node import Node, elements
+from ferrule.formats.onnx.parse import NUMPY_TYPES
 from ferrule.graph import Array, Shape
-
-Fold = Callable[[Node, Sequence[Any], Callable[[Shape], None]], Sequence[Any]]
-"""(node, the data of its inputs, check of a shape) -> the data of its outputs, or nothing if it is not computed."""
 
 _WORKING_BYTES = 8
 """Of each element of a constant while it is computed."""
-_CASTS: Mapping[int, str] = {
-    1: "float32",
-    2: "uint8",
-    3: "int8",
-    4: "uint16",
-    5: "int16",
-    6: "int32",
-    7: "int64",
-    9: "bool",
-    10: "float16",
-    11: "float64",
-    12: "uint32",
-    13: "uint64",
-}
+
+
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """A node and the data of its inputs, None for an absent one."""
+
+    node: Node
+    arrays: Sequence[Any]
+    check: Callable[[Shape], None]
+    """Checks that a shape is one, and that its elements may be computed."""
+
+    def __getitem__(self, position: int) -> Any:  # noqa: ANN401 of any type
+        return self.arrays[position]
+
+    @property
+    def axis(self) -> int:
+        """The axis of the first input that the node names, by default the first."""
+        return shapes.front_axis(self.node.integer("axis", 0), self[0].ndim)
+
+    def integers(self, position: int) -> tuple[int, ...] | None:
+        """Return the elements of an optional input."""
+        array = self[position] if position < len(self.arrays) else None
+        if array is None:
+            return None
+        if array.dtype.kind not in "iu":
+            raise ModelError(f"a list of integers is {array.dtype}")
+        return tuple(map(int, array.reshape(-1)))
+
+    def broadcast(self) -> Sequence[Any]:
+        """Return all inputs after a check of their common shape."""
+        self.check(np.broadcast_shapes(*(each.shape for each in self.arrays)))
+        return self.arrays
+
+
+Fold = Callable[[_Inputs], Any]
+"""The data of a node's output, or a list of that of several; None if it is not computed."""
 
 
 class Folding:
@@ -57,12 +79,13 @@ class Folding:
                 self.spend(each.shape)
         try:
             with np.errstate(all="ignore"):
-                results = [np.asarray(each) for each in fold(node, inputs, self.spend)]
+                made = fold(_Inputs(node, inputs, self.spend))
+                results = [np.asarray(each) for each in (made if isinstance(made, list) else [made])]
         except FerruleError:
             raise
         except (ValueError, TypeError, IndexError, AttributeError, OverflowError, ZeroDivisionError) as error:
             raise ModelError(f"its constant inputs do not fit: {error}") from error
-        if len(results) < len(node.outputs):
+        if made is None or len(results) < len(node.outputs):
             return None
         for name, result in zip(node.outputs, results, strict=False):
             hold(result.nbytes, f"the constant '{name}'")
@@ -77,215 +100,194 @@ class Folding:
 
 
 def _unary(function: Callable[[Any], Any]) -> Fold:
-    return lambda node, inputs, check: [np.asarray(function(inputs[0])).astype(inputs[0].dtype, copy=False)]
+    return lambda given: np.asarray(function(given[0])).astype(given[0].dtype, copy=False)
 
 
 def _many(function: Callable[[Any, Any], Any]) -> Fold:
     """Return the fold of a function of two arrays, applied to all inputs from left to right."""
+    return lambda given: reduce(function, given.broadcast())
 
-    def fold(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-        check(np.broadcast_shapes(*(each.shape for each in inputs)))
-        return [reduce(function, inputs)]
 
-    return fold
+def _reshaped(shape: Callable[[_Inputs], Shape]) -> Fold:
+    """Return the fold of an operator that only changes the shape."""
+    return lambda given: given[0].reshape(shape(given))
+
+
+def _refuse_zeros(divisor: Any) -> None:  # noqa: ANN401 of any type
+    if divisor.dtype.kind != "f" and not np.all(divisor):
+        raise ModelError("it divides integers by 0")
 
 
 def _divide(left: Any, right: Any) -> Any:  # noqa: ANN401
     if left.dtype.kind == "f":
         return left / right
-    if not np.all(right):
-        raise ModelError("it divides integers by 0")
+    _refuse_zeros(right)
     quotient = np.abs(left) // np.abs(right)
     return (np.sign(left) * np.sign(right) * quotient).astype(left.dtype)
 
 
-def _mod(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    check(np.broadcast_shapes(inputs[0].shape, inputs[1].shape))
-    if inputs[0].dtype.kind != "f" and not np.all(inputs[1]):
-        raise ModelError("it divides integers by 0")
-    return [np.fmod(*inputs) if node.integer("fmod", 0) else np.mod(*inputs)]
+def _mod(given: _Inputs) -> Any:  # noqa: ANN401
+    left, right = given.broadcast()[:2]
+    _refuse_zeros(right)
+    return np.fmod(left, right) if given.node.integer("fmod", 0) else np.mod(left, right)
 
 
-def _clip(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    del node, check
-    result = inputs[0]
-    for limit, function in zip(inputs[1:], (np.maximum, np.minimum), strict=False):
+def _clip(given: _Inputs) -> Any:  # noqa: ANN401
+    result = given[0]
+    for limit, function in zip(given.arrays[1:], (np.maximum, np.minimum), strict=False):
         if limit is not None:
             result = function(result, limit.reshape(()))
-    return [result]
+    return result
 
 
-def _pow(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    check(np.broadcast_shapes(inputs[0].shape, inputs[1].shape))
-    if inputs[0].dtype.kind != "f" and np.any(inputs[1] < 0):
-        return []
-    return [np.power(inputs[0], inputs[1]).astype(inputs[0].dtype)]
+def _pow(given: _Inputs) -> Any:  # noqa: ANN401
+    base, exponent = given.broadcast()[:2]
+    if base.dtype.kind != "f" and np.any(exponent < 0):
+        return None
+    return np.power(base, exponent).astype(base.dtype)
 
 
-def _where(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    check(np.broadcast_shapes(*(each.shape for each in inputs)))
-    return [np.where(*inputs)]
+def _cast(given: _Inputs) -> Any:  # noqa: ANN401
+    wanted = NUMPY_TYPES.get(given.node.integer("to"))
+    return None if wanted is None else given[0].astype(wanted)
 
 
-def _cast(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    wanted = _CASTS.get(node.integer("to"))
-    return [] if wanted is None else [inputs[0].astype(wanted)]
+def _concat(given: _Inputs) -> Any:  # noqa: ANN401
+    given.node.integer("axis")
+    return np.concatenate(given.arrays, given.axis)
 
 
-def _concat(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    return [np.concatenate(inputs, shapes.front_axis(node.integer("axis"), inputs[0].ndim))]
-
-
-def _gather(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    data, indices = inputs
-    axis = shapes.front_axis(node.integer("axis", 0), data.ndim)
-    check((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
+def _gather(given: _Inputs) -> Any:  # noqa: ANN401
+    data, indices = given.arrays
+    axis = given.axis
+    given.check((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
     if indices.dtype.kind not in "iu":
         raise ModelError(f"its indices are {indices.dtype}, expected integers")
-    return [np.take(data, indices, axis)]
+    return np.take(data, indices, axis)
 
 
-def _slice(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    lists = [None if each is None else tuple(map(int, each.reshape(-1))) for each in inputs[1:]]
+def _slice(given: _Inputs) -> Any:  # noqa: ANN401
+    lists = [None if each is None else tuple(map(int, each.reshape(-1))) for each in given.arrays[1:]]
     starts, ends, axes, steps = (*lists, None, None)[:4]
     if starts is None or ends is None:
         raise ModelError("it has no starts or no ends")
-    result = inputs[0]
+    result = given[0]
     for axis, indices in enumerate(shapes.sliced(result.shape, starts, ends, axes, steps)):
         result = np.take(result, np.array(indices, np.int64), axis)
-    return [result]
+    return result
 
 
-def _integers(array: Any) -> tuple[int, ...]:  # noqa: ANN401
-    if array.dtype.kind not in "iu":
-        raise ModelError(f"a list of integers is {array.dtype}")
-    return tuple(map(int, array.reshape(-1)))
-
-
-def _squeeze(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    axes = _integers(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
-    return [inputs[0].reshape(shapes.squeezed(inputs[0].shape, axes))]
-
-
-def _unsqueeze(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    return [inputs[0].reshape(shapes.unsqueezed(inputs[0].shape, _integers(inputs[1])))]
-
-
-def _reshape(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    allow_zero = node.integer("allowzero", 0) != 0
-    return [inputs[0].reshape(shapes.reshaped(_integers(inputs[1]), inputs[0].shape, allow_zero=allow_zero))]
-
-
-def _flatten(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    return [inputs[0].reshape(shapes.flattened(inputs[0].shape, node.integer("axis", 1)))]
-
-
-def _transpose(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    return [np.transpose(inputs[0], node.integers("perm", tuple(range(inputs[0].ndim))[::-1]))]
-
-
-def _range(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    start, limit, delta = (each.reshape(-1)[0] for each in inputs)
+def _range(given: _Inputs) -> Any:  # noqa: ANN401
+    start, limit, delta = (each.reshape(-1)[0] for each in given.arrays)
     if delta == 0:
         raise ModelError("its step is 0")
     count = max(int(np.ceil((limit - start) / delta)), 0)
-    check((count,))
-    return [(start + np.arange(count) * delta).astype(inputs[0].dtype)]
+    given.check((count,))
+    return (start + np.arange(count) * delta).astype(given[0].dtype)
 
 
-def _constant_of_shape(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    value: Any = node.attributes.get("value", np.zeros(1, np.float32))
-    shape = _integers(inputs[0])
-    check(shape)
-    return [np.full(shape, value.reshape(-1)[0], value.dtype)]
+def _constant_of_shape(given: _Inputs) -> Any:  # noqa: ANN401
+    value: Any = given.node.attributes.get("value", np.zeros(1, np.float32))
+    shape = given.integers(0) or ()
+    given.check(shape)
+    return np.full(shape, value.reshape(-1)[0], value.dtype)
 
 
-def _expand(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    shape = shapes.expanded(inputs[0].shape, _integers(inputs[1]))
-    check(shape)
-    return [np.broadcast_to(inputs[0], shape)]
+def _expand(given: _Inputs) -> Any:  # noqa: ANN401
+    shape = shapes.expanded(given[0].shape, given.integers(1) or ())
+    given.check(shape)
+    return np.broadcast_to(given[0], shape)
 
 
-def _tile(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    repeats = _integers(inputs[1])
-    check(tuple(extent * count for extent, count in zip(inputs[0].shape, repeats, strict=True)))
-    return [np.tile(inputs[0], repeats)]
+def _tile(given: _Inputs) -> Any:  # noqa: ANN401
+    repeats = given.integers(1) or ()
+    given.check(tuple(extent * count for extent, count in zip(given[0].shape, repeats, strict=True)))
+    return np.tile(given[0], repeats)
 
 
-def _split(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-    axis = shapes.front_axis(node.integer("axis", 0), inputs[0].ndim)
-    sizes = _integers(inputs[1]) if len(inputs) > 1 and inputs[1] is not None else None
-    ends = np.cumsum(shapes.split_sizes(inputs[0].shape[axis], sizes, len(node.outputs)))
-    return list(np.split(inputs[0], ends[:-1], axis))
+def _split(given: _Inputs) -> Any:  # noqa: ANN401
+    axis = given.axis
+    sizes = shapes.split_sizes(given[0].shape[axis], given.integers(1), len(given.node.outputs))
+    return list(np.split(given[0], np.cumsum(sizes)[:-1], axis))
 
 
 def _reduce(function: Callable[..., Any]) -> Fold:
-    def fold(node: Node, inputs: Sequence[Any], check: Callable[[Shape], None]) -> Sequence[Any]:
-        axes: Any = node.integers("axes", ())
-        if len(inputs) > 1 and inputs[1] is not None:
-            axes = _integers(inputs[1])
+    def fold(given: _Inputs) -> Any:  # noqa: ANN401
+        node, data, axes = given.node, given[0], given.integers(1)
+        if axes is None:
+            axes = node.integers("axes", ())
         if not axes and node.integer("noop_with_empty_axes", 0):
-            return [inputs[0]]
-        chosen = shapes.front_axes(axes, inputs[0].ndim) or None
-        keep = node.integer("keepdims", 1) != 0
-        return [np.asarray(function(inputs[0], axis=chosen, keepdims=keep)).astype(inputs[0].dtype)]
+            return data
+        chosen = shapes.front_axes(axes, data.ndim) or None
+        return np.asarray(function(data, axis=chosen, keepdims=node.integer("keepdims", 1) != 0)).astype(data.dtype)
 
     return fold
 
 
+def _reshape(given: _Inputs) -> Shape:
+    allow_zero = given.node.integer("allowzero", 0) != 0
+    return shapes.reshaped(given.integers(1) or (), given[0].shape, allow_zero=allow_zero)
+
+
+_FUNCTIONS: Mapping[str, Callable[[Any], Any]] = {
+    "Abs": np.abs,
+    "Ceil": np.ceil,
+    "Exp": np.exp,
+    "Floor": np.floor,
+    "Log": np.log,
+    "Neg": np.negative,
+    "Not": np.logical_not,
+    "Reciprocal": np.reciprocal,
+    "Round": np.rint,
+    "Sign": np.sign,
+    "Sqrt": np.sqrt,
+}
+_OF_MANY: Mapping[str, Callable[[Any, Any], Any]] = {
+    "Add": np.add,
+    "And": np.logical_and,
+    "Div": _divide,
+    "Equal": np.equal,
+    "Greater": np.greater,
+    "GreaterOrEqual": np.greater_equal,
+    "Less": np.less,
+    "LessOrEqual": np.less_equal,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Mul": np.multiply,
+    "Or": np.logical_or,
+    "Sub": np.subtract,
+    "Xor": np.logical_xor,
+}
 FOLDS: Mapping[str, Fold] = {
-    "Abs": _unary(np.abs),
-    "Add": _many(np.add),
-    "And": _many(np.logical_and),
+    **{op: _unary(function) for op, function in _FUNCTIONS.items()},
+    **{op: _many(function) for op, function in _OF_MANY.items()},
     "Cast": _cast,
-    "Ceil": _unary(np.ceil),
     "Clip": _clip,
     "Concat": _concat,
     "ConstantOfShape": _constant_of_shape,
-    "Div": _many(_divide),
-    "Equal": _many(np.equal),
-    "Exp": _unary(np.exp),
     "Expand": _expand,
-    "Flatten": _flatten,
-    "Floor": _unary(np.floor),
+    "Flatten": _reshaped(lambda given: shapes.flattened(given[0].shape, given.node.integer("axis", 1))),
     "Gather": _gather,
-    "Greater": _many(np.greater),
-    "GreaterOrEqual": _many(np.greater_equal),
-    "Identity": lambda node, inputs, check: [inputs[0]],
-    "Less": _many(np.less),
-    "LessOrEqual": _many(np.less_equal),
-    "Log": _unary(np.log),
-    "Max": _many(np.maximum),
-    "Min": _many(np.minimum),
+    "Identity": lambda given: given[0],
     "Mod": _mod,
-    "Mul": _many(np.multiply),
-    "Neg": _unary(np.negative),
-    "NonZero": lambda node, inputs, check: [np.array(np.nonzero(inputs[0]), np.int64)],
-    "Not": _unary(np.logical_not),
-    "Or": _many(np.logical_or),
+    "NonZero": lambda given: np.array(np.nonzero(given[0]), np.int64),
     "Pow": _pow,
     "Range": _range,
-    "Reciprocal": _unary(np.reciprocal),
     "ReduceMax": _reduce(np.max),
     "ReduceMean": _reduce(np.mean),
     "ReduceMin": _reduce(np.min),
     "ReduceProd": _reduce(np.prod),
     "ReduceSum": _reduce(np.sum),
-    "Reshape": _reshape,
-    "Round": _unary(np.rint),
-    "Shape": lambda node, inputs, check: [shape_of(node, inputs[0].shape)],
-    "Sign": _unary(np.sign),
-    "Size": lambda node, inputs, check: [np.array(inputs[0].size, np.int64)],
+    "Reshape": _reshaped(_reshape),
+    "Shape": lambda given: shape_of(given.node, given[0].shape),
+    "Size": lambda given: np.array(given[0].size, np.int64),
     "Slice": _slice,
     "Split": _split,
-    "Sqrt": _unary(np.sqrt),
-    "Squeeze": _squeeze,
-    "Sub": _many(np.subtract),
+    "Squeeze": _reshaped(lambda given: shapes.squeezed(given[0].shape, given.integers(1))),
     "Tile": _tile,
-    "Transpose": _transpose,
-    "Unsqueeze": _unsqueeze,
-    "Where": _where,
-    "Xor": _many(np.logical_xor),
+    "Transpose": lambda given: np.transpose(given[0], given.node.integers("perm", identity(given[0].ndim)[::-1])),
+    "Unsqueeze": _reshaped(lambda given: shapes.unsqueezed(given[0].shape, given.integers(1) or ())),
+    "Where": lambda given: np.where(*given.broadcast()),
 }
 """The operators that are computed, by `Node.key`."""
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +16,8 @@ from ferrule.formats.onnx.node import GraphRecord, Node, TensorType, single_read
 from ferrule.graph import Array, Rounding
 from ferrule.graph.names import UniqueNames
 
-_OPSET = 21
-"""The opset of the nodes that are made."""
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Held:
     """Integers that stand for real numbers."""
 
@@ -56,7 +53,9 @@ class Integers:
         self, record: GraphRecord, nodes: Sequence[Node], constants: dict[str, Array], folding: Folding
     ) -> None:
         self.constants = constants
-        self._folding = folding
+        self.folding = folding
+        self.given = nodes
+        self.record = record
         self.nodes: list[Node] = []
         self.types: dict[str, TensorType] = {}
         self.reals: dict[str, Held] = {}
@@ -69,26 +68,19 @@ class Integers:
         """Tensors that no node writes any more, and others of the same shape."""
         self.single = single_readers(record, nodes)
         self.final = {value.name for value in record.outputs}
-        self._names = UniqueNames(constants)
-        for name in (*(name for node in nodes for name in node.outputs), *(value.name for value in record.inputs)):
-            self._names.add(name)
+        self._names = names_of(record, nodes, constants)
         self._encodings: dict[tuple[object, ...], Encoding] = {}
         self._made: set[str] = set()
         """Those of `reals` that also exist as float32."""
         self._copies: dict[tuple[str, Encoding], str] = {}
         """Conversions and constants, by tensor and encoding."""
 
-    def add(self, op: str, inputs: Sequence[str], outputs: Sequence[str]) -> None:
-        """Add a node that no node of the model is."""
-        made = Node(
-            index=len(self.nodes),
-            name="",
-            op=op,
-            domain="",
-            version=_OPSET,
-            inputs=tuple(inputs),
-            outputs=tuple(outputs),
-        )
+    def add(self, op: str, inputs: Sequence[str], output: str, type_: TensorType | None = None) -> None:
+        """Add a node that no node of the model is, and declare the stored type of its output."""
+        if type_ is not None:
+            self.types[output] = type_
+        blank = Node(index=len(self.nodes), name="", op=op, domain="", version=0, inputs=(), outputs=())
+        made = blank.made(op, inputs, output)
         self.nodes.append(made)
 
     def new(self, wanted: str) -> str:
@@ -101,18 +93,18 @@ class Integers:
         key = (node.inputs[1:], data_type, shape, *attributes)
         if key not in self._encodings:
             found = encoding_of(node, self.constants, data_type, shape)
-            self._folding.spend((len(found.scales),))
+            self.folding.spend((len(found.scales),))
             self._encodings[key] = found
         return self._encodings[key]
 
     def quantised_data(self, data: Array, encoding: Encoding) -> Array:
         """Return the integers of the model for a constant."""
-        self._folding.spend(data.shape)
+        self.folding.spend(data.shape)
         return encoding.quantised(data)
 
     def _dequantised(self, held: Held) -> Array:
         assert held.data is not None
-        self._folding.spend(held.data.shape)
+        self.folding.spend(held.data.shape)
         return held.encoding.dequantised(held.data)
 
     def hold_given(self, name: str, encoding: Encoding) -> None:
@@ -122,9 +114,8 @@ class Integers:
         stored = name
         if encoding.offset:
             stored = self.new(f"{name}_int8")
-            self.types[stored] = encoding.stored()
-            self.add("QuantizeLinear", (name,), (stored,))
-        self.stored[name] = Held(name=stored, encoding=encoding)
+            self.add("QuantizeLinear", (name,), stored, encoding.stored())
+        self.stored[name] = Held(stored, encoding)
 
     def real(self, name: str) -> str:
         """Return a tensor of real numbers as float32, which is made of integers if it is not there yet."""
@@ -133,7 +124,7 @@ class Integers:
             return name
         self._made.add(name)
         if held.data is None:
-            self.add("DequantizeLinear", (held.name,), (name,))
+            self.add("DequantizeLinear", (held.name,), name)
         else:
             data = self._dequantised(held)
             data.setflags(write=False)
@@ -177,8 +168,7 @@ class Integers:
         key = (source, encoding)
         if key not in self._copies:
             made = self.new(f"{name}_requantised")
-            self.types[made] = encoding.stored(Rounding.ONNX)
-            self.add("QuantizeLinear", (source,), (made,))
+            self.add("QuantizeLinear", (source,), made, encoding.stored(Rounding.ONNX))
             self._copies[key] = made
         return self._copies[key]
 
@@ -210,30 +200,28 @@ class Integers:
         behind: Sequence[str] = (),
     ) -> Target:
         """Return a QuantizeLinear as target, with the limits before it, and a Clip of integers behind it."""
-        limits = encoding.quantised(np.array(bounds, np.float32)).tolist()
-        output = node.outputs[0]
-        absorbed = {*behind, output}
-        reader = self.single.get(output)
-        if reader is not None and reader.key == "Clip" and reader.inputs[0] == output:
+        low, high = encoding.quantised(np.array(bounds, np.float32)).tolist()
+        names = [*behind, node.outputs[0]]
+        reader = self.single.get(names[-1])
+        if reader is not None and reader.key == "Clip" and reader.inputs[0] == names[-1]:
             clip = self.bounds(reader)
             if clip is not None:
-                limits = encoding.within(clip, limits)
-                output = reader.outputs[0]
-                absorbed.add(output)
-        return Target(output=output, encoding=encoding, low=limits[0], high=limits[1], absorbed=frozenset(absorbed))
+                low, high = encoding.within(clip, (low, high))
+                names.append(reader.outputs[0])
+        return Target(output=names[-1], encoding=encoding, low=low, high=high, absorbed=frozenset(names))
 
     def bounds(self, node: Node) -> tuple[float, float] | None:
         """Return the limits of a Relu or Clip; None if they are not constant numbers."""
         if node.key == "Relu":
             return 0.0, math.inf
         found = [-math.inf, math.inf]
-        for index in (0, 1):
-            if node.has_input(1 + index):
-                data = self.numbers(node.inputs[1 + index])
+        for index, name in enumerate(node.inputs[1:3]):
+            if name:
+                data = self.numbers(name)
                 if data is None or data.size != 1 or np.isnan(data).any():
                     return None
-                found[index] = float(data.reshape(-1)[0])
-        return found[0], found[1]
+                found[index] = data.item()
+        return float(found[0]), float(found[1])
 
     def name(self, target: Target, rounding: Rounding = Rounding.TFLM) -> str:
         """Return a tensor for the results of an operator before the clamp of its target, with its type declared."""
@@ -252,9 +240,8 @@ class Integers:
         stored = self.clamped(stored, target)
         self.same.update(dict.fromkeys(target.absorbed, stored))
         if output in self.final and stored != output:
-            self.types[output] = encoding.unsigned()
-            self.add("QuantizeLinear" if encoding.offset else "Identity", (stored,), (output,))
-        self.stored[output] = Held(name=stored, encoding=encoding)
+            self.add("QuantizeLinear" if encoding.offset else "Identity", (stored,), output, encoding.unsigned())
+        self.stored[output] = Held(stored, encoding)
 
     def clamped(self, stored: str, target: Target) -> str:
         """Return integers clamped to the limits of a target."""
@@ -267,10 +254,17 @@ class Integers:
             others = []
             if op != "Relu":
                 others.append(self.constant(f"limit_{limit}", np.array(limit, encoding.type), encoding))
-            self.types[output] = encoding.stored()
-            self.add(op, (stored, *others), (output,))
+            self.add(op, (stored, *others), output, encoding.stored())
             stored = output
         return stored
+
+
+def names_of(record: GraphRecord, nodes: Sequence[Node], constants: Iterable[str]) -> UniqueNames:
+    """Return the names of the tensors of a graph."""
+    names = UniqueNames(constants)
+    for name in (*(name for node in nodes for name in node.outputs), *(value.name for value in record.inputs)):
+        names.add(name)
+    return names
 
 
 def expect_bytes(encoding: Encoding) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators between conversions whose results are elements of their inputs: they move integers."""
+"""Operators that only move or select elements; between conversions, they do so with the stored integers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from ferrule.formats.onnx.encoding import Encoding
-from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.integers import Held, Integers, Target
 from ferrule.formats.onnx.node import Node
 from ferrule.graph import Array
@@ -48,15 +47,20 @@ def moves(node: Node) -> bool:
     return node.key in _MOVING or (node.key == "Resize" and node.text("mode", "nearest") == "nearest")
 
 
-def merged(node: Node, tensors: Integers, folding: Folding) -> bool:
+def takes(node: Node) -> bool:
+    """Whether the results of an operator are elements of its inputs, limits or padding."""
+    return moves(node) or node.key in {"Relu", "Clip", "Pad", *_JOINING}
+
+
+def merged(node: Node, tensors: Integers) -> bool:
     """Add the node on integers that does what one on real numbers does; return False if there is none."""
     if node.key in {"Relu", "Clip"}:
         return _rectify(node, tensors)
     if moves(node):
-        return _move(node, tensors, folding)
+        return _move(node, tensors)
     if node.key == "Pad":
         return _pad(node, tensors)
-    return node.key in _JOINING and _join(node, tensors)
+    return _join(node, tensors)
 
 
 def _rectify(node: Node, tensors: Integers) -> bool:
@@ -70,35 +74,26 @@ def _rectify(node: Node, tensors: Integers) -> bool:
     return True
 
 
-def _move(node: Node, tensors: Integers, folding: Folding) -> bool:
+def _move(node: Node, tensors: Integers) -> bool:
     held = tensors.reals.get(node.inputs[0])
     if held is None or (held.data is None and not held.encoding.is_byte):
         return False
     if held.data is not None:
-        return move_constant(node, held, tensors.reals, tensors, folding)
+        return move_constant(node, held, tensors.reals, tensors)
     others = [tensors.real(name) for name in node.inputs[1:]]
     target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
-    if target is not None and target.encoding == held.encoding:
-        stored = tensors.name(target)
-        tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=(stored,)))
-        tensors.finish(target, stored)
-        return True
-    names = [tensors.new(f"{name}_int8") if name else "" for name in node.outputs]
-    for name, stored in zip(node.outputs, names, strict=True):
-        if name:
-            tensors.types[stored] = held.encoding.stored()
-            tensors.reals[name] = Held(name=stored, encoding=held.encoding)
-    tensors.nodes.append(replace(node, inputs=(held.name, *others), outputs=tuple(names)))
-    return True
+    if target is not None and target.encoding != held.encoding:
+        target = None
+    return _added(replace(node, inputs=(held.name, *others)), held.encoding, target, tensors)
 
 
-def move_constant(node: Node, held: Held, known: dict[str, Held], tensors: Integers, folding: Folding) -> bool:
+def move_constant(node: Node, held: Held, known: dict[str, Held], tensors: Integers) -> bool:
     """Compute what becomes of a constant, such as weights that are transposed; `known` receives the results."""
     assert held.data is not None
     encoding = held.encoding
     if node.key == "Clip" and (bounds := tensors.bounds(node)) is not None:
         data = np.clip(held.data, *encoding.within(bounds)).astype(held.data.dtype)
-        known[node.outputs[0]] = replace(held, name=node.outputs[0], data=data)
+        known[node.outputs[0]] = Held(node.outputs[0], encoding, data)
         return True
     if encoding.per_channel:
         if node.key != "Transpose":
@@ -107,9 +102,9 @@ def move_constant(node: Node, held: Held, known: dict[str, Held], tensors: Integ
     others = [tensors.constants.get(name) for name in node.inputs[1:]]
     if any(each is None for each, name in zip(others, node.inputs[1:], strict=True) if name):
         return False
-    results = folding.outputs(node, [held.data, *others])
+    results = tensors.folding.outputs(node, [held.data, *others])
     for name, result in zip(node.outputs, results or (), strict=False):
-        known[name] = Held(name=name, encoding=encoding, data=result)
+        known[name] = Held(name, encoding, result)
     return results is not None
 
 
@@ -126,9 +121,7 @@ def _pad(node: Node, tensors: Integers) -> bool:
     inputs = [tensors.converted(source, encoding), tensors.real(node.inputs[1]) if node.has_input(1) else "", ""]
     if number.any():
         inputs[2] = padding(node, encoding.quantised(number.reshape(())), encoding, tensors)
-    made = replace(node, inputs=(*inputs, *node.inputs[3:]))
-    _add_moved(made, encoding, target, tensors)
-    return True
+    return _added(replace(node, inputs=(*inputs, *node.inputs[3:])), encoding, target, tensors)
 
 
 def padding(node: Node, value: Array, encoding: Encoding, tensors: Integers) -> str:
@@ -146,17 +139,20 @@ def _join(node: Node, tensors: Integers) -> bool:
     if encoding is None or not encoding.is_byte or all(tensors.numbers(name) is not None for name in names):
         return False
     inputs = [*map(tensors.real, node.inputs[:first]), *(tensors.converted(name, encoding) for name in names)]
-    _add_moved(replace(node, inputs=tuple(inputs)), encoding, target, tensors)
-    return True
+    return _added(replace(node, inputs=tuple(inputs)), encoding, target, tensors)
 
 
-def _add_moved(node: Node, encoding: Encoding, target: Target | None, tensors: Integers) -> None:
-    """Add a node whose only output has the encoding of its inputs."""
-    output = node.outputs[0]
-    stored = tensors.new(f"{output}_int8") if target is None else tensors.name(target)
-    tensors.types[stored] = encoding.stored()
-    tensors.nodes.append(replace(node, outputs=(stored,)))
-    if target is None:
-        tensors.reals[output] = Held(name=stored, encoding=encoding)
-    else:
+def _added(node: Node, encoding: Encoding, target: Target | None, tensors: Integers) -> bool:
+    """Add a node whose outputs have the encoding of its inputs, and return True; only one output has a target."""
+    if target is not None:
+        stored = tensors.name(target)
+        tensors.nodes.append(replace(node, outputs=(stored,)))
         tensors.finish(target, stored)
+        return True
+    names = [tensors.new(f"{name}_int8") if name else "" for name in node.outputs]
+    for name, stored in zip(node.outputs, names, strict=True):
+        if name:
+            tensors.types[stored] = encoding.stored()
+            tensors.reals[name] = Held(stored, encoding)
+    tensors.nodes.append(replace(node, outputs=tuple(names)))
+    return True

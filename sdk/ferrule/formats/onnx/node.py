@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ferrule.errors import ModelError, UnsupportedError
 from ferrule.graph import Array, DataType, Quantization, Rounding, Shape
 
 MICROSOFT = "com.microsoft"
 """The domain of onnxruntime's own operators."""
+
+MADE_OPSET = 21
+"""The opset of the nodes that are made."""
 
 MAX_TENSOR_BYTES = 2**31 - 1
 """The most bytes of a tensor, because offsets on the boards have 32 bits."""
@@ -51,6 +54,22 @@ class Node:
         name = f" '{self.name}'" if self.name else ""
         result = f" -> tensor '{self.outputs[0]}'" if self.outputs else ""
         return f"node {self.index}{name} {self.key}{result}"
+
+    def made(self, op: str, inputs: Sequence[str], output: str, **attributes: int) -> Node:
+        """Return a node of ONNX's own that is made in this one's place, without absent inputs at its end."""
+        names = list(inputs)
+        while names and not names[-1]:
+            names.pop()
+        return replace(
+            self,
+            op=op,
+            domain="",
+            version=MADE_OPSET,
+            inputs=tuple(names),
+            outputs=(output,),
+            attributes=attributes,
+            graphs={},
+        )
 
     def has_input(self, position: int) -> bool:
         """Return whether an optional input is present."""

@@ -11,12 +11,10 @@ import numpy as np
 from ferrule.formats.onnx.encoding import DEQUANTIZE, QUANTIZE
 from ferrule.formats.onnx.folding import Folding
 from ferrule.formats.onnx.fusion import MOVING
+from ferrule.formats.onnx.integers import names_of
 from ferrule.formats.onnx.node import GraphRecord, Node, single_readers
 from ferrule.graph import Array
-from ferrule.graph.names import UniqueNames
 
-_OPSET = 21
-"""The opset of the nodes that are made."""
 _INT8 = np.iinfo(np.int8)
 _INT32 = np.iinfo(np.int32)
 
@@ -32,9 +30,7 @@ class Rewriting:
         self._constants = constants
         self._folding = folding
         self._makers = {name: node for node in nodes for name in node.outputs}
-        self._names = UniqueNames(constants)
-        for name in (*self._makers, *(value.name for value in record.inputs)):
-            self._names.add(name)
+        self._names = names_of(record, nodes, constants)
         self._weights: dict[str, tuple[str, ...]] = {}
         """The integers, the scale and the zero point of float32 weights, by name."""
 
@@ -53,8 +49,8 @@ class Rewriting:
             made.append(replace(node, inputs=tuple(renamed.get(name, name) for name in node.inputs)))
             for name in set(found).intersection(node.outputs):
                 stored, renamed[name] = self._names.take(f"{name}_quantised"), self._names.take(f"{name}_dequantised")
-                made.append(_conversion(node, "QuantizeLinear", (name, *found[name]), stored))
-                made.append(_conversion(node, "DequantizeLinear", (stored, *found[name]), renamed[name]))
+                made.append(node.made("QuantizeLinear", (name, *found[name]), stored, axis=1))
+                made.append(node.made("DequantizeLinear", (stored, *found[name]), renamed[name], axis=1))
         self.nodes = made
 
     def _has_one_scale(self, node: Node) -> bool:
@@ -108,7 +104,7 @@ class Rewriting:
             names = self._quantised_weights(node.inputs[1], weights)
             scale = self._constants[names[1]]
             inputs[1] = self._names.take(f"{node.inputs[1]}_dequantised")
-            made.append(_conversion(node, "DequantizeLinear", names, inputs[1]))
+            made.append(node.made("DequantizeLinear", names, inputs[1], axis=1))
         elif maker is not None and maker.key in DEQUANTIZE and len(maker.inputs) > 1:
             found = self._constants.get(maker.inputs[1])
             if found is None or not self._fits(node, maker, found, 0 if bias is None else bias.size):
@@ -118,7 +114,7 @@ class Rewriting:
             return node
         if bias is not None and (names := self._quantised_bias(node.inputs[2], bias, data_scale, scale)):
             inputs[2] = self._names.take(f"{node.inputs[2]}_dequantised")
-            made.append(_conversion(node, "DequantizeLinear", names, inputs[2], axis=0))
+            made.append(node.made("DequantizeLinear", names, inputs[2], axis=0))
         return replace(node, inputs=tuple(inputs))
 
     def _fits(self, node: Node, maker: Node, scale: Array, channels: int) -> bool:
@@ -167,17 +163,3 @@ class Rewriting:
         data.setflags(write=False)
         self._constants[name] = data
         return name
-
-
-def _conversion(near: Node, op: str, inputs: Sequence[str], output: str, axis: int = 1) -> Node:
-    """Return a conversion, with the place of another node."""
-    return replace(
-        near,
-        op=op,
-        domain="",
-        version=_OPSET,
-        inputs=tuple(inputs),
-        outputs=(output,),
-        attributes={"axis": axis},
-        graphs={},
-    )

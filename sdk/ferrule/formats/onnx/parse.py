@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +39,27 @@ TYPES: Mapping[int, DataType] = {
     13: DataType.UINT64,
 }
 """The types that networks have, by their number in the enum TensorProto.DataType."""
-_RAW: Mapping[int, str] = {number: dtype.value for number, dtype in TYPES.items()} | {4: "uint16", 11: "float64"}
+NUMPY_TYPES: Mapping[int, str] = {number: dtype.value for number, dtype in TYPES.items()} | {4: "uint16", 11: "float64"}
+"""Those that constants have until they become part of a network."""
 _WIDENED: Mapping[int, str] = {16: "float32", 21: "uint8", 22: "int8", 25: "uint8", 26: "int8"}
 """Types of constants that are read as wider ones: bfloat16, uint4, int4, uint2, int2."""
 
 
+_NAMES = {
+    8: "string",
+    14: "complex64",
+    15: "complex128",
+    16: "bfloat16",
+    21: "uint4",
+    22: "int4",
+    25: "uint2",
+    26: "int2",
+}
+
+
 def type_name(number: int) -> str:
     """Return the name of a number of the enum TensorProto.DataType, such as float64."""
-    names = {**{key: dtype.value for key, dtype in TYPES.items()}, 4: "uint16", 8: "string", 11: "float64"}
-    names |= {14: "complex64", 15: "complex128", 16: "bfloat16", 21: "uint4", 22: "int4", 25: "uint2", 26: "int2"}
-    return names.get(number, f"the type number {number}")
+    return {**NUMPY_TYPES, **_NAMES}.get(number, f"the type number {number}")
 
 
 def parse(data: bytes, folder: Path | None) -> GraphRecord:
@@ -113,12 +124,12 @@ class _Parser:
                 if name in constants:
                     raise ModelError("there is another one of this name already")
                 constants[name] = self.array(tensor)
-        inputs, outputs = _values(graph.input), _values(graph.output)
+        inputs, outputs = tuple(map(_value, graph.input)), tuple(map(_value, graph.output))
         return GraphRecord(
             name=_text(graph.name),
             inputs=inputs,
             outputs=outputs,
-            values={value.name: value for value in (*_values(graph.value_info), *outputs, *inputs)},
+            values={value.name: value for value in (*map(_value, graph.value_info), *outputs, *inputs)},
             constants=constants,
             nodes=tuple(self.node(node, index, depth) for index, node in enumerate(graph.node)),
             narrow=frozenset(_narrow(graph)),
@@ -172,20 +183,20 @@ class _Parser:
     def array(self, tensor: Any) -> Array:  # noqa: ANN401
         """Return the read-only elements of a tensor."""
         number, shape = tensor.data_type, tuple(tensor.dims)
-        if number not in _RAW and number not in _WIDENED:
+        if number not in NUMPY_TYPES and number not in _WIDENED:
             raise UnsupportedError(f"it is {type_name(number)}, expected numbers of at most 64 bits")
         if len(shape) > MAX_RANK or min(shape, default=0) < 0:
             raise UnsupportedError(f"its shape is {list(shape)}, expected at most {MAX_RANK} axes")
-        dtype = np.dtype(_WIDENED.get(number) or _RAW[number])
-        hold(math.prod(shape) * dtype.itemsize, f"a tensor of the shape {list(shape)}")
+        dtype = np.dtype(_WIDENED.get(number) or NUMPY_TYPES[number])
+        expected = math.prod(shape) * dtype.itemsize
+        hold(expected, f"a tensor of the shape {list(shape)}")
         raw: bytes | None = tensor.raw_data if tensor.HasField("raw_data") else None
         if tensor.data_location == _EXTERNAL:
             raw = self._external(tensor)
         if raw is None or number in _WIDENED:
             result = _converted(tensor, raw)
         else:
-            if len(raw) != math.prod(shape) * dtype.itemsize:
-                expected = math.prod(shape) * dtype.itemsize
+            if len(raw) != expected:
                 raise ModelError(f"it has {len(raw)} bytes, expected {expected} for {dtype}{list(shape)}")
             result = np.frombuffer(raw, dtype.newbyteorder("<")).astype(dtype, copy=False).reshape(shape)
         if result.dtype == bool:
@@ -256,10 +267,6 @@ def _narrow(graph: Any) -> Iterator[str]:  # noqa: ANN401
     for node in graph.node:
         if node.op_type == "Constant" and any(each.t.data_type in _WIDENED for each in node.attribute):
             yield from map(_text, node.output)
-
-
-def _values(records: Iterable[Any]) -> tuple[ValueRecord, ...]:
-    return tuple(_value(record) for record in records)
 
 
 def _value(record: Any) -> ValueRecord:  # noqa: ANN401

@@ -13,9 +13,6 @@ from ferrule.formats.onnx.encoding import STATIC
 from ferrule.formats.onnx.node import MICROSOFT, Node
 from ferrule.graph import Array
 
-_OPSET = 21
-"""The opset of the nodes that are made."""
-
 
 class Expansion:
     """The nodes that replace one node: DequantizeLinear, the operator, and QuantizeLinear."""
@@ -35,7 +32,7 @@ class Expansion:
 
     def real(self, position: int, axis: int = 1) -> str:
         """Return the real values of the input at a position, with the scale and zero point behind it."""
-        names = self.node.inputs[position : position + 3]
+        names = self.node.inputs[position], *self.node.inputs[position + 1 : position + 3]
         return self._dequantised(names, position, axis)
 
     def bias(self, position: int, scales: Sequence[Array | None], factor: float = 1.0) -> str:
@@ -72,40 +69,17 @@ class Expansion:
             )
         real = f"{node.outputs[0]}_real"
         kept = {name: value for name, value in node.attributes.items() if name not in {"channels_last", "opset"}}
-        names = list(inputs)
-        while names and not names[-1]:
-            names.pop()
-        made = replace(
-            node,
-            op=op,
-            domain="",
-            version=_OPSET,
-            inputs=tuple(names),
-            outputs=(real,),
-            attributes={**kept, **attributes},
-        )
+        made = node.made(op, inputs, real, **attributes)
         parameters = node.inputs[position : position + 2]
         if not parameters or not parameters[0]:
             raise UnsupportedError("it has no scale of its output, expected one", hint="quantise its output, too")
-        self.nodes.append(made)
-        self.nodes.append(self._conversion("QuantizeLinear", (real, *parameters), node.outputs[0], 1))
+        self.nodes.append(replace(made, attributes={**kept, **attributes}))
+        self.nodes.append(node.made("QuantizeLinear", (real, *parameters), node.outputs[0], axis=1))
 
     def _dequantised(self, names: Sequence[str], position: int, axis: int) -> str:
         real = f"{self.node.outputs[0]}_input_{position}"
-        self.nodes.append(self._conversion("DequantizeLinear", names, real, axis))
+        self.nodes.append(self.node.made("DequantizeLinear", names, real, axis=axis))
         return real
-
-    def _conversion(self, op: str, inputs: Sequence[str], output: str, axis: int) -> Node:
-        names = tuple(inputs) if inputs[-1] else tuple(inputs[:-1])
-        return replace(
-            self.node,
-            op=op,
-            domain="",
-            version=_OPSET,
-            inputs=names,
-            outputs=(output,),
-            attributes={"axis": axis},
-        )
 
 
 def _conv(call: Expansion) -> None:

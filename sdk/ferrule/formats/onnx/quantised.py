@@ -22,44 +22,13 @@ from ferrule.formats.onnx.fusion import FUSED, fusions
 from ferrule.formats.onnx.integers import Held, Integers, Target, expect_bytes
 from ferrule.formats.onnx.node import GraphRecord, Node, outer_names
 from ferrule.formats.onnx.normalise import Normalised
+from ferrule.formats.onnx.operators import OPERATORS
 from ferrule.formats.onnx.optimised import Rewriting
 from ferrule.formats.onnx.parse import TYPES
 from ferrule.formats.onnx.qlinear import EXPANSIONS, expanded
-from ferrule.graph import Array, LayerType, Rounding
+from ferrule.graph import Array, Rounding
 from ferrule.network.execution import operator_of
 
-COMPUTED: Mapping[str, LayerType] = {
-    "Abs": LayerType.ABS,
-    "Add": LayerType.ADD,
-    "AveragePool": LayerType.AVERAGE_POOL_2D,
-    "Ceil": LayerType.CEIL,
-    "Conv": LayerType.CONV_2D,
-    "ConvTranspose": LayerType.TRANSPOSE_CONV,
-    "Cos": LayerType.COS,
-    "Div": LayerType.DIV,
-    "Elu": LayerType.ELU,
-    "Exp": LayerType.EXP,
-    "Floor": LayerType.FLOOR,
-    "Gemm": LayerType.FULLY_CONNECTED,
-    "GlobalAveragePool": LayerType.MEAN,
-    "HardSwish": LayerType.HARD_SWISH,
-    "LeakyRelu": LayerType.LEAKY_RELU,
-    "Log": LayerType.LOG,
-    "MatMul": LayerType.BATCH_MATMUL,
-    "Mul": LayerType.MUL,
-    "Neg": LayerType.NEG,
-    "PRelu": LayerType.PRELU,
-    "ReduceMean": LayerType.MEAN,
-    "Resize": LayerType.RESIZE_BILINEAR,
-    "Round": LayerType.ROUND,
-    "Sigmoid": LayerType.LOGISTIC,
-    "Sin": LayerType.SIN,
-    "Softmax": LayerType.SOFTMAX,
-    "Sqrt": LayerType.SQRT,
-    "Sub": LayerType.SUB,
-    "Tanh": LayerType.TANH,
-}
-"""The operators that become one layer of int8, if that layer's operator computes ONNX's rule."""
 _WEIGHTED = frozenset({"Conv", "ConvTranspose", "Gemm", "MatMul"})
 _BINARY = frozenset({"Add", "Div", "Mul", "PRelu", "Sub"})
 _ORDERING = frozenset({"ArgMax", "ArgMin", "Shape", "Size"})
@@ -106,9 +75,8 @@ def quantised(record: GraphRecord, graph: Normalised, folding: Folding, arithmet
         rewriting.quantise_weights(found.weighted)
         fused = found.types
     rewriting.move_conversions()
-    nodes = rewriting.nodes
-    fused = {**fused, **_named(nodes, linear, constants)}
-    result = _Pass(record, nodes, Integers(record, nodes, constants, folding), folding, fused).run()
+    fused = {**fused, **_named(rewriting.nodes, linear, constants)}
+    result = _Pass(Integers(record, rewriting.nodes, constants, folding), fused).run()
     return replace(result, same={**graph.same, **result.same})
 
 
@@ -148,18 +116,8 @@ def _identity(constants: Mapping[str, Array], name: str) -> object:
 class _Pass:
     """The rewriting of the nodes of one graph."""
 
-    def __init__(
-        self,
-        record: GraphRecord,
-        nodes: Sequence[Node],
-        tensors: Integers,
-        folding: Folding,
-        fused: Mapping[str, str],
-    ) -> None:
-        self._record = record
-        self._nodes = nodes
+    def __init__(self, tensors: Integers, fused: Mapping[str, str]) -> None:
         self._tensors = tensors
-        self._folding = folding
         self._fused = fused
         """The types of integers of operators that are fused with the conversions round them, by output."""
 
@@ -167,7 +125,7 @@ class _Pass:
         """Return the rewritten graph."""
         tensors = self._tensors
         self._take_inputs()
-        for node in self._nodes:
+        for node in tensors.given:
             if node.outputs and node.outputs[0] in tensors.absorbed:
                 continue
             with place(node.where, node.key):
@@ -180,14 +138,14 @@ class _Pass:
     def _take_inputs(self) -> None:
         """Take the quantisation of inputs of the graph from the nodes that read them."""
         known: dict[str, Node] = {}
-        for node in reversed(self._nodes):
+        for node in reversed(self._tensors.given):
             if not node.inputs or not node.outputs:
                 continue
             if node.key in DEQUANTIZE:
                 known[node.inputs[0]] = node
             elif moved.moves(node) and node.outputs[0] in known:
                 known[node.inputs[0]] = known[node.outputs[0]]
-        for value in self._record.inputs:
+        for value in self._tensors.record.inputs:
             reader, dtype = known.get(value.name), TYPES.get(value.type)
             if reader is None or dtype is None or value.name in self._tensors.constants:
                 continue
@@ -200,7 +158,7 @@ class _Pass:
         point = self._tensors.constants.get(node.inputs[2]) if node.has_input(2) else None
         if point is not None:
             return str(point.dtype)
-        value = self._record.values.get(node.inputs[0])
+        value = self._tensors.record.values.get(node.inputs[0])
         dtype = None if value is None else TYPES.get(value.type)
         return "uint8" if dtype is None else dtype.value
 
@@ -227,9 +185,7 @@ class _Pass:
 
     def _merged(self, node: Node) -> bool:
         """Add the node on integers that does what one on real numbers does, if there is one."""
-        if node.key in COMPUTED and not moved.moves(node):
-            return self._compute(node)
-        return moved.merged(node, self._tensors, self._folding)
+        return moved.merged(node, self._tensors) if moved.takes(node) else self._compute(node)
 
     # conversions
 
@@ -239,7 +195,7 @@ class _Pass:
         data = held.data if held is not None and held.data is not None else data
         if data is not None:
             encoding = tensors.encoding(node, str(data.dtype), data.shape)
-            tensors.reals[node.outputs[0]] = Held(name=source, encoding=encoding, data=data)
+            tensors.reals[node.outputs[0]] = Held(source, encoding, data)
             return
         type_ = self._type_of(node) if held is None else held.encoding.type
         encoding = tensors.encoding(node, type_)
@@ -259,7 +215,7 @@ class _Pass:
         encoding = tensors.encoding(node, None, () if data is None else data.shape)
         if data is not None:
             integers = tensors.quantised_data(data, encoding)
-            tensors.stored[output] = Held(name=output, encoding=encoding, data=integers)
+            tensors.stored[output] = Held(output, encoding, integers)
             if output in tensors.final:
                 tensors.constants[output] = integers
             return
@@ -277,7 +233,7 @@ class _Pass:
     def _compute(self, node: Node) -> bool:
         tensors, original = self._tensors, node
         node = self._with_bias(self._without_slopes(node))
-        rules = operator_of(COMPUTED[node.key]).rules
+        rules = _rules(node)
         target = tensors.target(node.outputs[0]) if len(node.outputs) == 1 else None
         if target is None or Rounding.ONNX not in rules or (node.key == "Elu" and node.number("alpha", 1.0) != 1):
             return False
@@ -294,7 +250,7 @@ class _Pass:
 
     def _rule(self, node: Node) -> Rounding:
         """Return the rule by which an operator rounds: that of the fused one, or float32."""
-        rules, fused = operator_of(COMPUTED[node.key]).rules, self._fused.get(node.outputs[0])
+        rules, fused = _rules(node), self._fused.get(node.outputs[0])
         if fused is None and node.key in FUSED and Rounding.ONNX_FLOAT in rules:
             return Rounding.ONNX_FLOAT
         return Rounding.ONNX_UINT8 if fused == "uint8" and Rounding.ONNX_UINT8 in rules else Rounding.ONNX
@@ -339,7 +295,7 @@ class _Pass:
         if any(name in tensors.stored for name in node.inputs[1:]):
             held = None
         if held is not None and held.data is not None and (moved.moves(node) or node.key == "Clip"):
-            if moved.move_constant(node, held, tensors.stored, tensors, self._folding):
+            if moved.move_constant(node, held, tensors.stored, tensors):
                 return
             held = None
         if held is not None and node.key in _ORDERING:
@@ -372,9 +328,14 @@ class _Pass:
             names.append(stored)
             if name:
                 tensors.types[stored] = encoding.stored()
-                tensors.stored[name] = Held(name=stored, encoding=encoding)
+                tensors.stored[name] = Held(stored, encoding)
         tensors.nodes.append(replace(node, inputs=(held.name, *node.inputs[1:]), outputs=tuple(names)))
         for name, stored in zip(node.outputs, names, strict=True):
             if name != stored:
-                tensors.types[name] = encoding.unsigned()
-                tensors.add("QuantizeLinear", (stored,), (name,))
+                tensors.add("QuantizeLinear", (stored,), name, encoding.unsigned())
+
+
+def _rules(node: Node) -> frozenset[Rounding]:
+    """Return the rules of the layer of integers that computes an operator; none if there is no such layer."""
+    row = OPERATORS.get(node.key)
+    return frozenset() if row is None or row.layer is None else operator_of(row.layer).rules

@@ -193,6 +193,6 @@ def _space_to_depth(call: Call) -> None:
 
 ROWS: Mapping[str, Row] = {
     "DepthToSpace": Row(_depth_to_space),
-    "Resize": Row(_resize, 1, 4),
+    "Resize": Row(_resize, 1, 4, layer=LayerType.RESIZE_BILINEAR),
     "SpaceToDepth": Row(_space_to_depth),
 }

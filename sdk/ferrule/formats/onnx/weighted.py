@@ -251,8 +251,8 @@ def _matrices(call: Call, position: int, shape: Shape) -> tuple[str, bool]:
 
 
 ROWS: Mapping[str, Row] = {
-    "Conv": Row(_conv, 2, 3),
-    "ConvTranspose": Row(_conv_transpose, 2, 3),
-    "Gemm": Row(_gemm, 2, 3),
-    "MatMul": Row(_matmul, 2),
+    "Conv": Row(_conv, 2, 3, layer=LayerType.CONV_2D),
+    "ConvTranspose": Row(_conv_transpose, 2, 3, layer=LayerType.TRANSPOSE_CONV),
+    "Gemm": Row(_gemm, 2, 3, layer=LayerType.FULLY_CONNECTED),
+    "MatMul": Row(_matmul, 2, layer=LayerType.BATCH_MATMUL),
 }

@@ -226,8 +226,8 @@ def _global_pool(call: Call, type_: LayerType) -> None:
 
 
 ROWS: Mapping[str, Row] = {
-    "AveragePool": Row(_average_pool),
-    "GlobalAveragePool": Row(lambda call: _global_pool(call, LayerType.MEAN)),
+    "AveragePool": Row(_average_pool, layer=LayerType.AVERAGE_POOL_2D),
+    "GlobalAveragePool": Row(lambda call: _global_pool(call, LayerType.MEAN), layer=LayerType.MEAN),
     "GlobalMaxPool": Row(lambda call: _global_pool(call, LayerType.REDUCE_MAX)),
     "MaxPool": Row(_max_pool, outputs=2),
 }
