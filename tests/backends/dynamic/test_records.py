@@ -13,7 +13,7 @@ import pytest
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.codes import ACTIVATION_CODES, TYPE_CODES
 from ferrule.backends.dynamic.descriptors import CPadding, descriptor_structs
-from ferrule.backends.dynamic.records import OptionsRecord, layer_record, read_option
+from ferrule.backends.dynamic.records import layer_struct, options_array, read_option
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Graph, Layer, LayerType
@@ -74,8 +74,7 @@ def check_tensors(graph: Graph, names: Sequence[str | None], array: Sequence[obj
 def test_layers_arrive_whole(seed: int) -> None:
     network = random_network(seed)
     for layer in network.layers:
-        record = layer_record(network, layer)
-        struct = record.struct
+        struct = layer_struct(network, layer)
         assert struct.name.decode() == layer.name
         assert struct.type == layer.type.code
         check_tensors(network, layer.inputs, struct.inputs, struct.input_count)
@@ -110,7 +109,7 @@ def test_a_number_of_more_than_32_bits_is_refused() -> None:
     with pytest.raises(
         UnsupportedError, match="'large' cannot be represented in C: 1099511627776 does not fit in 32 bits"
     ):
-        layer_record(network, layer)
+        layer_struct(network, layer)
 
 
 def pre_compiled(payload: object) -> Layer:
@@ -122,21 +121,21 @@ def pre_compiled(payload: object) -> Layer:
 
 @pytest.mark.parametrize("payload", [b"", b"bytes", b"with\0zero"])
 def test_a_pre_compiled_object_crosses_as_bytes(payload: bytes) -> None:
-    record = layer_record(chain(), pre_compiled(payload))
-    compiled = abi.PreCompiled.from_address(record.struct.descriptor)
+    struct = layer_struct(chain(), pre_compiled(payload))
+    compiled = abi.PreCompiled.from_address(struct.descriptor)
     assert ctypes.string_at(compiled.object, compiled.object_bytes) == payload
 
 
 def test_the_pre_compiled_object_of_another_backend_is_refused() -> None:
     with pytest.raises(UnsupportedError, match="compiled by another backend"):
-        layer_record(chain(), pre_compiled(object()))
+        layer_struct(chain(), pre_compiled(object()))
 
 
 def test_options_go_and_come_back() -> None:
     options = {"flag": True, "count": -(1 << 40), "share": 0.1, "text": "ä", "off": False}
-    record = OptionsRecord(options)
-    assert dict(read_option(option) for option in record.array) == options
-    assert record.count == 5
+    array = options_array(options)
+    assert dict(read_option(option) for option in array) == options
+    assert len(array) == 5
 
 
 @pytest.mark.parametrize("option", [abi.Option(), abi.Option(name=b"x", kind=4), abi.Option(name=b"x", kind=-1)])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
-from ferrule.backends.dynamic.records import OptionsRecord, SubgraphRecord, TargetRecord
+from ferrule.backends.dynamic.records import options_array, subgraph_struct, target_struct
 from ferrule.backends.optimization_views import (
     OptimizationViews,
     PreCompiledDescriptor,
@@ -25,13 +25,12 @@ def ask_optimizer(tables: Tables, view: SubgraphView, target: Target) -> Optimiz
     Raises:
         DynamicLibraryError: the backend failed, or passed a layer twice or an invalid index.
     """
-    record, answers, table = SubgraphRecord(view), _Answers(view), tables.optimizer
+    subgraph, answers, table = subgraph_struct(view), _Answers(view), tables.optimizer
     if table.optimize_on:
-        device = TargetRecord(target)
-        _, reason = table.optimize_on(tables.address, device.struct, record.struct, answers.struct)
+        _, reason = table.optimize_on(tables.address, target_struct(target), subgraph, answers.struct)
     else:
-        options = OptionsRecord(target.options)
-        _, reason = table.optimize(tables.address, record.struct, options.array, options.count, answers.struct)
+        options = options_array(target.options)
+        _, reason = table.optimize(tables.address, subgraph, options, len(options), answers.struct)
     problem = reason or answers.problem
     if problem:
         raise DynamicLibraryError(f"backend '{tables.library.id}' cannot optimise its layers: {problem}")

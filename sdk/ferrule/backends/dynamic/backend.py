@@ -16,7 +16,7 @@ from ferrule.backends.dynamic.answers import ask_optimizer
 from ferrule.backends.dynamic.context import DynamicContext, DynamicProfiling
 from ferrule.backends.dynamic.handles import AllocatorRecord, DynamicHandleFactory, DynamicMemory
 from ferrule.backends.dynamic.library import Library, Tables
-from ferrule.backends.dynamic.records import TargetRecord, layer_record, read_option
+from ferrule.backends.dynamic.records import layer_struct, read_option, target_struct
 from ferrule.backends.dynamic.workload import DynamicWorkloadFactory
 from ferrule.backends.optimization_views import ModelOptions, OptimizationViews, untouched
 from ferrule.backends.shared.host_memory import HostTensorHandleFactory
@@ -36,15 +36,14 @@ class DynamicLayerSupport:
     def supports(self, graph: Graph, layer: Layer, target: Target) -> Support:
         """Return whether the backend supports the layer of that graph."""
         try:
-            record = layer_record(graph, layer)
+            struct = layer_struct(graph, layer)
         except UnsupportedError as error:
             return Support(reason=str(error))
         table = self._tables.layer_support
         if table.supports_on:
-            own = TargetRecord(target)
-            _, reason = table.supports_on(self._tables.address, own.struct, record.struct)
+            _, reason = table.supports_on(self._tables.address, target_struct(target), struct)
         else:
-            _, reason = table.supports(self._tables.address, record.struct)
+            _, reason = table.supports(self._tables.address, struct)
         return Support(reason=reason)
 
 

@@ -9,7 +9,7 @@ from ferrule._typing import override
 from ferrule.backends.context import BackendEvent, BackendUnavailableError, CreationOptions, NetworkId
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
-from ferrule.backends.dynamic.records import OptionsRecord
+from ferrule.backends.dynamic.records import options_array
 
 
 class Notices(ABC):
@@ -73,8 +73,8 @@ class DynamicProfiling:
 
 
 def _create(owner: object, tables: Tables, table: object, options: CreationOptions, what: str) -> int | None:
-    own = OptionsRecord(options.backend_options.get(tables.library.id, {}))
-    given = abi.CreationOptions(options.profiling, options.protected_mode, own.array, own.count)
+    own = options_array(options.backend_options.get(tables.library.id, {}))
+    given = abi.CreationOptions(options.profiling, options.protected_mode, own, len(own))
     failed = {
         abi.ERR_UNAVAILABLE: (BackendUnavailableError, "cannot work here"),
         abi.ERR_FAILED: (DynamicLibraryError, f"created no {what}"),

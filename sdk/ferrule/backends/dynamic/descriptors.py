@@ -102,20 +102,17 @@ class DescriptorStruct:
         """The tag, such as ferrule_conv2d_descriptor."""
         return "ferrule_" + re.sub(r"(?<!^)(?=[A-Z])", "_", self.descriptor.__name__).lower()
 
-    def pack(self, descriptor: Descriptor) -> tuple[ctypes.Structure, tuple[object, ...]]:
-        """Return the filled struct and the objects that must outlive it; OverflowError if a number is too large."""
+    def pack(self, descriptor: Descriptor) -> ctypes.Structure:
+        """Return the filled struct; OverflowError if a number is too large."""
         filled = self.ctype()
-        alive: list[object] = []
         for field in self.fields:
             value = getattr(descriptor, field.name)
             if field.kind is not None:
                 setattr(filled, field.name, field.kind.convert(value))
                 continue
-            array = (ctypes.c_int32 * len(value))(*map(_convert_int, value))
-            alive.append(array)
-            setattr(filled, field.name, ctypes.cast(array, ctypes.POINTER(ctypes.c_int32)))
+            setattr(filled, field.name, (ctypes.c_int32 * len(value))(*map(_convert_int, value)))
             setattr(filled, f"{field.name}_count", len(value))
-        return filled, tuple(alive)
+        return filled
 
 
 @cache

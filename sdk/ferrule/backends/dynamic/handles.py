@@ -12,7 +12,7 @@ from ferrule._typing import override
 from ferrule.backends.context import CustomAllocator
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
-from ferrule.backends.dynamic.records import TensorRecord, bare_layer
+from ferrule.backends.dynamic.records import bare_layer, tensor_struct
 from ferrule.backends.shared.host_memory import HostMemoryManager, address
 from ferrule.backends.tensor_handle import (
     FactoryId,
@@ -115,8 +115,7 @@ class DynamicHandleFactory(TensorHandleFactory):
     def capabilities(self, layer: Layer | None = None, connected: Layer | None = None) -> frozenset[HandleCapability]:
         flags = self._table.capabilities
         if self._table.connection_capabilities and not (layer is None and connected is None):
-            records = [None if each is None else bare_layer(each) for each in (layer, connected)]
-            structs = [None if record is None else record.struct for record in records]
+            structs = [None if each is None else bare_layer(each) for each in (layer, connected)]
             flags = self._table.connection_capabilities(self._tables.address, *structs)
         return frozenset(kind for kind in HandleCapability if flags & kind.value)
 
@@ -132,7 +131,7 @@ class DynamicHandle(TensorHandle):
         self._table = table
         self._imported: MemoryRef | None = None
         self._view: tuple[int, Array] | None = None
-        own, tensor = None if memory is None else memory.pointer, TensorRecord(Tensor(info=info)).struct
+        own, tensor = None if memory is None else memory.pointer, tensor_struct(Tensor(info=info))
         failed = {abi.ERR_FAILED: (DynamicLibraryError, f"made no handle for tensor '{info.name}'")}
         self.pointer = tables.create(self, table, own, tensor, managed, keep=memory, failed=failed)
         """The backend's handle."""

@@ -8,12 +8,13 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 from ferrule._typing import override
 from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.handles import DynamicHandle, DynamicMemory
 from ferrule.backends.dynamic.library import DynamicLibraryError, Tables
-from ferrule.backends.dynamic.records import LayerRecord, OptionsRecord, TargetRecord, TensorRecord, workload_record
+from ferrule.backends.dynamic.records import options_array, target_struct, workload_struct
 from ferrule.backends.optimization_views import ModelOptions
 from ferrule.backends.shared.host_memory import address
 from ferrule.backends.tensor_handle import Event, TensorHandle
@@ -28,71 +29,66 @@ class DynamicWorkloadFactory(WorkloadFactory):
     def __init__(self, tables: Tables, memory: DynamicMemory | None, options: ModelOptions) -> None:
         self._tables = tables
         self._memory = memory
-        self._options = OptionsRecord(options)
+        self._options = options_array(options)
 
     @override
     def create_workload(self, info: WorkloadInfo) -> Workload:
-        record = workload_record(info)
-        target = TargetRecord(info.target)
+        layer, target = workload_struct(info), target_struct(info.target)
         given = abi.WorkloadInfo(
-            layer=ctypes.pointer(record.struct),
-            device=target.struct.device,
-            options=self._options.array,
-            option_count=self._options.count,
+            layer=ctypes.pointer(layer),
+            device=target.device,
+            options=self._options,
+            option_count=len(self._options),
             memory=None if self._memory is None else self._memory.pointer,
-            target=ctypes.pointer(target.struct),
+            target=ctypes.pointer(target),
         )
-        keep = (record, self._memory, self._options, info.constants)
-        return DynamicWorkload(self._tables, given, record, info, keep)
+        return DynamicWorkload(self._tables, given, info, (given, self._memory, info.constants))
 
 
 class _HostTensor:
-    """A tensor in host memory, and the record that points to it during a run."""
+    """A tensor in host memory, and the struct that points to it during a run."""
 
-    __slots__ = ("_record", "_seen", "handle")
+    __slots__ = ("_seen", "_struct", "handle")
 
-    def __init__(self, record: TensorRecord, handle: TensorHandle) -> None:
+    def __init__(self, struct: Any, handle: TensorHandle) -> None:  # noqa: ANN401 - a struct of the sheet
         self.handle = handle
-        self._record = record
+        self._struct = struct
         self._seen: Callable[[], Array | None] = lambda: None
-        """Weak reference to the array that the record points to; weak so that the memory is not kept alive."""
+        """Weak reference to the array that the struct points to; weak so that the memory is not kept alive."""
 
     def point(self) -> None:
-        """Map the handle, and point the record to its memory."""
+        """Map the handle, and point the struct to its memory."""
         array = self.handle.map()
         if array is not self._seen():
             if not array.flags.c_contiguous:
                 self.handle.unmap()
-                raise RuntimeError(f"the handle of tensor '{self._record.info.name}' has no dense memory")
-            self._record.struct.data = address(array)
+                raise RuntimeError(f"the handle of tensor '{self.handle.info.name}' has no dense memory")
+            self._struct.data = address(array)
             self._seen = weakref.ref(array)
 
 
 class DynamicWorkload:
     """A layer prepared by the backend."""
 
-    def __init__(
-        self, tables: Tables, given: ctypes.Structure, record: LayerRecord, info: WorkloadInfo, keep: object
-    ) -> None:
+    def __init__(self, tables: Tables, given: Any, info: WorkloadInfo, keep: object) -> None:  # noqa: ANN401 - a struct of the sheet
         failed = {
             abi.ERR_UNSUPPORTED: (UnsupportedError, f"does not run layer '{info.layer.name}'"),
             abi.ERR_FAILED: (DynamicLibraryError, f"cannot prepare layer '{info.layer.name}'"),
         }
         self._pointer = tables.create(self, tables.workloads, given, keep=keep, failed=failed)
         self._tables = tables
-        self._record = record
+        layer = given.layer.contents
+        self._arrays = layer.inputs, layer.outputs
         self._name = info.layer.name
-        pairs = [*zip(record.inputs, info.inputs, strict=True), *zip(record.outputs, info.outputs, strict=True)]
+        pointers = (*layer.inputs[: layer.input_count], *layer.outputs[: layer.output_count])
         self._own: list[DynamicHandle] = []
         self._host: list[_HostTensor] = []
-        for tensor, handle in pairs:
-            if tensor is None or handle is None:
-                continue
+        for pointer, handle in zip(pointers, (*info.inputs, *info.outputs), strict=True):
             if isinstance(handle, DynamicHandle) and handle.tables.library is tables.library:
-                tensor.struct.handle = handle.pointer
+                pointer.contents.handle = handle.pointer
                 self._own.append(handle)
-            else:
-                self._host.append(_HostTensor(tensor, handle))
+            elif handle is not None:
+                self._host.append(_HostTensor(pointer.contents, handle))
         self._event = ctypes.c_void_p()
 
     def execute(self) -> Event | None:
@@ -103,8 +99,7 @@ class DynamicWorkload:
         mapped = self._map()
         self._event.value = None
         event = None if self._tables.events is None else self._event
-        arrays = (self._record.input_array, self._record.output_array)
-        status, reason = self._tables.workloads.execute(self._pointer, *arrays, event)
+        status, reason = self._tables.workloads.execute(self._pointer, *self._arrays, event)
         if status == abi.OK and self._event.value is not None:
             return DynamicEvent(self, self._tables, self._event.value, self._name, mapped)
         _unmap(mapped)
@@ -113,7 +108,7 @@ class DynamicWorkload:
         return None
 
     def _map(self) -> list[TensorHandle]:
-        """Point the records to the current memory of the host tensors; return the mapped handles."""
+        """Point the structs to the current memory of the host tensors; return the mapped handles."""
         mapped: list[TensorHandle] = []
         try:
             for tensor in self._host:
