@@ -161,8 +161,8 @@ def test_each_member_of_the_header_is_that_of_the_sheet() -> None:
 @pytest.mark.cc
 def test_constants_are_those_of_the_compiler(tmp_path: Path, host_cc: tuple[str, ...]) -> None:
     constants = {
-        "FERRULE_BACKEND_API_MAJOR": abi.API_VERSION.major,
-        "FERRULE_BACKEND_API_MINOR": abi.API_VERSION.minor,
+        "FERRULE_BACKEND_API_MAJOR": abi.API_VERSION[0],
+        "FERRULE_BACKEND_API_MINOR": abi.API_VERSION[1],
         "FERRULE_OK": abi.OK,
         **{f"FERRULE_OPTION_{kind}": number for number, kind in enumerate(("BOOL", "INT", "FLOAT", "TEXT"))},
         "FERRULE_FACE_HOST": abi.FACE_HOST,

@@ -29,4 +29,4 @@ def test_rule(backend: tuple[int, int], api: tuple[int, int], *, taken: bool) ->
 
 @pytest.mark.parametrize("backend", [(0, 0), (0, 7), (1, 4), (2, 0)])
 def test_versions_that_this_api_refuses(backend: tuple[int, int]) -> None:
-    assert not API_VERSION.takes(ApiVersion(*backend))
+    assert not ApiVersion(*API_VERSION).takes(ApiVersion(*backend))

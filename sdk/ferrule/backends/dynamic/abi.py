@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sheet of the C interface: a row for each struct, member and function of include/ferrule/backend.h.
 
-What asks a shared object follows from the rows: the types for ctypes, the check of tables in a child process, and the
-calls with their reason. A test compares the name, order and type of every member with the header.
+What asks a shared object follows from the rows: the types for ctypes, the check of tables in a child process, which
+imports this module without the rest of Ferrule, and the calls with their reason. A test compares the name, order and
+type of every member with the header.
 """
 
 from __future__ import annotations
@@ -23,12 +24,9 @@ from ctypes import (
     c_uint64,
     c_void_p,
 )
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from ferrule.backends.version import ApiVersion
-
-API_VERSION = ApiVersion(1, 3)
+API_VERSION = (1, 3)
 """FERRULE_BACKEND_API_MAJOR and _MINOR."""
 
 OK = 0
@@ -49,8 +47,7 @@ STATUS_TEXTS = {
 FACE_HOST, FACE_FIRMWARE = range(2)
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """A function in a table, or a callback; its first parameter is the object, the backend, or the host."""
 
     ctype: Any
@@ -308,14 +305,14 @@ TABLES: dict[str, Any] = {name: kind._type_ for name, kind in Backend._fields_[3
 """The tables that struct ferrule_backend points to, by the name of the member."""
 
 
-def sizes(table: Any, minor: int) -> list[int]:  # noqa: ANN401 - a class made here
-    """Return the size of a table in each minor version up to `minor`."""
+def sizes(table: Any) -> list[int]:  # noqa: ANN401 - a class made here
+    """Return the size of a table in each minor version."""
 
     def size(version: int) -> int:
         added = [name for name, row in table.functions.items() if row.since > version]
         return int(getattr(table, added[0]).offset) if added else ctypes.sizeof(table)
 
-    return [size(version) for version in range(minor + 1)]
+    return [size(version) for version in range(API_VERSION[1] + 1)]
 
 
 def read_table(kind: Any, address: int) -> Any:  # noqa: ANN401 - a class made here

@@ -54,9 +54,10 @@ class Library:
             self.id = (get_id() or b"").decode()
             get_version(ctypes.byref(major), ctypes.byref(minor))
         self.version = ApiVersion(major.value, minor.value)
-        if not abi.API_VERSION.takes(self.version):
+        own = ApiVersion(*abi.API_VERSION)
+        if not own.takes(self.version):
             raise DynamicLibraryError(
-                f"the shared object '{path}' has version {self.version} of the interface, this is {abi.API_VERSION}"
+                f"the shared object '{path}' has version {self.version} of the interface, this is {own}"
             )
 
     def table(self) -> Tables:

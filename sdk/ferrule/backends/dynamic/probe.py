@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import json
 import os
 import subprocess
@@ -12,11 +11,9 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ferrule.backends.dynamic import abi
 from ferrule.backends.dynamic.report import Reason
 from ferrule.child_process import ending, kill
 
@@ -74,7 +71,7 @@ def _run_child(path: Path, timeout_s: float) -> Verdict:
     reader, writer = os.pipe()
     try:
         os.set_blocking(reader, False)
-        command = [sys.executable, "-I", "-S", str(_CHILD), str(path), str(writer), _layout_text()]
+        command = [sys.executable, "-I", "-S", str(_CHILD), str(path), str(writer)]
         try:
             child = subprocess.Popen(
                 command,
@@ -130,33 +127,3 @@ def _judge(lines: list[dict[str, Any]], code: int | None, timeout_s: float) -> V
         return Verdict(backend=backend)
     reason = Reason.CRASHED if code < 0 else Reason.EXITED
     return Verdict(backend=backend, reason=reason, message=f"{step} ended the process with {ending(code)}")
-
-
-@cache
-def _layout_text() -> str:
-    """Return the layout of the tables for the child, as JSON."""
-    factory, backend = abi.HandleFactory, abi.Backend
-    tables = {
-        name: {**_table(kind), "offset": getattr(backend, name).offset, "needed": name == "layer_support"}
-        for name, kind in abi.TABLES.items()
-    }
-    tables["handles"] |= {
-        "factories": abi.Handles.factories.offset,
-        "count": abi.Handles.factory_count.offset,
-        "factory": {**_table(factory), "id": factory.id.offset, "maps": factory.supports_map.offset},
-    }
-    layout = {
-        "version": list(abi.API_VERSION),
-        "version_offsets": [backend.api_major.offset, backend.api_minor.offset],
-        "backend": _table(backend),
-        "option_bytes": ctypes.sizeof(abi.Option),
-        "creation_options_bytes": ctypes.sizeof(abi.CreationOptions),
-        "tables": tables,
-    }
-    return json.dumps(layout)
-
-
-def _table(kind: Any) -> dict[str, Any]:  # noqa: ANN401 - a class of the sheet
-    """Return a table's sizes by minor version, and its functions, each with its offset and whether it is required."""
-    functions = {name: (getattr(kind, name).offset, not row.optional) for name, row in kind.functions.items()}
-    return {"sizes": abi.sizes(kind, abi.API_VERSION.minor), "functions": functions}

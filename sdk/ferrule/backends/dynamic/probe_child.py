@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tries a shared object in a separate process; runs as a script and imports no module of Ferrule.
+"""Tries a shared object in a separate process; runs as a script and imports the sheet `abi` alone of Ferrule.
 
-Arguments: the file, a file descriptor, and the layout of the tables as JSON. The script writes one line of JSON per
-step to the descriptor: `{"step": name}` before a step, and `{"refused": code, "message": text}` or `{"done": true,
-...}` at the end. If the shared object crashes the process, the last step tells where. The script makes the calls that a
-host makes before it offers any layer: it lists the capabilities, and creates a context and profiling.
+Arguments: the file, and a file descriptor. The script writes one line of JSON per step to the descriptor: `{"step":
+name}` before a step, and `{"refused": code, "message": text}` or `{"done": true, ...}` at the end. If the shared object
+crashes the process, the last step tells where. The script makes the calls that a host makes before it offers any layer:
+it lists the capabilities, and creates a context and profiling.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ import os
 import signal
 import struct
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from importlib import import_module
 from typing import Any
+
+sys.path.append(os.path.dirname(__file__))  # noqa: PTH120 (no pathlib here)
+abi: Any = import_module("abi")
 
 ENTRY_POINTS = ("GetBackendId", "GetVersion", "BackendFactory")
 
@@ -33,7 +37,7 @@ class RefusedError(Exception):
 
 def main() -> None:
     """Try the file, and report the result."""
-    path, descriptor, layout = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+    path, descriptor = sys.argv[1], int(sys.argv[2])
     forbid_core_dumps()
     if hasattr(signal, "alarm"):
         signal.alarm(LONGEST_LIFE_S)
@@ -42,7 +46,7 @@ def main() -> None:
         os.write(descriptor, json.dumps(line).encode() + b"\n")
 
     try:
-        try_file(path, layout, tell)
+        try_file(path, tell)
     except RefusedError as refusal:
         tell(refused=refusal.args[0], message=refusal.args[1])
 
@@ -56,7 +60,7 @@ def forbid_core_dumps() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) -> None:
+def try_file(path: str, tell: Callable[..., None]) -> None:
     """Perform each step of a host before its first layer support query."""
     tell(step="reading it")
     check_length(path)
@@ -78,7 +82,7 @@ def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) ->
     major, minor = ctypes.c_uint32(0xFFFFFFFF), ctypes.c_uint32(0xFFFFFFFF)
     library.GetVersion.restype = None
     library.GetVersion(ctypes.byref(major), ctypes.byref(minor))
-    check_version((major.value, minor.value), layout["version"])
+    check_version((major.value, minor.value), abi.API_VERSION)
 
     tell(step="BackendFactory")
     library.BackendFactory.restype = ctypes.c_void_p
@@ -87,9 +91,9 @@ def try_file(path: str, layout: Mapping[str, Any], tell: Callable[..., None]) ->
         raise RefusedError("null-factory", "BackendFactory returns null")
 
     tell(step="reading its tables")
-    check_backend(address, (major.value, minor.value), layout)
+    check_backend(address, (major.value, minor.value))
 
-    try_calls(address, layout, tell)
+    try_calls(address, tell)
 
     tell(step="unloading it")
     import _ctypes
@@ -159,7 +163,7 @@ def read_id(found: bytes | None) -> str:
     return text
 
 
-def check_version(found: tuple[int, int], api: list[int]) -> None:
+def check_version(found: tuple[int, int], api: tuple[int, int]) -> None:
     """Refuse a different major or a newer minor version."""
     if found == (0xFFFFFFFF, 0xFFFFFFFF):
         raise RefusedError("incompatible-version", "GetVersion sets no version")
@@ -171,112 +175,94 @@ def check_version(found: tuple[int, int], api: list[int]) -> None:
         )
 
 
-def check_backend(address: int, version: tuple[int, int], layout: Mapping[str, Any]) -> None:
+def check_backend(address: int, version: tuple[int, int]) -> None:
     """Refuse a backend whose tables are too small, lack a function, or point to something other than code."""
     code = executable_ranges()
-    tables = layout["tables"]
     minor = version[1]
-    check_table("backend", address, layout["backend"], code, minor)
-    declared = (read(address + layout["version_offsets"][0], 4), read(address + layout["version_offsets"][1], 4))
+    check_table("backend", address, abi.Backend, code, minor)
+    backend = abi.read_table(abi.Backend, address)
+    declared = (backend.api_major, backend.api_minor)
     if declared != version:
         raise RefusedError(
             "invalid-table",
             f"the backend table declares version {declared[0]}.{declared[1]}, GetVersion {version[0]}.{version[1]}",
         )
-    pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
-    for name, table in tables.items():
-        pointer = read(address + table["offset"], pointer_bytes)
+    for name, kind in abi.TABLES.items():
+        pointer = getattr(backend, name)
         if pointer:
-            check_table(name, pointer, table, code, minor)
+            check_table(name, ctypes.addressof(pointer.contents), kind, code, minor)
             if name == "handles":
-                check_factories(pointer, table, code, minor)
-        elif table["needed"]:
+                check_factories(pointer.contents, code, minor)
+        elif name == "layer_support":
             raise RefusedError("invalid-table", f"the table '{name}' is null")
 
 
-def check_factories(address: int, table: Mapping[str, Any], code: list[tuple[int, int]], minor: int) -> None:
+def check_factories(handles: Any, code: list[tuple[int, int]], minor: int) -> None:  # noqa: ANN401 - a struct of the sheet
     """Check the table of each handle factory."""
-    pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
-    array = read(address + table["factories"], pointer_bytes)
-    count = read(address + table["count"], 4)
-    if not 1 <= count <= 64 or not array:
+    count = handles.factory_count
+    if not 1 <= count <= 64 or not handles.factories:
         raise RefusedError("invalid-table", f"the table 'handles' has {count} factories, expected 1 to 64")
-    for index in range(count):
-        pointer = read(array + index * pointer_bytes, pointer_bytes)
+    for index, pointer in enumerate(handles.factories[:count]):
         if not pointer:
             raise RefusedError("invalid-table", f"handle factory {index} is null")
-        check_table(f"handle factory {index}", pointer, table["factory"], code, minor)
-        if read(pointer + table["factory"]["maps"], 1):
-            for function in ("map", "unmap"):
-                if not read(pointer + table["factory"]["functions"][function][0], pointer_bytes):
-                    raise RefusedError(
-                        "invalid-table", f"handle factory {index} supports map, and its function '{function}' is null"
-                    )
-        name = read(pointer + table["factory"]["id"], pointer_bytes)
-        if not name or not ctypes.string_at(name):
+        address = ctypes.addressof(pointer.contents)
+        check_table(f"handle factory {index}", address, abi.HandleFactory, code, minor)
+        factory = abi.read_table(abi.HandleFactory, address)
+        for function in ("map", "unmap") if factory.supports_map else ():
+            if not getattr(factory, function):
+                raise RefusedError(
+                    "invalid-table", f"handle factory {index} supports map, and its function '{function}' is null"
+                )
+        if not factory.id:
             raise RefusedError("invalid-table", f"handle factory {index} has no id")
 
 
-def try_calls(backend: int, layout: Mapping[str, Any], tell: Callable[..., None]) -> None:
+def try_calls(address: int, tell: Callable[..., None]) -> None:
     """Call the functions that a new runtime calls on each backend."""
-    if read(backend + layout["tables"]["capabilities"]["offset"], ctypes.sizeof(ctypes.c_void_p)):
+    backend = abi.read_table(abi.Backend, address)
+    if backend.capabilities:
         tell(step="listing its capabilities")
-        check_capabilities(backend, layout)
+        check_capabilities(address, backend.capabilities.contents)
     for name in ("contexts", "profiling"):
-        if read(backend + layout["tables"][name]["offset"], ctypes.sizeof(ctypes.c_void_p)):
+        if getattr(backend, name):
             tell(step=f"creating and destroying an object of the table '{name}'")
-            try_making(backend, layout, name)
+            try_making(address, getattr(backend, name).contents)
 
 
-def check_capabilities(backend: int, layout: Mapping[str, Any]) -> None:
+def check_capabilities(backend: int, table: Any) -> None:  # noqa: ANN401 - a struct of the sheet
     """Refuse a list with unnamed entries, or far too many entries."""
-    function = function_at(backend, layout, "capabilities", "list", ctypes.c_void_p, 2)
     count = ctypes.c_uint32()
-    options = function(backend, ctypes.addressof(count))
+    options = table.list(backend, count)
     if count.value > 1024 or (count.value and not options):
-        raise RefusedError("invalid-table", f"there are {count.value} capabilities at {options or 0:#x}")
+        where = ctypes.cast(options, ctypes.c_void_p).value or 0
+        raise RefusedError("invalid-table", f"there are {count.value} capabilities at {where:#x}")
     for index in range(count.value):
-        name = read(options + index * layout["option_bytes"], ctypes.sizeof(ctypes.c_void_p))
-        if not name or not ctypes.string_at(name):
+        if not options[index].name:
             raise RefusedError("invalid-table", f"capability {index} has no name")
 
 
-def try_making(backend: int, layout: Mapping[str, Any], name: str) -> None:
+def try_making(backend: int, table: Any) -> None:  # noqa: ANN401 - a struct of the sheet
     """Create an object without options and destroy it; a backend that cannot create it here is not refused."""
-    create = function_at(backend, layout, name, "create", ctypes.c_int32, 5)
-    destroy = function_at(backend, layout, name, "destroy", None, 1)
-    options = ctypes.create_string_buffer(layout["creation_options_bytes"])
-    reason = ctypes.create_string_buffer(512)
-    made = ctypes.c_void_p()
-    addresses = [ctypes.addressof(place) for place in (options, made, reason)]
-    if create(backend, *addresses, len(reason)) == 0:
-        destroy(made.value)
+    reason, made = ctypes.create_string_buffer(512), ctypes.c_void_p()
+    if table.create(backend, abi.CreationOptions(), made, reason, len(reason)) == 0:
+        table.destroy(made)
 
 
-def function_at(
-    backend: int, layout: Mapping[str, Any], table: str, name: str, result: type[Any] | None, arguments: int
-) -> Callable[..., Any]:
-    """Return a function of a table; all its arguments are pointer-sized."""
-    pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
-    row = layout["tables"][table]
-    address = read(read(backend + row["offset"], pointer_bytes) + row["functions"][name][0], pointer_bytes)
-    return ctypes.CFUNCTYPE(result, *[ctypes.c_void_p] * arguments)(address)
-
-
-def check_table(name: str, address: int, table: Mapping[str, Any], code: list[tuple[int, int]], minor: int) -> None:
+def check_table(name: str, address: int, kind: Any, code: list[tuple[int, int]], minor: int) -> None:  # noqa: ANN401 - a class of the sheet
     """Check a table's size, which is that of the backend's minor version or of a newer one, and its functions."""
     pointer_bytes = ctypes.sizeof(ctypes.c_void_p)
     if address % pointer_bytes:
         raise RefusedError("invalid-table", f"the table '{name}' is at {address:#x}, which is not aligned")
-    size = read(address, ctypes.sizeof(ctypes.c_size_t))
-    if size not in table["sizes"][minor:]:
-        expected = " or ".join(map(str, dict.fromkeys(table["sizes"][minor:])))
+    size, sizes = ctypes.c_size_t.from_address(address).value, abi.sizes(kind)[minor:]
+    if size not in sizes:
+        expected = " or ".join(map(str, dict.fromkeys(sizes)))
         raise RefusedError("invalid-table", f"the table '{name}' declares {size} bytes, expected {expected}")
-    for function, (offset, needed) in table["functions"].items():
+    for function, row in kind.functions.items():
+        offset = getattr(kind, function).offset
         if offset >= size:
             continue  # a later version added it
-        pointer = read(address + offset, pointer_bytes)
-        if not pointer and needed:
+        pointer = ctypes.c_void_p.from_address(address + offset).value
+        if not pointer and not row.optional:
             raise RefusedError("invalid-table", f"the function '{function}' of the table '{name}' is null")
         if pointer and code and not any(first <= pointer < end for first, end in code):
             raise RefusedError(
@@ -294,11 +280,6 @@ def executable_ranges() -> list[tuple[int, int]]:
         return []
     spans = (row[0].split("-") for row in rows if "x" in row[1])
     return [(int(first, 16), int(end, 16)) for first, end in spans]
-
-
-def read(address: int, size_bytes: int) -> int:
-    """Read an unsigned integer from memory."""
-    return int.from_bytes(ctypes.string_at(address, size_bytes), sys.byteorder)
 
 
 if __name__ == "__main__":
