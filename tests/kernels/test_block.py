@@ -14,9 +14,8 @@ from merged import merged
 from needs import require_module
 from oracle import edge_inputs, random_inputs
 
+from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
-from ferrule.backends.cpu_acc.lowering.operators.conv2d import CONV_2D_ROWS
-from ferrule.backends.cpu_acc.lowering.operators.fully_connected import FULLY_CONNECTED_ROWS
 from ferrule.backends.firmware import LoweredOp
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
@@ -128,8 +127,7 @@ CASES |= ROWS
 
 def wide(network: Network) -> Candidate | str:
     """Return the only layer, a CONV_2D, with weights of 16 bits; the reason as a string if that is not possible."""
-    (row,) = (row for row in CONV_2D_ROWS if row.kernel == "conv2d_block_s8 with weights of 16 bits")
-    return row.candidate(lowering_of(network, CORE))
+    return CONV_2D_BLOCK[1].candidate(lowering_of(network, CORE))
 
 
 WIDE = {case: found for case in CASES if case not in ROWS and isinstance(found := wide(CASES[case]), Candidate)}
@@ -137,8 +135,7 @@ WIDE = {case: found for case in CASES if case not in ROWS and isinstance(found :
 
 def direct(network: Network) -> LoweredOp:
     """Return the only layer, a FULLY_CONNECTED, lowered to the kernel without scratch."""
-    (row,) = (row for row in FULLY_CONNECTED_ROWS if row.kernel == "fully_connected_direct_block_s8")
-    candidate = row.candidate(lowering_of(network, CORE))
+    candidate = FULLY_CONNECTED_BLOCK[1].candidate(lowering_of(network, CORE))
     assert isinstance(candidate, Candidate)
     assert candidate.scratch_bytes == 0
     return candidate.lower()

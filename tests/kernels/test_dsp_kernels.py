@@ -14,9 +14,9 @@ from needs import require_module, require_program
 from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
-from ferrule.backends.cpu_acc.lowering.kernels.depthwise_lines import lines_row
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_3x3 import LINES
 from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
-from ferrule.backends.cpu_acc.lowering.operators import depthwise_conv2d
+from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, LayerType, Quantization, Shape, TensorInfo
@@ -143,8 +143,8 @@ def rows(monkeypatch: pytest.MonkeyPatch) -> None:
         found = TAPS_ROW.candidate(context)
         return found if isinstance(found, str) else replace(found, instructions=10**9)
 
-    rows = (lines_row(1), lines_row(2), replace(TAPS_ROW, candidate=last))
-    monkeypatch.setattr(depthwise_conv2d, "DEPTHWISE_CONV_2D_ROWS", rows)
+    rows = (*LINES, replace(TAPS_ROW, candidate=last))
+    monkeypatch.setitem(WEIGHTED_ROWS, LayerType.DEPTHWISE_CONV_2D, rows)  # type: ignore[arg-type]
 
 
 ACROSS = Padding(top=1, bottom=1, left=1, right=1)

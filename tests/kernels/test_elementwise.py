@@ -12,8 +12,8 @@ from layer_case import layer_network
 from lowered_call import lower, run_lowered, run_overlapping
 from oracle import edge_inputs, random_inputs
 
-from ferrule.backends.cpu_acc.lowering.operators.binary import TABLE_MIN_ELEMENTS, sum_tables
-from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum
+from ferrule.backends.cpu_acc.lowering.operators.binary import TABLE_MIN_ELEMENTS
+from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum, sum_tables
 from ferrule.backends.target import CoreFeatures
 from ferrule.graph import Array, DataType, LayerType, Quantization
 from ferrule.network import Network
@@ -95,7 +95,7 @@ def test_tables_and_factors_give_the_result_of_every_pair(
     total = sum_of(operands, Activation.NONE, subtract=subtract)
     tables = sum_tables(total)
     if tables is not None:
-        sums = tables.first.astype(np.int64)[:, np.newaxis] + tables.second
+        sums = tables[0].astype(np.int64)[:, np.newaxis] + tables[1]
         assert np.abs(sums).max() < 2**31
         np.testing.assert_array_equal(np.clip(sums >> 20, -128, 127).reshape(-1), int8_results(total))
     scaled = scaled_sum(total)

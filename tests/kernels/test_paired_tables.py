@@ -12,8 +12,8 @@ from layer_case import layer_network
 from lowered_call import address_sanitizer_environment, lowering_of, run_lowered
 from oracle import random_inputs
 
+from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
-from ferrule.backends.cpu_acc.lowering.operators.conv2d import CONV_2D_ROWS
 from ferrule.backends.firmware import LoweredOp
 from ferrule.graph import DataType, LayerType, Quantization, TensorInfo
 from ferrule.network import Network
@@ -43,8 +43,7 @@ def convolution(input_c: int, live: int, dead: int, kernel: int) -> Network:
 
 def paired(network: Network) -> LoweredOp:
     """Return the only layer lowered to the paired kernel, which is not the best one for every core."""
-    (row,) = (row for row in CONV_2D_ROWS if row.kernel == "conv2d_paired_s8")
-    candidate = row.candidate(lowering_of(network))
+    candidate = CONV_2D_PAIRED.candidate(lowering_of(network))
     assert isinstance(candidate, Candidate)
     return candidate.lower()
 

@@ -16,7 +16,7 @@ from oracle import edge_inputs, random_inputs
 
 from ferrule.backends.cpu_acc.lowering.kernels import winograd
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Row
-from ferrule.backends.cpu_acc.lowering.operators import conv2d
+from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS
 from ferrule.backends.firmware import LoweringContext
 from ferrule.backends.target import CoreFeatures
 from ferrule.errors import UnsupportedError
@@ -69,7 +69,7 @@ CASES = [
 
 def use(monkeypatch: pytest.MonkeyPatch, row: Row, scratch_bytes: int = 1024) -> None:
     """Let CONV_2D have this kernel only, with so much scratch."""
-    monkeypatch.setattr(conv2d, "CONV_2D_ROWS", (row,))
+    monkeypatch.setitem(WEIGHTED_ROWS, LayerType.CONV_2D, (row,))  # type: ignore[arg-type]
     monkeypatch.setattr(winograd, "SMALL_SCRATCH", scratch_bytes)
 
 

@@ -307,9 +307,13 @@ def parameter_table(context: LoweringContext, struct: str, **fields: FieldValue)
 
     Python numbers become literals (a float becomes float32), None becomes the null pointer, and a Blob its array.
     """
-    values = tuple(Field(_expression(value), name) for name, value in fields.items())
-    variable = Variable(name=context.symbol("params"), type=Const(StructType(struct)), value=Aggregate(values))
+    variable = Variable(name=context.symbol("params"), type=Const(StructType(struct)), value=struct_value(fields))
     return variable, AddressOf(Identifier(variable.name))
+
+
+def struct_value(fields: Mapping[str, FieldValue]) -> Aggregate:
+    """Return the initial value of a struct, given its members as for `parameter_table`."""
+    return Aggregate(tuple(Field(_expression(value), name) for name, value in fields.items()))
 
 
 def numbers(values: Array) -> ArrayData:

@@ -16,7 +16,7 @@ from ferrule.backends.cpu_acc.host.lowering.call import POOL, Host, pieces_of
 from ferrule.backends.cpu_acc.host.lowering.table import HOST_LOWERINGS
 from ferrule.backends.cpu_acc.host.options import HostOptions
 from ferrule.backends.cpu_acc.host.sequence import CallList, Place, SequenceWorkload
-from ferrule.backends.cpu_acc.lowering.kernels.generic import from_run_time
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
 from ferrule.backends.cpu_acc.lowering.operators.control_flow import CONTROL_FLOW
 from ferrule.backends.cpu_acc.lowering.table import lowering_of
 from ferrule.backends.firmware import LoweredOp, LoweringContext

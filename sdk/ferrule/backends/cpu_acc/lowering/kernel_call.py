@@ -1,118 +1,153 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Kernel calls for layers with one data input and one output: a parameter table, one call and optional scratch."""
+"""Calls of kernels: a parameter table, and one call with pointers to the tensors and to scratch."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, replace
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS, Contribution
-from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
+from ferrule.backends.cpu_acc.lowering.overlap import elementwise_overlaps, replaced_overlaps
+from ferrule.backends.firmware import (
+    Blob,
+    FieldValue,
+    LoweredOp,
+    LoweringContext,
+    numbers,
+    parameter_table,
+    struct_value,
+)
 from ferrule.dom import (
     Aggregate,
     Block,
     Call,
+    Cast,
+    Const,
     Declare,
     Evaluate,
     Expression,
     Field,
-    Float,
     Identifier,
-    Integer,
+    Pointer,
+    Scalar,
     Statement,
 )
-from ferrule.graph import TensorInfo
+from ferrule.errors import UnsupportedError
+from ferrule.graph import Array, DataType, Descriptor, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.activation import Activation
+from ferrule.operators.binary import float_limits
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.window import Window
 
-_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+D = TypeVar("D", bound=Descriptor)
+Member: TypeAlias = "FieldValue | Array | Mapping[str, Member] | Sequence[Mapping[str, Member]]"
+"""A member of a parameter table: an array of numbers, a nested struct or an array of structs, too."""
 
 
-def kernel_call(
-    context: LoweringContext,
-    kernel: str,
-    *,
-    header: str,
-    table: str | None = None,
-    scratch_bytes: int = 0,
-    scratch_alignment: int = 4,
-    extra_blobs: tuple[Blob, ...] = (),
-    overlaps: tuple[Overlap, ...] = (),
-    contribution: Contribution | None = None,
-    **fields: FieldValue,
-) -> LoweredOp:
-    """Return the call ferrule_<kernel>(parameters, input, output[, scratch]).
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelCall:
+    """The call ferrule_<kernel>(parameters, inputs..., outputs...[, scratch][, further...])."""
 
-    `fields` are the members of `struct ferrule_<table>`; the default of `table` is `<kernel>_params`. `extra_blobs` are
-    the blobs to which nested members refer. `contribution` has the kernel's C; the default is the kernel's source among
-    those that Ferrule ships. The output overlaps the input only as `overlaps` permit.
-    """
-    return table_call(
-        context,
-        kernel,
-        fields,
-        header=header,
-        table=table or f"{kernel}_params",
-        scratch_bytes=scratch_bytes,
-        scratch_alignment=scratch_alignment,
-        extra_blobs=extra_blobs,
-        overlaps=overlaps,
-        contribution=contribution,
-    )
+    kernel: str
+    header: str
+    """As in an #include."""
+    fields: Mapping[str, Member]
+    """The members of `struct ferrule_<table>`."""
+    _: KW_ONLY
+    table: str = ""
+    """The default is `<kernel>_params`."""
+    inputs: Sequence[int] = (0,)
+    """The positions of the inputs that the kernel takes."""
+    sources: tuple[str, ...] = ()
+    """Sources that the kernel needs beside its own, among those that Ferrule ships."""
+    contribution: Contribution | None = None
+    """The kernel's C; the default is its source among those that Ferrule ships, with `sources`."""
+    overlaps: tuple[Overlap, ...] = ()
+    """The outputs overlap the inputs only as these and `replaced` permit."""
+    replaced: Mapping[int, int] = field(default_factory=dict)
+    """Maps inputs to outputs: the kernel writes each element of the output after it has read that of the same index."""
+    scratch_bytes: int = 0
+    scratch_alignment: int = 4
+    further: tuple[Expression, ...] = ()
+    bytes_as: Scalar | None = None
+    """The type that the kernel has for uint8 elements, if it is another."""
+    local: bool = False
+    """Whether members may point to tensors: then the table is a local variable, which is made for each call."""
+
+    def lowered(self, context: LoweringContext) -> LoweredOp:
+        """Return the layer as this call."""
+        values = {name: _value(member) for name, member in self.fields.items()}
+        parameters, pointer = parameter_table(context, f"ferrule_{self.table or f'{self.kernel}_params'}", **values)
+        nested = (member for member in self.fields.values() if not isinstance(member, Blob))
+        blobs = {blob.name: blob for member in (*nested, *self.fields.values()) for blob in _blobs(member)}
+        arguments: list[Expression] = []
+        for index in self.inputs:
+            if context.is_constant(index):
+                name = "input" if self.inputs == (0,) else f"input_{index}"
+                blob = context.blob(name, bytes_for_c(np.asarray(context.constant(index))))
+                blobs[blob.name] = blob
+                place: Expression = Identifier(blob.name)
+            else:
+                place = context.input_pointer(index)
+            arguments.append(self._cast(place, context.input(index), is_input=True))
+        for index, output in enumerate(context.operands.outputs):
+            arguments.append(self._cast(context.output_pointer(index), output, is_input=False))
+        if self.scratch_bytes:
+            arguments.append(context.scratch)
+        call: Statement = Evaluate(Call(Identifier(f"ferrule_{self.kernel}"), (pointer, *arguments, *self.further)))
+        if self.local:
+            call = Block((Declare(parameters.name, parameters.type, parameters.value), call))
+        return LoweredOp(
+            kernel=self.kernel,
+            statements=(call,),
+            declarations=() if self.local else (parameters,),
+            blobs=tuple(blobs.values()),
+            scratch_bytes=self.scratch_bytes,
+            scratch_alignment=self.scratch_alignment,
+            overlaps=(*self.overlaps, *replaced_overlaps(context, self.replaced)),
+            headers=(self.header,),
+            contributions=(self.contribution or KERNELS.part(self.kernel, *self.sources),),
+        )
+
+    def elementwise(self, context: LoweringContext) -> LoweredOp:
+        """Return the layer as this call of a kernel that reads each element before it writes that of the same index.
+
+        It does not read the element again, so that the output may overlap the input.
+        """
+        return replace(self, overlaps=elementwise_overlaps(context)).lowered(context)
+
+    def _cast(self, pointer: Expression, info: TensorInfo, *, is_input: bool) -> Expression:
+        if self.bytes_as is None or info.dtype is not DataType.UINT8:
+            return pointer
+        return Cast(Pointer(Const(self.bytes_as) if is_input else self.bytes_as), pointer)
 
 
-def table_call(
-    context: LoweringContext,
-    kernel: str,
-    fields: Mapping[str, FieldValue],
-    *,
-    header: str,
-    table: str,
-    scratch_bytes: int = 0,
-    scratch_alignment: int = 4,
-    extra_blobs: tuple[Blob, ...] = (),
-    overlaps: tuple[Overlap, ...] = (),
-    contribution: Contribution | None = None,
-    local: bool = False,
-) -> LoweredOp:
-    """Return the same call as `kernel_call`, with the members in a mapping.
-
-    With `local`, members may point to tensors: then the table is a local variable, which is made for each call.
-    """
-    parameters, pointer = parameter_table(context, f"ferrule_{table}", **fields)
-    blobs = [*extra_blobs, *(value for value in fields.values() if isinstance(value, Blob))]
-    if context.is_constant(0):
-        data = context.blob("input", np.asarray(context.constant(0)))
-        blobs.append(data)
-        origin: Expression = Identifier(data.name)
-    else:
-        origin = context.input_pointer(0)
-    arguments: tuple[Expression, ...] = (pointer, origin, context.output_pointer())
-    if scratch_bytes:
-        arguments = (*arguments, context.scratch)
-    call: Statement = Evaluate(Call(Identifier(f"ferrule_{kernel}"), arguments))
-    if local:
-        call = Block((Declare(parameters.name, parameters.type, parameters.value), call))
-    return LoweredOp(
-        kernel=kernel,
-        statements=(call,),
-        declarations=() if local else (parameters,),
-        blobs=tuple(blobs),
-        scratch_bytes=scratch_bytes,
-        scratch_alignment=scratch_alignment,
-        overlaps=overlaps,
-        headers=(f"ferrule/kernels/{header}.h",),
-        contributions=(contribution or KERNELS.part(kernel),),
-    )
+def _value(member: Member) -> FieldValue:
+    if isinstance(member, Mapping):
+        return struct_value({name: _value(inner) for name, inner in member.items()})
+    if isinstance(member, np.ndarray):
+        return numbers(member)
+    if isinstance(member, Sequence):
+        return Aggregate(tuple(Field(struct_value({name: _value(x) for name, x in each.items()})) for each in member))
+    return member
 
 
-def window_value(window: Window, image: TensorInfo, output: TensorInfo) -> Expression:
-    """Return the initial value of a `struct ferrule_window`."""
+def _blobs(member: Member) -> Iterator[Blob]:
+    if isinstance(member, Blob):
+        yield member
+    elif isinstance(member, Mapping):
+        for inner in member.values():
+            yield from _blobs(inner)
+
+
+def window_fields(window: Window, image: TensorInfo, output: TensorInfo) -> Mapping[str, int]:
+    """Return the members of a `struct ferrule_window`."""
     batches, input_h, input_w, input_c = image.shape
-    values = {
+    return {
         "batches": batches,
         "input_h": input_h,
         "input_w": input_w,
@@ -128,20 +163,38 @@ def window_value(window: Window, image: TensorInfo, output: TensorInfo) -> Expre
         "pad_top": window.padding.top,
         "pad_left": window.padding.left,
     }
-    return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items()))
 
 
-def output_value(info: TensorInfo, activation: Activation) -> Expression:
-    """Return the initial value of a `struct ferrule_output_s8`."""
+def output_fields(info: TensorInfo, activation: Activation) -> Mapping[str, int]:
+    """Return the members of a `struct ferrule_output_s8`."""
     low, high = activation_range(activation, info)
-    values = {"zero_point": info.zero_point, "low": low, "high": high}
-    return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items()))
+    return {"zero_point": info.zero_point, "low": low, "high": high}
 
 
-def float_limits(activation: Activation) -> tuple[Float, Float]:
-    """Return the lower and upper limit of float32 values; a missing limit is the largest finite number."""
-    low, high = activation.limits
-    return (
-        Float(-_LARGEST_FLOAT32 if low is None else low),
-        Float(_LARGEST_FLOAT32 if high is None else high),
-    )
+def limit_fields(info: TensorInfo, activation: Activation) -> Mapping[str, float]:
+    """Return the limits of an output's values, as members of a parameter table."""
+    low, high = float_limits(activation) if info.dtype.is_float else activation_range(activation, info)
+    return {"low": low, "high": high}
+
+
+def descriptor_of(context: LoweringContext, kind: type[D]) -> D:
+    """Return the layer's descriptor; UnsupportedError if it is of another kind."""
+    descriptor = context.layer.descriptor
+    if not isinstance(descriptor, kind):
+        raise wrong_descriptor(context)
+    return descriptor
+
+
+def wrong_descriptor(context: LoweringContext) -> UnsupportedError:
+    """Return the error of a layer whose descriptor is of another kind than its type has."""
+    return UnsupportedError(f"layer '{context.layer.name}' has a {type(context.layer.descriptor).__name__}")
+
+
+def bytes_for_c(data: Array) -> Array:
+    """Return a constant's data in a type that generated arrays can have; bool becomes uint8."""
+    return data.view(np.uint8) if data.dtype == np.bool_ else data
+
+
+def int32s(values: Sequence[int]) -> Array:
+    """Return the value of an array member of type int32_t."""
+    return np.array(values, np.int32)

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The safe distances between input and output of kernels that go over an NHWC image, from the order of their steps.
+"""The safe distances between input and output of kernels, from the order of their steps.
 
-A kernel goes in steps: in each, it reads the windows of some output pixels, then writes these pixels. The functions
-here follow the bytes written and the bytes still to be read through all steps, and return the distances that
-`ferrule.memory.Overlap` defines.
+A kernel that goes over an NHWC image goes in steps: in each, it reads the windows of some output pixels, then writes
+these pixels. The functions here follow the bytes written and the bytes still to be read through all steps, and return
+the distances that `ferrule.memory.Overlap` defines.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from ferrule.backends.firmware import LoweringContext
-from ferrule.graph import Array, TensorInfo
+from ferrule.graph import Array, DataType, TensorInfo
 from ferrule.memory.request import Overlap
 from ferrule.operators.window import Window
 
@@ -28,6 +29,29 @@ class Reads(StrEnum):
     """Once more for each element of the pixel."""
     PER_CHANNEL = "per channel"
     """One channel of the input at a time, before it writes the elements of the pixel that belong to the channel."""
+
+
+def elementwise_overlaps(context: LoweringContext) -> tuple[Overlap, ...]:
+    """Return the overlap of a kernel that goes from element to element of its first input."""
+    source, output = context.input(0), context.operands.output
+    # C allows the same memory to be read as one type and written as another one only if one of them is char.
+    may_alias = source.dtype is output.dtype or {source.dtype, output.dtype} & {DataType.INT8, DataType.UINT8}
+    if context.is_constant(0) or not may_alias:
+        return ()
+    distance = max(output.size_bytes - source.size_bytes, 0)
+    return (Overlap(input=source.name, output=output.name, distance_bytes=distance),)
+
+
+def replaced_overlaps(context: LoweringContext, replaced: Mapping[int, int]) -> tuple[Overlap, ...]:
+    """Return the overlaps of a kernel that may write outputs over inputs; `replaced` maps inputs to outputs."""
+    found = {
+        (context.input(old).name, new): Overlap(
+            input=context.input(old).name, output=context.operands.outputs[new].name, distance_bytes=0
+        )
+        for old, new in replaced.items()
+        if not context.is_constant(old)
+    }
+    return tuple(found.values())
 
 
 def pixel_overlaps(

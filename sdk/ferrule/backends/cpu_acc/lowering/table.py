@@ -10,66 +10,60 @@ from ferrule.backends.cpu_acc.lowering.operators import signal
 from ferrule.backends.cpu_acc.lowering.operators.activation import (
     lower_hard_swish,
     lower_logistic,
-    lower_onnx_softmax,
     lower_prelu,
     lower_rectify,
-    lower_softmax,
     lower_tanh,
 )
-from ferrule.backends.cpu_acc.lowering.operators.batch_matmul import lower_batch_matmul, lower_cumsum
-from ferrule.backends.cpu_acc.lowering.operators.binary import SUM_ROWS, lower_arithmetic, lower_extremum
-from ferrule.backends.cpu_acc.lowering.operators.comparison import lower_comparison, lower_logical, lower_select
-from ferrule.backends.cpu_acc.lowering.operators.conv2d import CONV_2D_ROWS, lower_conv2d
-from ferrule.backends.cpu_acc.lowering.operators.depthwise_conv2d import DEPTHWISE_CONV_2D_ROWS, lower_depthwise_conv2d
-from ferrule.backends.cpu_acc.lowering.operators.detection import lower_detection_postprocess
-from ferrule.backends.cpu_acc.lowering.operators.elementwise import (
-    lower_cast,
+from ferrule.backends.cpu_acc.lowering.operators.add_n import lower_add_n
+from ferrule.backends.cpu_acc.lowering.operators.batch_matmul import lower_batch_matmul
+from ferrule.backends.cpu_acc.lowering.operators.binary import (
+    SUM_ROWS,
+    lower_arithmetic,
     lower_div,
-    lower_floored,
     lower_squared_difference,
+    lower_without_fields,
 )
-from ferrule.backends.cpu_acc.lowering.operators.fully_connected import FULLY_CONNECTED_ROWS, lower_fully_connected
+from ferrule.backends.cpu_acc.lowering.operators.comparison import lower_comparison, lower_logical, lower_select
+from ferrule.backends.cpu_acc.lowering.operators.convolution import WEIGHTED_ROWS, lower_transpose_conv, lower_weighted
+from ferrule.backends.cpu_acc.lowering.operators.detection import lower_detection_postprocess
 from ferrule.backends.cpu_acc.lowering.operators.gather import lower_gather, lower_slice, lower_update_slice
 from ferrule.backends.cpu_acc.lowering.operators.movement import (
-    lower_concatenation,
-    lower_pad,
-    lower_split,
-    lower_strided_slice,
-    lower_transpose,
-    lower_view,
-)
-from ferrule.backends.cpu_acc.lowering.operators.normalization import (
-    lower_add_n,
-    lower_l2_normalization,
-    lower_log_softmax,
-)
-from ferrule.backends.cpu_acc.lowering.operators.onnx_binary import lower_onnx_arithmetic, lower_onnx_pair
-from ferrule.backends.cpu_acc.lowering.operators.rearrange import (
-    lower_batch_to_space,
     lower_broadcast,
     lower_depth,
+    lower_join,
     lower_mirror_pad,
+    lower_pad,
     lower_reverse,
-    lower_space_to_batch,
+    lower_split,
+    lower_strided_slice,
     lower_tile,
+    lower_transpose,
+    lower_view,
     lower_zeros_like,
 )
-from ferrule.backends.cpu_acc.lowering.operators.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
-from ferrule.backends.cpu_acc.lowering.operators.reduce import (
-    POOL_2D_ROWS,
-    lower_onnx_pool2d,
-    lower_pool2d,
-    lower_reduce,
+from ferrule.backends.cpu_acc.lowering.operators.normalization import (
+    lower_l2_normalization,
+    lower_log_softmax,
+    lower_onnx_softmax,
+    lower_softmax,
 )
-from ferrule.backends.cpu_acc.lowering.operators.reduce_select import lower_arg_select, lower_reduce_select
+from ferrule.backends.cpu_acc.lowering.operators.onnx_binary import lower_onnx_arithmetic, lower_onnx_pair
+from ferrule.backends.cpu_acc.lowering.operators.pooling import POOL_2D_ROWS, lower_onnx_pool2d, lower_pool2d
+from ferrule.backends.cpu_acc.lowering.operators.recurrent import lower_circular_buffer, lower_lstm, lower_svdf
+from ferrule.backends.cpu_acc.lowering.operators.reduction import (
+    lower_arg_select,
+    lower_cumsum,
+    lower_reduce,
+    lower_reduce_select,
+)
 from ferrule.backends.cpu_acc.lowering.operators.resize import (
     lower_onnx_resize_bilinear,
     lower_resize_bilinear,
     lower_resize_nearest_neighbor,
 )
-from ferrule.backends.cpu_acc.lowering.operators.stack import lower_pack, lower_unpack
-from ferrule.backends.cpu_acc.lowering.operators.transpose_conv import lower_transpose_conv
+from ferrule.backends.cpu_acc.lowering.operators.space_to_batch import lower_batch_to_space, lower_space_to_batch
 from ferrule.backends.cpu_acc.lowering.operators.unary import (
+    lower_cast,
     lower_dequantize,
     lower_elementwise_unary,
     lower_quantize,
@@ -106,10 +100,10 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.RESHAPE: lower_view,
     LayerType.SQUEEZE: lower_view,
     LayerType.EXPAND_DIMS: lower_view,
-    LayerType.CONV_2D: lower_conv2d,
-    LayerType.DEPTHWISE_CONV_2D: lower_depthwise_conv2d,
+    LayerType.CONV_2D: lower_weighted,
+    LayerType.DEPTHWISE_CONV_2D: lower_weighted,
     LayerType.TRANSPOSE_CONV: lower_transpose_conv,
-    LayerType.FULLY_CONNECTED: lower_fully_connected,
+    LayerType.FULLY_CONNECTED: lower_weighted,
     LayerType.BATCH_MATMUL: lower_batch_matmul,
     LayerType.AVERAGE_POOL_2D: _by_rule(lower_pool2d, lower_onnx_pool2d),
     LayerType.MAX_POOL_2D: lower_pool2d,
@@ -119,16 +113,16 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.ADD: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
     LayerType.SUB: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
     LayerType.MUL: _by_rule(lower_arithmetic, lower_onnx_arithmetic),
-    LayerType.MAXIMUM: lower_extremum,
-    LayerType.MINIMUM: lower_extremum,
+    LayerType.MAXIMUM: lower_without_fields,
+    LayerType.MINIMUM: lower_without_fields,
     LayerType.PAD: lower_pad,
     LayerType.PADV2: lower_pad,
     LayerType.TRANSPOSE: lower_transpose,
-    LayerType.CONCATENATION: lower_concatenation,
+    LayerType.CONCATENATION: lower_join,
     LayerType.SPLIT: lower_split,
     LayerType.SPLIT_V: lower_split,
-    LayerType.PACK: lower_pack,
-    LayerType.UNPACK: lower_unpack,
+    LayerType.PACK: lower_join,
+    LayerType.UNPACK: lower_split,
     LayerType.GATHER: lower_gather,
     LayerType.GATHER_ND: lower_gather,
     LayerType.EMBEDDING_LOOKUP: lower_gather,
@@ -183,16 +177,14 @@ LOWERINGS: Mapping[LayerType, Lowering] = {
     LayerType.LOGICAL_OR: lower_logical,
     LayerType.SELECT_V2: lower_select,
     LayerType.DIV: _by_rule(lower_div, lower_onnx_pair),
-    LayerType.FLOOR_DIV: lower_floored,
-    LayerType.FLOOR_MOD: lower_floored,
+    LayerType.FLOOR_DIV: lower_without_fields,
+    LayerType.FLOOR_MOD: lower_without_fields,
     LayerType.SQUARED_DIFFERENCE: lower_squared_difference,
 }
 """The lowering function of each layer type that has a C kernel."""
 
 ROWS: Mapping[LayerType, tuple[Row, ...]] = {
-    LayerType.CONV_2D: CONV_2D_ROWS,
-    LayerType.DEPTHWISE_CONV_2D: DEPTHWISE_CONV_2D_ROWS,
-    LayerType.FULLY_CONNECTED: FULLY_CONNECTED_ROWS,
+    **WEIGHTED_ROWS,
     **POOL_2D_ROWS,
     LayerType.ADD: SUM_ROWS,
     LayerType.SUB: SUM_ROWS,

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -12,14 +12,15 @@ import numpy as np
 from ferrule.backends.cpu_acc.host.instruction_set import InstructionSet
 from ferrule.backends.cpu_acc.host.library import HOST
 from ferrule.backends.cpu_acc.host.lowering.rounding import float_rule
-from ferrule.backends.cpu_acc.lowering.kernel_call import table_call
-from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
-from ferrule.dom import Aggregate, Call, Evaluate, Identifier, Integer, Variable
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.dom import Aggregate, Identifier, Integer, Variable
 from ferrule.graph import Array, Rounding
-from ferrule.operators.activation import Activation
-from ferrule.operators.fixed_point import activation_range, wrap_int32
-from ferrule.operators.weighted import Factor
+from ferrule.operators.fixed_point import wrap_int32
 
+HEADER = "ferrule/cpu_acc/host.h"
 POOL = Identifier("pool")
 """The identifier of the thread pool in calls; its value may be null."""
 PIECES = "pieces"
@@ -54,24 +55,18 @@ def pieces_of(op: LoweredOp) -> int:
 
 
 def host_call(
-    context: LoweringContext, host: Host, kernel: str, members: Mapping[str, FieldValue], *, scratch_bytes: int
+    context: LoweringContext, host: Host, kernel: str, members: Mapping[str, Member], *, scratch_bytes: int
 ) -> LoweredOp:
     """Return the call ferrule_host_<kernel>_<set>(parameters, input, output, scratch, pool)."""
-    op = table_call(
-        context,
+    return KernelCall(
         f"host_{kernel}_{host.instructions.name}",
+        HEADER,
         members,
-        header="host",
         table=f"host_{kernel}_params",
         scratch_bytes=scratch_bytes,
         contribution=HOST,
-    )
-    (statement,) = op.statements
-    assert isinstance(statement, Evaluate)
-    assert isinstance(statement.expression, Call)
-    call = statement.expression
-    shared = replace(call, arguments=(*call.arguments, POOL))
-    return replace(op, statements=(Evaluate(shared),), headers=("ferrule/cpu_acc/host.h",))
+        further=(POOL,),
+    ).lowered(context)
 
 
 _UNSIGNED_OFFSET = 128
@@ -113,14 +108,9 @@ class Int8Scales:
         return np.moveaxis(np.where(there, rows, 0), 0, -2), np.asarray(rounding, np.uint8)
 
 
-def int8_scales(
-    context: LoweringContext,
-    matrix: Array,
-    channel_factors: Sequence[Factor],
-    activation: Activation,
-    instructions: InstructionSet,
-) -> Int8Scales:
+def int8_scales(layer: Convolution, matrix: Array, instructions: InstructionSet) -> Int8Scales:
     """Return the scales of a layer with the weights `matrix`, [channels, products]."""
+    context, channel_factors = layer.context, layer.factors()
     bias = np.zeros(len(matrix), np.int64)
     given = context.constant(2)
     if given is not None:
@@ -128,12 +118,8 @@ def int8_scales(
     reach = np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DIFFERENCE + np.abs(bias)
     if instructions.unsigned:
         # The kernels multiply x + 128 instead of x - zero point; the correction is exact modulo 2**32.
-        bias -= (context.input(0).zero_point + _UNSIGNED_OFFSET) * matrix.sum(axis=1, dtype=np.int64)
-    output = context.operands.output
-    low, high = activation_range(activation, output)
-    multipliers, shifts = (
-        np.array([getattr(factor, name) for factor in channel_factors], np.int64) for name in ("multiplier", "shift")
-    )
+        bias -= (layer.image.zero_point + _UNSIGNED_OFFSET) * matrix.sum(axis=1, dtype=np.int64)
+    multipliers, shifts = factor_arrays(channel_factors)
     rounding = context.layer.rounding
     if rounding is Rounding.ONNX:
         exact = np.ldexp(multipliers.astype(np.float64), shifts - 31).astype(np.float32)
@@ -142,7 +128,7 @@ def int8_scales(
         none = np.zeros(len(bias), np.bool_)
         return Int8Scales(rounding=HostRounding.ONNX, rows=table, float_rows=table, proved=none)
     rows = (wrap_int32(bias), multipliers, np.maximum(shifts, 0), np.maximum(-shifts, 0))
-    rule = float_rule(channel_factors, reach, output.zero_point, low, high, rounding)
+    rule = float_rule(channel_factors, reach, **layer.output_fields, rounding=rounding)
     return Int8Scales(
         rounding=HostRounding[rounding.name],
         rows=np.stack(rows).astype(np.int32),

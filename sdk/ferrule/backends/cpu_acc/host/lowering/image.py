@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ferrule.dom import Aggregate, Field, Integer
-from ferrule.graph import Shape
+import numpy as np
+
+from ferrule.graph import Array, Shape
 from ferrule.operators.window import Window
 
 SLACK_ELEMENTS = 64
@@ -55,10 +57,16 @@ class Image:
         part = self.columns // self.phases
         return row * self.row_elements + (column % self.phases * part + column // self.phases) * self.shape[3]
 
-    def value(self) -> Aggregate:
-        """Return the initial value of the struct."""
+    def offsets(self, window: Window, *, by_columns: bool = True) -> Array:
+        """Return the offsets of the window's rows, or of its pixels if it is read `by_columns`, as int32."""
+        columns = range(window.width if by_columns else 1)
+        taps = ((i * window.dilation_h, j * window.dilation_w) for i in range(window.height) for j in columns)
+        return np.array([self.offset(*tap) for tap in taps], np.int32)
+
+    def fields(self) -> Mapping[str, int]:
+        """Return the members of the struct."""
         batches, input_h, input_w, input_c = self.shape
-        values = {
+        return {
             "batches": batches,
             "input_h": input_h,
             "input_w": input_w,
@@ -70,4 +78,3 @@ class Image:
             "phases": self.phases,
             "zero_point": self.zero_point,
         }
-        return Aggregate(tuple(Field(Integer(value), name) for name, value in values.items()))

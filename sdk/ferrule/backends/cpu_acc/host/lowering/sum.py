@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from ferrule.backends.cpu_acc.host.library import HOST
-from ferrule.backends.cpu_acc.host.lowering.call import Host
-from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call
+from ferrule.backends.cpu_acc.host.lowering.call import HEADER, Host
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
+from ferrule.backends.cpu_acc.lowering.operators.binary import combination
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.errors import UnsupportedError
 from ferrule.graph import DataType
-from ferrule.operators.binary import BinaryDescriptor, combination_of
 from ferrule.operators.elementwise import Sum, Term, int8_results
 
 _LIMIT = 2**31
@@ -39,31 +38,23 @@ class LinearSum:
 
 def lower_sum(context: LoweringContext, host: Host) -> LoweredOp | None:
     """Return the call for int8 tensors of one shape; None for others, or if no exact numbers are found."""
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, BinaryDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    operands = context.operands
-    output = operands.output
-    if output.dtype is not DataType.INT8 or any(operands.input(i).elements != output.elements for i in range(2)):
+    output = context.operands.output
+    if output.dtype is not DataType.INT8 or any(context.input(i).elements != output.elements for i in range(2)):
         return None
-    total = combination_of(context.layer.type, descriptor, operands)
+    total = combination(context)
     line = linear_sum(total) if isinstance(total, Sum) else None
     if line is None or not isinstance(total, Sum):
         return None
-    op = binary_call(
-        context,
+    limits = {"low": total.result.low, "high": total.result.high}
+    return KernelCall(
         f"host_sum_s8_{host.instructions.name}",
-        "host_sum_s8_params",
+        HEADER,
+        {"elements": output.elements, **asdict(line), **limits},
+        table="host_sum_s8_params",
+        inputs=(0, 1),
+        replaced={0: 0, 1: 0},
         contribution=HOST,
-        elements=output.elements,
-        first=line.first,
-        second=line.second,
-        offset=line.offset,
-        shift=line.shift,
-        low=total.result.low,
-        high=total.result.high,
-    )
-    return replace(op, headers=("ferrule/cpu_acc/host.h",))
+    ).lowered(context)
 
 
 def linear_sum(total: Sum) -> LinearSum | None:

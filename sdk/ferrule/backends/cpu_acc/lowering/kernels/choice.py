@@ -16,6 +16,7 @@ from ferrule.backends.firmware import ConsideredKernel, KernelCosts, LoweredOp, 
 from ferrule.backends.target import CoreFeatures, Goal
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Rounding
+from ferrule.operators.weighted import WEIGHTED_RULES
 
 SMALL_SCRATCH = 2048
 """Scratch up to this many bytes above the spare ones is small for the goal `balanced`."""
@@ -67,6 +68,44 @@ class Row:
 
     It is called only if the core has `needs` and the layer's rule is among `rules`.
     """
+
+
+def weighted_row(kernel: str, candidate: Callable[[LoweringContext], Candidate | str], *needs: Feature) -> Row:
+    """Return the row of a kernel that rounds by all rules of layers with weights."""
+    return Row(kernel=kernel, needs=frozenset(needs), rules=WEIGHTED_RULES, candidate=candidate)
+
+
+def context_of_others(context: LoweringContext) -> LoweringContext:
+    """Return the context of the second one of two kernels that divide the channels, whose tables have other names."""
+    return replace(context, prefix=context.symbol("rest"))
+
+
+def both(first: Candidate, second: Candidate) -> Candidate:
+    """Return the candidate that runs two kernels on different channels; the first one also writes the dead channels."""
+
+    def lower() -> LoweredOp:
+        ops = first.lower(), second.lower()
+        return replace(
+            ops[0],
+            kernel=f"{ops[0].kernel} and {ops[1].kernel}",
+            statements=tuple(each for op in ops for each in op.statements),
+            declarations=tuple(each for op in ops for each in op.declarations),
+            blobs=tuple(each for op in ops for each in op.blobs),
+            scratch_bytes=max(op.scratch_bytes for op in ops),
+            scratch_alignment=max(op.scratch_alignment for op in ops),
+            overlaps=(),  # the second kernel reads the input again
+            headers=tuple(dict.fromkeys(each for op in ops for each in op.headers)),
+            contributions=tuple(each for op in ops for each in op.contributions),
+        )
+
+    return Candidate(
+        kernel=f"{first.kernel} and {second.kernel}",
+        instructions=first.instructions + second.instructions,
+        weight_bytes=first.weight_bytes + second.weight_bytes,
+        scratch_bytes=max(first.scratch_bytes, second.scratch_bytes),
+        grows=first.grows or second.grows,
+        lower=lower,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,27 +3,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, window_value
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
-from ferrule.backends.cpu_acc.lowering.kernels.generic import macs_of, weights_of
-from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import product_matrix
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
+from ferrule.backends.cpu_acc.lowering.overlap import Reads
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays, product_matrix
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.graph import Array, DataType, TensorInfo
+from ferrule.graph import Array, DataType
 from ferrule.memory.request import Overlap
-from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.depthwise_conv2d import DepthwiseConv2dDescriptor
-from ferrule.operators.fixed_point import activation_range, reduced_multiplier
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.weighted import factors, is_wide
-from ferrule.operators.window import Window
+from ferrule.operators.fixed_point import reduced_multiplier
+from ferrule.operators.weighted import is_wide
 
+_HEADER = "ferrule/kernels/dual_s16.h"
 _LARGEST_DATA = 1 << 15
 _LARGEST_REACH = 1 << 30
 _LARGEST_WIDE_SHIFT = 31
@@ -32,23 +27,21 @@ _WIDE_SHIFT = 15
 """A 64-bit accumulator times the reduced multiplier is shifted to the right by this number minus the factor's shift."""
 
 
-def channel_words(context: LoweringContext, matrix: Array, channel_axis: int, multiple: int) -> Array | str:
+def _scales(layer: Convolution, matrix: Array) -> Array | str:
     """Return twice the bias, the multiplier and the right shift per channel as int32, or why the sums do not fit.
 
-    The words of additional channels, up to a multiple of `multiple`, are zero. A 64-bit accumulator that fits into 30
+    The words of an additional channel, up to an even number, are zero. A 64-bit accumulator that fits into 30
     bits is scaled by the high word of its product with a shifted multiplier, which rounds it once, as the reference.
     """
     count = len(matrix)
-    bias = context.constant(2)
+    bias = layer.context.constant(2)
     offsets = np.zeros(count, np.int64) if bias is None else bias.astype(np.int64).reshape(-1)
     if (np.abs(matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA + np.abs(offsets)).max() >= _LARGEST_REACH:
         return "a sum does not fit into 30 bits"
-    found = factors(context.operands, channel_axis)
-    multipliers = np.array([factor.multiplier for factor in found], np.int64)
-    shifts = np.array([factor.shift for factor in found], np.int64)
-    words = np.zeros((-(-count // multiple) * multiple, 3), np.int64)
+    multipliers, shifts = factor_arrays(layer.factors())
+    words = np.zeros((count + count % 2, 3), np.int64)
     words[:count, 0] = 2 * offsets
-    if is_wide(context.operands):
+    if is_wide(layer.context.operands):
         right = _WIDE_SHIFT - shifts
         if right.min() < _WIDE_SHIFT or right.max() > _LARGEST_WIDE_SHIFT:
             return "an output is scaled up or by less than 2**-16"
@@ -62,63 +55,36 @@ def channel_words(context: LoweringContext, matrix: Array, channel_axis: int, mu
 
 
 def _convolution(context: LoweringContext) -> Candidate | str:
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, Conv2dDescriptor):
-        return "the layer is not a CONV_2D"
-    window = descriptor.window(context.input(1))
-    return _candidate(context, window, context.input(0), context.operands.output, descriptor.activation)
-
-
-def _fully_connected(context: LoweringContext) -> Candidate | str:
-    """Return the convolution over an image of one column, which is equivalent."""
-    descriptor, data, output = context.layer.descriptor, context.input(0), context.operands.output
-    if not isinstance(descriptor, FullyConnectedDescriptor):
-        return "the layer is not a FULLY_CONNECTED"
-    channels, products = weights_of(context).shape
-    rows = data.elements // products
-    window = Window(height=1, width=1, stride_h=1, stride_w=1)
-    image, result = _column(data, rows, products), _column(output, rows, channels)
-    return _candidate(context, window, image, result, descriptor.activation)
-
-
-def _column(info: TensorInfo, rows: int, channels: int) -> TensorInfo:
-    return TensorInfo(name=info.name, shape=(rows, 1, 1, channels), dtype=info.dtype, quantization=info.quantization)
-
-
-def _candidate(
-    context: LoweringContext, window: Window, image: TensorInfo, output: TensorInfo, activation: Activation
-) -> Candidate | str:
-    if image.dtype is not DataType.INT16:
+    layer = Convolution.of(context)
+    if layer.image.dtype is not DataType.INT16:
         return "the data is not int16"
     matrix = product_matrix(context.layer, weights_of(context))
-    scales = channel_words(context, matrix, 0, 2)
+    scales = _scales(layer, matrix)
     if isinstance(scales, str):
         return scales
     words = -(-matrix.shape[1] // 8) * 2
     weights = _interleaved(matrix, words)
-    pixels = output.elements // output.shape[3]
-    low, high = activation_range(activation, output)
 
     def lower() -> LoweredOp:
-        return kernel_call(
-            context,
+        return KernelCall(
             "conv2d_dual_s16",
-            header="dual_s16",
+            _HEADER,
+            {
+                "window": layer.window_fields,
+                "output_c": layer.output.shape[3],
+                "words": words,
+                "weights": context.blob("weights", weights),
+                "channels": context.blob("channels", scales),
+                "twice": not is_wide(context.operands),
+                **limit_fields(layer.output, layer.activation),
+            },
             scratch_bytes=16 * words,
-            overlaps=pixel_overlaps(context, window, image, output, pixels=2),
-            window=window_value(window, image, output),
-            output_c=output.shape[3],
-            words=words,
-            weights=context.blob("weights", weights),
-            channels=context.blob("channels", scales),
-            twice=not is_wide(context.operands),
-            low=low,
-            high=high,
-        )
+            overlaps=layer.overlaps(pixels=2),
+        ).lowered(context)
 
     return Candidate(
         kernel="conv2d_dual_s16",
-        instructions=int(1.1 * macs_of(context)) + 24 * output.elements + 3 * pixels * matrix.shape[1],
+        instructions=int(1.1 * layer.macs) + 24 * layer.output.elements + 3 * layer.pixels * matrix.shape[1],
         weight_bytes=weights.nbytes + scales.nbytes,
         scratch_bytes=16 * words,
         lower=lower,
@@ -126,52 +92,49 @@ def _candidate(
 
 
 def _depthwise(context: LoweringContext) -> Candidate | str:
-    descriptor, image, output = context.layer.descriptor, context.input(0), context.operands.output
-    if image.dtype is not DataType.INT16 or not isinstance(descriptor, DepthwiseConv2dDescriptor):
+    layer = Convolution.of(context)
+    if layer.image.dtype is not DataType.INT16:
         return "the data is not int16"
-    window = descriptor.window(context.input(1))
-    if window.width != 3 or descriptor.depth_multiplier != 1 or image.shape[3] % 2:
+    if layer.window.width != 3 or layer.depth_multiplier != 1 or layer.image.shape[3] % 2:
         return "the window is not 3 pixels wide, or the channels are multiplied or odd"
     matrix = product_matrix(context.layer, weights_of(context))
-    scales = channel_words(context, matrix, 3, 2)
+    scales = _scales(layer, matrix)
     if isinstance(scales, str):
         return scales
     weights = _by_rows(matrix)
-    low, high = activation_range(descriptor.activation, output)
 
     def lower() -> LoweredOp:
-        return kernel_call(
-            context,
+        return KernelCall(
             "depthwise_conv2d_dual_s16",
-            header="dual_s16",
-            overlaps=_pair_overlaps(context, window, image, output),
-            window=window_value(window, image, output),
-            weights=context.blob("weights", weights),
-            channels=context.blob("channels", scales),
-            low=low,
-            high=high,
-        )
+            _HEADER,
+            {
+                "window": layer.window_fields,
+                "weights": context.blob("weights", weights),
+                "channels": context.blob("channels", scales),
+                **limit_fields(layer.output, layer.activation),
+            },
+            overlaps=_pair_overlaps(layer),
+        ).lowered(context)
 
     return Candidate(
         kernel="depthwise_conv2d_dual_s16",
-        instructions=int(2.5 * macs_of(context)) + 14 * output.elements,
+        instructions=int(2.5 * layer.macs) + 14 * layer.output.elements,
         weight_bytes=weights.nbytes + scales.nbytes,
         lower=lower,
     )
 
 
-def _pair_overlaps(
-    context: LoweringContext, window: Window, image: TensorInfo, output: TensorInfo
-) -> tuple[Overlap, ...]:
+def _pair_overlaps(layer: Convolution) -> tuple[Overlap, ...]:
     """Return the overlap of a kernel that computes a pixel along with its neighbour, channel by channel.
 
     Its neighbour is written before the window of the pixel is read in full, so the distance is larger by the step from
     one window to the next.
     """
-    step = window.stride_w * image.shape[3] * image.dtype.size_bytes
-    single = pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL)
+    step = layer.window.stride_w * layer.image.shape[3] * layer.image.dtype.size_bytes
     return tuple(
-        replace(each, distance_bytes=each.distance_bytes + step) for each in single if each.distance_bytes is not None
+        replace(each, distance_bytes=each.distance_bytes + step)
+        for each in layer.overlaps(reads=Reads.PER_CHANNEL)
+        if each.distance_bytes is not None
     )
 
 
@@ -199,10 +162,8 @@ def _interleaved(matrix: Array, words: int) -> Array:
     return packed
 
 
-def _row(kernel: str, candidate: Callable[[LoweringContext], Candidate | str]) -> Row:
-    return Row(kernel=kernel, needs=frozenset({Feature.DSP}), candidate=candidate)
-
-
-CONV_2D_DUAL_S16 = _row("conv2d_dual_s16", _convolution)
-FULLY_CONNECTED_DUAL_S16 = _row("conv2d_dual_s16", _fully_connected)
-DEPTHWISE_CONV_2D_DUAL_S16 = _row("depthwise_conv2d_dual_s16", _depthwise)
+CONV_2D_DUAL_S16 = Row(kernel="conv2d_dual_s16", needs=frozenset({Feature.DSP}), candidate=_convolution)
+"""The kernel of FULLY_CONNECTED, too."""
+DEPTHWISE_CONV_2D_DUAL_S16 = Row(
+    kernel="depthwise_conv2d_dual_s16", needs=frozenset({Feature.DSP}), candidate=_depthwise
+)

@@ -1,138 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weighted layers by the plain kernels, which accept any window and scales, and weights in the model's order."""
+"""Layers with weights by the generic kernels, which accept any window and scales, and weights in the model's order."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from ferrule.backends.contribution import KERNELS, Contribution
-from ferrule.backends.cpu_acc.lowering.kernel_call import float_limits, output_value, table_call, window_value
-from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, limit_fields
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import (
+    RULE_KERNELS,
+    Convolution,
+    from_run_time,
+    rule_sources,
+    stored_weights,
+    weights_of,
+)
+from ferrule.backends.cpu_acc.lowering.overlap import Reads
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays
 from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
-from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, Rounding, TensorInfo
-from ferrule.operators.activation import Activation
-from ferrule.operators.fixed_point import activation_range, reduced_multiplier
-from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import Factor, centred, has_zero_point, is_wide
-from ferrule.operators.window import Window
+from ferrule.graph import DataType, LayerType
+from ferrule.operators.conv2d import groups_of
+from ferrule.operators.fixed_point import reduced_multiplier
+from ferrule.operators.weighted import has_zero_point, is_wide
 
 _SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
 _BIAS = 2
 """The position of the bias among the inputs."""
-RULE_KERNELS = {Rounding.TFLM: "", Rounding.SINGLE: "single_", Rounding.ONNX: "onnx_"}
-"""The part of an int8 kernel's name that tells its rule."""
 
 
-def from_run_time(context: LoweringContext) -> bool:
-    """Return whether a weighted layer has weights or a bias from run time, which only the plain kernels can take."""
-    return OPERATORS[context.layer.type].weighted and any(
-        context.layer.inputs[index] is not None and not context.is_constant(index)
-        for index in range(1, len(context.layer.inputs))
+def generic_candidate(context: LoweringContext) -> Candidate:
+    """Return the generic kernel: `conv2d`, `conv2d_grouped`, `depthwise_conv2d` or `transpose_conv`."""
+    layer, weights = Convolution.of(context), context.input(1).shape
+    channels, reads = layer.output.shape[3], Reads.PER_ELEMENT
+    kernel, fields = "conv2d", {"output_c": channels}
+    match context.layer.type:
+        case LayerType.DEPTHWISE_CONV_2D:
+            kernel, fields, reads = "depthwise_conv2d", {"depth_multiplier": layer.depth_multiplier}, Reads.PER_CHANNEL
+        case LayerType.TRANSPOSE_CONV:
+            kernel = "transpose_conv"
+        case LayerType.CONV_2D:
+            groups = groups_of(context.input(0), context.input(1))
+            if groups > 1:
+                kernel = "conv2d_grouped"
+                fields |= {"group_input_c": weights[3], "group_output_c": weights[0] // groups}
+    per_mac, per_element = (14, 0) if kernel == "depthwise_conv2d" else (10, 30)
+    return Candidate(
+        kernel=kernel,
+        instructions=per_mac * layer.macs + per_element * layer.output.elements,
+        weight_bytes=(weights_of(context).nbytes if context.is_constant(1) else 0) + 9 * channels,
+        lower=lambda: _lower(layer, kernel, fields, reads),
     )
 
 
-def weights_of(context: LoweringContext) -> Array:
-    """Return the constant weights of a layer, minus their zero point: int16 if it is not 0."""
-    return centred(_stored_weights(context), context.input(1))
-
-
-def _stored_weights(context: LoweringContext) -> Array:
-    weights = context.constant(1)
-    if weights is None:
-        raise UnsupportedError(f"layer '{context.layer.name}' has no weights")
-    return weights
-
-
-def weight_bytes_of(context: LoweringContext, channels: int) -> int:
-    """Return the flash that a plain kernel takes for weights and for the constants of its channels."""
-    return (weights_of(context).nbytes if context.is_constant(1) else 0) + 9 * channels
-
-
-def macs_of(context: LoweringContext) -> int:
-    """Return the multiply-accumulates of a layer; 0 if its operator counts none."""
-    return OPERATORS[context.layer.type].macs(context.layer.descriptor, context.operands)
-
-
-def lower_plain(
-    context: LoweringContext,
-    operator: str,
-    *,
-    window: Window,
-    image: TensorInfo,
-    output: TensorInfo,
-    channels: int,
-    activation: Activation,
-    channel_factors: Sequence[Factor],
-    reads: Reads = Reads.PER_ELEMENT,
-    **fields: FieldValue,
-) -> LoweredOp:
+def _lower(layer: Convolution, operator: str, fields: dict[str, int], reads: Reads) -> LoweredOp:
     """Return the call of `<operator>_s8`, `_s16`, `_narrow_s16` (for an int32 bias) or `_f32`.
 
     For weights with a zero point, it is that of `<operator>_offset_s8`. Other rules than TFLM's have kernels named
-    `<operator>_single_s8` and so on. `fields` are the members of the operator's
-    parameter table except the window, weights, scales and limits. `reads` is as in `pixel_overlaps`. Weights and bias
-    may come from run time.
+    `<operator>_single_s8` and so on. `fields` are the members of the operator's parameter table except the window,
+    weights, scales and limits. `reads` is as in `pixel_overlaps`. Weights and bias may come from run time.
     """
-    members: dict[str, FieldValue] = {
-        "window": window_value(window, image, output),
+    context, dtype, wide = layer.context, layer.output.dtype, is_wide(layer.context.operands)
+    members: dict[str, Member] = {
+        "window": layer.window_fields,
         **fields,
         "weights": _weights(context),
-        "bias": _bias(context, channels),
+        "bias": _bias(context, layer.output.shape[3]),
     }
-    if not output.dtype.is_float:
-        multipliers = np.array([factor.multiplier for factor in channel_factors], np.int64)
-        if is_wide(context.operands):
+    if not dtype.is_float:
+        multipliers, shifts = factor_arrays(layer.factors())
+        if wide:
             multipliers = reduced_multiplier(multipliers)
         members |= {
             "multipliers": context.blob("multipliers", multipliers.astype(np.int32)),
-            "shifts": context.blob("shifts", np.array([factor.shift for factor in channel_factors], np.int8)),
+            "shifts": context.blob("shifts", shifts.astype(np.int8)),
         }
-    if output.dtype is DataType.INT8:
-        members |= {"input_zero_point": image.zero_point, "output": output_value(output, activation)}
+    if dtype is DataType.INT8:
+        members |= {"input_zero_point": layer.image.zero_point, "output": layer.output_fields}
     else:
-        low, high = float_limits(activation) if output.dtype.is_float else activation_range(activation, output)
-        members |= {"low": low, "high": high}
+        members |= limit_fields(layer.output, layer.activation)
     offset = has_zero_point(context.input(1))
     if offset:
         members["weight_zero_point"] = context.input(1).zero_point
-    overlaps = pixel_overlaps(context, window, image, output, reads=reads)
-    narrow = output.dtype is DataType.INT16 and not is_wide(context.operands)
-    form, suffix = f"{operator}_{'narrow_' if narrow else 'offset_' if offset else ''}", _SUFFIXES[output.dtype]
-    kernel = f"{form}{RULE_KERNELS[context.layer.rounding]}{suffix}"
-    return table_call(
-        context,
-        kernel,
+    narrow = dtype is DataType.INT16 and not wide
+    form, suffix = f"{operator}_{'narrow_' if narrow else 'offset_' if offset else ''}", _SUFFIXES[dtype]
+    return KernelCall(
+        f"{form}{RULE_KERNELS[context.layer.rounding]}{suffix}",
+        f"ferrule/kernels/{operator}.h",
         members,
-        header=operator,
         table=f"{form}{suffix}_params",
-        overlaps=overlaps,
-        contribution=ruled_part(context, kernel),
+        # The output of TRANSPOSE_CONV shares no memory with its input.
+        overlaps=() if operator == "transpose_conv" else layer.overlaps(reads=reads),
+        sources=rule_sources(context.layer.rounding),
         local=from_run_time(context),
-    )
-
-
-def ruled_kernel(context: LoweringContext, form: str) -> str:
-    """Return the name of the int8 kernel of that form for the layer's rule."""
-    return f"{form}_{RULE_KERNELS[context.layer.rounding]}s8"
-
-
-def ruled_part(context: LoweringContext, kernel: str, *others: str) -> Contribution:
-    """Return the sources of an int8 kernel and what it needs for the layer's rule."""
-    return KERNELS.part(kernel, *others, *rule_sources(context.layer.rounding))
-
-
-def rule_sources(rule: Rounding) -> tuple[str, ...]:
-    """Return the sources that int8 kernels of a rule need besides their own."""
-    return () if rule is Rounding.TFLM else ("requantize_once",)
+    ).lowered(context)
 
 
 def _weights(context: LoweringContext) -> FieldValue:
     """Return the weights: a constant array, or the pointer to a tensor from run time."""
     if context.is_constant(1):
-        return context.blob("weights", _stored_weights(context))
+        return context.blob("weights", stored_weights(context))
     return context.input_pointer(1)
 
 

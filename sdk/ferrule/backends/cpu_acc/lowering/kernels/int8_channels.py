@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Weights of two output channels packed into one 16-bit number, as described in `ferrule/kernels/paired.h`."""
+"""The weights and scales of int8 channels, without what is dead, and the forms in which kernels have them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernels.generic import weights_of
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import Convolution, weights_of
 from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import (
     Ranges,
     channel_ranges,
     extreme_sums,
+    factor_arrays,
     product_matrix,
     product_ranges,
     stored_ranges,
 )
 from ferrule.backends.firmware import Blob, LoweringContext
-from ferrule.graph import Array, Rounding, TensorInfo
-from ferrule.operators.activation import Activation
-from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.weighted import Factor, factors, folded_bias
+from ferrule.graph import Array, Rounding
+from ferrule.operators.weighted import Factor, folded_bias
 
 _LARGEST_DATA = 128
 """The largest magnitude of an int8."""
 _LARGEST_RIGHT_SHIFT = 22
 """An 8-bit zero point, shifted left by this number, plus an accumulator below 2**30 fits into 32 bits."""
+_WORTH_LISTING = 0.75
 _QUARTER = Factor(multiplier=1 << 30, shift=-1)
 
 
@@ -50,6 +50,11 @@ class Channels:
     """The layer's rule."""
 
     @property
+    def live(self) -> Array:
+        """The indices of the channels that are not dead."""
+        return np.flatnonzero(~self.dead)
+
+    @property
     def reach(self) -> Array:
         """The largest possible magnitude of each channel's accumulator, for any order of summation."""
         products: Array = np.abs(self.matrix.astype(np.int64)).sum(axis=1) * _LARGEST_DATA
@@ -67,44 +72,51 @@ class Channels:
         )
 
 
-def int8_channels(context: LoweringContext, activation: Activation, channel_axis: int) -> Channels:
-    """Return the output channels of a weighted layer; dead channels and constant data are folded."""
-    layer, operands = context.layer, context.operands
-    data, output = operands.input(0), operands.output
-    matrix = product_matrix(layer, weights_of(context))
+def int8_channels(layer: Convolution) -> Channels:
+    """Return the output channels of a layer of int8; dead channels and constant data are folded."""
+    context, output = layer.context, layer.output
+    data, weights = context.input(0), context.input(1)
+    matrix = product_matrix(context.layer, weights_of(context))
     bias = folded_bias(matrix.sum(axis=1, dtype=np.int64), context.constant(2), data.zero_point)
-    channel_factors = list(factors(operands, channel_axis))
-    known = channel_ranges(context.graph, data.name)
-    given = product_ranges(layer, data, operands.input(1), known)
+    given = product_ranges(context.layer, data, weights, channel_ranges(context.graph, data.name))
     if given is None:
         given = Ranges(low=np.full((1, 1), -128, np.int64), high=np.full((1, 1), 127, np.int64))
-    stored = stored_ranges(operands, activation, channel_axis, extreme_sums(matrix, bias, given))
+    sums = extreme_sums(matrix, bias, given)
+    stored = stored_ranges(context.operands, layer.activation, layer.channel_axis, sums)
     same = np.broadcast_to(given.constant, matrix.shape)
     bias = bias + np.where(same, matrix.astype(np.int64) * given.low, 0).sum(axis=1)
-    matrix = np.where(same | stored.constant[:, None], 0, matrix).astype(np.int8)
-    bias = np.where(stored.constant, 4 * (stored.low - output.zero_point), bias)
     return Channels(
-        matrix=matrix,
-        bias=bias,
-        factors=[_QUARTER if dead else f for dead, f in zip(stored.constant, channel_factors, strict=True)],
+        matrix=np.where(same | stored.constant[:, None], 0, matrix).astype(np.int8),
+        bias=np.where(stored.constant, 4 * (stored.low - output.zero_point), bias),
+        factors=[_QUARTER if dead else f for dead, f in zip(stored.constant, layer.factors(), strict=True)],
         dead=stored.constant,
         fixed=stored.low.astype(np.int8),
-        rounding=operands.rounding,
+        rounding=context.operands.rounding,
     )
 
 
-def can_pair(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
+def is_plain(layer: Convolution) -> bool:
+    """Return whether an output meets the conditions of `ferrule_is_plain`: no values below the zero point, no clamp."""
+    return tuple(layer.output_fields.values()) == (-128, -128, 127)
+
+
+def extreme_channel_sums(channels: Channels) -> tuple[Array, Array]:
+    """Return the lowest and the highest sum of each channel, for any int8 data."""
+    return extreme_sums(channels.matrix, channels.bias, Ranges(low=np.array(-128), high=np.array(127)))
+
+
+def can_pair(channels: Channels, layer: Convolution) -> bool:
     """Return whether every channel is within the limits of the packed form."""
     second = channels.matrix[1::2].astype(np.int64)
     if np.abs(second).sum(axis=1).max(initial=0) * _LARGEST_DATA >= 1 << 23 or (second == -128).any():
         return False
-    return can_scale(channels, output, activation)
+    return can_scale(channels, layer)
 
 
-def can_scale(channels: Channels, output: TensorInfo, activation: Activation) -> bool:
+def can_scale(channels: Channels, layer: Convolution) -> bool:
     """Return whether `ferrule_store_s8`, or its like for other rules, has the results of the layer's rule."""
     # With zero point -128 and limits -128 and 127, TFLM's halves below zero are clamped; otherwise they need a shift.
-    plain = (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
+    plain = is_plain(layer)
     right = np.array([-factor.shift for factor in channels.factors] or [1], np.int64)
     least = 0 if plain and channels.rounding is Rounding.TFLM else 1
     if right.min() < least or right.max() > _LARGEST_RIGHT_SHIFT:
@@ -113,7 +125,7 @@ def can_scale(channels: Channels, output: TensorInfo, activation: Activation) ->
 
 
 def pair_weights(matrix: Array, channels_per_block: int) -> Array:
-    """Return the weights as int32 words of two 16-bit pairs.
+    """Return the weights as int32 words of two 16-bit numbers, each of which holds weights of two output channels.
 
     The order is: blocks of channels; in a block, groups of four products; in a group, products 0 and 2 before 1 and 3;
     in each half of a group, the channel pairs of the block. Missing channels and products are zero.
@@ -133,17 +145,25 @@ def channel_words(channels: Channels, multiple: int) -> Array:
     count = len(channels.factors)
     words = np.zeros((max(-(-count // multiple), 1) * multiple, 3), np.int64)
     words[:count, 0] = 2 * channels.bias
-    words[:count, 1] = [factor.multiplier for factor in channels.factors]
-    words[:count, 2] = [-factor.shift for factor in channels.factors]
+    multipliers, shifts = factor_arrays(channels.factors)
+    words[:count, 1], words[:count, 2] = multipliers, -shifts
     return words.reshape(-1).astype(np.int32)
 
 
-def live_blobs(context: LoweringContext, channels: Channels, live: Array) -> tuple[Blob, Blob | None]:
-    """Return the indices of the live channels, and the values of the dead ones as an output pixel (None if none)."""
-    fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
-    return context.blob("positions", _at_least_one(live).astype(np.int16)), fixed
+def used_inputs(matrix: Array, lanes: int = 1) -> Array | None:
+    """Return the inputs that have weights, at least one; None unless at least a quarter of the lanes has none.
+
+    Collecting listed inputs takes longer than reading all in order.
+    """
+    used = np.flatnonzero(matrix.any(axis=0)) if matrix.any() else np.zeros(1, np.intp)
+    return None if -(-used.size // lanes) * lanes > _WORTH_LISTING * matrix.shape[1] else used
 
 
-def _at_least_one(values: Array) -> Array:
-    """Return the values, or a single zero: C has no empty arrays."""
-    return values if values.size else np.zeros(1, values.dtype)
+def fixed_blob(context: LoweringContext, channels: Channels) -> Blob | None:
+    """Return the values of the dead channels as an output pixel; None if there are none."""
+    return context.blob("fixed", channels.fixed) if channels.dead.any() else None
+
+
+def position_blob(context: LoweringContext, live: Array) -> Blob:
+    """Return the indices of the live channels, or a single zero: C has no empty arrays."""
+    return context.blob("positions", (live if live.size else np.zeros(1)).astype(np.int16))

@@ -3,25 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row
-from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels
-from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_scale,
+    fixed_blob,
+    int8_channels,
+    is_plain,
+)
+from ferrule.backends.cpu_acc.lowering.proofs.channel_ranges import factor_arrays
+from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.backends.target import Goal
-from ferrule.dom import Aggregate, Expression, Field, Identifier, Integer, Null
-from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, TensorInfo
-from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.fixed_point import activation_range
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
+from ferrule.graph import Array
 from ferrule.operators.window import Window
 
 _VECTOR = 16
@@ -38,92 +39,94 @@ _LEAST_COLLECTED, _LEAST_WINDOWS, _MOST_COLLECTED = 256, 640, 1024
 """Limits of the scratch for the windows that are collected at once, unless two of them need more."""
 _MOST_PIXELS = 32
 _GENERAL, _LISTED = 1, 2
-_ONE_PIXEL = Window(height=1, width=1, stride_h=1, stride_w=1)
 _WORTH_LISTING = 0.75
-TOO_LARGE = "a sum is too large, or an output is scaled up"
 
 
 def _conv2d(context: LoweringContext) -> Candidate | str:
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, Conv2dDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    if context.input(0).dtype is not DataType.INT8:
-        return "the data is not int8"
-    channels = int8_channels(context, descriptor.activation, 0)
-    live = np.flatnonzero(~channels.dead)
+    layer = Convolution.of(context)
+    if not layer.is_int8:
+        return NOT_INT8
+    channels = int8_channels(layer)
+    live = channels.live
     if not live.size:
         return "all channels are dead"
-    if not can_scale(channels.chosen(live), context.operands.output, descriptor.activation):
+    if not can_scale(channels.chosen(live), layer):
         return TOO_LARGE
-    window = descriptor.window(context.input(1))
-    if window.is_pointwise:
-        return _pointwise(context, descriptor.activation, channels, live)
-    return _windows(context, descriptor.activation, channels, live, window)
+    return (_pointwise if layer.window.is_pointwise else _windows)(layer, channels, live)
 
 
-def _pointwise(context: LoweringContext, activation: Activation, channels: Channels, live: Array) -> Candidate:
-    image, output = context.input(0), context.operands.output
-    chosen, inputs, input_c = channels.chosen(live), None, image.shape[3]
-    used = np.flatnonzero(chosen.matrix.any(axis=0))
-    matrix = chosen.matrix
+def _pointwise(layer: Convolution, channels: Channels, live: Array) -> Candidate:
+    context, inputs, input_c = layer.context, None, layer.image.shape[3]
+    matrix = channels.matrix[live]
+    used = np.flatnonzero(matrix.any(axis=0))
     if input_c <= 256 and _vectors(max(used.size, 1)) <= _WORTH_LISTING * _vectors(input_c):
-        listed = np.zeros(_VECTOR * _vectors(max(used.size, 1)), np.uint8)
-        listed[: used.size] = used
-        inputs = listed
+        inputs = np.zeros(_VECTOR * _vectors(max(used.size, 1)), np.uint8)
+        inputs[: used.size] = used
         matrix = matrix[:, used] if used.size else matrix[:, :1]
     row_bytes = input_c if inputs is None else len(inputs)
-    count = output.elements // output.shape[3]
+    count = layer.pixels
     pixels = _pixels(context, count, _LEAST_COLLECTED, lambda number: number * row_bytes)
-    weights = _Weights(context, activation, channels, live, matrix)
+    weights = _Weights(layer, channels, live, matrix)
     copied = 3 * row_bytes // _VECTOR if inputs is None else 4 * len(inputs) // _VECTOR + 10
+
+    def lower() -> LoweredOp:
+        return KernelCall(
+            "conv2d_1x1_mve_s8",
+            "ferrule/kernels/conv2d_mve.h",
+            {
+                "count": count,
+                "input_c": input_c,
+                "pixels": pixels,
+                "inputs": None if inputs is None else context.blob("inputs", inputs),
+                "weights": weights.fields(),
+            },
+            scratch_bytes=pixels * row_bytes + _VECTOR - 1,
+            overlaps=layer.overlaps(),
+            sources=("mve_store_pairs",),
+        ).lowered(context)
+
     return Candidate(
         kernel="conv2d_1x1_mve_s8",
         instructions=count * copied + weights.instructions(count, count, pixels),
         weight_bytes=weights.stream.nbytes,
         scratch_bytes=pixels * row_bytes + _VECTOR - 1,
-        lower=lambda: _lower_pointwise(context, weights, inputs, count, pixels),
+        lower=lower,
     )
 
 
-def _lower_pointwise(
-    context: LoweringContext, weights: _Weights, inputs: Array | None, count: int, pixels: int
-) -> LoweredOp:
-    value, blobs = weights.lower()
-    input_c = context.input(0).shape[3]
-    return kernel_call(
-        context,
-        "conv2d_1x1_mve_s8",
-        header="conv2d_mve",
-        scratch_bytes=pixels * (input_c if inputs is None else len(inputs)) + _VECTOR - 1,
-        overlaps=pixel_overlaps(context, _ONE_PIXEL, context.input(0), context.operands.output),
-        contribution=KERNELS.part("conv2d_1x1_mve_s8", "mve_store_pairs"),
-        extra_blobs=blobs,
-        count=count,
-        input_c=input_c,
-        pixels=pixels,
-        inputs=None if inputs is None else context.blob("inputs", inputs),
-        weights=value,
-    )
-
-
-def _windows(
-    context: LoweringContext, activation: Activation, channels: Channels, live: Array, window: Window
-) -> Candidate:
-    image, output = context.input(0), context.operands.output
-    way = _Way.of(window, image.shape[3])
+def _windows(layer: Convolution, channels: Channels, live: Array) -> Candidate:
+    context, window, output = layer.context, layer.window, layer.output.shape
+    way = _Way.of(window, layer.image.shape[3])
     matrix = channels.matrix[live]
     if not way.by_rows:
         matrix = matrix.reshape(live.size, window.height, window.width, -1).transpose(0, 2, 1, 3)
-    weights = _Weights(context, activation, channels, live, matrix.reshape(live.size, -1))
-    rows, pixels = output.shape[0] * output.shape[1], _pixels(context, output.shape[2], _LEAST_WINDOWS, way.scratch)
-    sizes = _batches(output.shape[2], pixels)
+    weights = _Weights(layer, channels, live, matrix.reshape(live.size, -1))
+    rows, pixels = output[0] * output[1], _pixels(context, output[2], _LEAST_WINDOWS, way.scratch)
+
+    def lower() -> LoweredOp:
+        return KernelCall(
+            "conv2d_mve_s8",
+            "ferrule/kernels/conv2d_mve.h",
+            {
+                "window": layer.window_fields,
+                "input_zero_point": layer.image.zero_point,
+                "pixels": pixels,
+                "shared": int(way.shared),
+                "by_rows": int(way.by_rows),
+                "weights": weights.fields(),
+            },
+            scratch_bytes=way.scratch(pixels),
+            overlaps=layer.overlaps(),
+            sources=("mve_store_pairs",),
+        ).lowered(context)
+
     return Candidate(
         kernel="conv2d_mve_s8",
-        instructions=rows * sum(way.instructions(size) for size in sizes)
-        + weights.instructions(rows * output.shape[2], output.shape[2], pixels),
+        instructions=rows * sum(way.instructions(size) for size in _batches(output[2], pixels))
+        + weights.instructions(rows * output[2], output[2], pixels),
         weight_bytes=weights.stream.nbytes,
         scratch_bytes=way.scratch(pixels),
-        lower=lambda: _lower_windows(context, weights, way, pixels),
+        lower=lower,
     )
 
 
@@ -166,82 +169,55 @@ class _Way:
         return columns * (height * (5 if self.channels == _VECTOR else 8 * _vectors(self.channels)) + 25)
 
 
-def _lower_windows(context: LoweringContext, weights: _Weights, way: _Way, pixels: int) -> LoweredOp:
-    value, blobs = weights.lower()
-    image, output = context.input(0), context.operands.output
-    return kernel_call(
-        context,
-        "conv2d_mve_s8",
-        header="conv2d_mve",
-        scratch_bytes=way.scratch(pixels),
-        overlaps=pixel_overlaps(context, way.window, image, output),
-        contribution=KERNELS.part("conv2d_mve_s8", "mve_store_pairs"),
-        extra_blobs=blobs,
-        window=window_value(way.window, image, output),
-        input_zero_point=image.zero_point,
-        pixels=pixels,
-        shared=int(way.shared),
-        by_rows=int(way.by_rows),
-        weights=value,
-    )
-
-
 def _fully_connected(context: LoweringContext) -> Candidate | str:
-    descriptor, data = context.layer.descriptor, context.input(0)
-    if not isinstance(descriptor, FullyConnectedDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    if data.dtype is not DataType.INT8:
-        return "the data is not int8"
-    channels = int8_channels(context, descriptor.activation, 0)
-    if not can_scale(channels, context.operands.output, descriptor.activation):
+    layer = Convolution.of(context)
+    if not layer.is_int8:
+        return NOT_INT8
+    channels = int8_channels(layer)
+    if not can_scale(channels, layer):
         return TOO_LARGE
     count, products = channels.matrix.shape
-    vectors, blocks, rows = _vectors(products), -(-count // len(_EIGHT)), data.elements // products
+    vectors, blocks, rows = _vectors(products), -(-count // len(_EIGHT)), layer.pixels
     whole = products % _VECTOR == 0
+    kernel = "fully_connected_mve_s8" if whole else "fully_connected_copied_mve_s8"
+    scratch_bytes = 0 if whole else _VECTOR * vectors
+
+    def lower() -> LoweredOp:
+        firsts = np.arange(0, count, len(_EIGHT))[:, None]
+        order = np.minimum((firsts + _EIGHT).reshape(-1), count - 1)  # the last block repeats the last channel
+        return KernelCall(
+            kernel,
+            "ferrule/kernels/fully_connected_mve.h",
+            {
+                "stream": context.blob("weights", _stream(channels.chosen(order), len(_EIGHT))),
+                "first": (vectors - 1) % _ROW_PASS + 1,
+                "data_bytes": _VECTOR * vectors,
+                "output_c": count,
+                "general": int(not is_plain(layer)),
+                "output": layer.output_fields,
+                "input_c": products,
+                "rows": rows,
+            },
+            table="fully_connected_mve_s8_params",
+            scratch_bytes=scratch_bytes,
+            contribution=KERNELS.part("fully_connected_mve_s8"),
+        ).lowered(context)
+
     per_block = 17 * vectors + 2 * -(-vectors // _ROW_PASS) + 28
     return Candidate(
-        kernel="fully_connected_mve_s8" if whole else "fully_connected_copied_mve_s8",
+        kernel=kernel,
         instructions=rows * (blocks * per_block + 50 + (0 if whole else 3 * vectors)),
         weight_bytes=blocks * len(_EIGHT) * (_VECTOR * vectors + 9),
-        scratch_bytes=0 if whole else _VECTOR * vectors,
-        lower=lambda: _lower_fully_connected(context, descriptor.activation, channels, rows),
-    )
-
-
-def _lower_fully_connected(
-    context: LoweringContext, activation: Activation, channels: Channels, rows: int
-) -> LoweredOp:
-    count, products = channels.matrix.shape
-    vectors, output = _vectors(products), context.operands.output
-    order = np.minimum(
-        (np.arange(0, count, len(_EIGHT))[:, None] + np.array(_EIGHT)).reshape(-1), count - 1
-    )  # the last block repeats the last channel
-    whole = products % _VECTOR == 0
-    return kernel_call(
-        context,
-        "fully_connected_mve_s8" if whole else "fully_connected_copied_mve_s8",
-        header="fully_connected_mve",
-        table="fully_connected_mve_s8_params",
-        scratch_bytes=0 if whole else _VECTOR * vectors,
-        contribution=KERNELS.part("fully_connected_mve_s8"),
-        stream=context.blob("weights", _stream(channels.chosen(order), len(_EIGHT))),
-        first=(vectors - 1) % _ROW_PASS + 1,
-        data_bytes=_VECTOR * vectors,
-        output_c=count,
-        general=int(not is_plain(output, activation)),
-        output=output_value(output, activation),
-        input_c=products,
-        rows=rows,
+        scratch_bytes=scratch_bytes,
+        lower=lower,
     )
 
 
 class _Weights:
     """The weights and scales of a convolution, four channels and two pixels at a time."""
 
-    def __init__(
-        self, context: LoweringContext, activation: Activation, channels: Channels, live: Array, matrix: Array
-    ) -> None:
-        self._context, self._activation, self._channels = context, activation, channels
+    def __init__(self, layer: Convolution, channels: Channels, live: Array, matrix: Array) -> None:
+        self._layer, self._channels, self._general = layer, channels, not is_plain(layer)
         self._listed = bool(channels.dead.any() or live.size % _LANES)
         self._vectors = _vectors(matrix.shape[1])
         self._blocks = -(-live.size // _LANES)
@@ -253,30 +229,22 @@ class _Weights:
         """Return an estimate for `count` pixels, in batches of `pixels` that do not go over `together` pixels."""
         sizes = _batches(together, pixels)
         pairs, calls = sum(-(-size // 2) for size in sizes), sum(1 + (size % 2 and size > 1) for size in sizes)
-        general = not is_plain(self._context.operands.output, self._activation)
-        block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 23 + 6 * general + self._listed
+        block = 14 * self._vectors + 2 * -(-self._vectors // _PASS) + 23 + 6 * self._general + self._listed
         fixed = 3 * len(self._channels.dead) // _VECTOR + 8 if self._channels.dead.any() else 0
         return count // together * (pairs * (self._blocks * block + 19) + 100 * calls) + count * fixed
 
-    def lower(self) -> tuple[Expression, tuple[Blob, ...]]:
-        """Return the initial value of a `struct ferrule_mve_weights`, and its blobs."""
-        context, channels = self._context, self._channels
-        output = context.operands.output
-        stream = context.blob("weights", self.stream)
-        fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
-        kind = _LISTED * self._listed + _GENERAL * (not is_plain(output, self._activation))
-        value = Aggregate(
-            (
-                Field(Identifier(stream.name), "stream"),
-                Field(Integer(self.stream.size), "words"),
-                Field(Integer(self._vectors), "vectors"),
-                Field(Integer(kind), "kind"),
-                Field(Null() if fixed is None else Identifier(fixed.name), "fixed"),
-                Field(Integer(len(channels.matrix)), "output_c"),
-                Field(output_value(output, self._activation), "output"),
-            )
-        )
-        return value, (stream,) if fixed is None else (stream, fixed)
+    def fields(self) -> Mapping[str, Member]:
+        """Return the members of a `struct ferrule_mve_weights`."""
+        context, channels = self._layer.context, self._channels
+        return {
+            "stream": context.blob("weights", self.stream),
+            "words": self.stream.size,
+            "vectors": self._vectors,
+            "kind": _LISTED * self._listed + _GENERAL * self._general,
+            "fixed": fixed_blob(context, channels),
+            "output_c": len(channels.matrix),
+            "output": self._layer.output_fields,
+        }
 
 
 def _stream(channels: Channels, block: int, positions: Array | None = None) -> Array:
@@ -286,11 +254,12 @@ def _stream(channels: Channels, block: int, positions: Array | None = None) -> A
     matrix = np.zeros((count, vectors * _VECTOR), np.int8)
     matrix[:, :products] = channels.matrix
     weights = matrix.reshape(-1, block, vectors, _VECTOR).transpose(0, 2, 1, 3)
+    multipliers, shifts = factor_arrays(channels.factors)
     parts = [
         words(channels.bias.astype("<i4"), block),
         words(np.ascontiguousarray(weights), block * vectors * _VECTOR),
-        words(np.array([factor.multiplier for factor in channels.factors], "<i4"), block),
-        words(np.array([factor.shift for factor in channels.factors], np.int8), block),
+        words(multipliers.astype("<i4"), block),
+        words(shifts.astype(np.int8), block),
     ]
     if positions is not None:
         parts.append(words(positions.astype("<u2"), block))
@@ -324,11 +293,6 @@ def _batches(together: int, pixels: int) -> list[int]:
 
 def _vectors(products: int) -> int:
     return -(-products // _VECTOR)
-
-
-def is_plain(output: TensorInfo, activation: Activation) -> bool:
-    """Return whether an output meets the conditions of `ferrule_is_plain`."""
-    return (output.zero_point, *activation_range(activation, output)) == (-128, -128, 127)
 
 
 _MVE = frozenset({Feature.MVE})

@@ -4,27 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp
-from ferrule.backends.cpu_acc.lowering.kernels.generic import macs_of, ruled_kernel, ruled_part
-from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels
-from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, has_dsp, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_scale,
+    fixed_blob,
+    int8_channels,
+    used_inputs,
+)
+from ferrule.backends.cpu_acc.lowering.overlap import Reads
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
-from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, TensorInfo
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.fully_connected import FullyConnectedDescriptor
-from ferrule.operators.weighted import WEIGHTED_RULES
-from ferrule.operators.window import Window
+from ferrule.graph import Array
 
 QUAD, DUO, OCTET = 4, 2, 8
 """The channels of a block, as in the header."""
-_WORTH_LISTING = 0.75
-_ROW = Window(height=1, width=1, stride_h=1, stride_w=1)
+_HEADER = "ferrule/kernels/multiply.h"
 _LARGEST_PAIR = 255
 """The largest magnitude of two weights whose products with any int8 data add up to 16 bits."""
 
@@ -38,17 +37,9 @@ def plain_scales(channels: Channels, zero_point: int, places: Array) -> Array:
     return words.reshape(-1).astype(np.int32)
 
 
-def cost_on(context: LoweringContext, instructions: int) -> int:
-    """Return the costs on the core; with the DSP extension, more than those of its kernels, less than plain ones."""
-    if has_dsp(context.target.core):
-        return 9 * macs_of(context) + 30 * context.operands.output.elements
-    return instructions
-
-
-def _whole_blocks(channels: Array, block: int) -> Array:
-    """Return the channels' indices, the last one repeated up to a whole block."""
-    missing = -channels.size % block
-    return np.concatenate([channels, channels[-1:].repeat(missing)]) if channels.size else channels
+def cost_on(layer: Convolution, instructions: int) -> int:
+    """Return the costs on the core; with the DSP extension, more than those of its kernels, less than generic ones."""
+    return 9 * layer.macs + 30 * layer.output.elements if has_dsp(layer.context.target.core) else instructions
 
 
 def _blocks(matrix: Array, channels: int, products: int) -> Array:
@@ -77,78 +68,52 @@ def duo_weights(matrix: Array) -> Array:
     return split.transpose(0, 2, 1, 3).reshape(-1)
 
 
-def _descriptor(context: LoweringContext) -> Conv2dDescriptor:
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, Conv2dDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    return descriptor
-
-
-def _used_inputs(matrix: Array) -> Array | None:
-    """Return the indices of the inputs with weights, or None unless at least a quarter has none."""
-    used = np.flatnonzero(matrix.any(axis=0))
-    if used.size > _WORTH_LISTING * matrix.shape[1]:
-        return None
-    return used if used.size else np.zeros(1, used.dtype)
-
-
 def _conv2d(
-    context: LoweringContext,
-    kernel: str,
-    parts: tuple[str, ...],
-    block: int,
-    cost: float,
-    pack: Callable[[Array], Array],
+    context: LoweringContext, form: str, block: int, cost: float, pack: Callable[[Array], Array]
 ) -> Candidate | str:
-    descriptor, image, output = _descriptor(context), context.input(0), context.operands.output
-    if image.dtype is not DataType.INT8:
-        return "the data is not int8"
-    channels = int8_channels(context, descriptor.activation, 0)
-    live = _whole_blocks(np.flatnonzero(~channels.dead), block)
+    layer = Convolution.of(context)
+    if not layer.is_int8:
+        return NOT_INT8
+    channels = int8_channels(layer)
+    live = channels.live
+    live = np.concatenate([live, live[-1:].repeat(-live.size % block)])  # the last one is repeated up to a whole block
     chosen = channels.chosen(live)
-    if not can_scale(chosen, output, descriptor.activation):
-        return "a sum is too large, or an output is scaled up"
-    window = descriptor.window(context.input(1))
-    used = _used_inputs(chosen.matrix) if window.is_pointwise else None
+    if not can_scale(chosen, layer):
+        return TOO_LARGE
+    used = used_inputs(chosen.matrix) if layer.window.is_pointwise else None
     matrix = chosen.matrix if used is None else chosen.matrix[:, used]
     if block == DUO and not _fits_duo(matrix):
         return "two neighbouring weights are -128"
     products = matrix.shape[1] + (matrix.shape[1] % 2 if block == DUO else 0)
-    pixels = output.elements // output.shape[3]
 
     def lower() -> LoweredOp:
-        ruled = ruled_kernel(context, kernel.removesuffix("_s8"))
-        weights = context.blob("weights", pack(matrix), alignment=4)
-        scales = context.blob("scales", plain_scales(chosen, output.zero_point, live))
-        fixed = context.blob("fixed", channels.fixed) if channels.dead.any() else None
         inputs: Blob | None = None
         if used is not None:
-            listed = np.zeros(products, np.int16)
-            listed[: used.size] = used
-            inputs = context.blob("inputs", listed)
-        return kernel_call(
-            context,
-            ruled,
-            header="multiply",
+            inputs = context.blob("inputs", np.pad(used, (0, products - used.size)).astype(np.int16))
+        return KernelCall(
+            layer.ruled(f"conv2d_{form}"),
+            _HEADER,
+            {
+                "window": layer.window_fields,
+                "input_zero_point": layer.image.zero_point,
+                "inputs": inputs,
+                "products": products,
+                "weights": context.blob("weights", pack(matrix), alignment=4),
+                "scales": context.blob("scales", plain_scales(chosen, layer.output.zero_point, live)),
+                "fixed": fixed_blob(context, channels),
+                "blocks": live.size // block,
+                "output_c": len(channels.matrix),
+                "output": layer.output_fields,
+            },
             table="conv2d_blocks_s8_params",
             scratch_bytes=4 * products,
-            contribution=ruled_part(context, ruled, *parts),
-            overlaps=pixel_overlaps(context, window, image, output, pixels=2),
-            window=window_value(window, image, output),
-            input_zero_point=image.zero_point,
-            inputs=inputs,
-            products=products,
-            weights=weights,
-            scales=scales,
-            fixed=fixed,
-            blocks=live.size // block,
-            output_c=len(channels.matrix),
-            output=output_value(output, descriptor.activation),
-        )
+            sources=(f"multiply_{form}", *rule_sources(channels.rounding)),
+            overlaps=layer.overlaps(pixels=2),
+        ).lowered(context)
 
     return Candidate(
-        kernel=kernel,
-        instructions=cost_on(context, int(pixels * (products * (cost * live.size + 3) + 20 * live.size))),
+        kernel=f"conv2d_{form}_s8",
+        instructions=cost_on(layer, int(layer.pixels * (products * (cost * live.size + 3) + 20 * live.size))),
         weight_bytes=live.size * (products + 20),
         scratch_bytes=4 * products,
         lower=lower,
@@ -161,66 +126,54 @@ def _fits_duo(matrix: Array) -> bool:
 
 
 def _quad(context: LoweringContext) -> Candidate | str:
-    return _conv2d(context, "conv2d_quad_s8", ("multiply_quad",), QUAD, 1.85, quad_weights)
+    return _conv2d(context, "quad", QUAD, 1.85, quad_weights)
 
 
 def _duo(context: LoweringContext) -> Candidate | str:
     if context.target.core is None or not context.target.core.baseline:
         return "blocks of four channels take fewer instructions, except on Armv6-M"
-    return _conv2d(context, "conv2d_duo_s8", ("multiply_duo",), DUO, 3.3, duo_weights)
-
-
-def _column(info: TensorInfo, rows: int, channels: int) -> TensorInfo:
-    return replace(info, shape=(rows, 1, 1, channels))
+    return _conv2d(context, "duo", DUO, 3.3, duo_weights)
 
 
 def _octet(context: LoweringContext) -> Candidate | str:
-    descriptor, data = context.layer.descriptor, context.input(0)
-    if not isinstance(descriptor, FullyConnectedDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    output = context.operands.output
-    if data.dtype is not DataType.INT8:
-        return "the data is not int8"
-    channels = int8_channels(context, descriptor.activation, 0)
-    if not can_scale(channels, output, descriptor.activation):
-        return "a sum is too large, or an output is scaled up"
+    layer = Convolution.of(context)
+    if not layer.is_int8:
+        return NOT_INT8
+    channels = int8_channels(layer)
+    if not can_scale(channels, layer):
+        return TOO_LARGE
     count, products = channels.matrix.shape
-    rows = data.elements // products
 
     def lower() -> LoweredOp:
-        kernel = ruled_kernel(context, "fully_connected_octet")
-        return kernel_call(
-            context,
-            kernel,
-            header="multiply",
+        return KernelCall(
+            layer.ruled("fully_connected_octet"),
+            _HEADER,
+            {
+                "rows": layer.pixels,
+                "input_c": products,
+                "output_c": count,
+                "weights": context.blob("weights", octet_weights(channels.matrix), alignment=4),
+                "scales": context.blob("scales", plain_scales(channels, layer.output.zero_point, np.arange(count))),
+                "output": layer.output_fields,
+            },
             table="fully_connected_octet_s8_params",
-            contribution=ruled_part(context, kernel, "multiply_octet"),
-            overlaps=pixel_overlaps(
-                context, _ROW, _column(data, rows, products), _column(output, rows, count), reads=Reads.PER_ELEMENT
-            ),
-            rows=rows,
-            input_c=products,
-            output_c=count,
-            weights=context.blob("weights", octet_weights(channels.matrix), alignment=4),
-            scales=context.blob("scales", plain_scales(channels, output.zero_point, np.arange(count))),
-            output=output_value(output, descriptor.activation),
-        )
+            sources=("multiply_octet", *rule_sources(channels.rounding)),
+            overlaps=layer.overlaps(reads=Reads.PER_ELEMENT),
+        ).lowered(context)
 
     per_product = 4.8 if context.target.core is not None and context.target.core.baseline else 2.2
     return Candidate(
         kernel="fully_connected_octet_s8",
-        instructions=cost_on(context, int(rows * count * (per_product * products + 20))),
+        instructions=cost_on(layer, int(layer.pixels * count * (per_product * products + 20))),
         weight_bytes=-(-count // OCTET) * OCTET * products + 20 * count,
         lower=lower,
     )
 
 
 CONV_2D_SCALAR: tuple[Row, ...] = (
-    Row(kernel="conv2d_quad_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=WEIGHTED_RULES, candidate=_quad),
-    Row(kernel="conv2d_duo_s8", rules=WEIGHTED_RULES, candidate=_duo),
+    weighted_row("conv2d_quad_s8", _quad, Feature.LONG_MULTIPLY),
+    weighted_row("conv2d_duo_s8", _duo),
 )
 """The kernels of CONV_2D for cores without the DSP extension; the second one for those of Armv6-M."""
-FULLY_CONNECTED_SCALAR: tuple[Row, ...] = (
-    Row(kernel="fully_connected_octet_s8", rules=WEIGHTED_RULES, candidate=_octet),
-)
+FULLY_CONNECTED_SCALAR = weighted_row("fully_connected_octet_s8", _octet)
 """The kernel of FULLY_CONNECTED for cores without the DSP extension."""

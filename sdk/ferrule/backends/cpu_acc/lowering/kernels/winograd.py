@@ -7,17 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call, output_value, window_value
-from ferrule.backends.cpu_acc.lowering.kernels.choice import SMALL_SCRATCH, Candidate, Feature, Row
-from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, channel_words, int8_channels
-from ferrule.backends.cpu_acc.lowering.overlap import pixel_overlaps
-from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_words
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
+from ferrule.backends.cpu_acc.lowering.kernels.block import requantization_constants
+from ferrule.backends.cpu_acc.lowering.kernels.choice import SMALL_SCRATCH, Candidate, Feature, Row, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import Channels, can_scale, int8_channels
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED
 from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
-from ferrule.graph import Array, DataType, Rounding, TensorInfo
-from ferrule.operators.activation import Activation
-from ferrule.operators.conv2d import Conv2dDescriptor
-from ferrule.operators.weighted import WEIGHTED_RULES
-from ferrule.operators.window import Window
+from ferrule.graph import Array
 
 _KERNEL, _TRANSFORMING_KERNEL = "conv2d_winograd_s8", "conv2d_winograd_transforming_s8"
 _BLOCK, _CHUNK, _TAPS, _POSITIONS = 4, 16, 9, 16
@@ -33,9 +30,7 @@ _G = np.array([[1, 0, 0], [1, 1, 1], [1, -1, 1], [0, 0, 1]], np.int64)
 class _Layer:
     """A convolution that the kernel can run."""
 
-    context: LoweringContext
-    window: Window
-    activation: Activation
+    convolution: Convolution
     channels: Channels
     constants: Array
     """int32, per channel the words of the proved form or of the exact form in `ferrule/kernels/requantize_dsp.h`."""
@@ -48,7 +43,7 @@ class _Layer:
     @property
     def padded(self) -> int:
         """The number of input channels, rounded up to whole chunks."""
-        return -(-self.context.input(0).shape[3] // _CHUNK) * _CHUNK
+        return -(-self.convolution.image.shape[3] // _CHUNK) * _CHUNK
 
     @property
     def taps(self) -> Array:
@@ -73,15 +68,15 @@ class _Layer:
     @property
     def pairs(self) -> int:
         """The number of times two tiles in an image of the output."""
-        _, height, width, _ = self.context.operands.output.shape
+        _, height, width, _ = self.convolution.output.shape
         return -(-height // 2) * -(-width // 4)
 
     @property
     def instructions(self) -> int:
         """An estimate, without the transformation of weights."""
-        pixels = 200 + 75 * self.context.input(0).shape[3]
+        pixels = 200 + 75 * self.convolution.image.shape[3]
         sums = _POSITIONS * (8 + 93 * self.padded // _CHUNK) + 560
-        return self.context.input(0).shape[0] * self.pairs * (pixels + self.blocks * sums)
+        return self.convolution.image.shape[0] * self.pairs * (pixels + self.blocks * sums)
 
 
 def _transformed(context: LoweringContext) -> Candidate | str:
@@ -119,69 +114,46 @@ def _transforming(context: LoweringContext) -> Candidate | str:
 
 def _layer(context: LoweringContext) -> _Layer | str:
     """Return the layer, or why the kernel cannot run it."""
-    descriptor, image, output = context.layer.descriptor, context.input(0), context.operands.output
-    if image.dtype is not DataType.INT8 or not isinstance(descriptor, Conv2dDescriptor):
-        return "the data is not int8"
-    window = descriptor.window(context.input(1))
+    convolution = Convolution.of(context)
+    if not convolution.is_int8:
+        return NOT_INT8
+    window = convolution.window
     shape = (window.height, window.width, window.stride_h, window.stride_w, window.dilation_h, window.dilation_w)
     if shape != (3, 3, 1, 1, 1, 1):
         return "the window is not 3x3 with a stride and dilation of 1"
-    if max(window.padding.top, window.padding.left) > 1 or image.shape[3] % 4 or output.shape[3] % _BLOCK:
+    many = convolution.image.shape[3] % 4 == 0 and convolution.output.shape[3] % _BLOCK == 0
+    if max(window.padding.top, window.padding.left) > 1 or not many:
         return "the padding is more than 1, or the channels are not a multiple of 4"
-    channels = int8_channels(context, descriptor.activation, 0)
-    if not can_scale(channels, output, descriptor.activation) or channels.reach.max() >= _LARGEST_REACH:
-        return "a sum is too large, or an output is scaled up"
-    constants = _constants(channels, output)
-    if constants is None:
-        return NOT_PROVED
-    return _Layer(
-        context=context,
-        window=window,
-        activation=descriptor.activation,
-        channels=channels,
-        constants=constants,
-    )
-
-
-def _constants(channels: Channels, output: TensorInfo) -> Array | None:
-    """Return the constants in the proved form if all channels have one, otherwise in TFLM's exact form."""
-    wide = channels.matrix.astype(np.int64)
-    ends = -128 * wide, 127 * wide
-    low = channels.bias + np.minimum(*ends).sum(axis=1)
-    high = channels.bias + np.maximum(*ends).sum(axis=1)
-    proved = proved_words(low, high, channels.factors, output.zero_point, channels.rounding)
-    if proved is not None:
-        return np.stack([proved[:, 0], (channels.bias << 8) + proved[:, 1]], axis=1).astype(np.int32)
-    if channels.rounding is not Rounding.TFLM:
-        return None
-    words = channel_words(channels, 1).reshape(-1, 3).astype(np.int64)
-    rounding = ((2 * output.zero_point + 1) << words[:, 2]) >> 1
-    exact: Array = np.column_stack([words, rounding]).astype(np.int32)
-    return exact
+    channels = int8_channels(convolution)
+    if not can_scale(channels, convolution) or channels.reach.max() >= _LARGEST_REACH:
+        return TOO_LARGE
+    constants = requantization_constants(channels, convolution, always=True)
+    return NOT_PROVED if constants is None else _Layer(convolution=convolution, channels=channels, constants=constants)
 
 
 def _lower(
     layer: _Layer, pairs_at_once: int, *, transformed: Blob | None = None, weights: Blob | None = None
 ) -> LoweredOp:
-    context, image, output = layer.context, layer.context.input(0), layer.context.operands.output
-    scratch = layer.scratch_bytes(pairs_at_once) if transformed is None else _SUM_BYTES + layer.pair_bytes
-    op = kernel_call(
-        context,
+    convolution, constants = layer.convolution, layer.constants
+    context = convolution.context
+    op = KernelCall(
         _KERNEL,
-        header="winograd",
-        scratch_bytes=scratch,
+        "ferrule/kernels/winograd.h",
+        {
+            "window": convolution.window_fields,
+            "output_c": convolution.output.shape[3],
+            "input_zero_point": convolution.image.zero_point,
+            "transformed": transformed,
+            "weights": weights,
+            "pairs_at_once": pairs_at_once,
+            "channels": context.blob("channels", constants.reshape(-1)),
+            "proved": constants.shape[1] == 2,
+            "output": convolution.output_fields,
+        },
+        scratch_bytes=layer.scratch_bytes(pairs_at_once) if transformed is None else _SUM_BYTES + layer.pair_bytes,
         scratch_alignment=16,
-        overlaps=pixel_overlaps(context, layer.window, image, output, tile=(2, 4)),
-        window=window_value(layer.window, image, output),
-        output_c=output.shape[3],
-        input_zero_point=image.zero_point,
-        transformed=transformed,
-        weights=weights,
-        pairs_at_once=pairs_at_once,
-        channels=context.blob("channels", layer.constants.reshape(-1)),
-        proved=layer.constants.shape[1] == 2,
-        output=output_value(output, layer.activation),
-    )
+        overlaps=convolution.overlaps(tile=(2, 4)),
+    ).lowered(context)
     return op if weights is None else replace(op, kernel=_TRANSFORMING_KERNEL)
 
 
@@ -208,7 +180,7 @@ def weight_words(taps: Array) -> Array:
 
 
 WINOGRAD_ROWS: tuple[Row, ...] = (
-    Row(kernel=_KERNEL, needs=frozenset({Feature.DSP}), rules=WEIGHTED_RULES, candidate=_transformed),
-    Row(kernel=_TRANSFORMING_KERNEL, needs=frozenset({Feature.DSP}), rules=WEIGHTED_RULES, candidate=_transforming),
+    weighted_row(_KERNEL, _transformed, Feature.DSP),
+    weighted_row(_TRANSFORMING_KERNEL, _transforming, Feature.DSP),
 )
 """Winograd's algorithm, with the weights transformed at build time, or at run time."""

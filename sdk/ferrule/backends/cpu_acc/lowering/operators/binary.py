@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD, SUB, MUL, MAXIMUM and MINIMUM in C.
+"""Arithmetic of two tensors in C by TFLM's rule: ADD, SUB, MUL, DIV, MAXIMUM, FLOOR_DIV, SQUARED_DIFFERENCE and so on.
 
 ADD and SUB of int8 use two multiplications (`scaled_sum`) or, on other cores and if the output is large enough, two
 tables of 256 words, where a check of all 65536 pairs of inputs shows that the results are exact.
@@ -7,47 +7,64 @@ tables of 256 words, where a check of all 65536 pairs of inputs shows that the r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 
 import numpy as np
 
-from ferrule.backends.contribution import KERNELS, Contribution
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of, limit_fields
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose
-from ferrule.backends.cpu_acc.lowering.operators.movement import bytes_for_c, dense_strides
-from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum
-from ferrule.backends.firmware import (
-    Blob,
-    FieldValue,
-    LoweredOp,
-    LoweringContext,
-    numbers,
-    parameter_table,
-)
-from ferrule.dom import Aggregate, Call, Evaluate, Expression, Field, Identifier, Integer
+from ferrule.backends.cpu_acc.lowering.operators.movement import broadcast_strides
+from ferrule.backends.cpu_acc.lowering.proofs.scaled_sum import scaled_sum, sum_tables
+from ferrule.backends.cpu_acc.lowering.strided_copy import merged_axes
+from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
-from ferrule.graph import Array, DataType, LayerType, Shape
-from ferrule.memory.request import Overlap
-from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
+from ferrule.graph import Array, DataType, LayerType
+from ferrule.operators.binary import BinaryDescriptor, combination_of
 from ferrule.operators.broadcast import MAX_AXES
-from ferrule.operators.elementwise import Additive, Product, Result, Sum, Term, int8_results
+from ferrule.operators.division import Quotient, quotient_of
+from ferrule.operators.elementwise import Additive, Combination, Product, Sum, Term
 from ferrule.operators.onnx_elementwise import FloatDifference, FusedSum
+from ferrule.operators.squared_difference import SquaredDifference, squared_difference_of
 
 TABLE_MIN_ELEMENTS = 1024
 """The number of elements from which two tables (2048 bytes of flash) pay off, as they save 25 instructions or more
 per element."""
 
+_HEADER = "ferrule/kernels/binary.h"
 _SUFFIX = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.INT32: "s32", DataType.FLOAT32: "f32"}
-_FRACTION_BITS = 20
-"""The value of FRACTION_BITS in the C kernel."""
-_TIE_BREAKERS = (0.0, 2.0**-22, 2.0**-20, 2.0**-18, -(2.0**-20))
-"""Relative changes of the tables to try; a small change rounds halves away from zero, as the reference does."""
-_NUDGES = (0, -1, 1)
 
 
-def lower_arithmetic(context: LoweringContext) -> LoweredOp:
-    """Return the call for ADD, SUB or MUL by TFLM's rule."""
-    return _lower_any(context) if context.layer.type is LayerType.MUL else choose(context, SUM_ROWS)
+def binary_call(context: LoweringContext, call: KernelCall, order: tuple[int, int] = (0, 1)) -> LoweredOp:
+    """Return the call ferrule_<kernel>(parameters, first, second, output); each element is read before it is written.
+
+    The table of the call begins with the broadcast shape; without other fields, the shape is the table. `order` has the
+    positions of the inputs that the kernel takes as its first and second one.
+    """
+    output = context.operands.output
+    extents, first, second = broadcast_axes(context, order)
+    shape: Mapping[str, Member] = {"extents": extents, "first_strides": first, "second_strides": second}
+    same = [index for index in order if _like(context, index, output.elements) and not context.is_constant(index)]
+    return replace(
+        call,
+        table=call.table or ("" if call.fields else "broadcast"),
+        fields={"shape": shape, **call.fields} if call.fields or call.table else shape,
+        inputs=order,
+        replaced=dict.fromkeys(same, 0),
+    ).lowered(context)
+
+
+def _like(context: LoweringContext, index: int, elements: int) -> bool:
+    source = context.input(index)
+    return (source.elements, source.dtype) == (elements, context.operands.output.dtype)
+
+
+def broadcast_axes(context: LoweringContext, inputs: Sequence[int], axes: int = MAX_AXES) -> list[Array]:
+    """Return the extents and the strides of each input, outermost first, as int32; missing axes have extent 1."""
+    output = context.operands.output
+    merged = merged_axes(output.shape, *(broadcast_strides(context.input(index), output) for index in inputs))
+    missing = (1, *[0] * len(inputs))
+    return list(np.array([missing] * (axes - len(merged)) + merged, np.int32).T)
 
 
 def kernel_of(context: LoweringContext) -> str:
@@ -55,145 +72,61 @@ def kernel_of(context: LoweringContext) -> str:
     return f"{context.layer.type.lower()}_{_SUFFIX[context.operands.output.dtype]}"
 
 
+def lower_arithmetic(context: LoweringContext) -> LoweredOp:
+    """Return the call for ADD, SUB or MUL by TFLM's rule."""
+    return _lower_any(context) if context.layer.type is LayerType.MUL else choose(context, SUM_ROWS)
+
+
 def _lower_any(context: LoweringContext) -> LoweredOp:
     """Return the call of the kernel that takes any scales."""
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, BinaryDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
     dtype = context.operands.output.dtype
-    name = kernel_of(context)
-    shape = broadcast_shape(context)
     if dtype.is_float:
-        low, high = float_limits(descriptor.activation)
-        return binary_call(context, name, "binary_f32_params", shape=shape, low=low, high=high)
+        return _float_call(context)
     if dtype is DataType.INT32:
-        return without_parameters(context, name)
-    match combination_of(context.layer.type, descriptor, context.operands):
+        return binary_call(context, KernelCall(kernel_of(context), _HEADER, {}))
+    match combination(context):
         case Sum() as total:
-            return _lower_sum(context, name, total, shape)
+            return _sum_call(context, total)
         case Product() as product:
-            return binary_call(
-                context,
-                name,
-                "product_params",
-                shape=shape,
-                first_offset=product.first_offset,
-                second_offset=product.second_offset,
-                result=result_fields(product.result),
-            )
+            return _product_call(context, product)
         case _:
             raise UnsupportedError(f"layer '{context.layer.name}' ({context.layer.type}) has no kernel for {dtype}")
 
 
-def lower_extremum(context: LoweringContext) -> LoweredOp:
-    """Return the call for MAXIMUM or MINIMUM."""
-    suffix = _SUFFIX[context.operands.output.dtype]
-    return without_parameters(context, f"{context.layer.type.lower()}_{suffix}")
+def _product_call(context: LoweringContext, product: Product | Quotient) -> LoweredOp:
+    return binary_call(context, KernelCall(kernel_of(context), _HEADER, asdict(product), table="product_params"))
 
 
-def broadcast_shape(context: LoweringContext, order: tuple[int, int] = (0, 1)) -> Aggregate:
-    """Return the initial value of a `struct ferrule_broadcast` for the two inputs, with the fewest axes."""
-    extents, first, second = merged_axes(context, order)
-    return Aggregate(
-        (
-            Field(padded(extents, 1), "extents"),
-            Field(padded(first, 0), "first_strides"),
-            Field(padded(second, 0), "second_strides"),
-        )
-    )
+def _float_call(context: LoweringContext) -> LoweredOp:
+    fields = limit_fields(context.operands.output, descriptor_of(context, BinaryDescriptor).activation)
+    return binary_call(context, KernelCall(kernel_of(context), _HEADER, fields, table="binary_f32_params"))
 
 
-def result_fields(result: Result) -> Aggregate:
-    """Return the initial value of a `struct ferrule_result`."""
-    return Aggregate(
-        (
-            Field(Integer(result.multiplier), "multiplier"),
-            Field(Integer(result.shift), "shift"),
-            Field(Integer(result.zero_point), "zero_point"),
-            Field(Integer(result.low), "low"),
-            Field(Integer(result.high), "high"),
-        )
-    )
+def _sum_call(context: LoweringContext, total: Sum | SquaredDifference) -> LoweredOp:
+    fields: Mapping[str, Member] = {
+        "first": term_fields(total.first),
+        "second": term_fields(total.second),
+        "result": asdict(total.result),
+        "left_shift": total.first.left_shift,
+    }
+    return binary_call(context, KernelCall(kernel_of(context), _HEADER, fields, table="sum_params"))
 
 
-def binary_call(
-    context: LoweringContext,
-    kernel: str,
-    struct: str,
-    *,
-    header: str = "binary",
-    contribution: Contribution | None = None,
-    order: tuple[int, int] = (0, 1),
-    **fields: FieldValue,
-) -> LoweredOp:
-    """Return the call ferrule_<kernel>(table, first, second, output); `contribution` as in `kernel_call`.
-
-    `order` has the positions of the inputs that the kernel takes as its first and second one.
-    """
-    parameters, pointer = parameter_table(context, f"ferrule_{struct}", **fields)
-    operands = context.operands
-    blobs = [value for value in fields.values() if isinstance(value, Blob)]
-    arguments: list[Expression] = [pointer]
-    overlaps: dict[str, Overlap] = {}
-    for index in order:
-        info = operands.input(index)
-        if context.is_constant(index):
-            blob = context.blob(f"input_{index}", bytes_for_c(np.asarray(context.constant(index))))
-            blobs.append(blob)
-            arguments.append(Identifier(blob.name))
-            continue
-        arguments.append(context.input_pointer(index))
-        if (info.elements, info.dtype) == (operands.output.elements, operands.output.dtype):
-            overlaps[info.name] = Overlap(input=info.name, output=operands.output.name, distance_bytes=0)
-    call = Call(Identifier(f"ferrule_{kernel}"), (*arguments, context.output_pointer()))
-    return LoweredOp(
-        kernel=kernel,
-        statements=(Evaluate(call),),
-        declarations=(parameters,),
-        blobs=tuple(blobs),
-        overlaps=tuple(overlaps.values()),
-        headers=(f"ferrule/kernels/{header}.h",),
-        contributions=(contribution or KERNELS.part(kernel),),
-    )
+def term_fields(term: Term) -> Mapping[str, int]:
+    """Return the members of a `struct ferrule_term`."""
+    return {"offset": term.offset, "multiplier": term.multiplier, "shift": term.shift}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SumTables:
-    """Two tables, indexed by a stored value read as uint8; the result is (first + second) >> 20, saturated to int8."""
-
-    first: Array
-    second: Array
-
-
-def sum_tables(total: Additive) -> SumTables | None:
-    """Return tables with the exact result for every pair of int8 inputs; None if none were found."""
-    parts = total.parts()
-    if (parts.low, parts.high) != (-128, 127):
-        return None
-    wanted = int8_results(total).reshape(256, 256)
-    first, second = parts.first, parts.second
-    unit = 2.0**_FRACTION_BITS
-    factor = parts.unit * unit
-    constant = (parts.constant + 0.5) * unit
-    for tie_breaker in _TIE_BREAKERS:
-        first_table = np.rint(first * factor * (1 + tie_breaker)).astype(np.int64)
-        for nudge in _NUDGES:
-            second_table = np.rint(second * factor * (1 + tie_breaker) + constant + nudge).astype(np.int64)
-            sums = first_table[:, np.newaxis] + second_table
-            # The entries of the tables must fit into 32 bits, too.
-            if max(np.abs(table).max() for table in (sums, first_table, second_table)) >= 2**31:
-                return None
-            if np.array_equal(np.clip(sums >> _FRACTION_BITS, -128, 127), wanted):
-                return SumTables(first=first_table.astype(np.int32), second=second_table.astype(np.int32))
-    return None
+def combination(context: LoweringContext) -> Combination:
+    """Return the arithmetic of an ADD, SUB or MUL of integers."""
+    return combination_of(context.layer.type, descriptor_of(context, BinaryDescriptor), context.operands)
 
 
 def _total(context: LoweringContext) -> Additive | str:
     """Return the arithmetic of an ADD or SUB of int8, or the reason why it is not one."""
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, BinaryDescriptor) or context.operands.output.dtype is not DataType.INT8:
+    if context.operands.output.dtype is not DataType.INT8:
         return "the data is not int8"
-    total = combination_of(context.layer.type, descriptor, context.operands)
+    total = combination(context)
     return total if isinstance(total, Sum | FusedSum | FloatDifference) else "the layer is not a sum"
 
 
@@ -203,19 +136,12 @@ def scaled_candidate(context: LoweringContext) -> Candidate | str:
     constants = total if isinstance(total, str) else scaled_sum(total)
     if constants is None or isinstance(constants, str):
         return constants or "no two factors have the exact result for all pairs of inputs"
+    call = KernelCall("sum_s8", _HEADER, asdict(constants), table="scaled_sum_params")
     return Candidate(
         kernel="sum_s8",
         instructions=(6 if _is_dense(context) else 24) * context.operands.output.elements,
         weight_bytes=12,
-        lower=lambda: binary_call(
-            context,
-            "sum_s8",
-            "scaled_sum_params",
-            shape=broadcast_shape(context),
-            first=constants.first,
-            second=constants.second,
-            constant=constants.constant,
-        ),
+        lower=lambda: binary_call(context, call),
     )
 
 
@@ -234,18 +160,13 @@ def table_candidate(context: LoweringContext) -> Candidate | str:
     tables = sum_tables(total)
     if tables is None:
         return "no two tables have the exact result for all pairs of inputs"
+    first, second = tables
+    fields = {"first": context.blob("first_table", first), "second": context.blob("second_table", second)}
     return Candidate(
         kernel="sum_table_s8",
         instructions=(8 if _is_dense(context) else 12) * context.operands.output.elements,
-        weight_bytes=tables.first.nbytes + tables.second.nbytes,
-        lower=lambda: binary_call(
-            context,
-            "sum_table_s8",
-            "sum_table_params",
-            shape=broadcast_shape(context),
-            first=context.blob("first_table", tables.first),
-            second=context.blob("second_table", tables.second),
-        ),
+        weight_bytes=first.nbytes + second.nbytes,
+        lower=lambda: binary_call(context, KernelCall("sum_table_s8", _HEADER, fields, table="sum_table_params")),
     )
 
 
@@ -266,77 +187,23 @@ SUM_ROWS: tuple[Row, ...] = (
 """The kernels of ADD and SUB by TFLM's rule."""
 
 
-def _lower_sum(context: LoweringContext, name: str, total: Sum, shape: Aggregate) -> LoweredOp:
-    return binary_call(
-        context,
-        name,
-        "sum_params",
-        shape=shape,
-        first=term_fields(total.first),
-        second=term_fields(total.second),
-        result=result_fields(total.result),
-        left_shift=total.first.left_shift,
-    )
+def lower_div(context: LoweringContext) -> LoweredOp:
+    """Return the call for DIV."""
+    descriptor, dtype = descriptor_of(context, BinaryDescriptor), context.operands.output.dtype
+    if dtype is DataType.INT8:
+        return _product_call(context, quotient_of(descriptor, context.operands))
+    return _float_call(context) if dtype is DataType.FLOAT32 else lower_without_fields(context)
 
 
-def term_fields(term: Term) -> Aggregate:
-    """Return the initial value of a `struct ferrule_term`."""
-    return Aggregate(
-        (
-            Field(Integer(term.offset), "offset"),
-            Field(Integer(term.multiplier), "multiplier"),
-            Field(Integer(term.shift), "shift"),
-        )
-    )
+def lower_without_fields(context: LoweringContext) -> LoweredOp:
+    """Return the call for MAXIMUM, MINIMUM, FLOOR_DIV or FLOOR_MOD."""
+    kernel = kernel_of(context)
+    sources = ("fmodf",) if kernel == "floor_mod_f32" else ()
+    return binary_call(context, KernelCall(kernel, _HEADER, {}, sources=sources))
 
 
-def without_parameters(
-    context: LoweringContext,
-    kernel: str,
-    contribution: Contribution | None = None,
-    *,
-    header: str = "binary",
-    order: tuple[int, int] = (0, 1),
-) -> LoweredOp:
-    """Return the call of a kernel whose only parameters are those of broadcasting; see `binary_call`."""
-    extents, first, second = merged_axes(context, order)
-    return binary_call(
-        context,
-        kernel,
-        "broadcast",
-        header=header,
-        order=order,
-        extents=padded(extents, 1),
-        first_strides=padded(first, 0),
-        second_strides=padded(second, 0),
-        contribution=contribution,
-    )
-
-
-def merged_axes(context: LoweringContext, inputs: Sequence[int]) -> list[list[int]]:
-    """Return the extents and the strides of each input, outermost first; neighbours are merged if all allow it."""
-    operands = context.operands
-    shape = operands.output.shape
-    strides = [repeated_strides(operands.input(index).shape, shape) for index in inputs]
-    merged: list[tuple[int, ...]] = []
-    for extent, *steps in zip(shape, *strides, strict=True):
-        if extent == 1:
-            continue
-        if merged and all(outer == step * extent for outer, step in zip(merged[-1][1:], steps, strict=True)):
-            merged[-1] = (merged[-1][0] * extent, *steps)
-        else:
-            merged.append((extent, *steps))
-    return [[axis[place] for axis in merged] for place in range(len(strides) + 1)]
-
-
-def repeated_strides(shape: Shape, wanted: Shape) -> tuple[int, ...]:
-    """Return the strides, in elements, of a dense tensor that broadcasts to shape `wanted`; 0 on repeated axes."""
-    missing = len(wanted) - len(shape)
-    strides = dense_strides(shape)
-    own = tuple(0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True))
-    return (0,) * missing + own
-
-
-def padded(values: Sequence[int], filler: int, axes: int = MAX_AXES) -> Expression:
-    """Return the initial value of an array with an element per axis; unused outer axes have the filler."""
-    return numbers(np.array([filler] * (axes - len(values)) + list(values), np.int32))
+def lower_squared_difference(context: LoweringContext) -> LoweredOp:
+    """Return the call for SQUARED_DIFFERENCE."""
+    if context.operands.output.dtype not in {DataType.INT8, DataType.INT16}:
+        return lower_without_fields(context)
+    return _sum_call(context, squared_difference_of(context.operands))

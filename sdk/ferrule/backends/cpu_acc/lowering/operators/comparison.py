@@ -5,24 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
-from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.operators.binary import (
-    binary_call,
-    broadcast_shape,
-    merged_axes,
-    padded,
-    term_fields,
-    without_parameters,
-)
-from ferrule.backends.cpu_acc.lowering.operators.movement import bytes_for_c
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table
-from ferrule.dom import Call, Evaluate, Expression, Identifier
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall
+from ferrule.backends.cpu_acc.lowering.operators.binary import binary_call, broadcast_axes, term_fields
+from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.graph import DataType, LayerType
 from ferrule.operators.comparison import term_of
 from ferrule.operators.select import MAX_AXES
 
+_HEADER = "ferrule/kernels/compare.h"
 _IN_ORDER, _SWAPPED = (0, 1), (1, 0)
 _COMPARISONS: Mapping[LayerType, tuple[str, tuple[int, int]]] = {
     LayerType.EQUAL: ("equal", _IN_ORDER),
@@ -44,52 +34,23 @@ _SUFFIX = {
 def lower_comparison(context: LoweringContext) -> LoweredOp:
     """Return the call for a comparison; x > y is y < x."""
     name, order = _COMPARISONS[context.layer.type]
-    dtype = context.input(0).dtype
-    kernel = f"{name}_{_SUFFIX[dtype]}"
-    if dtype is not DataType.INT8:
-        return without_parameters(context, kernel, header="compare", order=order)
-    first, second = (term_fields(term_of(context.input(index))) for index in order)
-    return binary_call(
-        context,
-        kernel,
-        "compare_params",
-        header="compare",
-        order=order,
-        shape=broadcast_shape(context, order),
-        first=first,
-        second=second,
-    )
+    dtype, fields, table = context.input(0).dtype, {}, ""
+    if dtype is DataType.INT8:
+        first, second = (term_fields(term_of(context.input(index))) for index in order)
+        fields, table = {"first": first, "second": second}, "compare_params"
+    return binary_call(context, KernelCall(f"{name}_{_SUFFIX[dtype]}", _HEADER, fields, table=table), order)
 
 
 def lower_logical(context: LoweringContext) -> LoweredOp:
     """Return the call for LOGICAL_AND or LOGICAL_OR."""
-    return without_parameters(context, f"{context.layer.type.lower()}_bool", header="compare")
+    return binary_call(context, KernelCall(f"{context.layer.type.lower()}_bool", _HEADER, {}))
 
 
 def lower_select(context: LoweringContext) -> LoweredOp:
     """Return the call for SELECT_V2, whose kernel depends on the size of the elements only."""
+    names = ("extents", "condition_strides", "first_strides", "second_strides")
+    fields = dict(zip(names, broadcast_axes(context, range(3), MAX_AXES), strict=True))
     kernel = f"select_{8 * context.operands.output.dtype.size_bytes}"
-    extents, *strides = merged_axes(context, range(3))
-    names = ("condition_strides", "first_strides", "second_strides")
-    parameters, pointer = parameter_table(
-        context,
-        "ferrule_select_params",
-        extents=padded(extents, 1, MAX_AXES),
-        **{name: padded(values, 0, MAX_AXES) for name, values in zip(names, strides, strict=True)},
-    )
-    blobs: list[Blob] = []
-    arguments: list[Expression] = [pointer]
-    for index in range(3):
-        if context.is_constant(index):
-            blobs.append(context.blob(f"input_{index}", bytes_for_c(np.asarray(context.constant(index)))))
-            arguments.append(Identifier(blobs[-1].name))
-        else:
-            arguments.append(context.input_pointer(index))
-    return LoweredOp(
-        kernel=kernel,
-        statements=(Evaluate(Call(Identifier(f"ferrule_{kernel}"), (*arguments, context.output_pointer()))),),
-        declarations=(parameters,),
-        blobs=tuple(blobs),
-        headers=("ferrule/kernels/select.h",),
-        contributions=(KERNELS.part(kernel),),
+    return KernelCall(kernel, "ferrule/kernels/select.h", fields, table="select_params", inputs=range(3)).lowered(
+        context
     )

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from ferrule.backends.cpu_acc.lowering.stateful import stateful_call
-from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext
-from ferrule.errors import UnsupportedError
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, descriptor_of
+from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.operators.detection import DetectionPostprocessDescriptor
 
 _WORD_BYTES = 4
@@ -15,11 +14,10 @@ _WORDS_OF_A_BOX = 5
 
 def lower_detection_postprocess(context: LoweringContext) -> LoweredOp:
     """Return the call for DETECTION_POSTPROCESS."""
-    descriptor, scores = context.layer.descriptor, context.input(1)
-    if not isinstance(descriptor, DetectionPostprocessDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
+    descriptor, scores = descriptor_of(context, DetectionPostprocessDescriptor), context.input(1)
     _, boxes, coordinates = context.input(0).shape
-    fields: dict[str, FieldValue] = {
+    words = _WORDS_OF_A_BOX * boxes + max(boxes, descriptor.max_detections)
+    fields = {
         "boxes": boxes,
         "coordinates": coordinates,
         "classes": descriptor.num_classes,
@@ -34,15 +32,13 @@ def lower_detection_postprocess(context: LoweringContext) -> LoweredOp:
         "score_threshold": descriptor.score_threshold,
         "iou_threshold": descriptor.iou_threshold,
     }
-    words = _WORDS_OF_A_BOX * boxes + max(boxes, descriptor.max_detections)
-    return stateful_call(
-        context,
+    return KernelCall(
         "detection_postprocess_f32",
+        "ferrule/kernels/detection.h",
         fields,
-        header="detection",
         table="detection_params",
-        inputs=(0, 1, 2),
-        states={},
+        inputs=range(3),
         sources=("exp",),
         scratch_bytes=words * _WORD_BYTES + boxes,
-    )
+        scratch_alignment=8,
+    ).lowered(context)

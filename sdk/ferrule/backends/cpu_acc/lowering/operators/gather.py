@@ -3,21 +3,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.operators.movement import (
-    Movement,
-    Movements,
-    axes_of,
-    dense_strides,
-    int32s,
-    lower_constant_slice,
-)
-from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.dom import Aggregate, ArrayData, Field, Integer
-from ferrule.graph import LayerType, Shape, TensorInfo
+from ferrule.backends.cpu_acc.lowering.kernel_call import int32s
+from ferrule.backends.cpu_acc.lowering.operators.movement import lower_constant_slice
+from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
+from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers, struct_value
+from ferrule.dom import Expression
+from ferrule.graph import LayerType, Shape
 from ferrule.operators.gather import gathering
 
 _AXES = 5
@@ -31,61 +26,63 @@ def lower_gather(context: LoweringContext) -> LoweredOp:
     data = context.input(position)
     way = gathering(context.layer.descriptor, data, context.input(1 - position))
     size_bytes = data.dtype.size_bytes
-    movements = Movements(context)
-    fields = (
-        Field(Integer(way.batches), "batches"),
-        Field(Integer(way.outer), "outer"),
-        Field(Integer(way.count), "count"),
-        Field(Integer(len(way.extents)), "depth"),
-        Field(_padded([extent - 1 for extent in way.extents]), "limits"),
-        Field(_padded([stride * size_bytes for stride in way.strides]), "strides"),
-        Field(Integer(data.size_bytes // (way.batches * way.outer)), "block"),
-        Field(Integer(way.run * size_bytes), "run"),
-    )
-    source, indices = movements.source(position), movements.source(1 - position)
-    movements.call("gather", "ferrule_gather_params", fields, source, indices, context.output_pointer())
-    return movements.lowered(context.layer.type.lower(), header=_HEADER)
+    copies = Copies(context)
+    fields: Mapping[str, FieldValue] = {
+        "batches": way.batches,
+        "outer": way.outer,
+        "count": way.count,
+        "depth": len(way.extents),
+        "limits": _padded([extent - 1 for extent in way.extents]),
+        "strides": _padded([stride * size_bytes for stride in way.strides]),
+        "block": data.size_bytes // (way.batches * way.outer),
+        "run": way.run * size_bytes,
+    }
+    source, indices = copies.source(position), copies.source(1 - position)
+    copies.call("gather", "gather_params", fields, source, indices, context.output_pointer())
+    return copies.lowered(context.layer.type.lower(), header=_HEADER)
 
 
 def lower_update_slice(context: LoweringContext) -> LoweredOp:
     """Return the copy of the data and the call that replaces a part for DYNAMIC_UPDATE_SLICE."""
-    data, update = context.input(0), context.input(1)
-    size_bytes, target = data.dtype.size_bytes, context.output_pointer()
-    strides = dense_strides(data.shape)
-    movements = Movements(context)
-    whole = Movement(axes=axes_of(data.shape, strides, strides))
-    movements.copy(whole, size_bytes, movements.source(0), target)
-    part = Movement(axes=axes_of(update.shape, dense_strides(update.shape), strides))
-    fields = _part_fields(movements, part, data, update.shape)
-    source, starts = movements.source(1), movements.source(2)
-    movements.call("update_slice", "ferrule_update_slice_params", fields, source, starts, target, uses=("copy_runs",))
-    return movements.lowered("dynamic_update_slice", header=_HEADER)
+    shape, update = context.input(0).shape, context.input(1).shape
+    strides = dense_strides(shape)
+    copies = Copies(context)
+    copies.copy(shape, strides, strides)
+    return _with_part(context, copies, "update_slice", shape, update, (dense_strides(update), strides))
 
 
 def lower_slice(context: LoweringContext) -> LoweredOp:
     """Return the copy for SLICE, whose begin is a constant or a tensor."""
     if len(context.layer.inputs) == 1:
         return lower_constant_slice(context)
-    data, shape = context.input(0), context.operands.output.shape
-    movements = Movements(context)
-    part = Movement(axes=axes_of(shape, dense_strides(data.shape), dense_strides(shape)))
-    fields = _part_fields(movements, part, data, shape)
-    source, starts = movements.source(0), movements.source(1)
-    arguments = (source, starts, context.output_pointer())
-    movements.call("take_slice", "ferrule_update_slice_params", fields, *arguments, uses=("copy_runs",))
-    return movements.lowered("slice", header=_HEADER)
+    shape, part = context.input(0).shape, context.operands.output.shape
+    return _with_part(context, Copies(context), "take_slice", shape, part, (dense_strides(shape), dense_strides(part)))
 
 
-def _part_fields(movements: Movements, part: Movement, whole: TensorInfo, shape: Shape) -> tuple[Field, ...]:
-    """Return the members of the table for a part of a tensor whose place is known at run time."""
-    size_bytes, strides = whole.dtype.size_bytes, dense_strides(whole.shape)
-    return (
-        Field(Aggregate(movements.run_fields(part, size_bytes)), "copy"),
-        Field(Integer(len(strides)), "axes"),
-        Field(_padded(np.subtract(whole.shape, shape).tolist()), "limits"),
-        Field(_padded([stride * size_bytes for stride in strides]), "strides"),
-    )
+def _with_part(
+    context: LoweringContext,
+    copies: Copies,
+    kernel: str,
+    whole: Shape,
+    part: Shape,
+    strides: tuple[Sequence[int], Sequence[int]],
+) -> LoweredOp:
+    """Return the lowering whose last call copies a part of a tensor, the place of which is known at run time.
+
+    The last two inputs are the elements and the place.
+    """
+    size_bytes = context.operands.output.dtype.size_bytes
+    fields: Mapping[str, FieldValue] = {
+        "copy": struct_value(copies.run_fields(part, *strides)),
+        "axes": len(whole),
+        "limits": _padded(np.subtract(whole, part).tolist()),
+        "strides": _padded([stride * size_bytes for stride in dense_strides(whole)]),
+    }
+    last = len(context.layer.inputs) - 1
+    arguments: list[Expression] = [copies.source(last - 1), copies.source(last), context.output_pointer()]
+    copies.call(kernel, "update_slice_params", fields, *arguments, uses=("copy_runs",))
+    return copies.lowered(context.layer.type.lower(), header=_HEADER)
 
 
-def _padded(values: Sequence[int]) -> ArrayData:
-    return int32s([*values, *[0] * (_AXES - len(values))])
+def _padded(values: Sequence[int]) -> FieldValue:
+    return numbers(int32s([*values, *[0] * (_AXES - len(values))]))

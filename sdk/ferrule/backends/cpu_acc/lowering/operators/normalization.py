@@ -1,135 +1,101 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LOG_SOFTMAX, L2_NORMALIZATION and ADD_N in C."""
+"""SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION in C: functions of the rows along the last axis."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
+from dataclasses import asdict
 
-from ferrule.backends.contribution import KERNELS
-from ferrule.backends.cpu_acc.lowering.operators.binary import result_fields
-from ferrule.backends.cpu_acc.lowering.operators.unary import unary_call
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext, parameter_table
-from ferrule.dom import Call, Evaluate, Expression, Identifier
-from ferrule.graph import DataType
-from ferrule.memory.request import Overlap
-from ferrule.operators.add_n import integer_sum
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.errors import UnsupportedError
+from ferrule.graph import DataType, Rounding
 from ferrule.operators.log_softmax import Scaling, radius
-from ferrule.operators.softmax import exponentials
+from ferrule.operators.softmax import (
+    SoftmaxDescriptor,
+    exponentials,
+    int16_multiplier,
+    int16_tables,
+    onnx_exponentials,
+    onnx_steps,
+)
+
+_SOFTMAX, _NORMALIZE = "ferrule/kernels/softmax.h", "ferrule/kernels/normalize.h"
+
+
+def _rows_call(
+    context: LoweringContext,
+    kernel: str,
+    header: str,
+    fields: Mapping[str, Member],
+    *,
+    table: str = "",
+    sources: tuple[str, ...] = (),
+) -> LoweredOp:
+    """Return the call of a kernel of rows; `fields` are the members in front of their number and length."""
+    source = context.input(0)
+    depth = source.shape[-1]
+    members = {**fields, "rows": source.elements // depth, "depth": depth}
+    return KernelCall(kernel, header, members, table=table, sources=sources).elementwise(context)
+
+
+def lower_onnx_softmax(context: LoweringContext) -> LoweredOp:
+    """Return the call for SOFTMAX by ONNX's rule."""
+    source, output = context.input(0), context.operands.output
+    fields: dict[str, Member] = {
+        "exponentials": context.blob("exponentials", onnx_exponentials(source.scale, source.shape[-1]))
+    }
+    if context.operands.rounding is Rounding.ONNX_FLOAT:
+        kernel, fields["scale"] = "real_softmax", output.scale
+    else:
+        kernel, fields["steps"] = "float_softmax", onnx_steps(output)
+    fields["zero_point"] = output.zero_point
+    return _rows_call(context, f"{kernel}_s8", _SOFTMAX, fields, table=f"{kernel}_params")
+
+
+def lower_softmax(context: LoweringContext) -> LoweredOp:
+    """Return the call for SOFTMAX; for int8 input, the exponentials of all differences are in a table."""
+    beta = descriptor_of(context, SoftmaxDescriptor).beta
+    source, output = context.input(0), context.operands.output
+    match source.dtype, output.dtype:
+        case (DataType.INT8, DataType.INT8 | DataType.INT16):
+            kernel = "softmax_s8" if output.dtype is DataType.INT8 else "softmax_s8_s16"
+            return _rows_call(context, kernel, _SOFTMAX, _differences(context, beta), table="softmax_s8_params")
+        case (DataType.INT16, DataType.INT16):
+            exp_table, inverse_table = int16_tables()
+            multiplier, shift = int16_multiplier(beta, source.scale)
+            fields: dict[str, Member] = {
+                "exp_table": context.blob("exp_table", exp_table),
+                "inverse_table": context.blob("inverse_table", inverse_table),
+                "multiplier": multiplier,
+                "shift": shift,
+            }
+            return _rows_call(context, "softmax_s16", _SOFTMAX, fields)
+        case (DataType.FLOAT32, DataType.FLOAT32):
+            return _rows_call(context, "softmax_f32", _SOFTMAX, {"beta": beta}, sources=("expf",))
+        case _:
+            raise UnsupportedError(
+                f"layer '{context.layer.name}': there is no kernel for SOFTMAX of {source.dtype} to {output.dtype}"
+            )
+
+
+def _differences(context: LoweringContext, beta: float) -> Mapping[str, Member]:
+    """Return the table of the exponentials of all differences from a row's maximum, and the number of its entries."""
+    table = context.blob("exponentials", exponentials(beta, context.input(0).scale))
+    return {"exponentials": table, "count": table.data.size}
 
 
 def lower_log_softmax(context: LoweringContext) -> LoweredOp:
     """Return the call for LOG_SOFTMAX; for int8, the exponentials of all differences are in a table."""
-    source = context.input(0)
-    depth = source.shape[-1]
-    rows = source.elements // depth
-    if source.dtype is not DataType.INT8:
-        return unary_call(
-            context,
-            "log_softmax_f32",
-            header="normalize",
-            parameters="rows_f32_params",
-            sources=("expf", "logf"),
-            rows=rows,
-            depth=depth,
-        )
-    scaling = Scaling.of(source.scale)
-    table = context.blob("exponentials", exponentials(1.0, source.scale))
-    return unary_call(
-        context,
-        "log_softmax_s8",
-        header="normalize",
-        parameters="log_softmax_s8_params",
-        exponentials=table,
-        count=int(table.data.size),
-        least=-min(radius(scaling), 1 << 16) - 1,
-        multiplier=scaling.multiplier,
-        shift=scaling.shift,
-        reverse_multiplier=scaling.reverse_multiplier,
-        reverse_shift=scaling.reverse_shift,
-        rows=rows,
-        depth=depth,
-    )
+    if context.input(0).dtype is not DataType.INT8:
+        return _rows_call(context, "log_softmax_f32", _NORMALIZE, {}, table="rows_f32_params", sources=("expf", "logf"))
+    scaling = Scaling.of(context.input(0).scale)
+    fields = {**_differences(context, 1.0), "least": -min(radius(scaling), 1 << 16) - 1, **asdict(scaling)}
+    return _rows_call(context, "log_softmax_s8", _NORMALIZE, fields)
 
 
 def lower_l2_normalization(context: LoweringContext) -> LoweredOp:
     """Return the call for L2_NORMALIZATION."""
-    source = context.input(0)
-    depth = source.shape[-1]
-    rows = source.elements // depth
-    if source.dtype is DataType.INT8:
-        return unary_call(
-            context,
-            "l2_normalization_s8",
-            header="normalize",
-            parameters="l2_normalization_s8_params",
-            zero_point=source.zero_point,
-            rows=rows,
-            depth=depth,
-        )
-    return unary_call(
-        context,
-        "l2_normalization_f32",
-        header="normalize",
-        parameters="rows_f32_params",
-        sources=("sqrtf",),
-        rows=rows,
-        depth=depth,
-    )
-
-
-def lower_add_n(context: LoweringContext) -> LoweredOp:
-    """Return ADD_N as one call per further float32 input, or as one call per int8 input with sums in scratch."""
-    operands, output = context.operands, context.output_pointer()
-    elements = operands.output.elements
-    sources, blobs = _sources(context)
-    calls: list[tuple[str, tuple[Expression, ...]]]
-    scratch_bytes = 0
-    if operands.output.dtype is DataType.INT8:
-        kernel, scratch_bytes = "add_n_s8", 2 * elements
-        arithmetic = integer_sum(operands)
-        parameters, pointer = parameter_table(
-            context,
-            "ferrule_add_n_s8_params",
-            zero_point=arithmetic.zero_point,
-            result=result_fields(arithmetic.result),
-            elements=elements,
-        )
-        calls = [("add_n_first_s8", (pointer, sources[0], context.scratch))]
-        calls += [("add_n_next_s8", (pointer, source, context.scratch)) for source in sources[1:-1]]
-        calls.append(("add_n_last_s8", (pointer, sources[-1], context.scratch, output)))
-        early = range(len(sources))  # no input is read after its element is written
-    else:
-        kernel = "add_n_f32"
-        parameters, pointer = parameter_table(context, "ferrule_add_n_f32_params", elements=elements)
-        calls = [(kernel, (pointer, sources[0], sources[1], output))]
-        calls += [(kernel, (pointer, output, source, output)) for source in sources[2:]]
-        early = range(2)
-    late = {name for index, name in enumerate(context.layer.inputs) if index not in early}
-    reused = {context.layer.inputs[index] for index in early if not context.is_constant(index)} - late
-    return LoweredOp(
-        kernel=kernel,
-        statements=tuple(Evaluate(Call(Identifier(f"ferrule_{name}"), arguments)) for name, arguments in calls),
-        declarations=(parameters,),
-        blobs=blobs,
-        scratch_bytes=scratch_bytes,
-        scratch_alignment=4,
-        overlaps=tuple(
-            Overlap(input=name, output=operands.output.name, distance_bytes=0)
-            for name in dict.fromkeys(context.layer.present_inputs)
-            if name in reused
-        ),
-        headers=("ferrule/kernels/add_n.h",),
-        contributions=(KERNELS.part(kernel),),
-    )
-
-
-def _sources(context: LoweringContext) -> tuple[list[Expression], tuple[Blob, ...]]:
-    sources: list[Expression] = []
-    blobs: list[Blob] = []
-    for index in range(len(context.layer.inputs)):
-        if context.is_constant(index):
-            blobs.append(context.blob(f"input_{index}", np.asarray(context.constant(index))))
-            sources.append(Identifier(blobs[-1].name))
-        else:
-            sources.append(context.input_pointer(index))
-    return sources, tuple(blobs)
+    if context.input(0).dtype is DataType.INT8:
+        return _rows_call(context, "l2_normalization_s8", _NORMALIZE, {"zero_point": context.input(0).zero_point})
+    return _rows_call(context, "l2_normalization_f32", _NORMALIZE, {}, table="rows_f32_params", sources=("sqrtf",))

@@ -7,29 +7,32 @@ products by one multiplication. The other layers are computed in float32, step b
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 
 import numpy as np
 
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
 from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose, has_dsp
 from ferrule.backends.cpu_acc.lowering.operators.binary import (
     binary_call,
-    broadcast_shape,
+    combination,
     scaled_candidate,
     table_candidate,
 )
-from ferrule.backends.cpu_acc.lowering.proofs.dyadic_scales import even
+from ferrule.backends.cpu_acc.lowering.proofs.dyadic_scales import dyadic_constants
 from ferrule.backends.cpu_acc.lowering.proofs.scaled_product import scaled_product
 from ferrule.backends.firmware import LoweredOp, LoweringContext
-from ferrule.dom import Aggregate, Field, Float, Integer
 from ferrule.errors import UnsupportedError
 from ferrule.graph import ONNX_ROUNDINGS, LayerType, Rounding
 from ferrule.operators.activation import Activation
-from ferrule.operators.binary import BinaryDescriptor, combination_of, float_limits
-from ferrule.operators.elementwise import Combination, int8_results
+from ferrule.operators.binary import BinaryDescriptor, float_limits
+from ferrule.operators.elementwise import int8_results
 from ferrule.operators.fixed_point import activation_range
 from ferrule.operators.onnx_elementwise import FloatDifference, FloatProduct, FusedSum, OnnxOutput, RealProduct
 from ferrule.operators.quantize import quantize_to_even
+
+_HEADER = "ferrule/kernels/binary.h"
 
 
 def lower_onnx_arithmetic(context: LoweringContext) -> LoweredOp:
@@ -58,33 +61,26 @@ def _exact(context: LoweringContext) -> Candidate:
 
 
 def _lower_exact(context: LoweringContext, kernel: str) -> LoweredOp:
-    shape = broadcast_shape(context)
-    match _combination(context):
+    match combination(context):
         case FusedSum() as total:
-            return binary_call(
-                context,
-                kernel,
-                "fused_sum_params",
-                shape=shape,
-                first_factor=total.first_factor,
-                second_factor=total.second_factor,
-                constant=total.constant,
-                rounded=rounded_fields(total.output),
-            )
+            fields: dict[str, Member] = {
+                "first_factor": total.first_factor,
+                "second_factor": total.second_factor,
+                "constant": total.constant,
+                "rounded": _rounded_fields(total.output),
+            }
+            return binary_call(context, KernelCall(kernel, _HEADER, fields, table="fused_sum_params"))
         case FloatDifference() | RealProduct() as pair:
             return _lower_pair(context, kernel, pair.first_scale, pair.second_scale)
         case FloatProduct() as product:
-            return binary_call(
-                context,
-                kernel,
-                "float_product_params",
-                shape=shape,
-                first_offset=product.first_offset,
-                second_offset=product.second_offset,
-                factor=product.factor,
-                zero_point=float(product.output.zero_point),
-                rounded=rounded_fields(product.output),
-            )
+            fields = {
+                "first_offset": product.first_offset,
+                "second_offset": product.second_offset,
+                "factor": product.factor,
+                "zero_point": float(product.output.zero_point),
+                "rounded": _rounded_fields(product.output),
+            }
+            return binary_call(context, KernelCall(kernel, _HEADER, fields, table="float_product_params"))
         case other:
             raise UnsupportedError(f"layer '{context.layer.name}' has no kernel for {type(other).__name__}")
 
@@ -109,43 +105,27 @@ def _lower_pair(context: LoweringContext, kernel: str, first_scale: float, secon
     low, high = activation_range(activation, output)
     if context.layer.type is LayerType.DIV:  # its float32 quotients are clamped before they are quantised
         low, high = quantize_to_even(np.array(float_limits(activation), np.float32), output).tolist()
-    return binary_call(
-        context,
-        kernel,
-        "float_pair_params",
-        shape=broadcast_shape(context),
-        first_scale=first_scale,
-        second_scale=second_scale,
-        scale=output.scale,
-        first_zero_point=first.zero_point,
-        second_zero_point=second.zero_point,
-        zero_point=output.zero_point,
-        low=low,
-        high=high,
-    )
+    fields = {
+        "first_scale": first_scale,
+        "second_scale": second_scale,
+        "scale": output.scale,
+        "first_zero_point": first.zero_point,
+        "second_zero_point": second.zero_point,
+        "zero_point": output.zero_point,
+        "low": low,
+        "high": high,
+    }
+    return binary_call(context, KernelCall(kernel, _HEADER, fields, table="float_pair_params"))
 
 
-def _combination(context: LoweringContext) -> Combination:
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, BinaryDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    return combination_of(context.layer.type, descriptor, context.operands)
-
-
-def rounded_fields(output: OnnxOutput) -> Aggregate:
-    """Return the initial value of a `struct ferrule_rounded`."""
+def _rounded_fields(output: OnnxOutput) -> Mapping[str, float]:
+    """Return the members of a `struct ferrule_rounded`."""
     offset = output.stored_offset
-    return Aggregate(
-        (
-            Field(Float(float(output.low - offset)), "low"),
-            Field(Float(float(output.high - offset)), "high"),
-            Field(Integer(offset), "stored_offset"),
-        )
-    )
+    return {"low": float(output.low - offset), "high": float(output.high - offset), "stored_offset": offset}
 
 
 def _scaled_product(context: LoweringContext) -> Candidate | str:
-    product = _combination(context)
+    product = combination(context)
     if isinstance(product, RealProduct):
         if not np.array_equal(int8_results(product), int8_results(product.fused)):
             return "the result depends on more than the product"
@@ -153,38 +133,28 @@ def _scaled_product(context: LoweringContext) -> Candidate | str:
     constants = scaled_product(product) if isinstance(product, FloatProduct) else None
     if constants is None or not isinstance(product, FloatProduct):
         return "no factor has the exact result for all products"
-    return Candidate(
-        kernel="scaled_product_s8",
-        instructions=22 * context.operands.output.elements,
-        weight_bytes=0,
-        lower=lambda: binary_call(
-            context,
-            "scaled_product_s8",
-            "scaled_product_params",
-            shape=broadcast_shape(context),
-            first_offset=product.first_offset,
-            second_offset=product.second_offset,
-            multiplier=constants.multiplier,
-            constant=constants.constant,
-            shift=constants.shift,
-            zero_point=constants.zero_point,
-            low=product.output.low,
-            high=product.output.high,
-        ),
-    )
+    offsets = {"first_offset": product.first_offset, "second_offset": product.second_offset}
+    limits = {"low": product.output.low, "high": product.output.high}
+    return _candidate(context, "scaled_product_s8", 22, offsets | asdict(constants) | limits, "scaled_product_params")
 
 
-def _even(context: LoweringContext) -> Candidate | str:
+def _dyadic(context: LoweringContext) -> Candidate | str:
     """Return the kernel of exact integers."""
-    kernel = "even_product_s8" if context.layer.type is LayerType.MUL else "even_sum_s8"
-    constants = even(_combination(context))
+    constants = dyadic_constants(combination(context))
     if constants is None:
         return "the scales are no small whole numbers over powers of two"
+    kernel = "even_product_s8" if context.layer.type is LayerType.MUL else "even_sum_s8"
+    return _candidate(context, kernel, 18, asdict(constants), "even_params")
+
+
+def _candidate(
+    context: LoweringContext, kernel: str, per_element: int, fields: Mapping[str, int], table: str
+) -> Candidate:
     return Candidate(
         kernel=kernel,
-        instructions=18 * context.operands.output.elements,
+        instructions=per_element * context.operands.output.elements,
         weight_bytes=0,
-        lower=lambda: binary_call(context, kernel, "even_params", shape=broadcast_shape(context), **asdict(constants)),
+        lower=lambda: binary_call(context, KernelCall(kernel, _HEADER, fields, table=table)),
     )
 
 
@@ -205,7 +175,7 @@ _SOFT_FLOAT_COSTS = {
 ONNX_SUM_ROWS: tuple[Row, ...] = (
     Row(kernel="sum_s8", needs=frozenset({Feature.LONG_MULTIPLY}), rules=ONNX_ROUNDINGS, candidate=_scaled_sum),
     Row(kernel="sum_table_s8", rules=ONNX_ROUNDINGS, candidate=table_candidate),
-    Row(kernel="even_sum_s8", rules=ONNX_ROUNDINGS, candidate=_even),
+    Row(kernel="even_sum_s8", rules=ONNX_ROUNDINGS, candidate=_dyadic),
     Row(kernel="float_sum", rules=ONNX_ROUNDINGS, candidate=_exact),
 )
 """The kernels of ADD and SUB by ONNX's rule."""
@@ -216,7 +186,7 @@ ONNX_PRODUCT_ROWS: tuple[Row, ...] = (
         rules=ONNX_ROUNDINGS,
         candidate=_scaled_product,
     ),
-    Row(kernel="even_product_s8", rules=ONNX_ROUNDINGS, candidate=_even),
+    Row(kernel="even_product_s8", rules=ONNX_ROUNDINGS, candidate=_dyadic),
     Row(kernel="float_product_s8", rules=ONNX_ROUNDINGS, candidate=_exact),
 )
 """The kernels of MUL by ONNX's rule."""

@@ -3,103 +3,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.kernel_call import kernel_call
-from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member, descriptor_of
+from ferrule.backends.firmware import LoweredOp, LoweringContext
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array
-from ferrule.operators.resize import ResizeDescriptor, Taps, float_taps, integer_taps, nearest_pixels, onnx_taps
+from ferrule.operators.resize import ResizeDescriptor, float_taps, integer_taps, nearest_pixels, onnx_taps
 
 _MOST_PIXELS = 1 << 15
+Taps = Callable[[ResizeDescriptor, int, int], tuple[Array, Array | None]]
+"""The pixels of the input for each index along an axis of the output, given both extents, and their weights."""
+
+
+def _resize_call(
+    context: LoweringContext, kernel: str, taps: Taps, further: Mapping[str, Member] | None = None, *, table: str = ""
+) -> LoweredOp:
+    descriptor, image = descriptor_of(context, ResizeDescriptor), context.input(0)
+    batches, height, width, channels = image.shape
+    fields: dict[str, Member] = {"batches": batches, "input_h": height, "input_w": width}
+    if kernel == "resize_nearest_neighbor":
+        fields["pixel_bytes"] = channels * image.dtype.size_bytes
+    else:
+        fields["channels"] = channels
+    fields |= {"output_h": descriptor.height, "output_w": descriptor.width}
+    for axis, before, after in (("row", height, descriptor.height), ("column", width, descriptor.width)):
+        pixels, weights = taps(descriptor, before, after)
+        if pixels[-1] >= _MOST_PIXELS:
+            raise UnsupportedError(
+                f"layer '{context.layer.name}': its image has more than {_MOST_PIXELS} pixels along an axis"
+            )
+        fields[f"{axis}s"] = context.blob(f"{axis}s", pixels.astype(np.int16))
+        if weights is not None:
+            fields[f"{axis}_weights"] = context.blob(f"{axis}_weights", weights)
+    fields |= further or {}
+    return KernelCall(kernel, "ferrule/kernels/resize.h", fields, table=table).lowered(context)
 
 
 def lower_resize_nearest_neighbor(context: LoweringContext) -> LoweredOp:
     """Return the call for RESIZE_NEAREST_NEIGHBOR, which copies pixels of any type."""
-    descriptor, image = _descriptor(context), context.input(0)
-    batches, height, width, channels = image.shape
-    pixel_bytes = channels * image.dtype.size_bytes
-    return kernel_call(
-        context,
-        "resize_nearest_neighbor",
-        header="resize",
-        batches=batches,
-        input_h=height,
-        input_w=width,
-        pixel_bytes=pixel_bytes,
-        output_h=descriptor.height,
-        output_w=descriptor.width,
-        rows=_indices(context, "rows", nearest_pixels(descriptor, height, descriptor.height)),
-        columns=_indices(context, "columns", nearest_pixels(descriptor, width, descriptor.width)),
-    )
+    return _resize_call(context, "resize_nearest_neighbor", lambda *axis: (nearest_pixels(*axis), None))
 
 
 def lower_resize_bilinear(context: LoweringContext) -> LoweredOp:
     """Return the call for RESIZE_BILINEAR."""
-    descriptor, image = _descriptor(context), context.input(0)
-    batches, height, width, channels = image.shape
-    is_float = image.dtype.is_float
-    find = float_taps if is_float else integer_taps
-    rows, columns = find(descriptor, height, descriptor.height), find(descriptor, width, descriptor.width)
-    return kernel_call(
-        context,
-        "resize_bilinear_f32" if is_float else "resize_bilinear_s8",
-        header="resize",
-        batches=batches,
-        input_h=height,
-        input_w=width,
-        channels=channels,
-        output_h=descriptor.height,
-        output_w=descriptor.width,
-        rows=_indices(context, "rows", rows.lower),
-        row_weights=_weights(context, "row_weights", rows, is_float=is_float),
-        columns=_indices(context, "columns", columns.lower),
-        column_weights=_weights(context, "column_weights", columns, is_float=is_float),
-    )
+    is_float = context.input(0).dtype.is_float
+
+    def taps(descriptor: ResizeDescriptor, before: int, after: int) -> tuple[Array, Array]:
+        found = (float_taps if is_float else integer_taps)(descriptor, before, after)
+        return found.lower, found.weight.astype(np.float32 if is_float else np.int16)
+
+    return _resize_call(context, "resize_bilinear_f32" if is_float else "resize_bilinear_s8", taps)
 
 
 def lower_onnx_resize_bilinear(context: LoweringContext) -> LoweredOp:
     """Return the call for RESIZE_BILINEAR by ONNX's rule."""
-    descriptor, image, output = _descriptor(context), context.input(0), context.operands.output
-    batches, height, width, channels = image.shape
-    rows = onnx_taps(descriptor, height, descriptor.height)
-    columns = onnx_taps(descriptor, width, descriptor.width)
-    return kernel_call(
-        context,
-        "float_resize_bilinear_s8",
-        header="resize",
-        table="float_resize_bilinear_params",
-        batches=batches,
-        input_h=height,
-        input_w=width,
-        channels=channels,
-        output_h=descriptor.height,
-        output_w=descriptor.width,
-        rows=_indices(context, "rows", rows.pixels.reshape(-1)),
-        row_weights=context.blob("row_weights", rows.weights),
-        columns=_indices(context, "columns", columns.pixels.reshape(-1)),
-        column_weights=context.blob("column_weights", columns.weights),
-        scale=image.scale,
-        zero_point=image.zero_point,
-        output_scale=output.scale,
-        output_zero_point=output.zero_point,
-    )
+    image, output = context.input(0), context.operands.output
 
+    def taps(descriptor: ResizeDescriptor, before: int, after: int) -> tuple[Array, Array]:
+        found = onnx_taps(descriptor, before, after)
+        return found.pixels.reshape(-1), found.weights
 
-def _descriptor(context: LoweringContext) -> ResizeDescriptor:
-    descriptor = context.layer.descriptor
-    if not isinstance(descriptor, ResizeDescriptor):
-        raise UnsupportedError(f"layer '{context.layer.name}' has a {type(descriptor).__name__}")
-    return descriptor
-
-
-def _indices(context: LoweringContext, role: str, pixels: Array) -> Blob:
-    if pixels[-1] >= _MOST_PIXELS:
-        raise UnsupportedError(
-            f"layer '{context.layer.name}': its image has more than {_MOST_PIXELS} pixels along an axis"
-        )
-    return context.blob(role, pixels.astype(np.int16))
-
-
-def _weights(context: LoweringContext, role: str, taps: Taps, *, is_float: bool) -> Blob:
-    return context.blob(role, taps.weight.astype(np.float32 if is_float else np.int16))
+    scales = {
+        "scale": image.scale,
+        "zero_point": image.zero_point,
+        "output_scale": output.scale,
+        "output_zero_point": output.zero_point,
+    }
+    table = "float_resize_bilinear_params"
+    return _resize_call(context, "float_resize_bilinear_s8", taps, scales, table=table)

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators of the signal library in C."""
+"""The operators of the signal library in C: a row has the members of a kernel's parameter table."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
-from ferrule.backends.cpu_acc.lowering.stateful import stateful_call
-from ferrule.backends.firmware import FieldValue, LoweredOp, LoweringContext, numbers
-from ferrule.graph import DataType, LayerType
+from ferrule.backends.cpu_acc.lowering.kernel_call import D, KernelCall, Member, descriptor_of
+from ferrule.backends.firmware import Blob, LoweredOp, LoweringContext
+from ferrule.graph import Array, DataType, Descriptor, LayerType
 from ferrule.operators.filter_bank import (
     LOG_TABLE,
     SignalFilterBankDescriptor,
@@ -28,182 +29,168 @@ from ferrule.operators.signal_frames import (
 from ferrule.operators.spectrum import SignalEnergyDescriptor, SignalIrfftDescriptor, SignalRfftDescriptor
 
 _SUFFIXES = {DataType.INT16: "s16", DataType.INT32: "s32", DataType.FLOAT32: "f32"}
+Lowering = Callable[[LoweringContext], LoweredOp]
 
 
-def _call(
-    context: LoweringContext,
-    fields: Mapping[str, FieldValue],
-    *,
-    suffix: str = "",
+def _row(
+    kind: type[D],
+    fields: Callable[[LoweringContext, D], Mapping[str, Member]],
     replaced: Mapping[int, int] | None = None,
+    *,
     table: str = "",
-) -> LoweredOp:
-    """Return the call of the layer's kernel; `replaced` maps inputs to outputs that may lie over them."""
-    name = context.layer.type.lower()
-    return stateful_call(
-        context,
-        name + suffix,
-        fields,
-        header="signal",
-        table=f"{table or name}_params",
-        inputs=range(len(context.layer.inputs)),
-        states=replaced or {},
-    )
+    typed: bool = False,
+) -> Lowering:
+    """Return the lowering to the kernel that is named after the layer's type and, if `typed`, that of its data.
+
+    `fields` returns the members of its table, given the layer's descriptor; `replaced` is as in `KernelCall`.
+    """
+
+    def lower(context: LoweringContext) -> LoweredOp:
+        name = context.layer.type.lower()
+        return KernelCall(
+            f"{name}_{_SUFFIXES[context.input(0).dtype]}" if typed else name,
+            "ferrule/kernels/signal.h",
+            fields(context, descriptor_of(context, kind)),
+            table=f"{table or name}_params",
+            inputs=range(len(context.layer.inputs)),
+            replaced=replaced or {},
+        ).lowered(context)
+
+    return lower
+
+
+def _elements(context: LoweringContext) -> int:
+    return context.input(0).elements
+
+
+def _samples(context: LoweringContext) -> int:
+    return context.input(0).shape[-1]
 
 
 def _rows(context: LoweringContext) -> int:
-    return context.input(0).elements // context.input(0).shape[-1]
+    return _elements(context) // _samples(context)
 
 
-def _window(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalWindowDescriptor)
-    samples = context.input(0).shape[-1]
-    fields = {"rows": _rows(context), "samples": samples, "shift": descriptor.shift}
-    return _call(context, fields, replaced={0: 0})
-
-
-def _framer(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalFramerDescriptor)
-    fields = {
+def _transform(
+    context: LoweringContext, descriptor: SignalRfftDescriptor | SignalIrfftDescriptor, *, inverse: bool
+) -> Mapping[str, Member]:
+    points, dtype = descriptor.fft_length // 2, context.input(0).dtype.numpy
+    return {
         "rows": _rows(context),
-        "frames": context.input(0).shape[-1] // descriptor.frame_step,
-        "size": descriptor.frame_size,
-        "step": descriptor.frame_step,
-        "kept": descriptor.kept,
-        "missing": descriptor.missing,
-    }
-    return _call(context, fields, replaced={1: 2, 2: 3})
-
-
-def _delay(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalDelayDescriptor)
-    samples = context.input(0).shape[-1]
-    fields = {"rows": _rows(context), "samples": samples, "delay": descriptor.delay_length}
-    return _call(context, fields, replaced={1: 1})
-
-
-def _overlap_add(context: LoweringContext) -> LoweredOp:
-    descriptor, data = context.layer.descriptor, context.input(0)
-    assert isinstance(descriptor, SignalOverlapAddDescriptor)
-    frames, size = data.shape[-2:]
-    fields = {"rows": _rows(context) // frames, "frames": frames, "size": size, "step": descriptor.frame_step}
-    return _call(context, fields, suffix=f"_{_SUFFIXES[data.dtype]}", replaced={1: 1})
-
-
-def _stacker(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalStackerDescriptor)
-    fields = {
-        "channels": context.input(0).elements,
-        "frames": descriptor.frames,
-        "left": descriptor.stacker_left_context,
-        "step": descriptor.stacker_step,
-    }
-    return _call(context, fields, replaced={1: 2, 2: 3})
-
-
-def _transform(context: LoweringContext) -> LoweredOp:
-    descriptor, data = context.layer.descriptor, context.input(0)
-    assert isinstance(descriptor, SignalRfftDescriptor | SignalIrfftDescriptor)
-    points, inverse = descriptor.fft_length // 2, isinstance(descriptor, SignalIrfftDescriptor)
-    fields: dict[str, FieldValue] = {
-        "rows": _rows(context),
-        "samples": data.shape[-1],
+        "samples": _samples(context),
         "points": points,
-        "factors": context.blob("factors", twiddles(points, data.dtype.numpy, inverse=inverse)),
-        "real_factors": context.blob("real_factors", real_twiddles(points, data.dtype.numpy, inverse=inverse)),
+        "factors": context.blob("factors", twiddles(points, dtype, inverse=inverse)),
+        "real_factors": context.blob("real_factors", real_twiddles(points, dtype, inverse=inverse)),
     }
-    return _call(context, fields, suffix=f"_{_SUFFIXES[data.dtype]}", table="signal_fft")
 
 
-def _fft_auto_scale(context: LoweringContext) -> LoweredOp:
-    return _call(context, {"samples": context.input(0).elements}, replaced={0: 0})
+def _int16s(context: LoweringContext, name: str, values: Sequence[int]) -> Blob:
+    return context.blob(name, np.array(values, np.int16))
 
 
-def _energy(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalEnergyDescriptor)
-    energies = context.operands.output.elements
-    return _call(context, {"energies": energies, "start": descriptor.start_index, "end": descriptor.end_index})
-
-
-def _filter_bank(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalFilterBankDescriptor)
-
-    def table(name: str, values: Sequence[int]) -> FieldValue:
-        return context.blob(name, np.array(values, np.int16))
-
-    fields: dict[str, FieldValue] = {
-        "bands": len(descriptor.widths),
-        "weights": table("weights", descriptor.weights),
-        "unweights": table("unweights", descriptor.unweights),
-        "frequency_starts": table("frequency_starts", descriptor.frequency_starts),
-        "weight_starts": table("weight_starts", descriptor.weight_starts),
-        "widths": table("widths", descriptor.widths),
+def _filter_bank(context: LoweringContext, bank: SignalFilterBankDescriptor) -> Mapping[str, Member]:
+    tables = {
+        "weights": bank.weights,
+        "unweights": bank.unweights,
+        "frequency_starts": bank.frequency_starts,
+        "weight_starts": bank.weight_starts,
+        "widths": bank.widths,
     }
-    return _call(context, fields)
+    blobs = {name: _int16s(context, name, values) for name, values in tables.items()}
+    return {"bands": len(bank.widths), **blobs}
 
 
-def _square_root(context: LoweringContext) -> LoweredOp:
-    return _call(context, {"channels": context.input(0).elements})
+def _pair(even: int, odd: int) -> Array:
+    return np.array([even, odd], np.uint32)
 
 
-def _subtraction(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalFilterBankSpectralSubtractionDescriptor)
-
-    def pair(even: int, odd: int) -> FieldValue:
-        return numbers(np.array([even, odd], np.uint32))
-
-    fields: dict[str, FieldValue] = {
-        "channels": context.input(0).elements,
-        "smoothing": pair(descriptor.smoothing, descriptor.alternate_smoothing),
-        "one_minus_smoothing": pair(descriptor.one_minus_smoothing, descriptor.alternate_one_minus_smoothing),
-        "min_signal_remaining": descriptor.min_signal_remaining,
-        "smoothing_bits": descriptor.smoothing_bits,
-        "spectral_subtraction_bits": descriptor.spectral_subtraction_bits,
-        "clamping": descriptor.clamping,
-    }
-    return _call(context, fields, replaced={0: 0, 1: 2})
-
-
-def _pcan(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalPcanDescriptor)
-    fields = {"channels": context.input(0).elements, "snr_shift": descriptor.snr_shift}
-    return _call(context, fields, replaced={0: 0})
-
-
-def _log(context: LoweringContext) -> LoweredOp:
-    descriptor = context.layer.descriptor
-    assert isinstance(descriptor, SignalFilterBankLogDescriptor)
-    fields: dict[str, FieldValue] = {
-        "channels": context.input(0).elements,
-        "correction_bits": descriptor.input_correction_bits,
-        "output_scale": descriptor.output_scale,
-        "table": context.blob("table", np.array(LOG_TABLE, np.int16)),
-    }
-    return _call(context, fields)
-
-
-LOWERINGS: Mapping[LayerType, Callable[[LoweringContext], LoweredOp]] = {
-    LayerType.SIGNAL_DELAY: _delay,
-    LayerType.SIGNAL_ENERGY: _energy,
-    LayerType.SIGNAL_FFT_AUTO_SCALE: _fft_auto_scale,
-    LayerType.SIGNAL_FILTER_BANK: _filter_bank,
-    LayerType.SIGNAL_FILTER_BANK_LOG: _log,
-    LayerType.SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION: _subtraction,
-    LayerType.SIGNAL_FILTER_BANK_SQUARE_ROOT: _square_root,
-    LayerType.SIGNAL_FRAMER: _framer,
-    LayerType.SIGNAL_IRFFT: _transform,
-    LayerType.SIGNAL_OVERLAP_ADD: _overlap_add,
-    LayerType.SIGNAL_PCAN: _pcan,
-    LayerType.SIGNAL_RFFT: _transform,
-    LayerType.SIGNAL_STACKER: _stacker,
-    LayerType.SIGNAL_WINDOW: _window,
+LOWERINGS: Mapping[LayerType, Lowering] = {
+    LayerType.SIGNAL_DELAY: _row(
+        SignalDelayDescriptor,
+        lambda context, each: {"rows": _rows(context), "samples": _samples(context), "delay": each.delay_length},
+        {1: 1},
+    ),
+    LayerType.SIGNAL_ENERGY: _row(
+        SignalEnergyDescriptor,
+        lambda context, each: {
+            "energies": context.operands.output.elements,
+            "start": each.start_index,
+            "end": each.end_index,
+        },
+    ),
+    LayerType.SIGNAL_FFT_AUTO_SCALE: _row(Descriptor, lambda context, _: {"samples": _elements(context)}, {0: 0}),
+    LayerType.SIGNAL_FILTER_BANK: _row(SignalFilterBankDescriptor, _filter_bank),
+    LayerType.SIGNAL_FILTER_BANK_LOG: _row(
+        SignalFilterBankLogDescriptor,
+        lambda context, each: {
+            "channels": _elements(context),
+            "correction_bits": each.input_correction_bits,
+            "output_scale": each.output_scale,
+            "table": _int16s(context, "table", LOG_TABLE),
+        },
+    ),
+    LayerType.SIGNAL_FILTER_BANK_SPECTRAL_SUBTRACTION: _row(
+        SignalFilterBankSpectralSubtractionDescriptor,
+        lambda context, each: {
+            "channels": _elements(context),
+            "smoothing": _pair(each.smoothing, each.alternate_smoothing),
+            "one_minus_smoothing": _pair(each.one_minus_smoothing, each.alternate_one_minus_smoothing),
+            "min_signal_remaining": each.min_signal_remaining,
+            "smoothing_bits": each.smoothing_bits,
+            "spectral_subtraction_bits": each.spectral_subtraction_bits,
+            "clamping": each.clamping,
+        },
+        {0: 0, 1: 2},
+    ),
+    LayerType.SIGNAL_FILTER_BANK_SQUARE_ROOT: _row(Descriptor, lambda context, _: {"channels": _elements(context)}),
+    LayerType.SIGNAL_FRAMER: _row(
+        SignalFramerDescriptor,
+        lambda context, each: {
+            "rows": _rows(context),
+            "frames": _samples(context) // each.frame_step,
+            "size": each.frame_size,
+            "step": each.frame_step,
+            "kept": each.kept,
+            "missing": each.missing,
+        },
+        {1: 2, 2: 3},
+    ),
+    LayerType.SIGNAL_IRFFT: _row(
+        SignalIrfftDescriptor, partial(_transform, inverse=True), table="signal_fft", typed=True
+    ),
+    LayerType.SIGNAL_OVERLAP_ADD: _row(
+        SignalOverlapAddDescriptor,
+        lambda context, each: {
+            "rows": _rows(context) // context.input(0).shape[-2],
+            "frames": context.input(0).shape[-2],
+            "size": _samples(context),
+            "step": each.frame_step,
+        },
+        {1: 1},
+        typed=True,
+    ),
+    LayerType.SIGNAL_PCAN: _row(
+        SignalPcanDescriptor,
+        lambda context, each: {"channels": _elements(context), "snr_shift": each.snr_shift},
+        {0: 0},
+    ),
+    LayerType.SIGNAL_RFFT: _row(
+        SignalRfftDescriptor, partial(_transform, inverse=False), table="signal_fft", typed=True
+    ),
+    LayerType.SIGNAL_STACKER: _row(
+        SignalStackerDescriptor,
+        lambda context, each: {
+            "channels": _elements(context),
+            "frames": each.frames,
+            "left": each.stacker_left_context,
+            "step": each.stacker_step,
+        },
+        {1: 2, 2: 3},
+    ),
+    LayerType.SIGNAL_WINDOW: _row(
+        SignalWindowDescriptor,
+        lambda context, each: {"rows": _rows(context), "samples": _samples(context), "shift": each.shift},
+        {0: 0},
+    ),
 }
 """The lowering of each operator."""

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of one input and one output: a call with a parameter table, or a look-up in a table for int8.
-
-QUANTIZE, DEQUANTIZE and the functions without parameters, such as NEG, are lowered here.
-"""
+"""Functions of one tensor in C, such as NEG, QUANTIZE and CAST; functions of 8 bits are look-ups in a table."""
 
 from __future__ import annotations
 
@@ -10,82 +7,27 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from ferrule.backends.contribution import KERNELS
-from ferrule.backends.firmware import Blob, FieldValue, LoweredOp, LoweringContext, parameter_table
-from ferrule.dom import Call, Cast, Const, Evaluate, Expression, Identifier, Pointer, Scalar
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.operators.movement import lower_copy
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.dom import Scalar
 from ferrule.errors import UnsupportedError
 from ferrule.graph import Array, DataType, LayerType, Rounding
-from ferrule.memory.request import Overlap
 from ferrule.operators.operator import Operands
 from ferrule.operators.quantize import requantization, requantize
 from ferrule.operators.stored_unary import Rescaling, absolute_rescaling, root_rescaling
 from ferrule.operators.table import OPERATORS
 
-
-def unary_call(
-    context: LoweringContext,
-    kernel: str,
-    *,
-    header: str,
-    parameters: str,
-    sources: tuple[str, ...] = (),
-    bytes_as: Scalar | None = None,
-    **fields: FieldValue,
-) -> LoweredOp:
-    """Return the call ferrule_<kernel>(parameters, input, output).
-
-    The kernel must read each input element before it writes the output element of the same index, and must not read it
-    again; the output may therefore overlap the input.
-
-    `parameters` is the tag of the parameter struct without `ferrule_`, and `fields` are its members in order.
-    `sources` names further kernel sources, among those that Ferrule ships, that the kernel needs. `bytes_as` is
-    the type that the kernel has for uint8 elements, if it is another.
-    """
-    source, output = context.input(0), context.operands.output
-    variable, pointer = parameter_table(context, f"ferrule_{parameters}", **fields)
-    blobs = [value for value in fields.values() if isinstance(value, Blob)]
-    overlaps: tuple[Overlap, ...] = ()
-    if context.is_constant(0):
-        data = context.blob("input", np.asarray(context.constant(0)))
-        blobs.append(data)
-        origin: Expression = Identifier(data.name)
-    else:
-        origin = context.input_pointer(0)
-    if not context.is_constant(0) and _may_alias(source.dtype, output.dtype):
-        distance = max(output.size_bytes - source.size_bytes, 0)
-        overlaps = (Overlap(input=source.name, output=output.name, distance_bytes=distance),)
-    target = context.output_pointer()
-    if bytes_as is not None and source.dtype is DataType.UINT8:
-        origin = Cast(Pointer(Const(bytes_as)), origin)
-    if bytes_as is not None and output.dtype is DataType.UINT8:
-        target = Cast(Pointer(bytes_as), target)
-    call = Call(Identifier(f"ferrule_{kernel}"), (pointer, origin, target))
-    return LoweredOp(
-        kernel=kernel,
-        statements=(Evaluate(call),),
-        declarations=(variable,),
-        blobs=tuple(blobs),
-        overlaps=overlaps,
-        headers=(f"ferrule/kernels/{header}.h",),
-        contributions=(KERNELS.part(kernel, *sources),),
-    )
-
-
 _LOOK_UPS = {"int8": "lookup_s8", "uint8": "lookup_s8", "int16": "lookup_s8_s16", "int32": "lookup_s8_s32"}
+_EVERY_INT8 = np.arange(-128, 128, dtype=np.int8)
 
 
 def look_up(context: LoweringContext, table: Array) -> LoweredOp:
     """Return the look-up of an 8-bit input in a table of 256 results, which starts with the result for the byte 128."""
-    kernel = _LOOK_UPS[table.dtype.name]
-    return unary_call(
-        context,
-        kernel,
-        header="lookup",
-        parameters=f"{kernel}_params",
-        bytes_as=Scalar.INT8,
-        table=context.blob("table", table.view(np.int8) if table.dtype == np.uint8 else table),
-        elements=context.input(0).elements,
-    )
+    stored = context.blob("table", table.view(np.int8) if table.dtype == np.uint8 else table)
+    fields: dict[str, Member] = {"table": stored, "elements": context.input(0).elements}
+    call = KernelCall(_LOOK_UPS[table.dtype.name], "ferrule/kernels/lookup.h", fields, bytes_as=Scalar.INT8)
+    return call.elementwise(context)
 
 
 def lower_table(context: LoweringContext) -> LoweredOp:
@@ -96,19 +38,18 @@ def lower_table(context: LoweringContext) -> LoweredOp:
 
 
 _MATH = {
-    LayerType.COS: "trigonometry",
-    LayerType.ELU: "expm1f",
-    LayerType.EXP: "expf",
-    LayerType.LOG: "logf",
-    LayerType.RSQRT: "sqrtf",
-    LayerType.SIN: "trigonometry",
-    LayerType.SQRT: "sqrtf",
+    LayerType.COS: ("trigonometry",),
+    LayerType.ELU: ("expm1f",),
+    LayerType.EXP: ("expf",),
+    LayerType.LOG: ("logf",),
+    LayerType.RSQRT: ("sqrtf",),
+    LayerType.SIN: ("trigonometry",),
+    LayerType.SQRT: ("sqrtf",),
 }
 _RESCALINGS: Mapping[LayerType, Callable[[Operands], Rescaling]] = {
     LayerType.ABS: absolute_rescaling,
     LayerType.RSQRT: root_rescaling,
 }
-_EVERY_INT8 = np.arange(-128, 128, dtype=np.int8)
 
 
 def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
@@ -116,30 +57,16 @@ def lower_elementwise_unary(context: LoweringContext) -> LoweredOp:
     type_, source = context.layer.type, context.input(0)
     if source.dtype is DataType.INT8:
         return lower_table(context)
+    suffix, table, fields = "f32", "elementwise_unary_params", {"elements": source.elements}
     if source.dtype is DataType.INT16:
         rescaling = _RESCALINGS[type_](context.operands)
-        return unary_call(
-            context,
-            f"{type_.lower()}_s16",
-            header="elementwise_unary",
-            parameters="stored_unary_params",
-            multiplier=rescaling.multiplier,
-            shift=rescaling.shift,
-            elements=source.elements,
-        )
-    return unary_call(
-        context,
-        f"{type_.lower()}_{'bool' if source.dtype is DataType.BOOL else 'f32'}",
-        header="elementwise_unary",
-        parameters="elementwise_unary_params",
-        sources=(_MATH[type_],) if type_ in _MATH else (),
-        elements=source.elements,
-    )
-
-
-def _may_alias(source: DataType, output: DataType) -> bool:
-    """Return whether C allows the same memory to be read as one type and written as the other."""
-    return source is output or not {DataType.INT8, DataType.UINT8}.isdisjoint({source, output})
+        suffix, table = "s16", "stored_unary_params"
+        fields = {"multiplier": rescaling.multiplier, "shift": rescaling.shift} | fields
+    elif source.dtype is DataType.BOOL:
+        suffix = "bool"
+    sources = _MATH.get(type_, ()) if suffix == "f32" else ()
+    header = "ferrule/kernels/elementwise_unary.h"
+    return KernelCall(f"{type_.lower()}_{suffix}", header, fields, table=table, sources=sources).elementwise(context)
 
 
 _REQUANTIZE = {
@@ -156,56 +83,80 @@ _TO_FLOAT = {DataType.INT8: "dequantize_s8", DataType.INT16: "dequantize_s16", D
 
 def lower_quantize(context: LoweringContext) -> LoweredOp:
     """Return QUANTIZE as a table look-up for 8 bits, otherwise as a call of the kernel for the data types."""
-    source, output = context.input(0), context.operands.output
+    source, output, tflm = context.input(0), context.operands.output, context.operands.rounding is Rounding.TFLM
     if source.dtype is DataType.FLOAT32:
-        kernels = _FROM_FLOAT if context.operands.rounding is Rounding.TFLM else _FROM_FLOAT_TO_EVEN
-        return unary_call(
-            context,
-            _quantize_kernel(context, kernels.get(output.dtype)),
-            header="quantize",
-            parameters="quantize_f32_params",
-            scale=output.scale,
-            zero_point=output.zero_point,
-            elements=source.elements,
-        )
-    if context.operands.rounding is not Rounding.TFLM:
+        kernel = (_FROM_FLOAT if tflm else _FROM_FLOAT_TO_EVEN).get(output.dtype)
+        fields = {"scale": output.scale, "zero_point": output.zero_point}
+        return _quantize_call(context, kernel, "quantize_f32_params", fields)
+    if not tflm:
         return lower_table(context)
     multiplier, shift = requantization(source, output)
     if source.dtype in {DataType.INT8, DataType.UINT8}:
-        inputs = np.arange(-128, 128, dtype=np.int8).view(source.dtype.numpy)
+        inputs = _EVERY_INT8.view(source.dtype.numpy)
         return look_up(context, requantize(inputs, source.zero_point, multiplier, shift, output))
-    return unary_call(
-        context,
-        _quantize_kernel(context, _REQUANTIZE.get((source.dtype, output.dtype))),
-        header="quantize",
-        parameters="requantize_params",
-        input_zero_point=source.zero_point,
-        output_zero_point=output.zero_point,
-        multiplier=multiplier,
-        shift=shift,
-        elements=source.elements,
+    zero_points = {"input_zero_point": source.zero_point, "output_zero_point": output.zero_point}
+    kernel = _REQUANTIZE.get((source.dtype, output.dtype))
+    return _quantize_call(
+        context, kernel, "requantize_params", zero_points | {"multiplier": multiplier, "shift": shift}
     )
 
 
 def lower_dequantize(context: LoweringContext) -> LoweredOp:
     """Return the call for DEQUANTIZE."""
     source = context.input(0)
-    return unary_call(
-        context,
-        _quantize_kernel(context, _TO_FLOAT.get(source.dtype)),
-        header="quantize",
-        parameters="dequantize_params",
-        scale=source.scale,
-        zero_point=source.zero_point,
-        elements=source.elements,
-    )
+    fields = {"scale": source.scale, "zero_point": source.zero_point}
+    return _quantize_call(context, _TO_FLOAT.get(source.dtype), "dequantize_params", fields)
 
 
-def _quantize_kernel(context: LoweringContext, name: str | None) -> str:
-    if name is None:
-        source, output = context.input(0), context.operands.output
+def _quantize_call(context: LoweringContext, kernel: str | None, table: str, fields: Mapping[str, float]) -> LoweredOp:
+    source, output = context.input(0), context.operands.output
+    if kernel is None:
         raise UnsupportedError(
             f"layer '{context.layer.name}': there is no kernel for {context.layer.type} of {source.dtype} "
             f"to {output.dtype}"
         )
-    return name
+    members = {**fields, "elements": source.elements}
+    return KernelCall(kernel, "ferrule/kernels/quantize.h", members, table=table).elementwise(context)
+
+
+_BYTES = frozenset({DataType.INT8, DataType.UINT8, DataType.BOOL})
+_CAST_NAMES = {
+    DataType.FLOAT32: "f32",
+    DataType.INT8: "s8",
+    DataType.INT16: "s16",
+    DataType.INT32: "s32",
+    DataType.INT64: "s64",
+    DataType.UINT32: "u32",
+    DataType.UINT8: "u8",
+    DataType.BOOL: "u8",
+}
+
+
+def lower_cast(context: LoweringContext) -> LoweredOp:
+    """Return the call for CAST: a copy for equal types; types that differ in sign share a kernel if bits are equal."""
+    source, output = context.input(0), context.operands.output
+    if source.dtype is output.dtype:
+        return lower_copy(context)
+    if not {source.dtype, output.dtype} <= set(_CAST_NAMES):
+        raise UnsupportedError(
+            f"layer '{context.layer.name}': there is no kernel for CAST of {source.dtype} to {output.dtype}"
+        )
+    kernel, fields = _cast_kernel(source.dtype, output.dtype), {"elements": source.elements}
+    return KernelCall(kernel, "ferrule/kernels/cast.h", fields, table="cast_params").elementwise(context)
+
+
+def _cast_kernel(source: DataType, output: DataType) -> str:
+    if output is DataType.BOOL:
+        return f"cast_{'8' if source in _BYTES else _cast_name(source, output)}_bool"
+    if source in _BYTES and output in _BYTES:
+        return "cast_8"
+    if {source, output} == {DataType.INT32, DataType.UINT32}:
+        return "cast_32"
+    target = "8" if output in _BYTES and not source.is_float else _cast_name(output, source)
+    return f"cast_{_cast_name(source, output)}_{target}"
+
+
+def _cast_name(dtype: DataType, other: DataType) -> str:
+    """Return the name of a type in the kernel between two types; the sign of 32 bits matters to wider types only."""
+    cut = dtype is DataType.UINT32 and not other.is_float and other is not DataType.INT64
+    return "s32" if cut else _CAST_NAMES[dtype]

@@ -7,7 +7,7 @@ and the weights by which later layers multiply them, without changing the result
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -24,7 +24,7 @@ from ferrule.operators.fully_connected import FullyConnectedDescriptor
 from ferrule.operators.operator import Operands
 from ferrule.operators.pool2d import Pool2dDescriptor
 from ferrule.operators.table import OPERATORS
-from ferrule.operators.weighted import centred, factors, folded_bias
+from ferrule.operators.weighted import Factor, centred, factors, folded_bias
 from ferrule.operators.window import NO_PADDING
 
 
@@ -122,13 +122,17 @@ def _channel_axis(layer: Layer) -> int:
     return axis
 
 
+def factor_arrays(factors: Sequence[Factor]) -> tuple[Array, Array]:
+    """Return multipliers and shifts, as int64."""
+    multipliers = np.array([factor.multiplier for factor in factors], np.int64)
+    return multipliers, np.array([factor.shift for factor in factors], np.int64)
+
+
 def stored_ranges(operands: Operands, activation: Activation, channel_axis: int, sums: tuple[Array, Array]) -> Ranges:
     """Return the ranges of an output, given the lowest and the highest sum of each channel; sums include the bias."""
     output = operands.output
     low, high = activation_range(activation, output)
-    found = factors(operands, channel_axis)
-    multipliers = np.array([factor.multiplier for factor in found], np.int64)
-    shifts = np.array([factor.shift for factor in found], np.int64)
+    multipliers, shifts = factor_arrays(factors(operands, channel_axis))
     lowest, highest = (
         np.clip(rescale(total, multipliers, shifts, operands.rounding) + output.zero_point, low, high) for total in sums
     )

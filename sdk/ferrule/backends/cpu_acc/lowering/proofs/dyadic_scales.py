@@ -21,7 +21,7 @@ _LIMIT = 2**31
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Even:
+class DyadicConstants:
     """The constants of the kernel, each an int32."""
 
     first: int
@@ -34,7 +34,7 @@ class Even:
     high: int
 
 
-def even(combination: Combination) -> Even | None:
+def dyadic_constants(combination: Combination) -> DyadicConstants | None:
     """Return constants with the exact result for every pair of int8 inputs; None if there are none."""
     slopes: tuple[float, ...]
     match combination:
@@ -50,7 +50,7 @@ def even(combination: Combination) -> Even | None:
             zero_point, low, high = output.stored_offset, output.low, output.high
             constant = output.zero_point
         case RealProduct(fused=fused):
-            found = even(fused)
+            found = dyadic_constants(fused)
             return found if found is not None and _is_exact(found, combination) else None
         case _:
             return None
@@ -59,7 +59,7 @@ def even(combination: Combination) -> Even | None:
         return None
     whole = [round(slope * 2.0**shift) for slope in slopes]
     first, second, multiplier = (*whole, 0) if len(whole) == 2 else (*_offsets(combination), whole[0])
-    found = Even(
+    found = DyadicConstants(
         first=first,
         second=second,
         multiplier=multiplier,
@@ -85,7 +85,7 @@ def _shift_of(numbers: tuple[float, ...]) -> int | None:
     return None
 
 
-def _is_exact(found: Even, combination: Combination) -> bool:
+def _is_exact(found: DyadicConstants, combination: Combination) -> bool:
     rows = STORED[:, np.newaxis]
     if isinstance(combination, FloatProduct | RealProduct):
         values: Array = (rows + found.first) * (STORED + found.second) * found.multiplier

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ADD and SUB of int8 by two multiplications, where a check of all 65536 pairs shows that the results are exact.
+"""ADD and SUB of int8 by two multiplications or two tables, exact as a check of all 65536 pairs shows.
 
-The C (`ferrule/kernels/binary.h`) computes (constant + (first * 256 * a >> 16) + (second * 256 * b >> 16)) >> 20 and
-saturates it to int8.
+With multiplications, the C (`ferrule/kernels/binary.h`) computes
+(constant + (first * 256 * a >> 16) + (second * 256 * b >> 16)) >> 20 and saturates it to int8.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _FRACTION_BITS = 20
 """The value of FRACTION_BITS in the C kernel."""
 _STEPS = (0, 1, -1, 4, -4, 16, -16, 64, -64)
 """Changes of a multiplier to try."""
+_TIE_BREAKERS = (0.0, 2.0**-22, 2.0**-20, 2.0**-18, -(2.0**-20))
+"""Relative changes of the tables to try; a small change rounds halves away from zero, as the reference does."""
+_NUDGES = (0, -1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,3 +61,27 @@ def _constants(first: int, second: int, least: Array, most: Array) -> ScaledSum 
     constant = (low + high) // 2
     fits = int(sums.min()) + constant >= -(2**31) and int(sums.max()) + constant < 2**31
     return ScaledSum(first=first, second=second, constant=constant) if fits and abs(constant) < 2**31 else None
+
+
+def sum_tables(total: Additive) -> tuple[Array, Array] | None:
+    """Return two int32 tables with the exact result for every pair of int8 inputs; None if none were found.
+
+    They are indexed by a stored value read as uint8; the result is (first + second) >> 20, saturated to int8.
+    """
+    parts = total.parts()
+    if (parts.low, parts.high) != (-128, 127):
+        return None
+    wanted = int8_results(total).reshape(256, 256)
+    unit = 2.0**_FRACTION_BITS
+    factor, constant = parts.unit * unit, (parts.constant + 0.5) * unit
+    for tie_breaker in _TIE_BREAKERS:
+        first = np.rint(parts.first * factor * (1 + tie_breaker)).astype(np.int64)
+        for nudge in _NUDGES:
+            second = np.rint(parts.second * factor * (1 + tie_breaker) + constant + nudge).astype(np.int64)
+            sums = first[:, np.newaxis] + second
+            # The entries of the tables must fit into 32 bits, too.
+            if max(np.abs(table).max() for table in (sums, first, second)) >= 2**31:
+                return None
+            if np.array_equal(np.clip(sums >> _FRACTION_BITS, -128, 127), wanted):
+                return first.astype(np.int32), second.astype(np.int32)
+    return None

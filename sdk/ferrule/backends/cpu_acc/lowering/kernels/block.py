@@ -1,0 +1,354 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D and FULLY_CONNECTED on cores with the DSP extension, four channels at a time (`ferrule/kernels/block.h`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ferrule.backends.contribution import KERNELS
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import NOT_PAIRED, paired_conv2d
+from ferrule.backends.cpu_acc.lowering.kernels.choice import (
+    Candidate,
+    Feature,
+    Row,
+    both,
+    context_of_others,
+    weighted_row,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, Convolution
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_pair,
+    channel_words,
+    extreme_channel_sums,
+    fixed_blob,
+    int8_channels,
+    pair_weights,
+    used_inputs,
+)
+from ferrule.backends.cpu_acc.lowering.overlap import Reads
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import NOT_PROVED, proved_channels, proved_words
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.backends.target import Goal
+from ferrule.dom import Identifier
+from ferrule.graph import Array, Rounding
+
+_KERNEL = "conv2d_block_s8"
+_CHANNELS = 4
+_PROVED_WORDS = 2
+"""Constants of a channel in the proved form; the exact form has 4."""
+_WIDE_WORDS = 8
+"""Groups of four products for which weights of 16 bits take less cycles."""
+_LOAD = 8
+"""Products of one load of a FULLY_CONNECTED's row."""
+_WIDENED, _DIRECT = "fully_connected_block_s8", "fully_connected_direct_block_s8"
+_MOST_EXTRA = 256
+"""Bytes of scratch above the spare ones that are worth the time that the widened row saves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BlockWeights:
+    """Weights in blocks of four channels, with the constants of their channels."""
+
+    words: int
+    """Products per output / 4, rounded up."""
+    channels: int
+    """Channels in blocks, repetitions included."""
+    proved: bool
+    """Whether the constants have the proved form, not the exact one."""
+    data: Array
+    """int32."""
+    wide: bool = False
+    """Whether the weights have 16 bits."""
+
+
+def block_weights(channels: Channels, layer: Convolution) -> BlockWeights | str:
+    """Return the weights of whole blocks, the last channel repeated; the reason as a string if that is impossible."""
+    if (layer.output_fields["low"], layer.output_fields["high"]) != (-128, 127):
+        return "the output is clamped within int8"
+    whole = np.minimum(np.arange(-(-len(channels.matrix) // _CHANNELS) * _CHANNELS), len(channels.matrix) - 1)
+    if not can_pair(channels.chosen(whole), layer):
+        return NOT_PAIRED
+    constants = requantization_constants(channels, layer)
+    if constants is None:
+        return "an output is scaled up" if channels.rounding is Rounding.TFLM else NOT_PROVED
+    blocks = len(whole) // _CHANNELS
+    weights = pair_weights(channels.matrix[whole], _CHANNELS).reshape(blocks, -1)
+    after = constants[whole].reshape(blocks, -1)
+    before = after[:, :0]
+    proved = constants.shape[1] == _PROVED_WORDS
+    if proved:
+        before, after = after[:, [3, 7]], after[:, [0, 1, 2, 4, 5, 6]]
+    data = np.concatenate([before, weights, after], axis=1).reshape(-1)
+    return BlockWeights(words=weights.shape[1] // _CHANNELS, channels=len(whole), proved=proved, data=data)
+
+
+def wide_weights(channels: Channels, layer: Convolution) -> BlockWeights | str:
+    """Return weights of 16 bits, times 256; the reason as a string if that is impossible or takes longer."""
+    narrow = block_weights(channels, layer)
+    if isinstance(narrow, str):
+        return narrow
+    constants = requantization_constants(channels, layer)
+    if constants is None or not narrow.proved:
+        return "an output needs two roundings"
+    if narrow.words > _WIDE_WORDS:
+        return (
+            f"more than {_WIDE_WORDS * _CHANNELS} products: loading weights of 16 bits takes more cycles than it saves"
+        )
+    if narrow.channels != len(channels.matrix):
+        return "the channels do not fill blocks of four"
+    blocks, words = narrow.channels // _CHANNELS, narrow.words
+    products = np.zeros((narrow.channels, 4 * words), np.int32)
+    products[:, : channels.matrix.shape[1]] = channels.matrix
+    # [block, channel, word, half of a pair, parity] -> [block, word, parity, channel, half of a pair]
+    split = (products * 256).astype(np.int16).reshape(blocks, _CHANNELS, words, 2, 2).transpose(0, 2, 4, 1, 3)
+    weights = np.ascontiguousarray(split).astype("<i2").view("<i4").reshape(blocks, -1).astype(np.int32)
+    each = constants.reshape(blocks, _CHANNELS, _PROVED_WORDS)
+    data = np.concatenate([each[:, :, 1], weights, each[:, :, 0]], axis=1).reshape(-1)
+    return replace(narrow, data=data, wide=True)
+
+
+def requantization_constants(channels: Channels, layer: Convolution, *, always: bool = False) -> Array | None:
+    """Return int32 words of each channel: two in the proved form if there is one, otherwise four in TFLM's exact form.
+
+    Without `always`, the proved form is not searched where few channels have it. None if there is neither form.
+    """
+    zero_point = layer.output.zero_point
+    if always or zero_point == -128 or channels.rounding is not Rounding.TFLM:
+        proved = proved_words(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
+        if proved is not None:
+            return np.stack([proved[:, 0], (channels.bias << 8) + proved[:, 1]], axis=1).astype(np.int32)
+    words = channel_words(channels, 1).reshape(-1, 3).astype(np.int64)
+    if channels.rounding is not Rounding.TFLM or (words[:, 2].min() < 1 and not always):
+        return None
+    return np.column_stack([words, ((2 * zero_point + 1) << words[:, 2]) >> 1]).astype(np.int32)
+
+
+# ---- CONV_2D
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Plan:
+    """How the kernel runs a CONV_2D."""
+
+    layer: Convolution
+    channels: Channels
+    live: Array
+    """Output channels that have weights; at least one."""
+    inputs: Array | None
+    """Input channels that have weights, of a 1x1 convolution; None for all."""
+    line_bytes: int
+    weights: BlockWeights
+
+    @property
+    def pointwise(self) -> bool:
+        return self.line_bytes == 0 and self.layer.window.is_pointwise
+
+    @property
+    def listed(self) -> bool:
+        """Whether the stored channels are listed."""
+        whole = self.weights.channels == self.live.size == len(self.channels.matrix)
+        return not whole or bool(self.channels.dead.any())
+
+    def candidate(self) -> Candidate:
+        weights, window, scratch_bytes = self.weights, self.layer.window, 16 * self.weights.words
+        if weights.wide:
+            requantize, step = 30, 22
+        else:
+            requantize, step = (37 if weights.proved else 64) + (4 if self.listed else 0), 24
+        block = step * weights.words + 3 * (-(-(weights.words - 1) // 8)) + requantize + 8
+        if self.inputs is not None:
+            gather = 24 * weights.words + 60
+        else:
+            gather = 8 * weights.words + 15 if self.pointwise else 9 * weights.words + 4 * window.height + 60
+        fixed = self.layer.output.shape[3] if self.channels.dead.any() else 0
+        return Candidate(
+            grows=weights.wide,
+            kernel="conv2d_1x1_block_s8" if self.pointwise else _KERNEL,
+            instructions=-(-self.layer.pixels // 2) * (weights.channels // _CHANNELS * block + gather + fixed),
+            weight_bytes=weights.data.nbytes + (2 * weights.channels if self.listed else 0),
+            scratch_bytes=scratch_bytes + window.height * self.line_bytes,
+            lower=self.lower,
+        )
+
+    def lower(self) -> LoweredOp:
+        context, image, window = self.layer.context, self.layer.image, self.layer.window
+        inputs = None
+        if self.inputs is not None:
+            inputs = context.blob("inputs", np.pad(self.inputs, (0, -self.inputs.size % 4)).astype(np.int16))
+        row_bytes = window.width * image.shape[3]
+        distance = self.line_bytes or window.dilation_h * image.shape[2] * image.shape[3]
+        rows = {
+            "count": window.height,
+            "words": row_bytes // 4,
+            "rest": row_bytes % 4,
+            "step_bytes": distance - row_bytes // 4 * 4,
+        }
+        return KernelCall(
+            "conv2d_1x1_block_s8" if self.pointwise else _KERNEL,
+            "ferrule/kernels/conv2d.h",
+            {
+                "window": self.layer.window_fields,
+                "input_zero_point": image.zero_point,
+                "inputs": inputs,
+                "line_bytes": self.line_bytes,
+                "rows": rows,
+                "gather": Identifier(f"ferrule_block_gather{'_rgb' if window.height == 3 and row_bytes == 9 else ''}"),
+                "block": self._block(),
+            },
+            table="conv2d_block_s8_params",
+            overlaps=self.layer.overlaps(pixels=2),
+            scratch_bytes=16 * self.weights.words + window.height * self.line_bytes,
+            sources=("block",),
+        ).lowered(context)
+
+    def _block(self) -> Mapping[str, Member]:
+        context, weights = self.layer.context, self.weights
+        positions = None
+        if self.listed:
+            whole = np.minimum(np.arange(weights.channels), self.live.size - 1)
+            positions = context.blob("positions", self.live[whole].astype(np.int16))
+        form = "wide" if weights.wide else "proved" if weights.proved else "exact"
+        return {
+            "weights": context.blob("weights", weights.data),
+            "weight_bytes": weights.data.nbytes,
+            "words": weights.words,
+            "output_c": len(self.channels.matrix),
+            "positions": positions,
+            "fixed": fixed_blob(context, self.channels),
+            "store": Identifier(f"ferrule_block_{form}{'_listed' if self.listed else ''}"),
+        }
+
+
+def _candidate(context: LoweringContext, *, wide: bool = False, live: Array | None = None) -> Candidate | str:
+    """Return the kernel for the channels `live`, by default all that are not dead; or why it cannot.
+
+    It writes the dead channels, too.
+    """
+    layer = Convolution.of(context)
+    image, output, window = layer.image, layer.output, layer.window
+    if not layer.is_int8:
+        return NOT_INT8
+    channels = int8_channels(layer)
+    if live is None:
+        live = channels.live if not channels.dead.all() else np.zeros(1, np.intp)
+    chosen = channels.chosen(live)
+    inputs = used_inputs(chosen.matrix, 4) if window.is_pointwise else None
+    line_bytes = 0
+    if inputs is not None:
+        chosen = replace(chosen, matrix=chosen.matrix[:, inputs])
+    elif image.shape[3] % 4 != 0:
+        if window.dilation_w != 1:
+            return "the window is dilated and the input channels are not a multiple of four"
+        line_bytes = ((output.shape[2] - 1) * window.stride_w + window.width) * image.shape[3]
+        order = _row_order(window.height, window.width * image.shape[3])
+        chosen = replace(chosen, matrix=np.pad(chosen.matrix, ((0, 0), (0, 1)))[:, order])
+    weights = (wide_weights if wide else block_weights)(chosen, layer)
+    if isinstance(weights, str):
+        return weights
+    if wide and channels.dead.any():
+        return "some channels have no weights"
+    return _Plan(
+        layer=layer, channels=channels, live=live, inputs=inputs, line_bytes=line_bytes, weights=weights
+    ).candidate()
+
+
+def _row_order(rows: int, row_bytes: int) -> Array:
+    """Return the products in the order of `ferrule_block_gather`; -1 for none."""
+    whole = row_bytes // 4 * 4
+    index = np.arange(rows * row_bytes).reshape(rows, row_bytes)
+    rest = index[:, whole:].reshape(-1)
+    padded = np.pad(rest, (0, -rest.size % 4), constant_values=-1).reshape(-1, 4)[:, [0, 2, 1, 3]]
+    return np.concatenate([index[:, :whole].reshape(-1), padded.reshape(-1)])
+
+
+def _conv2d(context: LoweringContext) -> Candidate | str:
+    """Return the kernel; if some channels have no proved constants, with that of paired channels for those."""
+    found = _candidate(context)
+    if found != NOT_PROVED:
+        return found
+    layer = Convolution.of(context)
+    channels, zero_point = int8_channels(layer), layer.output.zero_point
+    proved = proved_channels(*extreme_channel_sums(channels), channels.factors, zero_point, channels.rounding)
+    first, second = (np.flatnonzero(kind & ~channels.dead) for kind in (proved, ~proved))
+    if not first.size or not second.size:
+        return NOT_PROVED
+    mine = _candidate(context, live=first)
+    others = replace(layer, context=context_of_others(context))
+    theirs = paired_conv2d(others, replace(channels, dead=np.zeros_like(channels.dead)), second)
+    return mine if isinstance(mine, str) else theirs if isinstance(theirs, str) else both(mine, theirs)
+
+
+# ---- FULLY_CONNECTED
+
+
+def _widened(context: LoweringContext) -> Candidate | str:
+    found, other = _fully_connected(context, direct=False), _fully_connected(context, direct=True)
+    if context.target.goal is Goal.SPEED or isinstance(found, str) or isinstance(other, str):
+        return found
+    if found.scratch_bytes > context.spare_bytes + _MOST_EXTRA:
+        return f"{found.scratch_bytes} B of scratch raise the peak to save 15 % of the instructions"
+    return found
+
+
+def _fully_connected(context: LoweringContext, *, direct: bool) -> Candidate | str:
+    layer = Convolution.of(context)
+    if not layer.is_int8:
+        return NOT_INT8
+    channels = int8_channels(layer)
+    products = channels.matrix.shape[1]
+    if direct and products % _LOAD != 0:
+        return "the inputs are not a multiple of eight"
+    padded = np.pad(channels.matrix, ((0, 0), (0, -products % _LOAD)))
+    weights = block_weights(replace(channels, matrix=padded), layer)
+    if isinstance(weights, str):
+        return weights
+    kernel, blocks, form = _DIRECT if direct else _WIDENED, weights.channels // _CHANNELS, "direct_" if direct else ""
+    scratch_bytes = 0 if direct else 8 * weights.words
+
+    def lower() -> LoweredOp:
+        return KernelCall(
+            kernel,
+            "ferrule/kernels/fully_connected.h",
+            {
+                "rows": layer.pixels,
+                "input_c": products,
+                "output_c": layer.output.shape[3],
+                "words": weights.words,
+                "weights": context.blob("weights", weights.data),
+                "block_words": weights.data.size // blocks,
+                "multiply": Identifier(f"ferrule_block_row_{form}{'proved' if weights.proved else 'exact'}"),
+            },
+            table="fully_connected_block_s8_params",
+            scratch_bytes=scratch_bytes,
+            # Without scratch, each block of channels reads the row again.
+            overlaps=layer.overlaps(reads=Reads.PER_ELEMENT if direct else Reads.BEFORE),
+            contribution=KERNELS.part(_WIDENED),
+        ).lowered(context)
+
+    block = (32 if direct else 27) * weights.words // 2 + 3 * -(-weights.words // 8) + (34 if weights.proved else 46)
+    return Candidate(
+        kernel=kernel,
+        instructions=layer.pixels * (blocks * block + (0 if direct else 6 * weights.words) + 50),
+        weight_bytes=weights.data.nbytes,
+        scratch_bytes=scratch_bytes,
+        lower=lower,
+    )
+
+
+_NEEDS = (Feature.LONG_MULTIPLY, Feature.DSP)
+CONV_2D_BLOCK: tuple[Row, ...] = (
+    weighted_row(_KERNEL, _conv2d, *_NEEDS),
+    weighted_row(f"{_KERNEL} with weights of 16 bits", partial(_candidate, wide=True), *_NEEDS),
+)
+"""The kernel for windows of all sizes, which has an entry of its own for windows of one pixel."""
+FULLY_CONNECTED_BLOCK: tuple[Row, ...] = (
+    weighted_row(_WIDENED, _widened, *_NEEDS),
+    weighted_row(_DIRECT, partial(_fully_connected, direct=True), *_NEEDS),
+)
+"""The kernels of FULLY_CONNECTED, with the row widened in scratch and without scratch."""

@@ -1,0 +1,355 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DEPTHWISE_CONV_2D with a window of 3x3 that slides along the lines of the image, rows or columns.
+
+Cores with the DSP extension have a kernel for four channels of a line at a time, and one for single channels. The
+kernel for other cores multiplies columns of the window (`ferrule/kernels/columns.h`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from ferrule.backends.contribution import KERNELS
+from ferrule.backends.cpu_acc.lowering.kernel_call import KernelCall, Member
+from ferrule.backends.cpu_acc.lowering.kernels.choice import (
+    SLOWER_WITHOUT_DSP,
+    Candidate,
+    Feature,
+    Row,
+    both,
+    context_of_others,
+    has_dsp,
+    weighted_row,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import NOT_INT8, TOO_LARGE, Convolution, rule_sources
+from ferrule.backends.cpu_acc.lowering.kernels.int8_channels import (
+    Channels,
+    can_scale,
+    channel_words,
+    extreme_channel_sums,
+    fixed_blob,
+    int8_channels,
+    position_blob,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import cost_on, plain_scales
+from ferrule.backends.cpu_acc.lowering.overlap import plane_overlaps
+from ferrule.backends.cpu_acc.lowering.proofs.requantization import proved_words
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.graph import Array, Rounding
+from ferrule.memory.request import Overlap
+
+_LINES = 3
+_CHANNELS = 4
+_SUM_SHIFTS = (8, 7)
+"""Weights are widened to 2**8 times their value, or 2**7 times if the bias would not fit into 32 bits otherwise."""
+_WIDENED_BYTES = 48
+"""Bytes of scratch for two pixels of three lines of four channels."""
+_NO_WAY = "the window is not 3x3 with a stride of {} along one axis, or channels are multiplied"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """One axis of the image, for a window of three pixels."""
+
+    input_extent: int
+    output_extent: int
+    input_stride: int
+    """Distance between neighbouring indices in the input, in elements."""
+    output_stride: int
+    window_stride: int
+    pad: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sliding:
+    """The axis along which a 3x3 window slides (steps), and the axis across it (lines)."""
+
+    layer: Convolution
+    lines: Axis
+    steps: Axis
+    transposed: bool
+    """Whether the steps go from row to row, not from column to column."""
+
+    @property
+    def words(self) -> int:
+        """The number of pixel pairs that the kernel reads of a line."""
+        outputs = self.steps.output_extent
+        return outputs + 1 if self.steps.window_stride == 2 else -(-outputs // 2) + 1
+
+    def fields(self, *, with_step_stride: bool = True) -> Mapping[str, Member]:
+        """Return the members in which the kernels' parameter tables begin."""
+        lines, steps, image = self.lines, self.steps, self.layer.image
+        return {
+            "batches": image.shape[0],
+            "channels": image.shape[3],
+            "input_lines": lines.input_extent,
+            "input_steps": steps.input_extent,
+            "input_line_bytes": lines.input_stride,
+            "input_step_bytes": steps.input_stride,
+            "output_lines": lines.output_extent,
+            "output_steps": steps.output_extent,
+            "output_line_bytes": lines.output_stride,
+            "output_step_bytes": steps.output_stride,
+            "line_stride": lines.window_stride,
+            **({"step_stride": steps.window_stride} if with_step_stride else {}),
+            "pad_lines": lines.pad,
+            "pad_steps": steps.pad,
+        }
+
+    def overlaps(self) -> tuple[Overlap, ...]:
+        """Return the overlap of the kernels."""
+        return plane_overlaps(self.layer.context, self.layer.window, transposed=self.transposed)
+
+    def taps(self, channels: Channels) -> Array:
+        """Return the weights as [channels, lines, steps], of one channel at least: C has no empty arrays."""
+        matrix = channels.matrix if len(channels.matrix) else np.zeros((1, _LINES * _LINES), np.int8)
+        taps = matrix.reshape(-1, _LINES, _LINES)
+        return taps.transpose(0, 2, 1) if self.transposed else taps
+
+    def line_words(self, channels: Channels) -> Array:
+        """Return one word per channel and line of the window, which holds the weights as bytes w0, w1, w1, w2."""
+        ordered = np.ascontiguousarray(self.taps(channels)[:, :, [0, 1, 1, 2]], np.int8)
+        return ordered.view("<i4").reshape(-1).astype(np.int32)
+
+
+def _slidings(layer: Convolution, strides: tuple[int, ...], most_pad: int = 2) -> list[Sliding]:
+    """Return the ways to slide in steps of these strides, along rows first; none for other windows than 3x3."""
+    window, image, output = layer.window, layer.image.shape, layer.output.shape
+    three = (window.height, window.width, window.dilation_h, window.dilation_w) == (_LINES, _LINES, 1, 1)
+    channels = image[3]
+    rows = Axis(
+        input_extent=image[1],
+        output_extent=output[1],
+        input_stride=image[2] * channels,
+        output_stride=output[2] * channels,
+        window_stride=window.stride_h,
+        pad=window.padding.top,
+    )
+    columns = Axis(
+        input_extent=image[2],
+        output_extent=output[2],
+        input_stride=channels,
+        output_stride=channels,
+        window_stride=window.stride_w,
+        pad=window.padding.left,
+    )
+    if not three or layer.depth_multiplier != 1 or max(rows.pad, columns.pad) > most_pad:
+        return []
+    ways = (rows, columns, False), (columns, rows, True)
+    return [
+        Sliding(layer=layer, lines=lines, steps=steps, transposed=transposed)
+        for lines, steps, transposed in ways
+        if steps.window_stride in strides
+    ]
+
+
+# ---- four channels of a line
+
+
+def _lines(context: LoweringContext, stride: int) -> Candidate | str:
+    """Return the kernel for lines; if some channels have no proved constants, with that of single channels for those.
+
+    The first kernel writes the dead channels, too.
+    """
+    layer = Convolution.of(context)
+    if not layer.is_int8:
+        return NOT_INT8
+    ways = _slidings(layer, (stride,))
+    if not ways:
+        return _NO_WAY.format(stride)
+    channels = int8_channels(layer)
+    alive = channels.live
+    found = _proved_scales(channels.chosen(alive), layer)
+    if found is None or (alive.size and not found[1].any()):
+        return "the output is clamped to less than int8, or a channel has no proved constants"
+    scales, live = found[0][found[1]], alive[found[1]]
+    way = min(ways, key=lambda each: _line_instructions(each, live))
+    candidate = Candidate(
+        kernel=f"depthwise_conv2d_3x3_by{stride}_s8",
+        instructions=layer.image.shape[0] * _line_instructions(way, live),
+        weight_bytes=22 * live.size + (channels.dead.size if channels.dead.any() else 0),
+        scratch_bytes=_WIDENED_BYTES * way.words,
+        lower=lambda: _lower_lines(way, channels, live, scales),
+    )
+    others = alive[~found[1]]
+    if not others.size:
+        return candidate
+    rest = replace(layer, context=context_of_others(context))
+    second = _single_channels(rest, replace(channels, dead=np.zeros_like(channels.dead)), others)
+    return second if isinstance(second, str) else both(candidate, second)
+
+
+def _proved_scales(channels: Channels, layer: Convolution) -> tuple[Array, Array] | None:
+    """Return multiplier and bias of each channel, as the C has them, and which channels have them.
+
+    None if they do not suffice for any channel, or not for all by TFLM's rule.
+    """
+    if (layer.output_fields["low"], layer.output_fields["high"]) != (-128, 127):
+        return None
+    low, high = extreme_channel_sums(channels)
+    found, proved = np.zeros((len(low), 2), np.int64), np.ones(len(low), bool)
+    for index, factor in enumerate(channels.factors):
+        one = slice(index, index + 1)
+        for shift in _SUM_SHIFTS:
+            zero_point, rule = layer.output.zero_point, channels.rounding
+            words = proved_words(low[one], high[one], [factor], zero_point, rule, sum_shift=shift)
+            if words is not None and (int(channels.reach[index]) << shift) + abs(int(words[0, 1])) < 1 << 31:
+                halved = 0 if shift == _SUM_SHIFTS[0] else 1 << 31
+                found[index] = int(words[0, 0]) - halved, int(words[0, 1]) + (int(channels.bias[index]) << shift)
+                break
+        else:
+            if channels.rounding is Rounding.TFLM:
+                return None
+            proved[index] = False
+    return found.astype(np.int32), proved
+
+
+def _line_instructions(way: Sliding, live: Array) -> int:
+    """Return an estimate for one image."""
+    lines, steps = way.lines.output_extent, way.steps.output_extent
+    line = 220 + 60 * steps if way.steps.window_stride == 1 else 240 + 90 * steps
+    dead = way.layer.image.shape[3] - live.size
+    return -(-live.size // _CHANNELS) * (600 + lines * line) + dead * 2 * lines * steps
+
+
+def _lower_lines(way: Sliding, channels: Channels, live: Array, scales: Array) -> LoweredOp:
+    context = way.layer.context
+    kernel = f"depthwise_conv2d_3x3_by{way.steps.window_stride}_s8"
+    return KernelCall(
+        kernel,
+        "ferrule/kernels/depthwise_lines.h",
+        {
+            **way.fields(with_step_stride=False),
+            "words": way.words,
+            "input_zero_point": way.layer.image.zero_point,
+            "live_c": live.size,
+            "positions": position_blob(context, live),
+            "fixed": fixed_blob(context, channels),
+            "weights": context.blob("weights", way.line_words(channels.chosen(live))),
+            "scales": context.blob("scales", scales.reshape(-1) if scales.size else np.zeros(1, np.int32)),
+        },
+        table="depthwise_lines_params",
+        scratch_bytes=_WIDENED_BYTES * way.words,
+        overlaps=way.overlaps(),
+        contribution=KERNELS.part("depthwise_lines", kernel),
+    ).lowered(context)
+
+
+# ---- single channels
+
+
+def _3x3(context: LoweringContext) -> Candidate | str:
+    layer = Convolution.of(context)
+    if not layer.is_int8:
+        return NOT_INT8
+    if not has_dsp(context.target.core):
+        return SLOWER_WITHOUT_DSP
+    channels = int8_channels(layer)
+    return _single_channels(layer, channels, channels.live)
+
+
+def _single_channels(layer: Convolution, channels: Channels, live: Array) -> Candidate | str:
+    """Return the kernel for some channels of a layer; or why it cannot compute them."""
+    way = max(_slidings(layer, (1, 2)), key=lambda each: each.steps.output_extent, default=None)
+    if way is None:
+        return _NO_WAY.format("1 or 2")
+    if not can_scale(channels.chosen(live), layer):
+        return TOO_LARGE
+    steps = way.steps
+    line = 140 + 26 * steps.output_extent if steps.window_stride == 1 else 215 + 53 * steps.output_extent
+    return Candidate(
+        kernel="depthwise_conv2d_3x3_s8",
+        instructions=layer.image.shape[0] * live.size * (100 + way.lines.output_extent * line),
+        weight_bytes=26 * live.size,
+        scratch_bytes=12 * way.words,
+        lower=lambda: _lower_single_channels(way, channels, live),
+    )
+
+
+def _lower_single_channels(way: Sliding, channels: Channels, live: Array) -> LoweredOp:
+    layer, chosen = way.layer, channels.chosen(live)
+    context, fixed = layer.context, fixed_blob(layer.context, channels)
+    return KernelCall(
+        layer.ruled("depthwise_conv2d_3x3"),
+        "ferrule/kernels/depthwise_conv2d.h",
+        {
+            **way.fields(),
+            "words": way.words,
+            "input_zero_point": layer.image.zero_point,
+            "live_c": len(live),
+            "positions": position_blob(context, live),
+            "fixed": fixed,
+            "weights": context.blob("weights", way.line_words(chosen)),
+            "scales": context.blob("scales", channel_words(chosen, 1)),
+            "output": layer.output_fields,
+        },
+        table="depthwise_conv2d_3x3_s8_params",
+        scratch_bytes=12 * way.words,
+        overlaps=() if fixed else way.overlaps(),
+        sources=rule_sources(channels.rounding),
+    ).lowered(context)
+
+
+# ---- columns of the window
+
+
+def _columns(context: LoweringContext) -> Candidate | str:
+    layer = Convolution.of(context)
+    if not layer.is_int8:
+        return NOT_INT8
+    ways = _slidings(layer, (1, 2), most_pad=max(layer.window.padding.top, layer.window.padding.left))
+    if not ways:
+        return _NO_WAY.format("1 or 2")
+    channels = int8_channels(layer)
+    live = channels.live
+    chosen = channels.chosen(live)
+    if not can_scale(chosen, layer):
+        return TOO_LARGE
+    way = max(ways, key=lambda each: each.steps.output_extent)
+    outputs = way.steps.output_extent + way.steps.output_extent % 2
+    read = outputs + 2 if way.steps.window_stride == 1 else 2 * outputs + 1
+    scratch_bytes = 4 * (_LINES * read + outputs)
+
+    def lower() -> LoweredOp:
+        fixed, once = fixed_blob(context, channels), "" if channels.rounding is Rounding.TFLM else "_once"
+        by_step = np.ascontiguousarray(way.taps(chosen).transpose(0, 2, 1)).reshape(-1)
+        return KernelCall(
+            layer.ruled("depthwise_conv2d_columns"),
+            "ferrule/kernels/columns.h",
+            {
+                **way.fields(),
+                "columns": read,
+                "input_zero_point": layer.image.zero_point,
+                "live_c": len(live),
+                "fixed": fixed,
+                "weights": context.blob("weights", by_step),
+                "scales": context.blob("scales", plain_scales(chosen, layer.output.zero_point, live)),
+                "output": layer.output_fields,
+            },
+            table="depthwise_conv2d_columns_s8_params",
+            scratch_bytes=scratch_bytes,
+            overlaps=() if fixed else way.overlaps(),
+            sources=("multiply_columns", f"store_sums{once}", *rule_sources(channels.rounding)),
+        ).lowered(context)
+
+    return Candidate(
+        kernel="depthwise_conv2d_columns_s8",
+        instructions=cost_on(layer, 33 * layer.pixels * live.size),
+        weight_bytes=29 * live.size,
+        scratch_bytes=scratch_bytes,
+        lower=lower,
+    )
+
+
+LINES: tuple[Row, ...] = tuple(
+    weighted_row(f"depthwise_conv2d_3x3_by{stride}_s8", partial(_lines, stride=stride), Feature.DSP)
+    for stride in (1, 2)
+)
+"""The kernels for four channels of a line, whose window moves by so many pixels along it."""
+SINGLE_CHANNELS = weighted_row("depthwise_conv2d_3x3_s8", _3x3, Feature.LONG_MULTIPLY)
+COLUMNS = weighted_row("depthwise_conv2d_columns_s8", _columns)
+"""The kernel for cores without the DSP extension."""

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""CONV_2D, DEPTHWISE_CONV_2D, FULLY_CONNECTED and TRANSPOSE_CONV in C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferrule.backends.cpu_acc.lowering.kernels import depthwise_3x3
+from ferrule.backends.cpu_acc.lowering.kernels.block import CONV_2D_BLOCK, FULLY_CONNECTED_BLOCK
+from ferrule.backends.cpu_acc.lowering.kernels.channel_pairs import CONV_2D_PAIRED, FULLY_CONNECTED_PAIRED
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Row, choose, weighted_row
+from ferrule.backends.cpu_acc.lowering.kernels.convolution import from_run_time
+from ferrule.backends.cpu_acc.lowering.kernels.depthwise_taps import TAPS_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.dual_mac_s16 import CONV_2D_DUAL_S16, DEPTHWISE_CONV_2D_DUAL_S16
+from ferrule.backends.cpu_acc.lowering.kernels.generic import generic_candidate
+from ferrule.backends.cpu_acc.lowering.kernels.mve import MVE_CONV_2D_ROW, MVE_FULLY_CONNECTED_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.mve_depthwise import MVE_DEPTHWISE_ROW
+from ferrule.backends.cpu_acc.lowering.kernels.scalar import CONV_2D_SCALAR, FULLY_CONNECTED_SCALAR
+from ferrule.backends.cpu_acc.lowering.kernels.winograd import WINOGRAD_ROWS
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.graph import LayerType
+from ferrule.operators.conv2d import groups_of
+from ferrule.operators.weighted import has_zero_point
+
+
+def lower_weighted(context: LoweringContext) -> LoweredOp:
+    """Return the call of the kernel that suits the types, the window, the weights, the core and the goal."""
+    type_, weights = context.layer.type, context.input(1)
+    rows = WEIGHTED_ROWS[type_]
+    if has_zero_point(weights):
+        operator = "depthwise_conv2d" if type_ is LayerType.DEPTHWISE_CONV_2D else "conv2d"
+        rows = (weighted_row(f"{operator}_offset_s8", generic_candidate),)
+    elif type_ is LayerType.CONV_2D and groups_of(context.input(0), weights) > 1:
+        rows = (weighted_row("conv2d_grouped", generic_candidate),)
+    elif from_run_time(context):
+        rows = rows[-1:]
+    return choose(context, rows)
+
+
+def lower_transpose_conv(context: LoweringContext) -> LoweredOp:
+    """Return the call for TRANSPOSE_CONV."""
+    return generic_candidate(context).lower()
+
+
+WEIGHTED_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
+    LayerType.CONV_2D: (
+        MVE_CONV_2D_ROW,
+        *WINOGRAD_ROWS,
+        *CONV_2D_BLOCK,
+        CONV_2D_PAIRED,
+        *CONV_2D_SCALAR,
+        CONV_2D_DUAL_S16,
+        weighted_row("conv2d", generic_candidate),
+    ),
+    LayerType.DEPTHWISE_CONV_2D: (
+        MVE_DEPTHWISE_ROW,
+        *depthwise_3x3.LINES,
+        depthwise_3x3.SINGLE_CHANNELS,
+        depthwise_3x3.COLUMNS,
+        DEPTHWISE_CONV_2D_DUAL_S16,
+        TAPS_ROW,
+        weighted_row("depthwise_conv2d", generic_candidate),
+    ),
+    LayerType.FULLY_CONNECTED: (
+        MVE_FULLY_CONNECTED_ROW,
+        *FULLY_CONNECTED_BLOCK,
+        FULLY_CONNECTED_PAIRED,
+        FULLY_CONNECTED_SCALAR,
+        CONV_2D_DUAL_S16,
+        weighted_row("conv2d", generic_candidate),
+    ),
+}
+"""The kernels of each layer type, for CONV_2D without groups; the last one is generic."""

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AVERAGE_POOL_2D, MAX_POOL_2D and L2_POOL_2D in C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ferrule.backends.cpu_acc.lowering.kernel_call import (
+    KernelCall,
+    Member,
+    descriptor_of,
+    limit_fields,
+    window_fields,
+)
+from ferrule.backends.cpu_acc.lowering.kernels.choice import Candidate, Feature, Row, choose
+from ferrule.backends.cpu_acc.lowering.overlap import Reads, pixel_overlaps
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.graph import DataType, LayerType, Rounding
+from ferrule.operators.onnx_elementwise import OnnxOutput
+from ferrule.operators.pool2d import Pool2dDescriptor
+
+_MOST_COLUMNS = 256
+"""The value of FERRULE_POOL2D_MOST_COLUMNS."""
+_SUFFIXES = {DataType.INT8: "s8", DataType.INT16: "s16", DataType.FLOAT32: "f32"}
+_KINDS = {LayerType.AVERAGE_POOL_2D: "average", LayerType.MAX_POOL_2D: "max", LayerType.L2_POOL_2D: "l2"}
+
+
+def lower_pool2d(context: LoweringContext) -> LoweredOp:
+    """Return the call for AVERAGE_POOL_2D, MAX_POOL_2D or L2_POOL_2D."""
+    return choose(context, POOL_2D_ROWS[context.layer.type])
+
+
+def lower_onnx_pool2d(context: LoweringContext) -> LoweredOp:
+    """Return the call for AVERAGE_POOL_2D by ONNX's rule."""
+    image, output, rounding = context.input(0), context.operands.output, context.operands.rounding
+    result = OnnxOutput.of(output, descriptor_of(context, Pool2dDescriptor).activation, rounding)
+    fields = {
+        "scale": image.scale,
+        "zero_point": image.zero_point,
+        "output_scale": output.scale,
+        "output_zero_point": float(result.zero_point),
+        "stored_offset": result.stored_offset,
+        "low": float(result.low),
+        "high": float(result.high),
+    }
+    kind = "columns" if rounding is Rounding.ONNX_COLUMNS else "float"
+    return _pool_call(context, f"{kind}_average_pool2d_s8", fields, "float_pool2d_params")
+
+
+def _pool_call(
+    context: LoweringContext, kernel: str, fields: Mapping[str, Member], table: str, *sources: str
+) -> LoweredOp:
+    image, output, window = context.input(0), context.operands.output, descriptor_of(context, Pool2dDescriptor).window
+    return KernelCall(
+        kernel,
+        "ferrule/kernels/pool2d.h",
+        {"window": window_fields(window, image, output), **fields},
+        table=table,
+        overlaps=pixel_overlaps(context, window, image, output, reads=Reads.PER_CHANNEL),
+        sources=sources,
+    ).lowered(context)
+
+
+def _candidate(context: LoweringContext, kernel: str, instructions: int) -> Candidate:
+    output = context.operands.output
+    fields = limit_fields(output, descriptor_of(context, Pool2dDescriptor).activation)
+    table = "pool2d_f32_params" if output.dtype.is_float else "pool2d_params"
+    sources = ("sqrtf",) if context.layer.type is LayerType.L2_POOL_2D else ()
+    return Candidate(
+        kernel=kernel,
+        instructions=instructions,
+        weight_bytes=0,
+        lower=lambda: _pool_call(context, kernel, fields, table, *sources),
+    )
+
+
+def _single(context: LoweringContext) -> Candidate:
+    """Return the kernel that goes element by element."""
+    output = context.operands.output
+    kernel = f"{_KINDS[context.layer.type]}_pool2d_{_SUFFIXES[output.dtype]}"
+    return _candidate(context, kernel, _elements_read(context) * 8 + output.elements * 20)
+
+
+def _words(context: LoweringContext) -> Candidate | str:
+    """Return the kernel that computes the four elements of a word together."""
+    output = context.operands.output
+    if output.dtype is not DataType.INT8:
+        return "the data is not int8"
+    if descriptor_of(context, Pool2dDescriptor).pool_w > _MOST_COLUMNS:
+        return f"the window has more than {_MOST_COLUMNS} columns"
+    words, rest = divmod(output.shape[3], 4)
+    share = (words * 7 + rest * 7) / (words * 4 + rest)
+    kernel = f"{_KINDS[context.layer.type]}_pool2d_words_s8"
+    return _candidate(context, kernel, int(_elements_read(context) * share) + output.elements * 18)
+
+
+def _elements_read(context: LoweringContext) -> int:
+    window = descriptor_of(context, Pool2dDescriptor).window
+    return context.operands.output.elements * window.height * window.width
+
+
+def _rows(kind: str) -> tuple[Row, ...]:
+    return (
+        Row(kernel=f"{kind}_pool2d_words_s8", needs=frozenset({Feature.DSP}), candidate=_words),
+        Row(kernel=f"{kind}_pool2d", candidate=_single),
+    )
+
+
+POOL_2D_ROWS: Mapping[LayerType, tuple[Row, ...]] = {
+    LayerType.AVERAGE_POOL_2D: _rows("average"),
+    LayerType.MAX_POOL_2D: _rows("max"),
+    LayerType.L2_POOL_2D: (Row(kernel="l2_pool2d_f32", candidate=_single),),
+}
+"""The kernels of the pools."""

@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND in C: strided copies."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ferrule.backends.cpu_acc.lowering.kernel_call import descriptor_of
+from ferrule.backends.cpu_acc.lowering.strided_copy import Copies, dense_strides
+from ferrule.backends.firmware import LoweredOp, LoweringContext
+from ferrule.graph import Shape
+from ferrule.operators.block import BatchToSpaceNdDescriptor, SpaceToBatchNdDescriptor, fill_value
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """Neighbouring places of the blocks on one axis that reach the same blocks: `count` of them from `first` on."""
+
+    first: int
+    count: int
+    block: int
+    """The first block that has elements of the undivided tensor at these places."""
+    blocks: int
+
+
+def _places(extent: int, size: int, before: int, blocks: int) -> list[_Places]:
+    """Group the places of an axis, on which the first of `extent` elements has the position `before`."""
+    found: list[_Places] = []
+    for place in range(size):
+        first = max(0, -((place - before) // size))
+        last = min(blocks - 1, (before + extent - 1 - place) // size)
+        if last < first:
+            continue
+        known = found[-1] if found else None
+        same = known is not None and (known.block, known.blocks) == (first, last - first + 1)
+        if known is not None and same and known.first + known.count == place:
+            found[-1] = _Places(known.first, known.count + 1, first, known.blocks)
+        else:
+            found.append(_Places(place, 1, first, last - first + 1))
+    return found
+
+
+def _copies(
+    whole: Shape, divided: Shape, block: Sequence[int], before: Sequence[int]
+) -> Iterator[tuple[Sequence[int], Sequence[int], Sequence[int], int, int]]:
+    """Yield the copies between an undivided and a divided tensor: shape, strides and offsets of both, undivided first.
+
+    `before` has the position of the first element of the undivided tensor on each divided axis.
+    """
+    strides, parts = dense_strides(whole), dense_strides(divided)
+    middle = range(len(block))
+    steps = [stride * whole[0] * parts[0] for stride in dense_strides(tuple(block))]
+    groups = [_places(whole[1 + axis], block[axis], before[axis], divided[1 + axis]) for axis in middle]
+    for chosen in itertools.product(*groups):
+        shape = [*(each.count for each in chosen), whole[0], *(each.blocks for each in chosen), whole[-1]]
+        mine = [strides[1 + axis] for axis in middle]
+        mine += [strides[0], *(strides[1 + axis] * block[axis] for axis in middle), 1]
+        start = sum(
+            (each.block * block[axis] + each.first - before[axis]) * strides[1 + axis]
+            for axis, each in enumerate(chosen)
+        )
+        there = sum(each.first * steps[axis] + each.block * parts[1 + axis] for axis, each in enumerate(chosen))
+        yield shape, mine, [*steps, *parts], start, there
+
+
+def lower_space_to_batch(context: LoweringContext) -> LoweredOp:
+    """Return the copies for SPACE_TO_BATCH_ND, after a fill if it pads."""
+    descriptor = descriptor_of(context, SpaceToBatchNdDescriptor)
+    source, output = context.input(0), context.operands.output
+    copies = Copies(context)
+    if source.elements != output.elements:
+        copies.fill(np.array([fill_value(context.operands)], output.dtype.numpy), output.elements)
+    for copy in _copies(source.shape, output.shape, descriptor.block, descriptor.before):
+        copies.copy(*copy)
+    return copies.lowered("space_to_batch_nd")
+
+
+def lower_batch_to_space(context: LoweringContext) -> LoweredOp:
+    """Return the copies for BATCH_TO_SPACE_ND."""
+    descriptor = descriptor_of(context, BatchToSpaceNdDescriptor)
+    copies = Copies(context)
+    divided = context.input(0).shape
+    for shape, mine, theirs, start, there in _copies(
+        context.operands.output.shape, divided, descriptor.block, descriptor.before
+    ):
+        copies.copy(shape, theirs, mine, there, start)
+    return copies.lowered("batch_to_space_nd")
