@@ -21,8 +21,8 @@ from ferrule.firmware import emit
 from ferrule.formats import to_tflite
 from ferrule.graph import DataType, TensorInfo
 from ferrule.memory import ArenaOverflowError
-from ferrule.report.document import ReportDocument
 from ferrule.report.inspection import Inspection
+from ferrule.report.run_document import ReportDocument
 
 Ferrule = Callable[..., Any]
 GOALS = ("speed", "balanced", "size", "memory")

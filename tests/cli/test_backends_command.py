@@ -16,7 +16,8 @@ from ferrule.backends.dynamic import Reason
 from ferrule.backends.shared.allocators import DmaBufAllocator
 from ferrule.formats import to_tflite
 from ferrule.report.backend_listing import BackendListing
-from ferrule.report.inspection import FinalPart, Inspection
+from ferrule.report.inspection import Inspection
+from ferrule.report.inspection_parts import FinalPart
 
 Ferrule = Callable[..., Any]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "custom_backend"

@@ -16,7 +16,8 @@ from saved_documents import documents, evaluation_document, run_document, sweep_
 from ferrule import running
 from ferrule.emulation import EngineError
 from ferrule.report import Verdict
-from ferrule.report.reading import Document, read_document
+from ferrule.report.base import Document
+from ferrule.report.reading import read_document
 from ferrule.report.writers import WRITERS
 
 Ferrule = Callable[..., Any]

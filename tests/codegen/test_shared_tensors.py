@@ -23,7 +23,7 @@ from ferrule.firmware import emit
 from ferrule.graph import LayerType
 from ferrule.memory import Access
 from ferrule.optimizer import optimize
-from ferrule.report.inspection_console import print_inspection
+from ferrule.report.console import print_report
 from ferrule.resources import root
 
 LINE = 32
@@ -194,7 +194,7 @@ def test_pages_list_the_crossings_and_copies_with_their_reason(tmp_path: Path) -
     assert (part.bytes, part.why) == (175, why)
     assert sum(each.became == "copied" for each in inspection.crossings) == 7
     console = Console(width=200, file=io.StringIO())
-    print_inspection(inspection, console)
+    print_report(inspection, console)
     assert isinstance(console.file, io.StringIO)
     printed = console.file.getvalue()
     assert "the tensors that cross between the core and devices" in printed

@@ -21,7 +21,7 @@ from ferrule.network import Network
 from ferrule.network.execution import run_graph
 from ferrule.optimizer import OptimizerOptions, optimize
 from ferrule.optimizer.simplify import simplify
-from ferrule.report.inspection import inspect_network
+from ferrule.report.inspecting import inspect_network
 from ferrule.runtime import Runtime
 
 X = TensorInfo(name="x", shape=(2, 3), dtype=DataType.INT8, quantization=Quantization.of(0.5, 3))

@@ -15,8 +15,8 @@ from saved_documents import documents, evaluation_document, inspection_document,
 from ferrule.errors import FerruleError
 from ferrule.report import LayerPart, ReportDocument, Verdict
 from ferrule.report.comparison import compare_documents
-from ferrule.report.comparison_console import print_comparison
 from ferrule.report.comparison_document import Change, ChangePart, Comparison
+from ferrule.report.console import print_report
 from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.limits import Limits, parse_limits
 
@@ -339,7 +339,7 @@ def printed(comparison: Comparison, width: int) -> str:
     from rich.console import Console
 
     stream = io.StringIO()
-    print_comparison(comparison, Console(file=stream, width=width))
+    print_report(comparison, Console(file=stream, width=width))
     return stream.getvalue()
 
 

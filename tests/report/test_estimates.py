@@ -13,7 +13,9 @@ from saved_documents import inspection_document, run_document
 from ferrule.backends.optimization_views import Estimate, EstimatedMemory, PreCompiledDescriptor
 from ferrule.graph import Descriptor, Layer, LayerType
 from ferrule.operators.rectify import ReluDescriptor
-from ferrule.report.estimates import EstimatePart, distinct_estimates, estimate_part, print_estimates
+from ferrule.report.console import print_section
+from ferrule.report.estimates import EstimatePart, distinct_estimates, estimate_part, estimates_part
+from ferrule.report.sections import Code
 
 ESTIMATE = Estimate(
     source="Acme 1.0 for [large]",
@@ -44,16 +46,15 @@ def test_the_terminal_marks_it_as_estimated() -> None:
     output = StringIO()
     estimates = distinct_estimates([("other", None), ("program", part), ("program", part)])
     assert estimates == (("program", part),)
-    print_estimates(estimates, Console(file=output, width=100))
+    print_section(estimates_part(estimates) or Code(""), Console(file=output, width=100))
     lines = [line.strip() for line in output.getvalue().splitlines()]
-    assert lines[0] == "estimated cycles of program"
-    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
-    assert cells == [["first", "1,500", "75.0%"], ["second", "500", "25.0%"]]
-    assert lines[-3:] == [
+    assert lines[:2] == [
         "estimated by Acme 1.0 for [large]: 2,000 cycles, 0.020 ms at 100 MHz",
-        "estimated: SRAM 4,096 B read, 12 B written in 70 cycles",
-        "note: slow [memory]",
+        "estimated cycles of program",
     ]
+    cells = [[cell.strip() for cell in line.strip("│").split("│")] for line in lines if line.startswith("│")]
+    assert cells == [["first", "1,500", "75.0%"], ["second", "500", "25.0%"], ["SRAM", "4,096", "12", "70"]]
+    assert lines[-1] == "note: slow [memory]"
 
 
 def test_an_estimate_without_a_clock_has_no_time() -> None:
@@ -62,7 +63,7 @@ def test_an_estimate_without_a_clock_has_no_time() -> None:
     assert part.total == "0 cycles"
     assert part.share(500) == 500
     output = StringIO()
-    print_estimates([("program", part)], Console(file=output, width=100))
+    print_section(estimates_part([("program", part)]) or Code(""), Console(file=output, width=100))
     assert "estimated by Acme 1.0 for [large]: 0 cycles\n" in output.getvalue()
 
 

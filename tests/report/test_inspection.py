@@ -13,15 +13,16 @@ from golden import Golden
 
 import ferrule
 from ferrule.graph import GraphEditor, Rounding
-from ferrule.report.inspection import Inspection, inspect_network
-from ferrule.report.inspection_console import print_inspection
+from ferrule.report.console import print_report
+from ferrule.report.inspecting import inspect_network
+from ferrule.report.inspection import Inspection
 
 
 def text(inspection: Inspection) -> str:
     from rich.console import Console
 
     stream = io.StringIO()
-    print_inspection(inspection, Console(file=stream, width=140))
+    print_report(inspection, Console(file=stream, width=140))
     return "\n".join(line.rstrip() for line in stream.getvalue().splitlines()) + "\n"
 
 

@@ -20,12 +20,13 @@ from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.fitting import BoardFit
 from ferrule.report import RunReport
 from ferrule.report.board_listing import ListedBoard, ListedMemory, list_boards
-from ferrule.report.document import MemoryPart, ReportDocument
+from ferrule.report.document import MemoryPart
 from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.failure_document import FailureDocument, ProblemPart
 from ferrule.report.inspection import Inspection
 from ferrule.report.reading import _KINDS
 from ferrule.report.refusal import RefusedModel, refused_model
+from ferrule.report.run_document import ReportDocument
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 
 PAIRS = {ReportDocument: RunReport, EvaluationDocument: Evaluation, ProblemPart: Problem}

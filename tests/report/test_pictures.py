@@ -22,7 +22,7 @@ from ferrule.errors import FerruleError, ModelError, together
 from ferrule.firmware import Job, emit
 from ferrule.report.document import DeviceWorkPart, LayerPart
 from ferrule.report.failure_document import FailureDocument, failure_document
-from ferrule.report.inspection import inspect_network
+from ferrule.report.inspecting import inspect_network
 from ferrule.report.plans import firmware_plan
 from ferrule.report.surroundings import environment, with_commands
 from ferrule.report.timeline import CORE_TRACK, timeline

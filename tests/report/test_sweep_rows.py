@@ -14,9 +14,10 @@ from saved_documents import documents, sweep_document
 
 from ferrule.errors import FerruleError
 from ferrule.evaluation.sweep import ResultsFile
+from ferrule.report.base import Document
 from ferrule.report.comparison import compare_documents
 from ferrule.report.comparison_document import Change
-from ferrule.report.reading import Document, read_comparable, read_documents
+from ferrule.report.reading import read_comparable, read_documents
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 from ferrule.report.writers import WRITERS
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ferrule.firmware.arena import ArenaPart
+from ferrule.report.base import Document
 from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
 from ferrule.report.document import (
     BuildPart,
@@ -21,7 +22,6 @@ from ferrule.report.document import (
     MemoryPart,
     ModelPart,
     RamPart,
-    ReportDocument,
     SamplePart,
     Verdict,
 )
@@ -39,19 +39,19 @@ from ferrule.report.evaluation_document import (
 )
 from ferrule.report.evidence import Evidence
 from ferrule.report.failure_document import CrashPart, FailureDocument, ProblemPart
-from ferrule.report.inspection import (
+from ferrule.report.inspection import Inspection
+from ferrule.report.inspection_parts import (
     BackendPart,
     DivisionPart,
     FinalLayerPart,
     FinalPart,
-    Inspection,
     LayerInspection,
     RefusalPart,
     TakerPart,
     TensorPart,
 )
 from ferrule.report.picture import BufferPart, EnvironmentPart, RegionPlanPart, SpanPart
-from ferrule.report.reading import Document
+from ferrule.report.run_document import ReportDocument
 from ferrule.report.sweep_document import SweepDocument, SweepRow
 
 SAMPLE = Evidence(samples=1, elements=10, numbers=10)

@@ -22,9 +22,9 @@ from ferrule.interface import either, name_of
 from ferrule.network.execution import by_name
 from ferrule.network.samples import pattern_sample, split
 from ferrule.progress import Progress, Step, say_nothing
+from ferrule.report.console import styled
 from ferrule.report.document import Verdict
 from ferrule.report.tables import print_table
-from ferrule.report.words import styled_verdict
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -164,7 +164,7 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
             _extent(each),
             "" if each.share is None else f"{each.share:.1%}",
             f"{each.outside:,} of {each.elements:,}" if each.outside else "",
-            styled_verdict(each.verdict),
+            styled(each.verdict.words, each.verdict.state),
             *((f"{times[each.layer]:,.0f}" if each.layer in times else "",) if times else ()),
         )
         for number, each in enumerate(report.tensors)
@@ -188,7 +188,7 @@ def print_artifact_report(report: ArtifactReport, console: Console) -> None:
         each = report.first_difference
         text = f"first difference: layer '{each.layer}' ({each.type}), tensor '{each.tensor}', {_extent(each)}"
         console.print(text, highlight=False, markup=False)
-    console.print(f"verdict: {styled_verdict(report.verdict)}", highlight=False)
+    console.print(f"verdict: {styled(report.verdict.words, report.verdict.state)}", highlight=False)
 
 
 def _extent(each: TensorComparison) -> str:

@@ -48,6 +48,6 @@ def command(
         print_json(listing)
         return
 
-    from ferrule.report.backend_listing_console import print_backends, print_memory
+    from ferrule.report.console import print_section
 
-    (print_memory if memory else print_backends)(listing, console())
+    print_section(listing.memory() if memory else listing.sections(), console())

@@ -17,10 +17,11 @@ def command(as_json: bool) -> None:
     A board is a folder with a Renode platform description and a board.toml; FERRULE_BOARDS names further folders to
     search. docs/boards.md explains how to add a board.
     """
-    from ferrule.report.board_listing import list_boards, print_boards
+    from ferrule.report.board_listing import list_boards
+    from ferrule.report.console import print_report
 
     listing = list_boards()
     if as_json:
         print_json(listing)
     else:
-        print_boards(listing, console())
+        print_report(listing, console())

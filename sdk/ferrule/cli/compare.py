@@ -15,7 +15,7 @@ from ferrule.cli.outputs import Outputs, outputs_options
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
-    from ferrule.report.reading import Document
+    from ferrule.report.base import Document
 
 
 @click.command("compare", short_help="Show what has changed from one saved document to another.")
@@ -54,10 +54,10 @@ def command(old: Path, new: Path, limits: tuple[str, ...], other_model: bool, re
     comparisons = [compare_documents(before, after, allowed, other_model=other_model) for before, after in pairs]
     results.write(comparisons)
     if not quiet and not results.takes_stdout:
-        from ferrule.report.comparison_console import print_comparison
+        from ferrule.report.console import print_report
 
         for comparison in comparisons:
-            print_comparison(comparison, console())
+            print_report(comparison, console())
     if any(comparison.worse for comparison in comparisons):
         return EXIT_DIFFERENT
     return EXIT_NOTHING_COMPARED if any(comparison.uncompared for comparison in comparisons) else 0

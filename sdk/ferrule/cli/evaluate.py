@@ -173,7 +173,6 @@ def command(
     from ferrule.evaluation.metrics import parse_limit
     from ferrule.evaluation.request import EvaluationRequest
     from ferrule.progress import Step
-    from ferrule.report.words import broken_limit
     from ferrule.running.configuration import read_configuration
 
     results.check()
@@ -204,10 +203,10 @@ def command(
         click.echo(f"note: {note}", err=True)
     results.write([document], models=[model])
     if not quiet and not results.takes_stdout:
-        from ferrule.report.evaluation_console import print_evaluation
+        from ferrule.report.console import print_report
 
-        print_evaluation(document, console())
-    failures = [broken_limit(part) for part in document.metrics if part.failed]
+        print_report(document, console())
+    failures = [part.broken_limit for part in document.metrics if part.failed]
     for failure in failures:
         click.echo(f"failed: {failure}", err=True)
     return EXIT_DIFFERENT if failures else exit_of(_verdicts(document))

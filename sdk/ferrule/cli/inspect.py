@@ -140,13 +140,14 @@ def _refused(model: str, error: FerruleError, *, as_json: bool) -> FerruleError:
     """Print everything that blocks a model, and return the error to raise."""
     if not error.problems:
         return error
-    from ferrule.report.refusal import print_refused, refused_model
+    from ferrule.report.console import print_report
+    from ferrule.report.refusal import refused_model
 
     refused = refused_model(model, error)
     if as_json:
         print_json(refused)
     else:
-        print_refused(refused, console())
+        print_report(refused, console())
     if len(refused.problems) == 1:
         return error
     return FerruleError(f"{model}: {len(refused.problems)} places block the model, for {len(refused.reasons)} reasons")
@@ -158,9 +159,9 @@ def _of_division(options: JobOptions) -> tuple[object, ...]:
 
 
 def _print(inspection: Inspection, *, show_plan: bool) -> None:
-    from ferrule.report.inspection_console import print_inspection
+    from ferrule.report.console import print_report
 
-    print_inspection(inspection, console())
+    print_report(inspection, console())
     if show_plan:
         from ferrule.report.drawing import draw
 

@@ -17,7 +17,7 @@ from ferrule.cli.options import collected
 from ferrule.errors import FerruleError
 
 if TYPE_CHECKING:
-    from ferrule.report.reading import Document
+    from ferrule.report.base import Document
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

@@ -198,7 +198,7 @@ def _print(reports: list[RunReport]) -> None:
     from ferrule.report.console import print_report
 
     for report in reports:
-        print_report(report.document, console())
+        print_report(report, console())
 
 
 def _say_how_to_connect(firmware: Firmware, port: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TypedDict, Unpack
 
 import msgspec
 import numpy as np
@@ -62,13 +62,9 @@ from ferrule.report.evaluation_document import (
     WorstPart,
 )
 from ferrule.report.evidence import NO_EVIDENCE, Evidence, evidence_of
-from ferrule.report.notebooks import shown_in_notebook
 from ferrule.report.surroundings import environment
 from ferrule.running import RunRequest, compile  # noqa: A004
 from ferrule.running.networks import network_of
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
 
 CONFUSION_LABELS = 40
 """The most labels for which a confusion matrix is made unasked."""
@@ -106,15 +102,6 @@ class Evaluation(EvaluationDocument):
     def to_json(self) -> str:
         """Return the document as indented JSON."""
         return msgspec.json.format(msgspec.json.encode(self.document), indent=2).decode()
-
-    @override
-    def to_dataframe(self) -> DataFrame:
-        """Return the metrics and labels as a pandas data frame; MissingToolError if pandas is not installed."""
-        return self.document.to_dataframe()
-
-    @override
-    def _repr_html_(self) -> str:
-        return shown_in_notebook(self.document)
 
     @override
     def __repr__(self) -> str:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of runs, evaluations and sweeps: as data, in files, on a terminal and as pages."""
 
+from ferrule.report.base import Document
 from ferrule.report.compare import compare, worst
 from ferrule.report.comparison import compare_documents
 from ferrule.report.console import print_report
 from ferrule.report.document import (
-    SCHEMA_VERSION,
     BuildPart,
     ContractPart,
     CountPart,
@@ -19,14 +19,13 @@ from ferrule.report.document import (
     MemoryPart,
     ModelPart,
     RamPart,
-    ReportDocument,
     SamplePart,
     Verdict,
-    json_schema,
 )
 from ferrule.report.html import html_fragment, html_page
 from ferrule.report.limits import Limits, parse_limits
-from ferrule.report.reading import Document, read_document
+from ferrule.report.reading import read_document
+from ferrule.report.run_document import SCHEMA_VERSION, ReportDocument, json_schema
 from ferrule.report.run_report import RunReport
 from ferrule.report.writers import WRITERS
 

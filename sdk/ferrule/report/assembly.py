@@ -28,12 +28,12 @@ from ferrule.report.document import (
     ModelPart,
     OwnershipPart,
     RamPart,
-    ReportDocument,
     SamplePart,
 )
 from ferrule.report.estimates import estimate_part
 from ferrule.report.evidence import Evidence, evidence_of
 from ferrule.report.plans import firmware_plan
+from ferrule.report.run_document import ReportDocument
 from ferrule.report.surroundings import environment
 from ferrule.report.timeline import timeline
 from ferrule.report.tracing import device_parts, trace_part

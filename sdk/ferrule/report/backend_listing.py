@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ferrule.backends import Device
@@ -13,11 +13,12 @@ from ferrule.backends.contract import PLUGIN_FAULTS, described, pass_on_interrup
 from ferrule.backends.dynamic import LoadReport
 from ferrule.backends.guarded import guarded
 from ferrule.backends.option import BackendOption
-from ferrule.backends.origin import BackendRow
+from ferrule.backends.origin import NOT_TRIED, BackendRow
 from ferrule.backends.registry import BackendRegistry
 from ferrule.backends.shared.allocators import dma_bufs_here
 from ferrule.backends.tensor_handle import MemorySource, TensorHandleFactory
 from ferrule.errors import unknown_name
+from ferrule.report.sections import Cell, Part, State, Table, Text, Value, joined, names, texts
 from ferrule.runtime import Runtime
 
 SCHEMA_VERSION = 1
@@ -39,6 +40,11 @@ class ListedOption:
     firmware: bool
     """Whether the option has an effect when layers run on a board."""
 
+    @property
+    def default_text(self) -> str:
+        """The default as a file of settings has it."""
+        return str(self.default).lower() if isinstance(self.default, bool) else str(self.default)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedHandles:
@@ -53,6 +59,14 @@ class ListedHandles:
     """The kinds of memory that the handles export."""
     capabilities: tuple[str, ...]
     """The properties that restrict connections, such as FALLBACK_IMPORT_MEMORY_REQUIRED."""
+
+    @property
+    def row(self) -> tuple[str, ...]:
+        """The factory, what it maps, imports and exports, and its properties, in words."""
+        imports = (kind if size == 1 else f"{kind} at {size} B" for kind, size in self.imports.items())
+        capabilities = (name.lower().replace("_", " ") for name in self.capabilities)
+        exports = joined(*self.exports) or "no"
+        return self.factory, "yes" if self.maps else "no", joined(*imports) or "no", exports, joined(*capabilities)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +92,45 @@ class ListedBackend:
     options: tuple[ListedOption, ...] | None = ()
     """Null if the backend declares no options and accepts any."""
 
+    def memory_rows(self) -> list[tuple[str, ...]]:
+        """Return the rows of its factories; none if it cannot be used or runs nothing on the host."""
+        if self.reason or not self.host:
+            return []
+        return [(self.id, *handles.row) for handles in self.handles] or [
+            (self.id, "the runtime's", "yes", "no", "no", "")
+        ]
+
+    def row(self) -> tuple[Value, ...]:
+        """Return where it comes from, and where it runs or why it does not."""
+        origin = joined(self.origin, self.place, by=": ")
+        if self.reason:
+            state = "not tried" if self.reason.startswith(NOT_TRIED) else "not usable"
+            return self.id, origin, Cell(state, State.WARN), "", self.reason
+        capabilities = (
+            name if value is True else f"{name}={value}" for name, value in sorted(self.capabilities.items())
+        )
+        return self.id, origin, joined(*_faces(self)), joined(*self.devices), joined(*capabilities)
+
+    def option_rows(self) -> list[tuple[str, ...]]:
+        """Return the rows of its options."""
+        if self.options is None:
+            return [(f"{self.id}.…", "", "", "any", "", "declares no options, accepts any")]
+        return [
+            (
+                f"{self.id}.{option.name}",
+                option.type,
+                option.default_text,
+                option.expected,
+                joined(*_faces(option), by=" and "),
+                option.meaning,
+            )
+            for option in self.options
+        ]
+
+
+def _faces(part: ListedBackend | ListedOption) -> list[str]:
+    return [name for name, has in (("host", part.host), ("firmware", part.firmware)) if has]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefusedFile:
@@ -102,6 +155,28 @@ class BackendListing:
     refused: tuple[RefusedFile, ...]
     dma_bufs: str = ""
     """What the runtime's dma-bufs are on this machine, such as a stand-in; empty if no backend imports them."""
+
+    def sections(self) -> Part:
+        """Return the backends and, if there are any, their options and the refused files."""
+        found = (*names("backend"), *texts("from", "runs on", "devices", "capabilities"))
+        chosen = (*names("option"), *texts("type", "default", "values", "for", "meaning"))
+        options = [row for backend in self.backends for row in backend.option_rows()]
+        refused = [(file.path, file.backend, file.code, file.message) for file in self.refused]
+        return Part(
+            "Backends",
+            (
+                Table("", found, [backend.row() for backend in self.backends]),
+                Table("options", chosen, options) if options else None,
+                Table("refused", texts("file or folder", "backend", "code", "reason"), refused) if refused else None,
+            ),
+        )
+
+    def memory(self) -> Part:
+        """Return the tensor handle factories, and which memory each maps, imports and exports."""
+        columns = (*names("backend", "factory"), *texts("map/unmap", "import", "export", "between backends"))
+        rows = [row for backend in self.backends for row in backend.memory_rows()]
+        bufs = Text(self.dma_bufs, "dma-bufs of this machine") if self.dma_bufs else None
+        return Part("Memory", (Table("", columns, rows), bufs))
 
 
 def list_backends(
@@ -158,10 +233,8 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
         return unusable
     try:
         backend = guarded(registry.create(row.id))
-        return ListedBackend(
-            id=row.id,
-            origin=str(row.origin.kind),
-            place=row.origin.place,
+        return replace(
+            unusable,
             host=backend.has_host_face(),
             firmware=backend.firmware_target() is not None,
             capabilities=dict(backend.capabilities()),
@@ -171,12 +244,7 @@ def _listed(row: BackendRow, registry: BackendRegistry, devices: Sequence[Device
         )
     except PLUGIN_FAULTS as error:
         pass_on_interrupts(error)
-        return ListedBackend(
-            id=unusable.id,
-            origin=unusable.origin,
-            place=unusable.place,
-            reason=described(error),
-        )
+        return replace(unusable, reason=described(error))
 
 
 def _options(declared: Sequence[BackendOption] | None) -> tuple[ListedOption, ...] | None:

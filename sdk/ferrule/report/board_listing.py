@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the boards: the output of `ferrule boards`, as data and on a terminal."""
+"""Lists the boards: the output of `ferrule boards`, as data."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferrule.boards import Board, Cpu, board_names, load_board
 from ferrule.emulation import engine, engine_names
-from ferrule.report.tables import print_table
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from ferrule.report.sections import Part, Table, joined, names, numbers, texts
 
 SCHEMA_VERSION = 2
 
@@ -50,6 +46,28 @@ class BoardListing:
     schema_version: int
     boards: tuple[ListedBoard, ...]
 
+    def sections(self) -> Part:
+        """Return the table of boards."""
+        columns = (
+            *names("board"),
+            *texts("core"),
+            *numbers("clock"),
+            *names("memories"),
+            *texts("engines", "title"),
+        )
+        rows = [
+            (
+                board.name,
+                board.cpu.type + (f" + {board.cpu.fpu}" if board.cpu.hard_float else ""),
+                f"{board.clock_hz / 1e6:g} MHz",
+                "\n".join(f"{each.name} {each.size_bytes // 1024:,} KiB" for each in board.memories),
+                joined(*board.engines),
+                board.title,
+            )
+            for board in self.boards
+        ]
+        return Part("Boards", (Table("", columns, rows),))
+
 
 def list_boards() -> BoardListing:
     """Return all boards; FerruleError if a folder of FERRULE_BOARDS or a board's file is invalid."""
@@ -72,22 +90,3 @@ def _listed(board: Board) -> ListedBoard:
         engines=tuple(name for name, reason in reasons.items() if reason is None),
         refusals={name: reason for name, reason in reasons.items() if reason is not None},
     )
-
-
-def print_boards(listing: BoardListing, console: Console) -> None:
-    """Print the table of boards."""
-    from rich.markup import escape
-
-    rows = [
-        (
-            escape(board.name),
-            board.cpu.type + (f" + {board.cpu.fpu}" if board.cpu.hard_float else ""),
-            f"{board.clock_hz / 1e6:g} MHz",
-            escape("\n".join(f"{each.name} {each.size_bytes // 1024:,} KiB" for each in board.memories)),
-            ", ".join(board.engines),
-            escape(board.title),
-        )
-        for board in listing.boards
-    ]
-    headings = ("board", "core", "clock", "memories", "engines", "title")
-    print_table(console, headings, rows, right=("clock",), whole=("board", "memories"))

@@ -5,23 +5,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from ferrule._version import VERSION
 from ferrule.errors import FerruleError
 from ferrule.interface import option
+from ferrule.report.base import Document, Measure
 from ferrule.report.comparison_document import Change, ChangePart, Comparison, SidePart
-from ferrule.report.document import ReportDocument, Verdict
+from ferrule.report.document import Verdict
 from ferrule.report.evaluation_document import EvaluationDocument
 from ferrule.report.evidence import Evidence
 from ferrule.report.inspection import Inspection
 from ferrule.report.limits import Limits
+from ferrule.report.run_document import ReportDocument
 from ferrule.report.surroundings import environment
 from ferrule.report.sweep_document import SweepDocument
-from ferrule.report.values import Value, values
-
-if TYPE_CHECKING:
-    from ferrule.report.reading import Document
 
 _VERDICTS = (*(verdict.value for verdict in Verdict), "failed")
 """From good to bad; "failed" is that of a sweep's run."""
@@ -55,7 +52,7 @@ def compare_documents(
             f"the old document is of the model '{before.model}', the new one of '{after.model}'",
             hint=f"{option('other_model')} compares them nevertheless",
         )
-    found = list(_changes(values(old), values(new)))
+    found = list(_changes(measures(old), measures(new)))
     limits.check(change.counter for change in found)
     changes = tuple(_judged(change, limits) for change in found)
     both = [change for change in changes if change.old is not None and change.new is not None]
@@ -93,6 +90,17 @@ def _uncompared(changes: tuple[ChangePart, ...], both: list[ChangePart], limits:
     for name, limit in limits.by_counter.items():
         if not any(limits.of(change.scope, change.counter) is limit for change in both):
             yield f"The limit {name or 'of all counters'} ({limit.text}) has nothing to judge."
+
+
+def measures(document: Document) -> list[Measure]:
+    """Return the values that a document has, in its order; equal names are numbered."""
+    seen: dict[tuple[str, str, str], int] = {}
+    found = []
+    for value in document.measures():
+        if value.value is not None:
+            number = seen[value.key] = seen.get(value.key, 0) + 1
+            found.append(value if number == 1 else replace(value, place=f"{value.place} ({number})".strip()))
+    return found
 
 
 def _side(document: Document) -> SidePart:
@@ -163,7 +171,7 @@ def _differences(kind: str, old: SidePart, new: SidePart, changes: list[ChangePa
         yield "One counts instructions and the other cycles, so that these are not compared."
 
 
-def _changes(old: list[Value], new: list[Value]) -> Iterator[ChangePart]:
+def _changes(old: list[Measure], new: list[Measure]) -> Iterator[ChangePart]:
     """Yield the changes in the order of the new document, and what it lacks after them, by scope."""
     before = {value.key: value for value in old}
     after = {value.key: value for value in new}
@@ -183,7 +191,7 @@ def _changes(old: list[Value], new: list[Value]) -> Iterator[ChangePart]:
             yield _change(value, None, "")
 
 
-def _renamed(old: list[Value], new: list[Value]) -> dict[str, str]:
+def _renamed(old: list[Measure], new: list[Measure]) -> dict[str, str]:
     """Return the old name of each layer that has another name now, by the new one.
 
     A layer counts as renamed if those between the same neighbours are of the same types, one for one.
@@ -200,7 +208,7 @@ def _renamed(old: list[Value], new: list[Value]) -> dict[str, str]:
     return found
 
 
-def _layers(found: list[Value]) -> list[tuple[str, str]]:
+def _layers(found: list[Measure]) -> list[tuple[str, str]]:
     """Return the names and types of layers, in order."""
     return list({value.place: (value.place, value.kind) for value in found if value.scope == "layer"}.values())
 
@@ -217,7 +225,7 @@ def _gaps(layers: list[tuple[str, str]], common: set[str]) -> dict[str, list[tup
     return gaps
 
 
-def _change(old: Value | None, new: Value | None, note: str) -> ChangePart:
+def _change(old: Measure | None, new: Measure | None, note: str) -> ChangePart:
     value = new or old
     assert value is not None
     before, after = None if old is None else old.value, None if new is None else new.value
@@ -240,7 +248,7 @@ def _change(old: Value | None, new: Value | None, note: str) -> ChangePart:
     )
 
 
-def _state(old: Value | None, new: Value | None) -> Change:
+def _state(old: Measure | None, new: Measure | None) -> Change:
     if old is None or new is None:
         return Change.ADDED if old is None else Change.REMOVED
     before, after = old.value, new.value
@@ -255,7 +263,7 @@ def _state(old: Value | None, new: Value | None) -> Change:
     return Change.BETTER if (after > before) == (new.better == "higher") else Change.WORSE
 
 
-def _significance(old: Value, new: Value) -> str:
+def _significance(old: Measure, new: Measure) -> str:
     if old.interval is None or new.interval is None or old.value == new.value:
         return ""
     apart = old.interval[1] < new.interval[0] or new.interval[1] < old.interval[0]

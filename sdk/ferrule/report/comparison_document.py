@@ -3,13 +3,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from ferrule._typing import override
+from ferrule.rendering import one_line
+from ferrule.report.base import Case, Document, Outcome, Row, Rule, Suite, flat
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
-from ferrule.report.notebooks import Notebook
-from ferrule.report.picture import EnvironmentPart
+from ferrule.report.picture import EnvironmentPart, surroundings
+from ferrule.report.sections import (
+    Cell,
+    Column,
+    Conclusion,
+    Only,
+    Part,
+    State,
+    Table,
+    Text,
+    Value,
+    joined,
+    names,
+    number,
+    numbers,
+    part,
+    plural,
+    texts,
+)
 
 COMPARISON_SCHEMA_VERSION = 1
 
@@ -69,9 +89,53 @@ class ChangePart:
     note: str = ""
     """Such as "was 'conv_1'", or whether a metric's change is significant."""
 
+    @property
+    def name(self) -> str:
+        """The value with its place, if it has one."""
+        return joined(self.place, self.counter, by=": ")
+
+    @property
+    def growth(self) -> str:
+        """The relative change with its sign; empty if there is none."""
+        return "" if self.relative is None else f"{self.relative:+.2%}"
+
+    @property
+    def text(self) -> str:
+        """The change as a sentence's part."""
+        unit = f" {self.unit}" if self.unit else ""
+        match self.change:
+            case Change.EQUAL:
+                said = f"{number(self.new)}{unit}, equal"
+            case Change.ADDED:
+                said = f"added: {number(self.new)}{unit}"
+            case Change.REMOVED:
+                said = f"removed: was {number(self.old)}{unit}"
+            case _:
+                said = f"{number(self.old)} to {number(self.new)}{unit}{f' ({self.growth})' if self.growth else ''}"
+        over = f", over the limit of {self.limit}" if self.failed and self.limit else ""
+        return f"{said}{over}{f'; {self.note}' if self.note else ''}"
+
+    @property
+    def row(self) -> tuple[Value, ...]:
+        """The change as the row of a table."""
+        limit = f" (limit {self.limit})" if self.limit else ""
+        states = {Change.BETTER: State.GOOD, Change.WORSE: State.WARN}
+        state = Cell(f"{self.change}{limit}", states.get(self.change))
+        if self.failed:
+            state = Cell(f"worse than allowed{limit}", State.BAD)
+        unit = f" {self.unit}" if self.unit else ""
+        old, new = ("" if each is None else f"{number(each)}{unit}" for each in (self.old, self.new))
+        return one_line(self.name), old, new, self.growth, state, one_line(self.note)
+
+    def case(self, board: str) -> Case:
+        """Return whether it is within its limit."""
+        layer = self.place if self.scope == "layer" else ""
+        case = Case(self.name, text=self.text, layer=layer, where=f"{board} {self.place} {self.counter}")
+        return replace(case, outcome=Outcome.FAILURE, rule=Rule.OVER_BUDGET) if self.failed else case
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison(Notebook):
+class Comparison(Document):
     """What has changed from one document to another of its kind."""
 
     kind: str = "comparison"
@@ -102,6 +166,67 @@ class Comparison(Notebook):
     def failed(self) -> bool:
         """Whether anything is worse than the limits allow, or was not compared."""
         return self.worse or bool(self.uncompared)
+
+    @override
+    def table_rows(self) -> Iterator[Row]:
+        return ({"model": self.new.model, **flat(change)} for change in self.changes)
+
+    @override
+    def suite(self) -> Suite:
+        cases = [change.case(self.new.board) for change in self.changes]
+        if self.uncompared:
+            text = " ".join(self.uncompared)
+            cases.append(Case("everything compared", Outcome.FAILURE, Rule.NOTHING_COMPARED, text, where=text))
+        return Suite(
+            name=f"{self.new.model}: what has changed",
+            command="compare",
+            model=self.new.model,
+            file=self.new.file,
+            cases=cases,
+            properties={f"limit {name}".rstrip(): limit for name, limit in self.limits.items()},
+        )
+
+    @override
+    def sections(self) -> Part:
+        changed = [change for change in self.changes if change.change is not Change.EQUAL]
+        equal = len(self.changes) - len(changed)
+        table = Table(
+            one_line(f"{self.new.model}: what has changed"),
+            (
+                *texts("what"),
+                *numbers("old", "new", "change"),
+                *names("state"),
+                Column("note", sparse=True, drop=1),
+            ),
+            [change.row for change in sorted(changed, key=lambda each: not each.failed)],
+        )
+        old, new = flat(self.old), flat(self.new)
+        sides = [(name.replace("_", " "), str(old[name]), str(new[name])) for name in old if old[name] or new[name]]
+        return Part(
+            self.new.model,
+            (
+                *(Text(each, "note", State.WARN) for each in self.differences),
+                part("Changes", table) if changed else None,
+                Text(f"{plural(equal, 'value')} {'is' if equal == 1 else 'are'} equal"),
+                Text(self.evidence.of("value"), "compared"),
+                *(Text(each, "not compared", State.BAD) for each in self.uncompared),
+                self._conclusion(),
+                part("The two sides", Table("", names("", "old", "new"), sides), only=Only.PAGES),
+                surroundings(self.environment),
+            ),
+            what="Comparison",
+            about=f"what has changed from one {self.of} to another",
+        )
+
+    def _conclusion(self) -> Conclusion:
+        failed = sum(change.failed for change in self.changes)
+        words, state = "within the limits", State.GOOD
+        if failed:
+            words, state = f"{plural(failed, 'value')} worse than allowed", State.BAD
+        elif self.uncompared:
+            words, state = "not everything was compared", State.BAD
+        limits = joined(*(f"{name} {limit}".strip() for name, limit in self.limits.items()))
+        return Conclusion(words, state, f"Limits: {limits or 'none'}.", "comparison")
 
     @override
     def __repr__(self) -> str:

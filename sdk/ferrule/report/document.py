@@ -1,21 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a run as data, written by `--json`. Its JSON Schema is generated from these types."""
+"""The parts of the report of a run as data; `ferrule.report.run_document` has the whole."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ferrule._typing import override
 from ferrule.firmware.arena import ArenaPart
-from ferrule.graph import Rounding, brief
-from ferrule.report.estimates import EstimatePart, distinct_estimates
+from ferrule.graph import Rounding
+from ferrule.link import CounterSource
+from ferrule.report.estimates import EstimatePart
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
-from ferrule.report.notebooks import Notebook
-from ferrule.report.picture import EnvironmentPart, RegionPlanPart, SpanPart
-
-SCHEMA_VERSION = 4
-"""Incremented when a field changes its meaning or is removed, but not for new fields."""
+from ferrule.report.sections import Fact, State, Table, Text, joined, names, numbers, plural, runner, share, texts
 
 
 class Verdict(StrEnum):
@@ -33,6 +30,16 @@ class Verdict(StrEnum):
     def agrees(self) -> bool:
         """Whether something was compared, and agrees with the reference."""
         return self not in {Verdict.NOTHING_COMPARED, Verdict.DIFFERENT}
+
+    @property
+    def words(self) -> str:
+        """The verdict in words."""
+        return self.replace("_", " ")
+
+    @property
+    def state(self) -> State:
+        """How a reader is to take it."""
+        return State.GOOD if self.agrees else State.BAD
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +77,22 @@ class BuildPart:
     plan: str = ""
     sources: str = ""
 
+    @property
+    def compiler(self) -> str:
+        """The compiler and its level of optimization, in words; empty if neither is stated."""
+        return joined(self.toolchain_version, self.optimization and f"-{self.optimization}", by=" ")
+
+    @property
+    def text(self) -> str:
+        """How it was built, in words; they say so if the firmware on the board is another build than the job's."""
+        if self.build_s is not None:
+            return f"in {self.build_s:.1f} s by {self.compiler}"
+        if not self.sources:
+            return "the firmware does not state how"
+        by = f" by {self.toolchain_version}" if self.toolchain_version else ""
+        level = f" -{self.optimization}" if self.optimization else ""
+        return f"for {self.platform} on {self.board}{by}{level}, as the firmware states; sources {self.sources}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CountPart:
@@ -85,6 +108,15 @@ class CountPart:
     """Count of one whole inference, without the per-layer measurement."""
     exact: bool = False
     """Whether every instruction is counted and nothing else; never on a real board, whose cycles vary."""
+
+    def fact(self, macs: int) -> Fact:
+        """Return the count of an inference of so many multiply-accumulates."""
+        label = f"{self.unit} per inference"
+        if self.source == CounterSource.NONE:
+            return Fact(label, "not counted: the firmware has no counter")
+        ratio = f", {self.per_inference / macs:.2f} per MAC" if macs else ""
+        exactness = "exact" if self.exact else "measured" if self.resolution <= 1 else f"in steps of {self.resolution}"
+        return Fact(label, f"{self.per_inference:,}", f" ({exactness}, by {self.source}{ratio})")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +165,11 @@ class LayerPart:
     copies: tuple[str, ...] = ()
     """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
 
+    @property
+    def runner(self) -> str:
+        """The backend, followed by its device if that has another name."""
+        return runner(self.backend, self.device)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlashPart:
@@ -178,6 +215,27 @@ class MemoryPart:
     arena: ArenaPart
     """The model's own part of the workspace."""
 
+    def facts(self) -> Iterator[Fact]:
+        """Yield the memories and their parts."""
+        flash, ram, arena = self.flash, self.ram, self.arena
+        if flash is not None:
+            parts = f" = code {flash.code:,} + constants {flash.constants:,} + weights {flash.weights:,}"
+            yield Fact("flash", f"{flash.total:,} B", parts)
+        parts = f"workspace {ram.workspace:,} + stack {ram.stack_used:,} used of {ram.stack_reserved:,}"
+        if ram.total is None:
+            yield Fact("RAM", parts)
+        else:
+            apart = f" + link {ram.link:,} + fault stack {ram.fault_stack:,}" if ram.link or ram.fault_stack else ""
+            yield Fact("RAM", f"{ram.total:,} B", f" = {parts}{apart} + other {ram.other:,}")
+        if ram.stack_bound is None:
+            yield Fact("stack bound", "none", f": {ram.stack_bound_reason}")
+        else:
+            times = ram.stack_bound / max(ram.stack_used, 1)
+            yield Fact("stack bound", f"{ram.stack_bound:,} B", f", {times:.2f} times the measured use")
+        yield Fact("arena", f"{arena.size_bytes:,} B", f", {arena.certificate}", (arena.bounds,))
+        if arena.state_bytes:
+            yield Fact("state", f"{arena.state_bytes:,} B", " of the workspace, from one inference to the next")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePart:
@@ -209,6 +267,35 @@ class DevicePart:
     """What was remarkable although the run has not failed, such as an interrupt that was masked; one sentence each."""
     registers: dict[str, int] = field(default_factory=dict)
     """The registers of its model at the end of the run, by name; empty unless there are notes."""
+
+    def fact(self, unit: str) -> Fact:
+        """Return what it did, in so many of a unit."""
+        memory = f", {self.memory_used:,} of {self.memory_bytes:,} B" if self.memory_bytes else ""
+        counts = (
+            (self.statistics, "", " (exact, but for estimates)" if self.estimated else " (exact)"),
+            (self.driver_counts, "by its driver: ", ""),
+        )
+        more = tuple(
+            f"{before}{joined(*(f'{name} {value:,}' for name, value in found.items()))}{after}"
+            for found, before, after in counts
+            if found
+        )
+        took = took_text(self.layers, self.count, self.share, unit)
+        return Fact(f"device {self.name}", self.backend, f", {took}{memory}", more)
+
+    def remarks(self) -> Iterator[Text]:
+        """Yield what was remarkable, and the registers then."""
+        from ferrule.devices.register_text import registers_text
+
+        for note in self.notes:
+            yield Text(f"device {self.name}: {note}", "note")
+        if self.registers:
+            yield Text(registers_text(self.registers), f"registers of {self.name}")
+
+
+def took_text(layers: int, count: int, part: float, unit: str) -> str:
+    """Return the cost of layers in words; `part` is their share of all counts, 0 to 1."""
+    return f"{plural(layers, 'layer')}, {count:,} {unit} ({share(part)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,6 +349,19 @@ class DifferencePart:
     """The largest difference, as in `SamplePart`."""
     note: str = ""
 
+    @property
+    def text(self) -> str:
+        """The place in words."""
+        if not self.layer:
+            return self.note
+        by = runner(self.backend, self.device)
+        return f"layer '{self.layer}' ({self.type}) on {by}, tensor '{self.tensor}'{extent(self.max_difference, ', ')}"
+
+
+def extent(difference: float | None, before: str = " ") -> str:
+    """Return the largest difference in words, which begin with `before`; empty if it is undefined."""
+    return "" if difference is None else f"{before}by up to {difference:g}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnershipPart:
@@ -277,6 +377,18 @@ class OwnershipPart:
     """Whether memory that was watched is cacheable."""
     cache: bool
     """Whether the core's data cache was on, so that its lines were modelled."""
+
+    @property
+    def text(self) -> str:
+        """What was checked, in words."""
+        if not self.inferences:
+            return "nothing was checked, since the firmware announced the layers of no inference"
+        cache = ", without the lines of the data cache, which was off" if self.cacheable else ""
+        cache = ", with the lines of the data cache" if self.cache else cache
+        return (
+            f"{self.inferences} inference(s) checked, {self.accesses:,} accesses of the core and "
+            f"{self.transfers:,} transfers of devices{cache}: all allowed"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,7 +423,7 @@ class BoundPart:
     @property
     def text(self) -> str:
         """The counts in words."""
-        counts = f"{self.elements:,} elements of {self.layers:,} layer{'' if self.layers == 1 else 's'}"
+        counts = f"{self.elements:,} elements of {plural(self.layers, 'layer')}"
         rest = f", {self.unknown:,} without a bound" if self.unknown else ""
         if self.outside:
             return f"outside its bounds in {self.outside:,} of {counts}, first in '{self.first}'{rest}"
@@ -352,68 +464,11 @@ class LayerRefusalsPart:
     """By backend, in order of preference."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportDocument(Notebook):
-    """All results of one `ferrule run`."""
-
-    kind: str = "run"
-    schema_version: int = SCHEMA_VERSION
-    ferrule_version: str
-    verdict: Verdict
-    engine: str
-    input: str
-    """The origin of the inputs: "pattern" or the files."""
-    model: ModelPart
-    build: BuildPart
-    count: CountPart
-    layers: tuple[LayerPart, ...]
-    memory: MemoryPart
-    run_s: float
-    """Wall-clock seconds of the engine, including transfers."""
-    samples: tuple[SamplePart, ...]
-    evidence: Evidence = NO_EVIDENCE
-    """What the verdict rests on, over all samples; empty in a document of an older version."""
-    devices: tuple[DevicePart, ...] = ()
-    device_trace: DeviceTracePart | None = None
-    """None unless it was requested."""
-    faults: tuple[str, ...] = ()
-    """The faults injected into device models, each with its device."""
-    self_test: str = ""
-    """The result of the firmware's self-test at start-up: "equal" or "not_recorded"; empty if it has none."""
-    ownership: OwnershipPart | None = None
-    """None unless the check was requested."""
-    contract: ContractPart | None = None
-    """None for a firmware without devices."""
-    first_difference: DifferencePart | None = None
-    """None unless it was requested and the run differs from the reference."""
-    plan: tuple[RegionPlanPart, ...] = ()
-    """The memory plan of each region of the workspace."""
-    reference: ReferencePart | None = None
-    """What its floats were compared with; None for a network without floats."""
-    timeline: tuple[SpanPart, ...] = ()
-    """What the core and the devices worked on, in the order of the starts."""
-    refusals: tuple[LayerRefusalsPart, ...] = ()
-    """The layers of the network that some backend of the job refused, with the reasons."""
-    environment: EnvironmentPart | None = None
-
-    @property
-    def estimates(self) -> tuple[tuple[str, EstimatePart], ...]:
-        """What compilers expect of pre-compiled layers, with the layers' names."""
-        return distinct_estimates((layer.name, layer.estimate) for layer in self.layers)
-
-    @override
-    def __repr__(self) -> str:
-        flash, ram = self.memory.flash, self.memory.ram.total
-        sizes = "" if flash is None or ram is None else f", flash {flash.total:,} B, RAM {ram:,} B"
-        plural = "" if len(self.samples) == 1 else "s"
-        return (
-            f"<ReportDocument {brief(self.model.name)} on {self.build.board} by {self.engine}: {self.verdict}, "
-            f"{len(self.samples)} sample{plural}, {self.count.per_inference:,} {self.count.unit} per inference{sizes}>"
-        )
-
-
-def json_schema() -> dict[str, object]:
-    """Return the JSON Schema of the report."""
-    import msgspec
-
-    return msgspec.json.schema(ReportDocument)
+def reasons_table(refusals: Iterable[tuple[str, str, str]]) -> Table:
+    """Return the reasons, given as layer, backend and reason, each with its layers; those for most layers first."""
+    layers: dict[tuple[str, str], list[str]] = {}
+    for layer, backend, reason in refusals:
+        layers.setdefault((backend, reason), []).append(layer)
+    columns = (*names("backend"), *texts("reason"), *numbers("layers"), *texts("which"))
+    ordered = sorted(layers.items(), key=lambda each: -len(each[1]))
+    return Table("reasons", columns, [(*key, len(found), joined(*found)) for key, found in ordered])

@@ -3,16 +3,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferrule.backends.optimization_views import PreCompiledDescriptor
 from ferrule.graph import Layer
-from ferrule.report.tables import print_table
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from ferrule.report.base import Row
+from ferrule.report.sections import Only, Part, State, Table, Text, names, numbers, share
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +51,23 @@ class EstimatePart:
         """Return the share of cycles in those of the inference, 0 to 1."""
         return cycles / max(self.cycles, 1)
 
+    def section(self, layer: str) -> Part:
+        """Return the estimate of a layer: the cycles of each layer that it replaced, and the use of memories."""
+        layers = Table(
+            f"estimated cycles of {layer}",
+            (*names("in place of"), *numbers("estimated cycles", bar=True), *numbers("share")),
+            [(name, count, share(self.share(count))) for name, count in self.layers.items()],
+            largest="estimated cycles",
+        )
+        memories = Table(
+            f"estimated use of memories by {layer}",
+            (*names("memory"), *numbers("read, B", "written, B", "estimated cycles")),
+            [(each.name, each.read_bytes, each.written_bytes, each.cycles) for each in self.memories],
+        )
+        total = Text(self.total, f"estimated by {self.source}")
+        warnings = (Text(warning, "note", State.WARN) for warning in self.warnings)
+        return Part(layer, (total, layers, memories if self.memories else None, *warnings))
+
 
 def estimate_part(layer: Layer) -> EstimatePart | None:
     """Return a layer's estimate; None for a layer that is not pre-compiled or whose compiler states none."""
@@ -85,23 +99,43 @@ def distinct_estimates(layers: Iterable[tuple[str, EstimatePart | None]]) -> tup
     return tuple(found)
 
 
-def print_estimates(estimates: Iterable[tuple[str, EstimatePart]], console: Console) -> None:
-    """Print the estimates of layers, given with their names: cycles of each replaced layer, totals and memories."""
-    from rich.markup import escape
+def estimates_part(estimates: Sequence[tuple[str, EstimatePart]]) -> Part | None:
+    """Return the section of estimates, which are given with the names of their layers; None without estimates."""
+    if not estimates:
+        return None
+    text = "What compilers expect of pre-compiled layers. None of these numbers is measured."
+    return Part(
+        "Estimates of compilers", (Text(text, only=Only.PAGES), *(each.section(name) for name, each in estimates))
+    )
 
+
+def estimate_rows(place: Row, estimates: Iterable[tuple[str, EstimatePart]]) -> Iterator[Row]:
+    """Yield a row per estimate, and one for each of the layers in whose place it runs and for each memory."""
     for name, part in estimates:
-        rows = [(escape(layer), f"{cycles:,}", f"{part.share(cycles):.1%}") for layer, cycles in part.layers.items()]
-        print_table(
-            console,
-            ("in place of", "cycles", "share"),
-            rows,
-            right=("cycles", "share"),
-            whole=("in place of",),
-            title=escape(f"estimated cycles of {name}"),
-        )
-        console.print(escape(f"estimated by {part.source}: {part.total}"), highlight=False)
+        yield {
+            **place,
+            "row": "estimate",
+            "layer": name,
+            "estimated_cycles": part.cycles,
+            "estimated_clock_hz": part.clock_hz,
+            "estimated_by": part.source,
+            "warnings": "; ".join(part.warnings),
+        }
+        inside: Row = {**place, "part_of": name, "estimated_by": part.source}
+        for layer, cycles in part.layers.items():
+            yield {
+                **inside,
+                "row": "estimated layer",
+                "layer": layer,
+                "estimated_cycles": cycles,
+                "estimated_share": part.share(cycles),
+            }
         for memory in part.memories:
-            moved = f"{memory.read_bytes:,} B read, {memory.written_bytes:,} B written"
-            console.print(escape(f"estimated: {memory.name} {moved} in {memory.cycles:,} cycles"), highlight=False)
-        for warning in part.warnings:
-            console.print(f"[yellow]note[/]: {escape(warning)}", highlight=False)
+            yield {
+                **inside,
+                "row": "estimated memory",
+                "memory": memory.name,
+                "estimated_cycles": memory.cycles,
+                "estimated_read_bytes": memory.read_bytes,
+                "estimated_written_bytes": memory.written_bytes,
+            }

@@ -3,19 +3,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import isfinite
 
 from ferrule._typing import override
+from ferrule.errors import FerruleError
 from ferrule.graph import brief
-from ferrule.interface import option
-from ferrule.report.document import ModelPart, ReportDocument, Verdict
+from ferrule.interface import either, name_of, option, spelled
+from ferrule.report.base import Case, Document, Measure, Outcome, Row, Rule, Suite, flat
+from ferrule.report.document import ModelPart, Verdict
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
-from ferrule.report.notebooks import Notebook
-from ferrule.report.picture import EnvironmentPart
+from ferrule.report.picture import EnvironmentPart, surroundings
+from ferrule.report.run_document import ReportDocument
+from ferrule.report.sections import (
+    Align,
+    Column,
+    Conclusion,
+    Facts,
+    Interval,
+    Only,
+    Part,
+    Section,
+    State,
+    Table,
+    Text,
+    joined,
+    names,
+    numbers,
+    part,
+    plural,
+    share,
+    texts,
+)
 
 EVALUATION_SCHEMA_VERSION = 3
 NO_BOARD = f"evaluate it again on a board: {option('board', 'NAME')}"
 """The hint of formats that show the layers on a board, for a document without `proof`."""
+MOST_LABELS = 32
+"""Labels of a confusion matrix that a page shows."""
+_LABELS_LISTED = 20
+_MISTAKES_LISTED = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +85,68 @@ class MetricPart:
     failed: bool = False
     """Whether it does not keep a limit; a value that is undefined keeps none."""
 
+    @property
+    def broken_limit(self) -> str:
+        """Which limit it does not keep, as a sentence's part; empty if it keeps all."""
+        if not self.failed:
+            return ""
+        if self.value is None:
+            return f"{self.name} is undefined: {self.note}"
+        below = self.at_least is not None and self.value < self.at_least
+        side, limit = ("below", self.at_least) if below else ("above", self.at_most)
+        return f"{self.name} is {self.value:.6g}, {side} {limit:g}"
+
+    @property
+    def interval(self) -> str:
+        """Its confidence interval in words; empty if there is none."""
+        if self.low is None or self.high is None:
+            return ""
+        return f"{_number(self.low)} to {_number(self.high)} ({self.confidence:.4g})"
+
+    @property
+    def drawn(self) -> Interval | None:
+        """Its value and interval on a scale that ends at 1, or a little above the largest of them."""
+        if self.value is None:
+            return None
+        ends = [self.value if end is None else end for end in (self.low, self.high)]
+        largest = max((end for end in (self.value, *ends) if isfinite(end)), default=0.0)
+        top = 1.0 if largest <= 1 else largest * 1.1
+        return Interval(name=self.name, value=self.value, low=ends[0], high=ends[1], top=top)
+
+    def case(self) -> Case:
+        """Return whether it is defined and keeps its limits."""
+        case = Case(self.name, where=self.name)
+        if self.failed:
+            return replace(case, outcome=Outcome.FAILURE, rule=Rule.OVER_BUDGET, text=self.broken_limit)
+        if self.value is None:
+            text = f"it is undefined: {self.note}"
+            return replace(case, outcome=Outcome.SKIPPED, rule=Rule.UNDEFINED_METRIC, text=text)
+        return replace(case, text=joined(f"{self.value:.6g}", self.interval, self.method))
+
+
+def _number(value: float | None) -> str:
+    return "undefined" if value is None else f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
+
+
+def metrics_table(title: str, metrics: Sequence[MetricPart], others: Sequence[MetricPart] = ()) -> Table:
+    """Return metrics with their intervals, and beside them the values of the same metrics of a float model."""
+    floats = {part.name: _number(part.value) for part in others}
+    return Table(
+        title,
+        (
+            *names("metric"),
+            *numbers("value"),
+            Column("float model", Align.NUMBER, sparse=True),
+            Column("interval", Align.NAME, sparse=True),
+            Column("", Align.DRAWN, sparse=True),
+            Column("by", sparse=True, drop=1),
+        ),
+        [
+            (each.name, _number(each.value), floats.get(each.name), each.interval, each.drawn, each.method)
+            for each in metrics
+        ],
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelPart:
@@ -75,6 +165,43 @@ class ConfusionPart:
     labels: tuple[str, ...]
     counts: tuple[tuple[int, ...], ...]
     """A row for each expected label, a column for each predicted one."""
+
+    def sections(self) -> Iterator[Section]:
+        """Yield the matrix, unless it is too large for a page, and its most frequent mistakes.
+
+        Raises:
+            FerruleError: the matrix is no square.
+        """
+        size = len(self.labels)
+        wrong = next((length for length in (len(self.counts), *map(len, self.counts)) if length != size), None)
+        if wrong is not None:
+            raise FerruleError(
+                f"the document's confusion matrix has {size} labels, and {wrong} rows or columns of counts",
+                hint="evaluate it again, and write the document again",
+            )
+        rows = list(enumerate(zip(self.labels, self.counts, strict=True)))
+        has_it = spelled(either("--json", "the attribute confusion"))
+        large = size > MOST_LABELS
+        yield Table(
+            "predicted label by #",
+            (*numbers("#"), *names("expected"), *numbers(*(f"{index} " for index in range(size)))),
+            [(str(index), label, *(count or "." for count in counts)) for index, (label, counts) in rows],
+            shaded=True,
+            instead=f"the terminal is too narrow for the confusion matrix of {size} labels: {has_it} has it",
+            only=Only.TERMINAL if large else None,
+        )
+        if large:
+            yield Text(f"{size:,} labels are too many for a matrix; the JSON document has it.", only=Only.PAGES)
+        found = [
+            (label, self.labels[column], count, share(count / (sum(counts) or 1)))
+            for index, (label, counts) in rows
+            for column, count in enumerate(counts)
+            if count and column != index
+        ]
+        if found:
+            columns = (*names("expected", "predicted"), *numbers("samples", "of the expected label"))
+            most = sorted(found, key=lambda each: -each[2])[:_MISTAKES_LISTED]
+            yield Table("the most frequent mistakes", columns, most, only=Only.PAGES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +230,14 @@ class FloatPart:
     """The largest difference of an output in real units; None if the outputs have other shapes."""
     inputs: str = ""
     """Where its inputs come from: "the data", or "the quantised inputs, dequantised"."""
+
+    @property
+    def text(self) -> str:
+        """How it compares, in words."""
+        agreement = "" if self.agreement is None else f"same label for {self.agreement:.2%} of the samples"
+        largest = self.largest_difference
+        difference = "" if largest is None else f"outputs differ by up to {largest:.4g}"
+        return joined(agreement, difference, f"inputs: {self.inputs}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,9 +269,46 @@ class ProofPart:
     whole: bool = False
     """Whether, besides, all samples ran on the board and were compared with the fast path."""
 
+    @property
+    def text(self) -> str:
+        """What was compared, in words."""
+        board = f"{self.report.build.board} by {self.report.engine}"
+        whole = "; all samples: host, board" if self.whole else ""
+        return f"{plural(len(self.samples), 'sample')} (seed {self.seed}) compared: host, {board}, numpy{whole}"
+
+    def cases(self) -> Iterator[Case]:
+        """Yield whether the fast path and the board agree, and what is wrong with the calls of devices."""
+        report, text = self.report, f"{self.text}: {self.verdict.words} ({self.evidence.text})"
+        case = Case("proof", text=text, where=report.place)
+        if self.verdict is Verdict.NOTHING_COMPARED:
+            case = replace(case, outcome=Outcome.FAILURE, rule=Rule.NOTHING_COMPARED)
+        elif self.verdict is Verdict.DIFFERENT:
+            case = replace(case, outcome=Outcome.FAILURE, rule=Rule.DIFFERENT)
+            if report.verdict is not Verdict.DIFFERENT:
+                case = replace(case, where="fast path")
+            elif report.first_difference is not None:
+                case = replace(case, layer=report.first_difference.layer)
+        yield case
+        yield from (case for case in report.device_call_cases() if case.rule)
+
+    def sections(self) -> Iterator[Section]:
+        """Yield what was compared, and the verdict."""
+        yield Text(self.text, "proof")
+        if self.different:
+            yield Text(", ".join(map(str, self.different)), "samples that differ")
+        yield Text(self.evidence.text, "compared")
+        board, samples = self.report.build.board, plural(len(self.samples), "sample")
+        paths = f"on {samples}, the fast path, {board} and the numpy reference"
+        sentence = f"Proved on {board} by {self.report.engine}: {paths} agree."
+        if self.verdict is Verdict.DIFFERENT:
+            sentence = f"The results do not hold for the board: {paths} do not agree."
+        elif self.verdict is Verdict.NOTHING_COMPARED:
+            sentence = f"On {board}, {self.evidence.nothing}."
+        yield Conclusion(self.verdict.words, self.verdict.state, sentence)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvaluationDocument(Notebook):
+class EvaluationDocument(Document):
     """All results of one `ferrule evaluate`."""
 
     kind: str = "evaluation"
@@ -156,6 +328,150 @@ class EvaluationDocument(Notebook):
     evidence: Evidence = NO_EVIDENCE
     """The outputs that labels, a float model or a board were compared with; nothing without any of them."""
     environment: EnvironmentPart | None = None
+
+    @override
+    def measures(self) -> Iterator[Measure]:
+        for metric in self.metrics:
+            interval = None if metric.low is None or metric.high is None else (metric.low, metric.high)
+            yield Measure(metric.name, metric.value, "metric", better=metric.better, interval=interval)
+        if self.float_model is not None:
+            yield Measure("agreement with float32", self.float_model.agreement, "metric", better="higher")
+        if self.proof is not None:
+            yield Measure("proof", self.proof.verdict.value)
+            yield from self.proof.report.measures()
+
+    @override
+    def table_rows(self) -> Iterator[Row]:
+        groups = [("metric", self.model, self.metrics)]
+        if self.float_model is not None:
+            groups.append(("float metric", self.float_model.model, self.float_model.metrics))
+        for row, model, metrics in groups:
+            for metric in metrics:
+                yield {"model": model.name, "row": row, "samples": self.data.samples, **flat(metric)}
+        for label in self.labels:
+            yield {"model": self.model.name, "row": "label", **flat(label, label="name")}
+
+    @override
+    def suite(self) -> Suite:
+        cases = [metric.case() for metric in self.metrics]
+        if self.proof is not None:
+            cases += self.proof.cases()
+        if not self.evidence:
+            cases.append(
+                Case("outputs", Outcome.FAILURE, Rule.NOTHING_COMPARED, self.evidence.nothing, where="evaluation")
+            )
+        return Suite(
+            name=f"{self.model.name} with {self.data.source}",
+            command="evaluate",
+            model=self.model.name,
+            file=self.model.file,
+            cases=cases,
+            properties={
+                "model digest": self.model.digest,
+                "data digest": self.data.digest,
+                "samples": self.data.samples,
+                **{f"metric {each.name}": each.value for each in self.metrics if each.value is not None},
+                "ferrule": self.ferrule_version,
+            },
+            seconds=sum(path.wall_s for path in self.paths),
+        )
+
+    @override
+    def sections(self) -> Part:
+        about = f"{self.data.samples:,} samples of {self.data.source}"
+        return Part(
+            self.model.name,
+            (
+                self._metrics(f"{self.model.name} on {about}"),
+                part("Labels", *self._labels()),
+                None if self.confusion is None else part("Confusion", *self.confusion.sections()),
+                self._worst(),
+                *self._float(),
+                *self._ran(),
+                *self._failures(),
+                *(self._unproved() if self.proof is None else self.proof.sections()),
+                self._data(),
+                surroundings(self.environment),
+                self._proof(),
+            ),
+            what="Evaluation",
+            about=about,
+        )
+
+    def _metrics(self, title: str) -> Part:
+        notes = (Text(each.note, each.name) for each in self.metrics if each.note)
+        if not self.metrics:
+            return Part("Metrics", (Text(f"{title}: no metrics, since there are no labels"),))
+        others = () if self.float_model is None else self.float_model.metrics
+        return Part("Metrics", (metrics_table(title, self.metrics, others), *notes))
+
+    def _labels(self) -> Iterator[Section]:
+        """Yield the tables by label: a terminal has those with the least recall."""
+        ranked = sorted(self.labels, key=lambda each: 1.0 if each.recall is None else each.recall)
+        chosen = {each.label for each in ranked[:_LABELS_LISTED]}
+        listed = [each for each in self.labels if each.label in chosen]
+        for only, labels in ((Only.TERMINAL, listed), (Only.PAGES, self.labels)):
+            rows = [
+                (each.label, each.samples, share(each.recall) or "-", share(each.precision) or "-") for each in labels
+            ]
+            if rows:
+                yield Table("", (*names("label"), *numbers("samples", "recall", "precision")), rows, only=only)
+        if len(listed) < len(self.labels):
+            text = f"the {len(listed)} of {len(self.labels)} labels with the least recall"
+            yield Text(text, only=Only.TERMINAL)
+
+    def _worst(self) -> Part | None:
+        rows = [
+            (each.name, each.expected, each.predicted, "-" if each.score is None else f"{each.score:.4g}")
+            for each in self.worst
+        ]
+        columns = (*texts("sample", "expected", "predicted"), *numbers("score"))
+        return part("Worst samples", Table("worst samples", columns, rows)) if rows else None
+
+    def _float(self) -> Iterator[Section]:
+        model = self.float_model
+        if model is not None:
+            yield Text(model.text, f"float model {model.model.name}")
+            metrics = metrics_table("metrics of the model in float32", model.metrics)
+            yield Part("Against the model in float32", (metrics,), only=Only.PAGES)
+
+    def _ran(self) -> Iterator[Text]:
+        for path in self.paths:
+            samples, seconds = plural(path.samples, "sample"), f"{path.wall_s:.1f} s, {path.cpu_s:.1f} s CPU"
+            yield Text(f"{samples} by {path.where}: {seconds}", "ran")
+
+    def _failures(self) -> Iterator[Section]:
+        if not self.evidence:
+            yield Text("nothing", "compared", State.BAD, only=Only.TERMINAL)
+            text = "No output that is a number was compared with a label, a float model or a board."
+            yield Conclusion("nothing compared", State.BAD, text, only=Only.PAGES)
+        for metric in self.metrics:
+            if metric.failed:
+                yield Conclusion("failed", State.BAD, metric.broken_limit, only=Only.PAGES)
+
+    def _unproved(self) -> Iterator[Section]:
+        yield Text(spelled(f"not compared with a board: {name_of('board')} names one"))
+        text = "No board was named, so that the results are those of the fast path alone."
+        yield Conclusion("not proved on a board", State.WARN, text, only=Only.PAGES)
+
+    def _data(self) -> Part | None:
+        data = self.data
+        known = {
+            "data": data.source,
+            "form": data.form,
+            "labels": data.labels,
+            "preparation": joined(*data.preparation, by="; "),
+            "data digest": data.digest,
+            "model digest": self.model.digest,
+        }
+        return part("Data", Facts.known(known), only=Only.PAGES)
+
+    def _proof(self) -> Part | None:
+        if self.proof is None:
+            return None
+        report = self.proof.report
+        folded = f"The run that proves it, on {report.build.board}"
+        return replace(report.sections(), folded=folded, only=Only.PAGES)
 
     @override
     def __repr__(self) -> str:

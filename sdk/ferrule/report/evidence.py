@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from ferrule.graph import Array
+from ferrule.report.sections import joined, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +38,16 @@ class Evidence:
 
     def of(self, noun: str) -> str:
         """Return the counts in words, with a noun for what `elements` counts."""
-        words = [_counted(self.runs, "run"), _counted(self.samples, "sample"), _counted(self.elements, noun)]
-        named = ", ".join(filter(None, words)) or "nothing recorded"
-        missing = (
-            ""
-            if self.numbers == self.elements
-            else f", {f'{self.numbers:,}' if self.numbers else 'none'} of them numbers"
-        )
-        layers = _counted(self.layers, "layer")
-        return f"{named}{missing}{', ' if layers else ''}{layers}"
+        counts = ((self.runs, "run"), (self.samples, "sample"), (self.elements, noun))
+        named = joined(*(plural(*each) for each in counts if each[0])) or "nothing recorded"
+        numbers = f"{self.numbers:,}" if self.numbers else "none"
+        missing = "" if self.numbers == self.elements else f"{numbers} of them numbers"
+        return joined(named, missing, plural(self.layers, "layer") if self.layers else "")
+
+    @property
+    def nothing(self) -> str:
+        """That nothing was compared, in words."""
+        return f"nothing was compared: {self.text}"
 
 
 NO_EVIDENCE = Evidence()
@@ -63,7 +65,3 @@ def _empty(output: Array, reference: Array) -> int:
     if {output.dtype.kind, reference.dtype.kind} != {"f"} or output.shape != reference.shape:
         return 0
     return int((np.isnan(output) & np.isnan(reference)).sum())
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}" if number else ""

@@ -21,7 +21,7 @@ from ferrule.network import Network
 from ferrule.optimizer import Crossing, LayerRow, OptimizedNetwork, explain
 from ferrule.report.backend_listing import kind_name
 from ferrule.report.estimates import estimate_part
-from ferrule.report.inspection import (
+from ferrule.report.inspection_parts import (
     BackendPart,
     CrossingPart,
     DeviceCrossingPart,

@@ -9,8 +9,22 @@ from ferrule._typing import override
 from ferrule._version import VERSION
 from ferrule.emulation import EngineError
 from ferrule.errors import FerruleError
-from ferrule.report.notebooks import Notebook
-from ferrule.report.picture import EnvironmentPart
+from ferrule.report.base import Case, Document, Outcome, Rule, Suite
+from ferrule.report.picture import EnvironmentPart, surroundings
+from ferrule.report.sections import (
+    Code,
+    Conclusion,
+    Facts,
+    Part,
+    State,
+    Table,
+    Text,
+    joined,
+    names,
+    part,
+    plural,
+    texts,
+)
 from ferrule.report.surroundings import environment
 
 FAILURE_SCHEMA_VERSION = 2
@@ -30,6 +44,13 @@ class CrashPart:
     notes: tuple[str, ...] = ()
     """Further facts, one sentence each."""
 
+    def section(self) -> Part:
+        """Return the place, and the registers."""
+        pc = f"0x{self.pc >> 16:04x}_{self.pc & 0xFFFF:04x}"
+        place = Facts.known({"pc": pc, "function": self.symbol, "instruction": self.instruction}, large=True)
+        registers = Facts.known({name: f"{value:08x}" for name, value in self.registers.items()})
+        return Part("Where it stopped", (place, *map(Text, self.notes), registers))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProblemPart:
@@ -43,7 +64,7 @@ class ProblemPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FailureDocument(Notebook):
+class FailureDocument(Document):
     """A command that ended with an error instead of a result."""
 
     kind: str = "failure"
@@ -69,8 +90,62 @@ class FailureDocument(Notebook):
     environment: EnvironmentPart | None = None
 
     @override
+    def suite(self) -> Suite:
+        known = {"board": self.board, "engine": self.engine, "ferrule": self.ferrule_version}
+        file = self.models[0] if self.models else ""
+        rule = Rule.ERROR if self.crash is None else Rule.CRASH
+        where = f"{self.board} {self.engine} {self.error}"
+        name, text = joined(*self.models) or "command", _hinted(self.message, self.hint)
+        cases = [
+            Case(
+                f"{index} {each.place}",
+                Outcome.ERROR,
+                Rule.REFUSED,
+                _hinted(each.reason, each.hint),
+                layer=each.place,
+                where=each.reason,
+            )
+            for index, each in enumerate(self.problems, start=1)
+        ]
+        return Suite(
+            name=f"ferrule {self.command}",
+            command=self.command,
+            model=file,
+            file=file,
+            cases=cases or [Case(name, Outcome.ERROR, rule, text, where=where)],
+            properties={key: value for key, value in known.items() if value},
+        )
+
+    @override
+    def sections(self) -> Part:
+        first = self.message.partition("\n")[0].rstrip(":")
+        problems = Table(
+            "",
+            (*names("place", "type"), *texts("reason", "what would help")),
+            [(each.place, each.type, each.reason, each.hint) for each in self.problems],
+        )
+        return Part(
+            joined(*self.models) or self.command,
+            (
+                Conclusion("failed", State.BAD, first if self.crash is None else self.crash.reason),
+                *(Text(fault, "injected") for fault in self.faults),
+                Text(self.hint, "hint") if self.hint else None,
+                None if self.crash is None else self.crash.section(),
+                part(plural(len(self.problems), "problem"), problems) if self.problems else None,
+                part("The message", Code(f"{self.error}: {self.message}")),
+                surroundings(self.environment),
+            ),
+            what=f"Failure of ferrule {self.command}",
+            about=joined(self.board and f"on {self.board}", self.engine and f"by {self.engine}", by=" "),
+        )
+
+    @override
     def __repr__(self) -> str:
         return f"<FailureDocument {self.command}: {self.error}: {self.message.splitlines()[0] if self.message else ''}>"
+
+
+def _hinted(text: str, hint: str) -> str:
+    return joined(text, hint and f"hint: {hint}", by="\n")
 
 
 def failure_document(

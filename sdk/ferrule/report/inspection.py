@@ -1,263 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Describes a network before anything is generated: the output of `ferrule inspect`, as data."""
+"""The description of a network before anything is generated: the output of `ferrule inspect`, and what it shows."""
 
 from __future__ import annotations
 
-import sys
-from dataclasses import MISSING, dataclass, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ferrule._typing import override
-from ferrule.codegen import Artifact
-from ferrule.firmware import Job
-from ferrule.firmware.arena import ArenaPart, arena_of
+from ferrule.firmware.arena import ArenaPart
 from ferrule.firmware.fitting import BoardFit
-from ferrule.graph import Graph, Layer, Rounding, TensorInfo, brief
-from ferrule.memory import GraphPlan, Region, plan_graph
-from ferrule.network import Network
-from ferrule.operators.operator import Operands
-from ferrule.operators.table import OPERATORS
-from ferrule.operators.window import Padding
-from ferrule.report.estimates import EstimatePart, distinct_estimates
-from ferrule.report.notebooks import Notebook
-from ferrule.report.picture import EnvironmentPart, RegionPlanPart
-from ferrule.report.plans import activation_parts, firmware_plan
-from ferrule.report.surroundings import environment
+from ferrule.graph import brief
+from ferrule.interface import name_of, spelled
+from ferrule.report.base import Document, Measure, Row, flat
+from ferrule.report.estimates import EstimatePart, distinct_estimates, estimate_rows, estimates_part
+from ferrule.report.inspection_parts import (
+    ClassPart,
+    DeviceCrossingPart,
+    DivisionPart,
+    LayerInspection,
+    LayerKernelsPart,
+    ScheduledPart,
+    TensorPart,
+)
+from ferrule.report.picture import EnvironmentPart, RegionPlanPart, surroundings
+from ferrule.report.sections import (
+    Cell,
+    Column,
+    Only,
+    Part,
+    State,
+    Table,
+    Text,
+    joined,
+    names,
+    numbers,
+    part,
+    plural,
+    runner,
+    texts,
+)
 
 SCHEMA_VERSION = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorPart:
-    """The description of a tensor."""
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
-    scales: tuple[float, ...]
-    """Empty without quantisation; otherwise one scale for the tensor, or one per channel."""
-    zero_points: tuple[int, ...]
-    axis: int | None
-    """The channel axis if there are several scales, otherwise null."""
-    constant: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerInspection:
-    """The description of a layer."""
-
-    index: int
-    name: str
-    type: str
-    parameters: dict[str, str]
-    """The descriptor's fields that differ from their defaults."""
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    macs: int
-    constant_bytes: int
-    rounding: str = Rounding.TFLM.value
-    """The rule by which it requantises; "tflm" if it does not."""
-    inner: tuple[LayerInspection, ...] = ()
-    """The layers of the graphs that the layer runs; the name of the graph precedes those of its layers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RefusalPart:
-    """A backend that does not support a layer."""
-
-    backend: str
-    reason: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TakerPart:
-    """The backend that supports a layer."""
-
-    layer: str
-    backend: str | None
-    """None if no backend supports the layer."""
-    device: str | None
-    refusals: tuple[RefusalPart, ...]
-    """The refusals, in order of preference, including backends after the chosen one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackendPart:
-    """A backend that was queried."""
-
-    id: str
-    host: bool
-    """Whether it runs layers on the host."""
-    firmware: bool
-    """Whether it runs layers on boards."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinalLayerPart:
-    """A layer of the network after the optimizer and the backends have rewritten it."""
-
-    layer: str
-    type: str
-    backend: str
-    device: str
-    replaces: tuple[str, ...]
-    """The layers that it replaced, if its backend inserted it."""
-    label: str
-    """The backend's name for it, if it is a pre-compiled object."""
-    estimate: EstimatePart | None = None
-    """What the compiler of a pre-compiled object expects; null for others, or if it states nothing."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CrossingPart:
-    """A tensor that passes from one backend to another on the host."""
-
-    layer: str
-    """The layer that the optimizer inserted for it."""
-    tensor: str
-    strategy: str
-    """"copy", "export" or "fallback import"."""
-    reason: str
-    size_bytes: int
-    alignment_bytes: int
-    """The alignment that imported memory needs at both ends; 1 for a copy between the backends' own memories."""
-    source: str
-    """The backend that writes the tensor; empty for an input of the network."""
-    source_factory: str
-    """Empty for plain memory."""
-    target: str
-    target_factory: str
-    memory: str = ""
-    """The kinds of memory that the runtime allocates for it, such as "malloc and dma-buf"; empty if none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FinalPart:
-    """The final assignment of layers to backends, on the host or in firmware."""
-
-    face: str
-    """"host" or "firmware"."""
-    layers: tuple[FinalLayerPart, ...] = ()
-    gone: tuple[str, ...] = ()
-    """Layers of the given network that were fused, folded or deleted and have no replacement layer of a backend."""
-    messages: tuple[str, ...] = ()
-    """Messages about requests that were not met."""
-    crossings: tuple[CrossingPart, ...] = ()
-    """The tensors that pass from one backend to another; empty for firmware."""
-    dma_bufs: str = ""
-    """What the runtime's dma-bufs are on this machine, such as a stand-in; empty if no tensor lies in one."""
-    problem: str = ""
-    """The reason why the network cannot run there; empty if it can."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DivisionPart:
-    """The backend for each layer of the given network, and the assignment after the backends have rewritten it."""
-
-    backends: tuple[BackendPart, ...]
-    """The backends, in order of preference."""
-    layers: tuple[TakerPart, ...]
-    """The layers of the network as given."""
-    finals: tuple[FinalPart, ...]
-    """The final assignments for the host and for firmware."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScheduledPart:
-    """One operator of the firmware, and the device calls around it."""
-
-    index: int
-    """Position in the order of execution."""
-    layer: str
-    backend: str
-    device: str
-    calls: tuple[str, ...]
-    """The device calls in order, such as "npu0 open"; empty if no device is called."""
-    beside: tuple[str, ...] = ()
-    """The layers, begun before, that devices go on with while this one runs."""
-    copies: tuple[str, ...] = ()
-    """The tensors that it expects inside its scratch, but that the core copies to it or from it, with the reasons."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceCrossingPart:
-    """A tensor of the firmware that the core or a device writes and another one of them reads."""
-
-    tensor: str
-    writer: str
-    """The name of a device, or "the core", which also stands for the caller."""
-    reader: str
-    bytes: int
-    became: str
-    """"shared in place" or "copied"."""
-    alignment: int
-    """In bytes."""
-    why: str
-    """The reason why the crossing is no cheaper; empty if nothing is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KernelPart:
-    """A kernel that was considered for a layer of the firmware."""
-
-    kernel: str
-    chosen: bool
-    reason: str
-    """Why it was chosen or not."""
-    instructions: int | None
-    """Estimate for one inference; null if the kernel cannot run the layer, or the backend states none."""
-    weight_bytes: int | None
-    scratch_bytes: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OverlapPart:
-    """How far the chosen kernel's output may overlap an input."""
-
-    input: str
-    forward_bytes: int | None
-    """Bytes by which the output must start below the input; null if it may not start below."""
-    backward_bytes: int | None
-    """Bytes by which the output must start above the input; null if it may not start above."""
-    step_bytes: int
-    """The difference must be a multiple of this."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerKernelsPart:
-    """The kernels considered for a layer of the firmware, in the order of execution."""
-
-    layer: str
-    type: str
-    backend: str
-    kernels: tuple[KernelPart, ...]
-    overlaps: tuple[OverlapPart, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassLayerPart:
-    """What becomes of a layer in a C++ class over the Arm Compute Library."""
-
-    layer: str
-    functions: tuple[str, ...]
-    """The classes of the library that compute it, in order; empty if it is not possible."""
-    reason: str
-    """Why it is not possible; empty if it is."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassPart:
-    """What becomes of a network as a C++ class over the Arm Compute Library."""
-
-    target: str
-    acl_version: str
-    float16: bool
-    layers: tuple[ClassLayerPart, ...]
-    outputs: tuple[str, ...]
-    """Why outputs of the network cannot be outputs of the class; usually empty."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inspection(Notebook):
+class Inspection(Document):
     """All facts about a network before it is built, and the arena that its firmware will have."""
 
     kind: str = "inspection"
@@ -300,6 +87,195 @@ class Inspection(Notebook):
         return distinct_estimates((layer.layer, layer.estimate) for final in finals for layer in final.layers)
 
     @override
+    def measures(self) -> Iterator[Measure]:
+        yield Measure("MACs", self.macs)
+        sizes = {"constants": self.constant_bytes}
+        if self.arena is not None:
+            arena = self.arena
+            sizes |= {"arena": arena.size_bytes, "activations": arena.activation_bytes, "state": arena.state_bytes}
+        yield from (Measure(counter, size, unit="B") for counter, size in sizes.items())
+        yield from (Measure("MACs", layer.macs, "layer", layer.name, layer.type) for layer in self.layers)
+
+    @override
+    def table_rows(self) -> Iterator[Row]:
+        for _, layer in self._nested():
+            yield {"model": self.name, "row": "layer", **flat(layer, name="layer", inner="")}
+        yield from estimate_rows({"model": self.name}, self.estimates)
+
+    @override
+    def sections(self) -> Part:
+        types = {layer.name: layer.type for layer in self.layers}
+        return Part(
+            self.name,
+            (
+                *self._ends(),
+                part("Layers", self._layers()),
+                Text(f"{len(self.layers)} layers, {self.macs:,} MACs, {self.constant_bytes:,} B of constants"),
+                *self._arena(),
+                self._plan(),
+                None if self.division is None else self.division.section(types),
+                estimates_part(self.estimates),
+                self._schedule(),
+                self._crossings(),
+                self._kernels(),
+                None if self.artifact is None else self.artifact.section(types),
+                self._boards(),
+                surroundings(self.environment),
+            ),
+            what="Inspection",
+            about=plural(len(self.layers), "layer"),
+        )
+
+    def _nested(self) -> Iterator[tuple[str, LayerInspection]]:
+        for layer in self.layers:
+            yield from layer.nested()
+
+    def _ends(self) -> Iterator[Text]:
+        if len(self.signatures) > 1:
+            own, *others = self.signatures
+            yield Text(spelled(f"signature '{own}'; the others: {', '.join(others)} ({name_of('signature')})"))
+        known = {tensor.name: tensor.text for tensor in self.tensors}
+        for kind, ends in (("input", self.inputs), ("output", self.outputs)):
+            yield from (Text(f"{kind} '{name}': {known.get(name, 'not described')}") for name in ends)
+
+    def _layers(self) -> Table:
+        tensors = {tensor.name: tensor.text for tensor in self.tensors}
+
+        def described(number: str, ends: Sequence[str]) -> str:
+            # the tensors of inner layers are not the network's
+            return "\n".join(name if "." in number else tensors.get(name, name) for name in ends)
+
+        return Table(
+            self.name,
+            (
+                *numbers("#"),
+                *names("layer"),
+                *texts("type"),
+                Column("inputs", spare=1),
+                *texts("outputs"),
+                Column("parameters", spare=2),
+                *numbers("MACs", "constants", bar=True),
+            ),
+            [
+                (
+                    number,
+                    layer.name,
+                    layer.type,
+                    described(number, layer.inputs),
+                    described(number, layer.outputs),
+                    layer.settings,
+                    layer.macs,
+                    layer.constant_bytes,
+                )
+                for number, layer in self._nested()
+            ],
+            largest="MACs",
+        )
+
+    def _arena(self) -> Iterator[Text]:
+        """Yield the arena of the firmware, or why there is none, and its bounds."""
+        arena = self.arena
+        own = f"the network's own activations, each layer in whole, without overlap: {self.whole_layers_bytes:,} B"
+        if arena is None:
+            why = self.arena_problem or "it was not generated"
+            yield Text(f"none, since there is no firmware: {why}", "arena", items=(own,))
+            return
+        text = f"{arena.size_bytes:,} B on {arena.board} (goal {arena.goal}), {arena.certificate}"
+        yield Text(text, "arena", items=(arena.bounds, own))
+        if self.arena_problem:
+            yield Text(self.arena_problem, "too large", State.BAD)
+        if arena.state_bytes:
+            yield Text(f"{arena.state_bytes:,} B that live from one run to the next", "state")
+
+    def _plan(self) -> Part | None:
+        whose = "the network's own activations" if self.arena is None else f"the firmware for {self.arena.board}"
+        plans = (region.section() for region in self.plan)
+        return part("Memory over time", Text(f"The plan of {whose}."), *plans, only=Only.PAGES) if self.plan else None
+
+    def _schedule(self) -> Part | None:
+        if self.schedule is None:
+            return None
+        table = Table(
+            "the firmware's operators in order, and the calls of devices",
+            (*numbers("#"), *names("layer", "run by"), *texts("calls"), Column("beside", sparse=True)),
+            [
+                (
+                    str(each.index),
+                    each.layer,
+                    runner(each.backend, each.device),
+                    joined(*each.calls),
+                    joined(*each.beside),
+                )
+                for each in self.schedule
+            ],
+        )
+        copies = (Text(copy, f"layer '{each.layer}'") for each in self.schedule for copy in each.copies)
+        return part("Device calls", table, *copies)
+
+    def _crossings(self) -> Part | None:
+        rows = [
+            (each.tensor, f"{each.writer} -> {each.reader}", each.bytes, each.alignment, each.became, each.why)
+            for each in self.crossings or ()
+        ]
+        columns = (*names("tensor", "crossing"), *texts("bytes", "aligned", "became", "why no better"))
+        table = Table("the tensors that cross between the core and devices", columns, rows)
+        return part("Crossings", table) if rows else None
+
+    def _kernels(self) -> Part | None:
+        if self.kernels is None:
+            return None
+        table = Table(
+            "the firmware's kernels: estimates of one inference",
+            (
+                *numbers("#"),
+                *names("layer", "kernel"),
+                *numbers("instructions"),
+                *numbers("weights, B", spare=3),
+                *numbers("scratch, B", spare=2),
+                Column("overlap, B", spare=1),
+                *texts("why"),
+            ),
+            [
+                (
+                    "" if number else str(index),
+                    "" if number else layer.layer,
+                    ("-> " if kernel.chosen else "   ") + kernel.kernel,
+                    kernel.instructions,
+                    kernel.weight_bytes,
+                    kernel.scratch_bytes,
+                    "\n".join(each.text for each in layer.overlaps) if kernel.chosen else "",
+                    kernel.reason,
+                )
+                for index, layer in enumerate(self.kernels)
+                for number, kernel in enumerate(layer.kernels)
+            ],
+        )
+        return part("Kernels", table)
+
+    def _boards(self) -> Part | None:
+        if self.boards is None:
+            return None
+        table = Table(
+            "the firmware's plan, without its code",
+            (*names("board"), *texts("arena"), *names("plan"), Column("bytes of", spare=1), *texts("verdict")),
+            [
+                (
+                    fit.board,
+                    "" if fit.arena is None else f"{fit.arena.size_bytes:,} B, {fit.arena.certificate}",
+                    "\n".join(
+                        f"{each.need_bytes:,} B of {each.have_bytes:,} B in {each.memory}" for each in fit.memories
+                    ),
+                    "\n".join(
+                        " + ".join(f"{name} {size:,}" for name, size in each.parts.items()) for each in fit.memories
+                    ),
+                    Cell("fits") if fit.fits else Cell(fit.missing, State.BAD),
+                )
+                for fit in self.boards
+            ],
+        )
+        return part("Boards", table)
+
+    @override
     def __repr__(self) -> str:
         arena = "" if self.arena is None else f", arena {self.arena.size_bytes:,} B on {self.arena.board}"
         return (
@@ -309,89 +285,4 @@ class Inspection(Notebook):
 
     def tensor(self, name: str) -> TensorPart:
         """Return a tensor by name; KeyError if there is none."""
-        for part in self.tensors:
-            if part.name == name:
-                return part
-        raise KeyError(name)
-
-
-def _activation_plan(graph: Graph) -> GraphPlan:
-    """Return the plan of only the activations, in one region without a size limit, and of the state in another."""
-    region = Region(name="sram", size_bytes=sys.maxsize, reachable_by=frozenset({"core"}))
-    return plan_graph(graph, [region], state=replace(region, name="state") if graph.states else None)
-
-
-def inspect_network(graph: Graph) -> Inspection:
-    """Return the description of a network, with its own activations laid out by the planner, and without an arena."""
-    layers = tuple(_layer(graph, index, layer) for index, layer in enumerate(graph.layers))
-    planned = _activation_plan(graph)
-    return Inspection(
-        name=graph.name,
-        inputs=tuple(info.name for info in graph.inputs),
-        outputs=tuple(info.name for info in graph.outputs),
-        signatures=graph.signatures if isinstance(graph, Network) else (),
-        tensors=tuple(_tensor(tensor.info, constant=tensor.is_constant) for tensor in graph.tensors),
-        layers=layers,
-        macs=sum(layer.macs for layer in layers),
-        constant_bytes=sum(tensor.info.size_bytes for tensor in graph.tensors if tensor.is_constant)
-        + sum(each.constant_bytes for layer in layers for each in layer.inner),
-        whole_layers_bytes=planned.plan.region("sram").peak_bytes,
-        plan=activation_parts(graph, planned),
-        environment=environment(),
-    )
-
-
-def with_arena(inspection: Inspection, artifact: Artifact, job: Job) -> Inspection:
-    """Return an inspection with the arena and the memory plan of a firmware that was generated for a job."""
-    return replace(inspection, arena=arena_of(artifact, job), plan=firmware_plan(artifact))
-
-
-def _tensor(info: TensorInfo, *, constant: bool) -> TensorPart:
-    quantization = info.quantization
-    return TensorPart(
-        name=info.name,
-        shape=info.shape,
-        dtype=str(info.dtype),
-        scales=() if quantization is None else quantization.scales,
-        zero_points=() if quantization is None else quantization.zero_points,
-        axis=quantization.axis if quantization is not None and quantization.per_channel else None,
-        constant=constant,
-    )
-
-
-def _layer(graph: Graph, index: int, layer: Layer) -> LayerInspection:
-    operands = Operands.of(graph, layer)
-    constants = {name for name in layer.present_inputs if graph.tensor(name).is_constant}
-    inner = tuple(
-        replace(_layer(called, position, each), name=f"{role}/{each.name}")
-        for role, called in layer.descriptor.graphs.items()
-        for position, each in enumerate(called.layers)
-    )
-    return LayerInspection(
-        index=index,
-        name=layer.name,
-        type=str(layer.type),
-        parameters=_parameters(layer),
-        inputs=layer.present_inputs,
-        outputs=layer.outputs,
-        macs=OPERATORS[layer.type].macs(layer.descriptor, operands),
-        constant_bytes=sum(graph.info(name).size_bytes for name in constants)
-        + sum(each.constant_bytes for each in inner),
-        rounding=layer.rounding.value,
-        inner=inner,
-    )
-
-
-def _parameters(layer: Layer) -> dict[str, str]:
-    descriptor = layer.descriptor
-    return {
-        field.name: _written(getattr(descriptor, field.name))
-        for field in fields(descriptor)
-        if field.default is MISSING or getattr(descriptor, field.name) != field.default
-    }
-
-
-def _written(value: object) -> str:
-    if isinstance(value, Padding):
-        return f"top {value.top} bottom {value.bottom} left {value.left} right {value.right}"
-    return str(value)
+        return {tensor.name: tensor for tensor in self.tensors}[name]

@@ -5,13 +5,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from ferrule.report.document import ReportDocument
+from ferrule.report.base import Document
 from ferrule.report.evaluation_document import EvaluationDocument
-
-if TYPE_CHECKING:
-    from ferrule.report.reading import Document
+from ferrule.report.run_document import ReportDocument
 
 
 def shared_name(path: Path) -> str:
@@ -23,9 +20,7 @@ def shared_name(path: Path) -> str:
 def of_file(document: Document, file: str) -> Document:
     """Return a document that names its model's file; those without a place for it are returned as they are."""
     match document:
-        case ReportDocument():
-            return replace(document, model=replace(document.model, file=file))
-        case EvaluationDocument():
+        case ReportDocument() | EvaluationDocument():
             return replace(document, model=replace(document.model, file=file))
         case _:
             return document

@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from ferrule.report.sections import Code, Facts, Only, Part, Picture, joined, part, plural
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,14 @@ class RegionPlanPart:
     """The layer of each step, in the order of execution."""
     buffers: tuple[BufferPart, ...]
 
+    def section(self) -> Picture:
+        """Return the plan as a drawing."""
+        caption = (
+            f"Memory {self.name}: {self.peak_bytes:,} B at the peak for {plural(len(self.buffers), 'buffer')}; "
+            f"no plan of these needs less than {self.bound_bytes:,} B ({self.certificate})."
+        )
+        return Picture("memory", self, caption)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpanPart:
@@ -52,6 +63,26 @@ class SpanPart:
     """Whether start and end are counted; otherwise they follow from the order of the calls."""
 
 
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """What the core and the devices work on, for a drawing."""
+
+    spans: Sequence[SpanPart]
+    colours: Mapping[str, int]
+    """By layer: the number of its colour."""
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """A layer with the backend or device that runs it, for a drawing."""
+
+    layer: str
+    runner: str
+    share: float = 0.0
+    """Its share of the counts, 0 to 1."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnvironmentPart:
     """Where a document was made. It contains no user name, host name or path."""
@@ -65,3 +96,20 @@ class EnvironmentPart:
     """Versions of the installed packages that the results may depend on, by name."""
     commands: tuple[str, ...] = ()
     """The commands that make the document again, as a shell would read them."""
+
+
+def surroundings(environment: EnvironmentPart | None) -> Part | None:
+    """Return how to make a document again, and by what it was made; None if that is not known."""
+    if environment is None:
+        return None
+    packages = joined(*(f"{name} {version}" for name, version in environment.packages.items()))
+    made = Facts.known(
+        {
+            "Ferrule": environment.ferrule,
+            "Python": environment.python,
+            "platform": environment.platform,
+            "packages": packages,
+        }
+    )
+    commands = Code("\n".join(environment.commands), "sh") if environment.commands else None
+    return part("Environment", commands, made, only=Only.PAGES)

@@ -14,17 +14,15 @@ from ferrule.errors import FerruleError
 from ferrule.interface import either
 from ferrule.reading import near_names, read_bytes
 from ferrule.recognition import recognised
+from ferrule.report.base import Document
 from ferrule.report.comparison_document import COMPARISON_SCHEMA_VERSION, Comparison
-from ferrule.report.document import SCHEMA_VERSION, ReportDocument
 from ferrule.report.evaluation_document import EVALUATION_SCHEMA_VERSION, EvaluationDocument
 from ferrule.report.failure_document import FAILURE_SCHEMA_VERSION, FailureDocument
 from ferrule.report.inspection import SCHEMA_VERSION as INSPECTION_SCHEMA_VERSION
 from ferrule.report.inspection import Inspection
+from ferrule.report.run_document import SCHEMA_VERSION, ReportDocument
 from ferrule.report.sweep_document import SWEEP_SCHEMA_VERSION, SweepDocument
 from ferrule.report.sweep_rows import has_rows, sweep_of_rows
-
-Document = ReportDocument | Inspection | EvaluationDocument | SweepDocument | Comparison | FailureDocument
-"""Any document, told apart by its `kind`."""
 
 _HELD_PER_BYTE = 12
 """The most bytes of memory that a byte of a document takes once it is read; a sweep of 100,000 runs has about 60 MB."""

@@ -5,14 +5,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ferrule.errors import FerruleError, Problem
 from ferrule.report.failure_document import ProblemPart
-from ferrule.report.tables import print_table
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from ferrule.report.sections import Part, Table, names, numbers, texts
 
 SCHEMA_VERSION = 2
 _QUOTED = re.compile(r"'[^']*'")
@@ -44,6 +40,15 @@ class RefusedModel:
     reasons: tuple[ReasonPart, ...]
     """The different reasons, the most frequent first."""
 
+    def sections(self) -> Part:
+        """Return the reasons, and what blocks."""
+        counted = (*numbers("count"), *names("type"), *texts("reason", "what would unblock it"))
+        reasons = [(each.count, each.type, each.reason, each.hint) for each in self.reasons]
+        title = f"{self.model} is refused for {len(self.reasons)} reasons"
+        placed = (*numbers("#"), *texts("what blocks", "reason"))
+        places = [(str(at), _shortened(each.place), _shortened(each.reason)) for at, each in enumerate(self.problems)]
+        return Part(self.model, (Table(title, counted, reasons), Table("", placed, places)))
+
 
 def refused_model(model: str, error: FerruleError) -> RefusedModel:
     """Return the description of a model that was refused with `error`, which has `problems`."""
@@ -57,32 +62,6 @@ def refused_model(model: str, error: FerruleError) -> RefusedModel:
     ]
     return RefusedModel(
         model=model, problems=problems, reasons=tuple(sorted(reasons, key=lambda reason: -reason.count))
-    )
-
-
-def print_refused(refused: RefusedModel, console: Console) -> None:
-    """Print the table of the reasons, and the table of what blocks."""
-    from rich.markup import escape
-
-    print_table(
-        console,
-        ("count", "type", "reason", "what would unblock it"),
-        [
-            (str(reason.count), escape(reason.type), escape(reason.reason), escape(reason.hint))
-            for reason in refused.reasons
-        ],
-        right=("count",),
-        whole=("count", "type"),
-        title=f"{escape(refused.model)} is refused for {len(refused.reasons)} reasons",
-    )
-    print_table(
-        console,
-        ("#", "what blocks", "reason"),
-        [
-            (str(index), escape(_shortened(part.place)), escape(_shortened(part.reason)))
-            for index, part in enumerate(refused.problems)
-        ],
-        whole=("#",),
     )
 
 

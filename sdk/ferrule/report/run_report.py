@@ -4,17 +4,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from ferrule._typing import override
 from ferrule.graph import Array
-from ferrule.report.document import ReportDocument
-from ferrule.report.notebooks import shown_in_notebook
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
+from ferrule.report.run_document import ReportDocument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,15 +35,6 @@ class RunReport(ReportDocument):
     @override
     def __repr__(self) -> str:
         return repr(self.document).replace("ReportDocument", "RunReport", 1)
-
-    @override
-    def _repr_html_(self) -> str:
-        return shown_in_notebook(self.document)
-
-    @override
-    def to_dataframe(self) -> DataFrame:
-        """Return the layers as a pandas data frame; MissingToolError if pandas is not installed."""
-        return self.document.to_dataframe()
 
     def to_json(self) -> str:
         """Return the document as indented JSON."""

@@ -8,15 +8,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 from ferrule._version import VERSION
+from ferrule.report.base import Document
 from ferrule.report.picture import EnvironmentPart
 
-if TYPE_CHECKING:
-    from ferrule.report.reading import Document
+_Document = TypeVar("_Document", bound=Document)
 
-_Document = TypeVar("_Document", bound="Document")
 _PACKAGES = (
     "cffi",
     "flatbuffers",
@@ -48,7 +47,10 @@ def environment() -> EnvironmentPart:
 
 def with_commands(document: _Document, commands: Sequence[str]) -> _Document:
     """Return a document whose environment has the commands that make it again."""
-    return replace(document, environment=replace(document.environment or environment(), commands=tuple(commands)))
+    made: Any = document
+    own = made.environment or environment()
+    changed: _Document = replace(made, environment=replace(own, commands=tuple(commands)))
+    return changed
 
 
 def _version(package: str) -> str:

@@ -3,15 +3,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from ferrule._typing import override
+from ferrule.report.base import Case, Document, Measure, Outcome, Row, Rule, Suite, flat
 from ferrule.report.document import Verdict
 from ferrule.report.evidence import NO_EVIDENCE, Evidence
-from ferrule.report.notebooks import Notebook
-from ferrule.report.picture import EnvironmentPart
+from ferrule.report.picture import EnvironmentPart, surroundings
+from ferrule.report.sections import (
+    Cell,
+    Conclusion,
+    Part,
+    State,
+    Table,
+    Value,
+    joined,
+    names,
+    number,
+    numbers,
+    part,
+    plural,
+    texts,
+)
 
 SWEEP_SCHEMA_VERSION = 1
+_BETTER = {"mae": "lower", "mse": "lower", "accuracy": "higher", "top5": "higher", "auc": "higher"}
+"""By metric: which values are better, which a row does not state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +81,12 @@ class SweepRow:
     """How often the run was begun: more than once if its worker was lost."""
 
     @property
+    def name(self) -> str:
+        """The choices that tell the run from the others, as one line."""
+        options = (f"{name}={value}" for name, value in self.options.items())
+        return joined(self.model, self.board, self.engine, self.toolchain, ",".join(self.backends), *options, by=" ")
+
+    @property
     def is_kept(self) -> bool:
         """Whether a resumed sweep may keep it: a row that claims a success which nothing supports is not."""
         return self.status != "done" or self.succeeded or self.verdict in {"nothing_compared", "different"}
@@ -73,9 +97,72 @@ class SweepRow:
         good = {verdict.value for verdict in Verdict if verdict.agrees}
         return self.status == "done" and self.verdict in good and bool(self.evidence)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it ended with an error."""
+        return self.status == "failed"
+
+    @property
+    def state(self) -> Cell:
+        """Its verdict in words, or that it failed."""
+        words = "failed" if self.failed else self.verdict.replace("_", " ") or "nothing compared"
+        return Cell(words, State.GOOD if self.succeeded else State.BAD)
+
+    def case(self) -> Case:
+        """Return what became of it."""
+        case = Case(self.name, seconds=self.seconds, model=self.model, file=self.model, where=self.name)
+        if self.succeeded:
+            count = "" if self.count is None else f"{self.count:,} {self.unit}"
+            return replace(case, text=joined(self.verdict, count))
+        if self.failed:
+            return replace(case, outcome=Outcome.ERROR, rule=Rule.FAILED_RUN, text=self.error)
+        case = replace(case, outcome=Outcome.FAILURE)
+        if self.verdict == Verdict.DIFFERENT:
+            return replace(case, rule=Rule.DIFFERENT, text="the outputs differ from the numpy reference")
+        return replace(case, rule=Rule.NOTHING_COMPARED, text=self.evidence.nothing)
+
+    def measures(self) -> Iterator[Measure]:
+        """Yield the values to compare with those of the same run of another sweep."""
+        verdict = "failed" if self.failed else self.verdict or Verdict.NOTHING_COMPARED.value
+        found = [Measure("verdict", verdict), Measure(self.unit or "count", self.count)]
+        sizes = (("flash", self.flash_bytes), ("RAM", self.ram_bytes), ("stack", self.stack_bytes))
+        found += (Measure(counter, size, unit="B") for counter, size in sizes)
+        found += (Measure(name, value, better=_BETTER.get(name, "")) for name, value in self.metrics.items())
+        yield from (replace(each, scope="run", place=self.name) for each in found)
+
+
+_CHOICES = texts("board", "engine", "toolchain", "backends", "options")
+
+
+def _choices(row: SweepRow) -> tuple[str, ...]:
+    options = joined(*(f"{name}={value}" for name, value in row.options.items()))
+    return row.model, row.board, row.engine, row.toolchain, joined(*row.backends), options
+
+
+def _runs(rows: Sequence[SweepRow]) -> Table:
+    metrics = list(dict.fromkeys(name for row in rows for name in row.metrics))
+    figures = numbers("per inference", "flash, B", "RAM, B", "stack, B", *metrics, "seconds")
+    return Table(
+        "",
+        (*names("model"), *_CHOICES, *texts("verdict"), *figures),
+        [
+            (
+                *_choices(row),
+                row.state,
+                "" if row.count is None else f"{row.count:,} {row.unit}",
+                row.flash_bytes,
+                row.ram_bytes,
+                row.stack_bytes,
+                *(number(row.metrics.get(name)) for name in metrics),
+                f"{row.seconds:.1f}",
+            )
+            for row in rows
+        ],
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SweepDocument(Notebook):
+class SweepDocument(Document):
     """All results of one `ferrule sweep`."""
 
     kind: str = "sweep"
@@ -93,8 +180,99 @@ class SweepDocument(Notebook):
         return sum((row.evidence for row in self.rows if row.succeeded), NO_EVIDENCE)
 
     @override
+    def measures(self) -> Iterator[Measure]:
+        for row in self.rows:
+            yield from row.measures()
+
+    @override
+    def table_rows(self) -> Iterator[Row]:
+        for row in self.rows:
+            yield {
+                **flat(row, inputs=""),
+                "compared": row.evidence.numbers,
+                **{f"option {name}": value for name, value in row.options.items()},
+                **{f"metric {name}": value for name, value in row.metrics.items()},
+            }
+
+    @override
+    def suite(self) -> Suite:
+        cases = [row.case() for row in self.rows]
+        missing = self.planned - len(self.rows)
+        if not self.rows:
+            cases.append(Case("all runs", Outcome.FAILURE, Rule.NOTHING_COMPARED, self.evidence.nothing))
+        elif missing > 0:
+            text = f"{missing:,} of {self.planned:,} runs have no result"
+            cases.append(Case("all runs", Outcome.SKIPPED, text=text))
+        return Suite(
+            name=f"sweep {self.name}",
+            command="sweep",
+            model=self.name,
+            cases=cases,
+            properties={"planned": self.planned, "ferrule": self.ferrule_version},
+            seconds=sum(row.seconds for row in self.rows),
+        )
+
+    @override
+    def sections(self) -> Part:
+        failed = [row for row in self.rows if row.failed]
+        rows = [(*_choices(row), row.error) for row in failed]
+        failures = Table("", (*names("model"), *_CHOICES, *texts("error")), rows)
+        return Part(
+            self.name,
+            (
+                self._conclusion(),
+                part(f"{plural(len(failed), 'run')} failed", failures) if failed else None,
+                part("By model and board", self._groups()),
+                part("Runs", _runs(self.rows)),
+                surroundings(self.environment),
+            ),
+            what="Sweep",
+            about=f"{len(self.rows):,} of {plural(self.planned, 'run')}",
+        )
+
+    def _conclusion(self) -> Conclusion:
+        failed = sum(row.failed for row in self.rows)
+        different = sum(row.verdict == Verdict.DIFFERENT for row in self.rows)
+        empty = sum(not row.succeeded for row in self.rows) - failed - different
+        missing = max(self.planned - len(self.rows), 0)
+        words, state = ("unfinished", State.WARN) if missing else ("complete", State.GOOD)
+        if failed or different:
+            words, state = "not all runs succeeded", State.BAD
+        elif empty or not self.rows:
+            words, state = "nothing compared", State.BAD
+        counts = {
+            "failed": failed,
+            "differ from the numpy reference": different,
+            "have compared nothing": empty,
+            "are missing": missing,
+        }
+        found = joined(*(f"{count:,} {what}" for what, count in counts.items() if count))
+        sentence = found or f"All {plural(len(self.rows), 'run')} agree with the numpy reference"
+        return Conclusion(words, state, f"{sentence} ({self.evidence.text}).")
+
+    def _groups(self) -> Table:
+        units = {(row.model, row.board): row.unit for row in self.rows if row.unit}
+        groups: dict[tuple[str, str, str], list[SweepRow]] = {}
+        for row in self.rows:
+            key = (row.model, row.board, row.unit or units.get((row.model, row.board), ""))
+            groups.setdefault(key, []).append(row)
+        rows: list[tuple[Value, ...]] = []
+        for (model, board, unit), runs in groups.items():
+            counts = [row.count for row in runs if row.count is not None]
+            flash = (row.flash_bytes for row in runs if row.flash_bytes is not None)
+            ram = (row.ram_bytes for row in runs if row.ram_bytes is not None)
+            failed = sum(row.failed for row in runs)
+            different = sum(row.verdict == Verdict.DIFFERENT for row in runs)
+            fewest = f"{min(counts):,} {unit}" if counts else None
+            most = max(counts, default=None)
+            sizes = (min(flash, default=None), min(ram, default=None))
+            rows.append((model, board, len(runs), failed, different, fewest, most, *sizes))
+        counted = ("runs", "failed", "different", "fewest per inference", "most", "least flash, B", "least RAM, B")
+        return Table("", (*names("model", "board"), *numbers(*counted)), rows)
+
+    @override
     def __repr__(self) -> str:
-        failed = sum(row.status == "failed" for row in self.rows)
+        failed = sum(row.failed for row in self.rows)
         return f"<SweepDocument {self.name}: {len(self.rows):,} of {self.planned:,} runs, {failed:,} failed>"
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from ferrule.documents import check_integers
 from ferrule.errors import FerruleError
+from ferrule.report.sections import plural
 from ferrule.report.sweep_document import SweepDocument, SweepRow
-from ferrule.report.words import counted
 
 SUFFIX = ".jsonl"
 _HINT = "delete the line, or compare the documents that ferrule sweep writes as JSON"
@@ -83,7 +83,7 @@ def sweep_of_rows(path: Path, data: bytes, warn: Callable[[str], None]) -> Sweep
     if not rows:
         raise FerruleError(f"{path}: it has no whole row of a sweep", hint="no run of the sweep has ended yet")
     if len(rows) < len(runs):
-        left_out = counted(len(runs) - len(rows), "row")
+        left_out = plural(len(runs) - len(rows), "row")
         warn(f"{path}: {left_out} of runs with the choices of later ones, of other versions or contents, are left out")
     return SweepDocument(
         ferrule_version=", ".join(sorted({row.ferrule_version for row in rows.values() if row.ferrule_version})),

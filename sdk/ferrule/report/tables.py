@@ -88,6 +88,12 @@ def _least_width(headings: Sequence[str], widths: Mapping[str, int], unbroken: C
     return 1 + sum((width if whole else min(width, _NARROW)) + _BORDER for whole, width in full)
 
 
+def least_width(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> int:
+    """Return the width of a table of which no column is left out and no cell is broken into lines."""
+    listed = [dict(zip(headings, row, strict=True)) for row in rows]
+    return _least_width(headings, {heading: _width(heading, listed) for heading in headings}, headings)
+
+
 def _has_markup(cell: str) -> bool:
     return any(mark in cell for mark in "[\\:")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ferrule.codegen.acl import DEFAULT_VERSION, AclOptions, explain_class, generate_class, output_problems
 from ferrule.formats import ModelFile
 from ferrule.network import Network
-from ferrule.report.inspection import ClassLayerPart, ClassPart
+from ferrule.report.inspection_parts import ClassLayerPart, ClassPart
 from ferrule.running.networks import network_of
 
 if TYPE_CHECKING:

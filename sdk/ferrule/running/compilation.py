@@ -50,7 +50,8 @@ from ferrule.progress import Progress, Step, say_nothing
 from ferrule.record import recording
 from ferrule.report import RunReport
 from ferrule.report.explaining import explain_division, explain_kernels, explain_schedule
-from ferrule.report.inspection import Inspection, inspect_network, with_arena
+from ferrule.report.inspecting import inspect_network, with_arena
+from ferrule.report.inspection import Inspection
 from ferrule.report.locating import observed_network
 from ferrule.running.acl_classes import inspect_class
 from ferrule.running.networks import Models, network_of, networks_of

@@ -12,7 +12,8 @@ import small_networks
 
 from ferrule.cli import main
 from ferrule.formats import to_tflite
-from ferrule.report.inspection import DivisionPart, Inspection
+from ferrule.report.inspection import Inspection
+from ferrule.report.inspection_parts import DivisionPart
 
 pytestmark = pytest.mark.cc
 

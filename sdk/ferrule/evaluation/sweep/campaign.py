@@ -19,8 +19,8 @@ from ferrule.evaluation.sweep.workers import Attempt, Resources, WorkerLostError
 from ferrule.progress import Progress, Step, say_nothing
 from ferrule.record import Reads
 from ferrule.report import Verdict
+from ferrule.report.sections import plural
 from ferrule.report.sweep_document import SweepDocument, SweepRow
-from ferrule.report.words import counted
 
 _Ended = tuple[SweepRow, Reads]
 _AHEAD = 4
@@ -119,7 +119,7 @@ class _Campaign:
         self.outdated = _outdated(plan, results, found)
         """By digest of the run: what has changed since its last row was made; a run leaves when it has a new one."""
         for reason, count in Counter(self.outdated.values()).items():
-            progress(Step(phase=f"sweep {plan.name}: {counted(count, 'run')} again: {reason}"))
+            progress(Step(phase=f"sweep {plan.name}: {plural(count, 'run')} again: {reason}"))
         self._kept = {
             run for run, status in results.statuses.items() if status not in repeated and run not in self.outdated
         }

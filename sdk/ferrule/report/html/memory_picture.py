@@ -34,6 +34,9 @@ class BufferBox:
 class MemoryPicture:
     """The plan of one region."""
 
+    region: RegionPlanPart
+    listed: tuple[BufferPart, ...]
+    """The buffers for the table below the picture."""
     boxes: tuple[BufferBox, ...]
     bound_y: float
     height: float
@@ -48,6 +51,8 @@ def memory_picture(region: RegionPlanPart) -> MemoryPicture:
     drawn = largest(region, _MOST_DRAWN)
     ordered = sorted(drawn, key=lambda each: not _holds(each, drawn))
     return MemoryPicture(
+        region=region,
+        listed=largest(region),
         boxes=tuple(_box(each, region, steps, peak) for each in ordered),
         bound_y=HEIGHT * (1 - region.bound_bytes / peak),
         height=HEIGHT,

@@ -3,133 +3,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from math import isfinite
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
 
+from ferrule._version import VERSION
 from ferrule.reading import read_text
-from ferrule.report.comparison_document import Comparison
-from ferrule.report.document import ReportDocument
-from ferrule.report.evaluation_document import EvaluationDocument, MetricPart
-from ferrule.report.failure_document import FailureDocument
-from ferrule.report.html import confusion, lanes, memory_picture, sweep_summary, timeline_picture
-from ferrule.report.html.rendering import TEMPLATES, environment
-from ferrule.report.inspection import Inspection, TensorPart
-from ferrule.report.reading import Document
-from ferrule.report.sweep_document import SweepRow
-from ferrule.report.words import broken_limit
+from ferrule.report.html.environment import TEMPLATES, environment
+from ferrule.report.html.lanes import lanes
+from ferrule.report.html.memory_picture import memory_picture
+from ferrule.report.html.timeline_picture import timeline_picture
+from ferrule.report.sections import Column, Only, Part, Picture, Section, Table, Value, group_colours
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """The Content-Security-Policy of a page: it loads nothing, and runs no script."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """How one kind of document is shown."""
-
-    template: str
-    what: str
-
-
-_KINDS = {
-    "run": _Kind("run.html", "Run"),
-    "inspection": _Kind("inspection.html", "Inspection"),
-    "evaluation": _Kind("evaluation.html", "Evaluation"),
-    "sweep": _Kind("sweep.html", "Sweep"),
-    "failure": _Kind("failure.html", "Failure"),
-    "comparison": _Kind("comparison.html", "Comparison"),
-}
-
-
 _ISOLATED = ".ferrule:not(#_)"
 """Selects what `.ferrule` does, with the weight of an id, which the rules of notebooks have not."""
+_DRAW: Mapping[str, Callable[[Any], object]] = {
+    "memory": memory_picture,
+    "lanes": lanes,
+    "timeline": timeline_picture,
+    "strip": lambda parts: tuple(parts.items()),
+}
+"""By the kind of a picture: returns what its macro draws."""
 
 
-def html_page(document: Document | Sequence[Document]) -> str:
+class Shown(Protocol):
+    """Anything that has sections, such as a document."""
+
+    def sections(self) -> Part:
+        """Return what it shows."""
+
+
+def html_page(documents: Shown | Sequence[Shown]) -> str:
     """Return a document, or several, as a web page: one file, without scripts, which loads nothing."""
-    documents = _listed(document)
-    return _render("page.html", documents, title=_title(documents), policy=POLICY)
+    parts = _parts(documents)
+    first = parts[0]
+    title = f"{first.what} of {len(parts)} models" if len(parts) > 1 else f"{first.what} of {first.title}"
+    return _render("page.html", parts, title=title, policy=POLICY, version=VERSION)
 
 
-def html_fragment(document: Document | Sequence[Document]) -> str:
+def html_fragment(documents: Shown | Sequence[Shown]) -> str:
     """Return a document, or several, as a part of a page, for notebooks: only its own style applies to it."""
-    return _render("fragment.html", _listed(document), isolated_style=_style().replace(".ferrule", _ISOLATED))
+    return _render("fragment.html", _parts(documents), isolated_style=_style().replace(".ferrule", _ISOLATED))
 
 
 def _style() -> str:
     return read_text(TEMPLATES / "style.css")
 
 
-def _listed(document: Document | Sequence[Document]) -> list[Document]:
-    documents = list(document) if isinstance(document, Sequence) else [document]
-    if not documents:
+def _parts(documents: Shown | Sequence[Shown]) -> list[Part]:
+    parts = [each.sections() for each in (documents if isinstance(documents, Sequence) else [documents])]
+    if not parts:
         raise ValueError("no document to show")
-    return documents
+    return parts
 
 
-def _render(template: str, documents: Sequence[Document], **values: object) -> str:
-    return (
-        environment()
-        .get_template(template)
-        .render(
-            documents=documents,
-            kinds=_KINDS,
-            name_of=_name,
-            style=_style(),
-            memory_picture=memory_picture.memory_picture,
-            largest_buffers=memory_picture.largest,
-            timeline_picture=timeline_picture.timeline_picture,
-            run_lanes=lanes.run_lanes,
-            final_lanes=lanes.final_lanes,
-            reasons_of=lanes.reasons,
-            taker_reasons=lanes.taker_reasons,
-            runner_numbers=lanes.runner_numbers,
-            layer_colours=lanes.layer_colours,
-            runner=lanes.runner,
-            confusions=confusion.worst_confusions,
-            matrix_rows=confusion.matrix_rows,
-            sweep_groups=sweep_summary.groups,
-            sweep_metrics=sweep_summary.metric_names,
-            options_of=_options,
-            metric_top=_metric_top,
-            broken_limit=broken_limit,
-            tensor_table=_tensors,
-            **values,
-        )
-    )
+def _render(template: str, parts: Sequence[Part], **values: object) -> str:
+    functions = {"kind_of": _kind, "inside": _inside, "drawn": _drawn, "cells_of": _cells, "colours_of": group_colours}
+    return environment().get_template(template).render(parts=parts, style=_style(), **functions, **values)
 
 
-def _name(document: Document) -> str:
-    """Return what a document is about."""
-    match document:
-        case ReportDocument() | EvaluationDocument():
-            return document.model.name
-        case FailureDocument():
-            return ", ".join(document.models) or document.command
-        case Comparison():
-            return document.new.model
-        case _:
-            return document.name
+def _kind(section: Section) -> str:
+    return type(section).__name__
 
 
-def _options(row: SweepRow) -> str:
-    return ", ".join(f"{name} {value}" for name, value in row.options.items())
+def _drawn(picture: Picture) -> object:
+    return _DRAW[picture.kind](picture.data)
 
 
-def _metric_top(metric: MetricPart) -> float:
-    """Return the end of a metric's scale: 1, or a little more than the largest value."""
-    values = [value for value in (metric.value, metric.low, metric.high) if value is not None]
-    largest = max((value for value in values if isfinite(value)), default=0.0)
-    return 1.0 if largest <= 1 else largest * 1.1
+def _cells(table: Table) -> tuple[list[Column], list[list[Value]]]:
+    return table.shown(Only.PAGES, drawn=True)
 
 
-def _tensors(inspection: Inspection) -> dict[str, TensorPart]:
-    return {tensor.name: tensor for tensor in inspection.tensors}
-
-
-def _title(documents: Sequence[Document]) -> str:
-    first = documents[0]
-    kind = _KINDS[first.kind].what
-    if len(documents) > 1:
-        return f"{kind} of {len(documents)} models"
-    return f"{kind} of {_name(first)}"
+def _inside(part: Part) -> list[Section]:
+    return part.shown(Only.PAGES)

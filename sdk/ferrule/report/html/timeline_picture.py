@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from ferrule.report.picture import SpanPart
+from ferrule.report.picture import SpanPart, Timeline
 
 _NARROWEST = 0.0012
 """Neighbouring spans below this share of the width are drawn as one."""
@@ -44,15 +44,18 @@ class TimelinePicture:
 
     tracks: tuple[Track, ...]
     end: int
+    unit: str
 
 
-def timeline_picture(spans: Sequence[SpanPart], colours: Mapping[str, int]) -> TimelinePicture:
-    """Return where the spans of an inference stand, the core's first; `colours` has the layers' numbers."""
+def timeline_picture(timeline: Timeline) -> TimelinePicture:
+    """Return where the spans of an inference stand, the core's first."""
+    spans, colours = timeline.spans, timeline.colours
     end = max((span.end for span in spans), default=0) or 1
     names = sorted(dict.fromkeys(span.track for span in spans), key=lambda name: name != "core")
     return TimelinePicture(
         tracks=tuple(_track(name, [span for span in spans if span.track == name], end, colours) for name in names),
         end=end,
+        unit=timeline.unit,
     )
 
 

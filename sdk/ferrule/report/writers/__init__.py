@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from ferrule.report.reading import Document
+from ferrule.report.base import Document
+from ferrule.report.html import html_page
 
-Writer = Callable[[Sequence["Document"]], str]
+Writer = Callable[[Sequence[Document]], str]
 """Returns a file's text for one document, or for one of each model of a firmware; FerruleError if they lack it."""
-FolderWriter = Callable[[Sequence["Document"]], Mapping[str, str]]
+FolderWriter = Callable[[Sequence[Document]], Mapping[str, str]]
 """Returns the texts of files by name."""
 
 
@@ -21,12 +20,6 @@ def _json(documents: Sequence[Document]) -> str:
 
     texts = [msgspec.json.format(msgspec.json.encode(document), indent=2).decode() for document in documents]
     return (texts[0] if len(texts) == 1 else f"[{','.join(texts)}]") + "\n"
-
-
-def _html(documents: Sequence[Document]) -> str:
-    from ferrule.report.html import html_page
-
-    return html_page(documents[0] if len(documents) == 1 else documents)
 
 
 def _from(module: str, function: str) -> Writer:
@@ -48,7 +41,7 @@ def _node_data(documents: Sequence[Document]) -> Mapping[str, str]:
 
 WRITERS: Mapping[str, Writer] = {
     "json": _json,
-    "html": _html,
+    "html": html_page,
     "csv": _from("csv_text", "csv_text"),
     "markdown": _from("markdown", "markdown_text"),
     "job-summary": _from("markdown", "summary_text"),

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ferrule.errors import FerruleError
-from ferrule.report.document import LayerPart, ReportDocument
+from ferrule.report.base import Document
+from ferrule.report.document import LayerPart
 from ferrule.report.evaluation_document import NO_BOARD, EvaluationDocument
 from ferrule.report.picture import BufferPart, RegionPlanPart
-
-if TYPE_CHECKING:
-    from ferrule.report.reading import Document
+from ferrule.report.run_document import ReportDocument
 
 _Event = dict[str, Any]
 _CORE = "core"

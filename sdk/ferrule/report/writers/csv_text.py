@@ -6,13 +6,9 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ferrule.rendering import spreadsheet_cell
-from ferrule.report.rows import Cell, table
-
-if TYPE_CHECKING:
-    from ferrule.report.reading import Document
+from ferrule.report.base import Document, Value, table
 
 
 def csv_text(documents: Sequence[Document]) -> str:
@@ -29,7 +25,7 @@ def csv_text(documents: Sequence[Document]) -> str:
     return stream.getvalue()
 
 
-def _cell(value: Cell) -> str | int | float:
+def _cell(value: Value) -> str | int | float:
     match value:
         case None:
             return ""

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from ferrule.errors import FerruleError
-from ferrule.report.document import LayerPart, ReportDocument
+from ferrule.report.base import Document
+from ferrule.report.document import LayerPart
 from ferrule.report.evaluation_document import NO_BOARD, EvaluationDocument
-from ferrule.report.inspection import Inspection, LayerInspection
-
-if TYPE_CHECKING:
-    from ferrule.report.reading import Document
+from ferrule.report.inspection import Inspection
+from ferrule.report.inspection_parts import LayerInspection
+from ferrule.report.run_document import ReportDocument
 
 _GRADIENT = [{"stop": 0, "bgColor": "#ffffff"}, {"stop": 1, "bgColor": "#d7641a"}]
 _MAIN = "main"

@@ -7,8 +7,8 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ferrule.interface import option, spelled
 from ferrule.rendering import shown
+from ferrule.report.sections import plural, share
 
 if TYPE_CHECKING:
     import jinja2
@@ -35,20 +35,14 @@ def environment() -> jinja2.Environment:
     made.filters |= {
         "short": short,
         "tip": tip,
-        "n": thousands,
+        "n": "{:,}".format,
+        "real": "{:.4g}".format,
         "share": share,
-        "real": real,
         "percent": percent,
         "plural": plural,
-        "words": words,
     }
-    made.globals["locating"] = _locating
+    made.globals["zip"] = zip
     return made
-
-
-def _locating() -> str:
-    """Return the option that locates a difference, in the words of the caller's interface."""
-    return spelled(option("locate"))
 
 
 def _finalized(value: object) -> object:
@@ -72,31 +66,6 @@ def tip(text: str) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
-def thousands(value: float) -> str:
-    """Return a number with commas."""
-    return f"{value:,}"
-
-
-def share(value: float) -> str:
-    """Return a share, 0 to 1, in per cent."""
-    return f"{value:.1%}"
-
-
-def real(value: float) -> str:
-    """Return a real number with four significant digits."""
-    return f"{value:.4g}"
-
-
 def percent(value: float) -> str:
     """Return a share, 0 to 1 and limited to that, as a length of CSS or SVG."""
     return f"{max(0.0, min(1.0, value)) * 100:.3f}".rstrip("0").rstrip(".") + "%"
-
-
-def plural(count: int, noun: str) -> str:
-    """Return a number with its noun in the right number."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def words(text: str) -> str:
-    """Return an identifier as words."""
-    return text.replace("_", " ")

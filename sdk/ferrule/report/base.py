@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What every document states of itself: sections to read, rows for a table, and cases that passed or failed.
+
+The renderers know documents by this class alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from ferrule.errors import FerruleError, MissingToolError
+from ferrule.interface import either
+from ferrule.report.html import html_fragment
+from ferrule.report.sections import Part
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Value = str | int | float | bool | None
+Row = dict[str, Value]
+"""By the name of the column; None if it is not known."""
+
+
+class Outcome(StrEnum):
+    """What became of a case, by the names of JUnit."""
+
+    PASSED = "passed"
+    FAILURE = "failure"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+class Rule(StrEnum):
+    """What is wrong with a case. The ids never change."""
+
+    DIFFERENT = "different"
+    NOTHING_COMPARED = "nothing-compared"
+    DEVICE_CALLS = "device-calls"
+    CRASH = "crash"
+    ERROR = "error"
+    REFUSED = "refused"
+    FAILED_RUN = "failed-run"
+    UNDEFINED_METRIC = "undefined-metric"
+    OVER_BUDGET = "over-budget"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Something that a document judges."""
+
+    name: str
+    outcome: Outcome = Outcome.PASSED
+    rule: Rule | None = None
+    """What is wrong; None unless something is."""
+    text: str = ""
+    """What was found, or what is wrong; further lines are details."""
+    seconds: float = 0.0
+    model: str = ""
+    """The name of the model that is wrong, if it is another one than the suite's."""
+    file: str = ""
+    """The same for its file."""
+    layer: str = ""
+    """The layer that is wrong, if it is known."""
+    where: str = ""
+    """What tells it from the same finding elsewhere, such as the board."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """The cases of a document."""
+
+    name: str
+    command: str
+    """The command that makes such documents."""
+    model: str
+    """What the cases are about."""
+    file: str = ""
+    """The model's file, as in `ModelPart`."""
+    cases: Sequence[Case]
+    properties: dict[str, object]
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A value that comparisons match by name, with the place where it belongs."""
+
+    counter: str
+    value: float | int | str | None
+    scope: str = "whole"
+    """As in `ChangePart`."""
+    place: str = ""
+    kind: str = ""
+    """The type of a layer."""
+    unit: str = ""
+    better: str = "lower"
+    """"lower", "higher", or empty if neither is better."""
+    interval: tuple[float, float] | None = None
+    """The confidence interval of a metric."""
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What the same value has in another document."""
+        return self.scope, self.place, self.counter
+
+
+class Document(ABC):
+    """A document, which notebooks show as a page."""
+
+    __slots__ = ()
+
+    kind: str
+
+    @abstractmethod
+    def sections(self) -> Part:
+        """Return what the document shows."""
+
+    def table_rows(self) -> Iterable[Row]:
+        """Return the rows of a table; FerruleError if the document has none."""
+        raise FerruleError(
+            f"a {self.kind} has no rows",
+            hint=either("write it as --html, --markdown or --json", "its attributes have what it says"),
+        )
+
+    def suite(self) -> Suite:
+        """Return what the document judges; FerruleError if it has no verdict."""
+        raise FerruleError(f"an {self.kind} has no verdict")
+
+    def measures(self) -> Iterable[Measure]:
+        """Return the values to compare, those of the whole first."""
+        return ()
+
+    def _repr_html_(self) -> str:
+        return html_fragment(self)
+
+    def to_dataframe(self) -> DataFrame:
+        """Return the rows that CSV has, as a pandas data frame; texts are as they are, not quoted for a spreadsheet.
+
+        Raises:
+            FerruleError: the document has no rows.
+            MissingToolError: pandas is not installed.
+        """
+        columns, rows = table([self])
+        try:
+            import pandas
+        except ImportError as error:
+            raise MissingToolError(
+                "data frames need the Python package pandas", hint="pip install 'ferrule[pandas]'"
+            ) from error
+        return pandas.DataFrame(rows, columns=columns)
+
+
+def table(documents: Sequence[Document]) -> tuple[list[str], list[Row]]:
+    """Return the columns and the rows of documents; a row lacks the columns that do not apply to it.
+
+    Raises:
+        FerruleError: a document has no rows.
+    """
+    rows = [row for document in documents for row in document.table_rows()]
+    return list(dict.fromkeys(name for row in rows for name in row)), rows
+
+
+def flat(part: Any, **renamed: str) -> Row:  # noqa: ANN401 any dataclass
+    """Return the fields of a part of a document that are texts, lists of texts or numbers, as a row.
+
+    `renamed` has other names for columns, by field; a field whose name is empty is left out.
+    """
+    values = {renamed.get(each.name, each.name): getattr(part, each.name) for each in fields(part)}
+    joined = {name: ", ".join(value) if is_texts(value) else value for name, value in values.items() if name}
+    return {name: value for name, value in joined.items() if value is None or isinstance(value, str | int | float)}
+
+
+def is_texts(value: object) -> bool:
+    """Return whether a value is a list of texts."""
+    return isinstance(value, tuple) and all(isinstance(each, str) for each in value)
