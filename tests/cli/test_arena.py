@@ -93,11 +93,11 @@ def test_a_run_has_the_figure_that_was_inspected(
     assert re.search(rf"^arena +{figure}, {arena.certificate}", ran.out, re.MULTILINE)
     console = ferrule("inspect", *asked)
     assert f"arena: {figure} on {board} (goal {goal}), {arena.certificate}" in console.out
-    for flag, expected in (("--markdown", f"| arena | {figure} "), ("--html", f"{arena.size_bytes:,}")):
+    for flag in ("--markdown", "--html"):
         pages = [tmp_path / f"{command}{flag}" for command in ("inspect", "run")]
         assert ferrule("inspect", *asked, flag, pages[0]).code == 0
         assert ferrule("report", saved, flag, pages[1]).code == 0
-        assert all(expected in page.read_text() for page in pages)
+        assert all(figure in page.read_text() for page in pages)
 
 
 def test_a_network_without_firmware_has_no_arena() -> None:

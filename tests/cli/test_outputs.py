@@ -62,8 +62,8 @@ def test_a_run_writes_every_format(
     assert summary.startswith("before\n")
     page = Path("r.md").read_text(encoding="utf-8")
     check_markdown(page)
-    assert "# dense on mps2-an386" in summary
-    assert "# dense on mps2-an386" in page
+    assert "# Run: dense\n\non mps2-an386 (" in summary
+    assert "# Run: dense\n\non mps2-an386 (" in page
     assert Path("r.html").read_text(encoding="utf-8").startswith("<!")
     assert report.model.file == "dense.tflite"  # type: ignore[union-attr]
 
@@ -162,7 +162,7 @@ def test_an_inspection_that_is_refused_is_written(ferrule: Ferrule, tmp_path: Pa
     (tmp_path / "bad.tflite").write_bytes(b"no model")
     outcome = ferrule("inspect", tmp_path / "bad.tflite", "--markdown", tmp_path / "i.md", "--csv", tmp_path / "i.csv")
     assert (outcome.code, outcome.out) == (2, "")
-    assert "ferrule inspect bad.tflite failed" in check_markdown((tmp_path / "i.md").read_text(encoding="utf-8"))[0]
+    assert "Failure of ferrule inspect: bad.tflite" in check_markdown((tmp_path / "i.md").read_text(encoding="utf-8"))[0]
     assert not (tmp_path / "i.csv").exists()
 
 

@@ -58,6 +58,8 @@ class Case:
     """What is wrong; None unless something is."""
     text: str = ""
     """What was found, or what is wrong; further lines are details."""
+    type: str = ""
+    """The type of an error, where it has another name than its rule."""
     seconds: float = 0.0
     model: str = ""
     """The name of the model that is wrong, if it is another one than the suite's."""

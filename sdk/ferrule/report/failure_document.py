@@ -112,7 +112,7 @@ class FailureDocument(Document):
             command=self.command,
             model=file,
             file=file,
-            cases=cases or [Case(name, Outcome.ERROR, rule, text, where=where)],
+            cases=cases or [Case(name, Outcome.ERROR, rule, text, self.error, where=where)],
             properties={key: value for key, value in known.items() if value},
         )
 

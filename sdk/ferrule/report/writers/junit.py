@@ -46,7 +46,7 @@ def _write(root: Element, suite: Suite) -> None:
         message, _, details = case.text.partition("\n")
         said = {"message": message}
         if case.rule is not None and case.outcome is not Outcome.SKIPPED:
-            said["type"] = case.rule
+            said["type"] = case.type or case.rule
         SubElement(child, case.outcome, _shown(said)).text = shown(details) or None
 
 
