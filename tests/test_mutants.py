@@ -77,7 +77,8 @@ C_MUTANTS = [
     "#define SHIFT 2u", "#define SHIFT 4u", "int sum = 15; // n + 1", "int sum = 17; // n + 1",
     "for (int i = 1; i < n; ++i) {", "for (int i = 0; i <= n; ++i) {", "for (int i = 0; i < n; --i) {",
     "(void)0;", "sum -= p[i] * -2;", "sum += p[i] / -2;", "sum += p[i] * -1;", "sum += p[i] * -3;",
-    "if (!(sum == n && !n)) {", "if (sum != n && !n) {", "if (sum == n || !n) {", "(void)0;", "(void)0;", "return sum << SHIFT;",
+    "if (!(sum == n && !n)) {", "if (sum != n && !n) {", "if (sum == n || !n) {", "(void)0;", "(void)0;",
+    "return sum << SHIFT;",
 ]  # fmt: skip
 C_CONDITIONS = {
     "for (int i = 0; i <= n; ++i) {", "if (!(sum == n && !n)) {", "if (sum != n && !n) {", "if (sum == n || !n) {",
