@@ -162,7 +162,8 @@ def test_an_inspection_that_is_refused_is_written(ferrule: Ferrule, tmp_path: Pa
     (tmp_path / "bad.tflite").write_bytes(b"no model")
     outcome = ferrule("inspect", tmp_path / "bad.tflite", "--markdown", tmp_path / "i.md", "--csv", tmp_path / "i.csv")
     assert (outcome.code, outcome.out) == (2, "")
-    assert "Failure of ferrule inspect: bad.tflite" in check_markdown((tmp_path / "i.md").read_text(encoding="utf-8"))[0]
+    text = (tmp_path / "i.md").read_text(encoding="utf-8")
+    assert "Failure of ferrule inspect: bad.tflite" in check_markdown(text)[0]
     assert not (tmp_path / "i.csv").exists()
 
 
