@@ -29,6 +29,13 @@ def test_equal_payloads_are_equal() -> None:
     assert of((word, word, 1.5)) == of((word, "".join(["ad", "d"]), 1.5))
 
 
+def test_graphs_in_payloads_count_by_their_contents() -> None:
+    inner, other = graph(PreCompiledDescriptor(payload=1)), graph(PreCompiledDescriptor(payload=2))
+    before = of(("chain", inner))
+    inner.unique_name("x")  # the graph now keeps a number for the name
+    assert of(("chain", inner)) == before != of(("chain", other))
+
+
 def test_payload_label_and_macs_count() -> None:
     assert len({of(1), of(2), of(1, label="other"), of(1, macs=2), of("1")}) == 5
 

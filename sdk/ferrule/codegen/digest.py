@@ -8,6 +8,7 @@ import io
 import pickle
 from dataclasses import fields
 
+from ferrule._typing import override
 from ferrule.backends import PreCompiledDescriptor
 from ferrule.graph import Graph, Layer, Rounding, TensorInfo
 
@@ -68,10 +69,18 @@ def _plain(layer: Layer) -> bytes:
     return f"Layer({', '.join(f'{name}={value!r}' for name, value in zip(names, known, strict=True))}{rule})".encode()
 
 
+class _Pickler(pickle.Pickler):
+    """Pickles graphs by their digests: what a graph keeps beside its contents differs from one process to another."""
+
+    @override
+    def reducer_override(self, value: object) -> tuple[type[str], tuple[str]]:
+        return (str, (digest(value),)) if isinstance(value, Graph) else NotImplemented
+
+
 def _pickled(payload: object) -> bytes:
     """Return bytes that are equal for equal values, whether or not they share objects; b"" if it cannot be pickled."""
     file = io.BytesIO()
-    pickler = pickle.Pickler(file, protocol=4)
+    pickler = _Pickler(file, protocol=4)
     pickler.fast = True  # without references to objects already written
     try:
         pickler.dump(payload)
